@@ -1,5 +1,5 @@
-// Measures the tiled attention at typical shapes: milliseconds, and GFLOP/s without the masked
-// pairs (4 D per visible pair forward, 10 D backward).
+// Measures tiled attention with typical shapes: milliseconds, and GFLOP/s without masked pairs (4 D
+// operations per visible pair forward, 10 D backward).
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ constexpr Case kCases[] = {
     {"decode", 1, 12, 1, 1024, 64, 0},
 };
 
-// Returns the best of several runs in seconds, since other programs only add time.
+// Returns the time of the fastest of several runs in seconds, since other programs only add time.
 template <class Body>
 double seconds(Body body) {
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
-// Measures products in fp32 and bf16, and those of oneDNN if it is installed, with the shapes of a
-// GPT's training step, of a prompt and of decoding: bench_gemm [filter]
+// Measures matrix products in fp32 and bf16, and those of oneDNN if it is installed, with the
+// shapes of a GPT's training step, prompt and decoding: bench_gemm [filter]
 
 #include <immintrin.h>
 
@@ -24,16 +24,16 @@ namespace {
 
 using fovea::GemmShape;
 
-// Measures the processor time of a single thread, which other programs disturb less, and the
-// elapsed time of a team.
+// Returns the processor time of a single thread, which other programs disturb less, or the elapsed
+// time if there are several threads.
 double now() {
   timespec time{};
   clock_gettime(fovea::thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Returns the seconds of the fastest call of each function. The calls alternate, so that the
-// fastest ones are undisturbed.
+// Returns the time of the fastest call of each function in seconds. The calls alternate, so that
+// disturbances affect all functions.
 std::vector<double> seconds(const std::vector<std::function<void()>>& calls) {
   std::vector<double> best(calls.size(), 1e9);
   double total = 0;
@@ -74,7 +74,8 @@ class Numbers {
   std::unique_ptr<void, void (*)(void*)> data_;
 };
 
-// 16 independent chains per thread: more than latency (4) times throughput (2).
+// Runs 16 independent chains of multiply-adds: more than their latency (4 cycles) times their
+// throughput (2 per cycle).
 __attribute__((target("avx512f"))) void multiply_add_loop(int64_t rounds) {
   __m512 sums[16], x = _mm512_set1_ps(0.5f);
   for (__m512& sum : sums) sum = x;
@@ -142,8 +143,8 @@ class OneDnn {
 };
 #endif
 
-// A weight gradient is float32 and summed over `units` sequences; other results have the dtype of
-// the operands.
+// A weight gradient is fp32 and summed over `units` sequences; other results have the dtype of the
+// operands.
 void compare(const std::string& name, const GemmShape& s, fovea::DType dtype, double peak) {
   const fovea::DType c_dtype = s.transpose_a ? fovea::DType::f32 : dtype;
   const Numbers a(s.m * s.k, dtype), b(s.k * s.n, dtype), c(s.m * s.n, c_dtype);

@@ -38,7 +38,7 @@ async function reading(page, seed) {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => globalThis.times.enter > 0 && globalThis.times.map > globalThis.times.enter);
   const took = await page.evaluate(() => globalThis.times.map - globalThis.times.enter);
-  await page.waitForTimeout(2500); // the thumbnails are drawn meanwhile
+  await page.waitForTimeout(2500); // until the thumbnails are drawn
   return took;
 }
 

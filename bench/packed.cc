@@ -1,5 +1,5 @@
-// Measures products with packed weights, as in decoding and reading a prompt: bytes of weights and
-// operations per second, and the read bandwidth of the machine. bench_packed [rows]
+// Measures products with packed weights, as in decoding and in reading a prompt: bytes of weights
+// and operations per second, and the read bandwidth of the machine: bench_packed [rows]
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,15 +16,16 @@ namespace {
 
 using namespace fovea;
 
-// Measures the processor time of a single thread, which other programs disturb less, and the
-// elapsed time of a team.
+// Returns the processor time of a single thread, which other programs disturb less, or the elapsed
+// time if there are several threads.
 double now() {
   timespec time{};
   clock_gettime(thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Copies of a matrix that together exceed the caches and are read in turn, like a model's layers.
+// Copies of a matrix that together exceed the CPU's caches and are read in turn, like a model's
+// layers.
 struct Weights {
   std::vector<Tensor> panels, scales;
   std::vector<PackedMatrix> matrices;

@@ -1,6 +1,6 @@
 // Measures whether repetitive texts take time linear in their length:
 // bench_tokenizer_worst_cases TOKENIZER... prints for each kind of text the milliseconds for 0.5, 1
-// and 2 million bytes, and the ratios. Processor time, the best of a few runs.
+// and 2 million bytes, and their ratios. Times are processor time, the best of a few runs.
 
 #include <fmt/format.h>
 

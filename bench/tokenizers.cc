@@ -1,5 +1,6 @@
 // Measures tokenisation on one core: bench_tokenizers TEXT TOKENIZER... prints MB/s for the entire
-// text, line by line, and with offsets, and the milliseconds of loading. The best of a few runs.
+// text, line by line, and with offsets, and the milliseconds to load the tokenizer. Times are the
+// best of a few runs.
 
 #include <fmt/format.h>
 

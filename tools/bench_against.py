@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Compares the speed of this tree with that of another revision. The two programs run alternately (ABBA), which is fair on a noisy
-machine.
-
-The other revision is built and kept in .cache/against. For each row: the median of the paired ratios of speed, above 1 if this tree is
-faster, and a 95% confidence interval of that median from the ranks of the ratios."""
+machine. The other revision is built and kept in .cache/against. For each row, prints the median of the paired ratios of speed, which is
+above 1 if this tree is faster, and a 95% confidence interval of this median from the ranks of the ratios."""
 import argparse
 import json
 import math

@@ -6,7 +6,7 @@ import random
 import struct
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BLOCK = 1 << 16  # random numbers that are repeated in the weights: the speed does not depend on them
+BLOCK = 1 << 16  # a block of random numbers that is repeated in the weights, on which the speed does not depend
 
 
 def random_block(spread):
@@ -36,7 +36,7 @@ def write_safetensors(path, shapes):
 
 
 def make_llama(folder, layers=8, width=512, heads=8, ffn=1408, vocabulary=8192):
-    """30 million parameters."""
+    """Writes a Llama with 30 million parameters."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": width, "num_hidden_layers": layers,
               "num_attention_heads": heads, "num_key_value_heads": heads, "intermediate_size": ffn, "hidden_act": "silu",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the speed of training with fovea and PyTorch, alternately, which is fair on a noisy machine.
 
-PEERS_PYTHON names a Python with torch (default: python3); --peer names the script that measures it. Without either, only fovea is
-measured."""
+PEERS_PYTHON names a Python with torch (default: python3); --peer names the script that measures PyTorch. If either is missing, only fovea
+is measured."""
 import argparse
 import collections
 import json

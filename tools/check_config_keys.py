@@ -2,8 +2,8 @@
 """Changes one key of a family's config.json at a time, and compares fovea's logits with those of transformers.
 
 Usage: check_config_keys.py [--fovea PROGRAM] [FAMILY...]; default: all families. Needs a Python with torch and transformers. If a change
-affects transformers' logits, fovea must give the same logits or refuse it; otherwise the exit code is 1. A line reports a change that
-fovea refuses although it has no effect."""
+affects transformers' logits, fovea must give the same logits or refuse the change; otherwise the exit code is 1. Changes that fovea refuses
+although they have no effect are only reported."""
 import argparse
 import contextlib
 import copy

@@ -27,7 +27,7 @@ def difference(program, folder, text):
     """Returns None, or the first difference."""
     ids = AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
     model = AutoModelForCausalLM.from_pretrained(folder).eval().float()
-    # fovea's logits of the text can equal those of transformers' ids only if the ids are equal.
+    # fovea's logits for the text can equal transformers' logits for its ids only if both have the same ids.
     read, given = trace(program, folder, "--text", text), trace(program, folder, "--ids", ",".join(map(str, ids)))
     if read.shape != given.shape:
         return f"transformers reads {len(ids)} tokens, fovea {read.shape[1]}"

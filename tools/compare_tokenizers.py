@@ -22,7 +22,7 @@ O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
 DEEPSEEK = (r'[!"#$%&' r"'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"
             r"\s*[\r\n]+|\s+(?!\S)|\s+")
 
-# The first and the last character of the letters of a script.
+# The first and last letter of each script.
 SCRIPTS = ["az", "AZ", "09", "\u00c0\u024f", "\u0370\u03ff", "\u0400\u04ff", "\u0530\u058f", "\u0590\u05ff", "\u0600\u06ff", "\u0900\u097f",
            "\u0980\u09ff", "\u0b80\u0bff", "\u0e00\u0e7f", "\u0f00\u0fff", "\u1000\u109f", "\u10a0\u10ff", "\u1100\u11ff", "\u1200\u137f",
            "\u13a0\u13ff", "\u1780\u17ff", "\u1e00\u1fff", "\u2000\u206f", "\u2070\u218f", "\u2190\u23ff", "\u2460\u27bf", "\u3000\u30ff",
@@ -158,7 +158,7 @@ KINDS = {
 
 
 def surround(tokenizer, name):
-    """Adds added tokens with all flags, and post-processors in turn."""
+    """Adds added tokens with all flags, and one of the post-processors in turn."""
     tokenizer.add_tokens([AddedToken("[both]", lstrip=True, rstrip=True), AddedToken("Thou", single_word=True, normalized=True),
                           AddedToken("ÅB", normalized=True), AddedToken("</s>", rstrip=True, normalized=False)])
     tokenizer.add_special_tokens([AddedToken("[MASK]", lstrip=True, special=True), "<s>"])

@@ -39,7 +39,7 @@ def spans(line):
         end = at
         while end < len(line) and line[end][1] == line[at][1]:
             end += 1
-        # No-break spaces: browsers collapse other ones, also with xml:space.
+        # Uses no-break spaces, since browsers collapse other spaces, even with xml:space.
         text = html.escape("".join(character for character, _ in line[at:end])).replace(" ", "\u00a0")
         out += f'<tspan fill="{line[at][1]}">{text}</tspan>'
         at = end

@@ -2,7 +2,7 @@
 """Writes src/unicode/unicode_classes.inc and unicode_scripts.inc: the characters that are letters, spaces, marks and so on for the parts
 of a tokenizer.
 
-Each part of Hugging Face tokenizers takes its classes from a different library (Oniguruma, Rust's char, the crates regex,
+Each component of Hugging Face's tokenizers takes its classes from a different library (Oniguruma, Rust's char, the crates regex,
 unicode_categories and unicode-normalization-alignments), each with its own Unicode version. The Python package is therefore queried for
 each class and every code point. Needs `tokenizers`; run it when a newer version changes the classes."""
 import pathlib

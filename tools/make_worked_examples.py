@@ -39,7 +39,7 @@ def softmax(x):
 
 
 def attend(q, k, v, scale, mask=0.0):
-    """mask: added to the scores; -inf masks a key."""
+    """`mask` is added to the scores; -inf masks a key."""
     weights = softmax(q @ k.T * scale + mask)
     return weights, weights @ v
 
@@ -301,7 +301,7 @@ def published():
 
 
 def claims():
-    """Adds claims of others without a computation, so that the tests consider each of them."""
+    """Adds claims that need no computation, so that the tests list each of them."""
     example("s001.gpt4.moe", {"experts": 8, "per_expert_B": 220}, total_B=8 * 220)
     example("s004.path50", {"i": 1, "j": 50}, steps=49)
     example("s000.emergence", few_shot_params=1e9, chain_of_thought_params=1e11)

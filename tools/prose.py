@@ -13,7 +13,7 @@ def files():
 
 
 def comments(lines):
-    """(line, text) of each block of comments, and of each comment after code."""
+    """Yields (line, text) of each block of comments, and of each comment after code."""
     block, start = [], 0
     for number, line in enumerate([*lines, ""], 1):
         code = STRING.sub('""', line)
@@ -30,7 +30,7 @@ def comments(lines):
 
 
 def strings(lines):
-    """(line, text) of each string with several words; adjacent literals are joined."""
+    """Yields (line, text) of each string with several words; adjacent literals are joined."""
     parts, start = [], 0
     for number, line in enumerate([*lines, ";"], 1):
         code = line.split("//", 1)[0] if not STRING.search(line) else line
@@ -55,7 +55,7 @@ def strings(lines):
 
 
 def paragraphs(text):
-    """(line, text) of each paragraph, list item and table cell outside code blocks."""
+    """Yields (line, text) of each paragraph, list item and table cell outside code blocks."""
     fenced, block, start = False, [], 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
         if line.startswith("```"):
@@ -76,7 +76,7 @@ def paragraphs(text):
 
 
 def passages():
-    """(path, line, text) of all prose in the tree."""
+    """Yields (path, line, text) of all prose in the tree."""
     for name in files():
         text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
         if name.endswith(".md"):

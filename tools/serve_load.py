@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures a running `fovea serve`: its capacity, and the remaining throughput at twice that load.
+"""Measures a running `fovea serve`: its capacity, and its throughput when requests arrive twice as fast.
 
   tools/serve_load.py URL --path /v1/completions --body '{"prompt": "The", "max_tokens": 32}' [--seconds 10] [--clients 16]
   tools/serve_load.py URL --path /embed --lines FILE --clients 64
 
-First, each client sends a request as soon as it has received the last response: this measures the capacity. Then, unless
---capacity-only, requests are sent at twice that rate, independently of the responses. With --lines, the body is {"inputs": LINE} for
-each line in turn. --pid PID also reports the growth of the server's memory."""
+First, each client sends a request as soon as it has received the previous response, which measures the capacity. Then, unless
+--capacity-only is given, requests are sent at twice this rate, independently of the responses. With --lines, the body is {"inputs": LINE}
+for each line in turn. --pid PID also reports the growth of the server's memory."""
 import argparse
 import collections
 import itertools
@@ -30,7 +30,7 @@ class Connection:
         self.heard, self.busy = b"", True
 
     def hear(self):
-        """Returns the status when the response is complete."""
+        """Sends a request and returns the status when the response is complete."""
         piece = self.socket.recv(1 << 20)
         if not piece:
             raise ConnectionError("the server closed a connection")

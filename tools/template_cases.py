@@ -46,8 +46,7 @@ range(5)|list|range(1, 5)|list|range(5, 0, -2)|list|range(0)|list|range(1.5)|ran
 
 
 def split_line(line):
-    """Expressions are separated by '|' where a filter cannot follow: each separator that is a filter's is kept by counting names known
-    as filters."""
+    """Splits expressions at each '|' that is not followed by the name of a known filter."""
     filters = set("length count first last min max sort dictsort reverse unique join list items map select reject "
                   "selectattr rejectattr upper lower title capitalize trim replace string indent default d int "
                   "float abs tojson e escape safe format nofilter".split())
@@ -131,5 +130,5 @@ STATEMENTS = [
     "{% for x in xs %}{% if not loop.first %}, {% endif %}{{ x }}{% endfor %}", "{% for i in range(3) %}{% set ns = namespace(v=i) %}{{ ns.v }}{% endfor %}", "{% call(x) m() %}{{ x }}{% endcall %}{% macro m() %}{% endmacro %}", "{% macro m(x) -%}\n  {{ x }}\n{%- endmacro %}\n[{{ m('é') }}]", "{{ undefinedvar.a.b }}", "{{ undefinedvar|default({})|length }}", "{{ (undefinedvar|default({})).x }}", "{{ 'a' if undefinedvar is defined else 'b' }}", "{% if undefinedvar %}a{% elif not undefinedvar %}b{% endif %}",
 ]
 
-# Features of Jinja2 that fovea refuses: memory addresses, half of a surrogate pair.
+# Features of Jinja2 that fovea refuses: memory addresses, and half of a surrogate pair.
 REFUSED = {"{{ '\\ud800' }}", "{{ d.items }}", "{{ range }}", "{{ dict }}", "{{ xs|map('upper') }}"}

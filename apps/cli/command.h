@@ -8,8 +8,8 @@
 
 namespace fovea::cli {
 
-// One verb of the program. It declares its options, applies the typed ones, and runs; run()
-// returns the exit code.
+// One verb of the program. It declares its options, applies those given on the command line, and
+// runs; run() returns the exit code.
 class Command {
  public:
   Command(std::string usage, std::string summary)
@@ -19,7 +19,7 @@ class Command {
   virtual void declare(OptionTable& table) = 0;
   virtual void apply(OptionTable& table) { table.apply(); }
   virtual int run(const OptionTable& table) = 0;
-  // Whether the ranks started by mpirun can share the work.
+  // Returns whether the ranks started by mpirun can share the work.
   virtual bool runs_on_ranks(const OptionTable&) const { return false; }
 
   const std::string& usage() const { return usage_; }

@@ -1,4 +1,5 @@
-// The program fovea. Each verb parses its options, calls the library and prints the result.
+// The main function of fovea. Each verb parses its options, calls the library and prints the
+// result.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -209,10 +210,11 @@ int guarded(const std::vector<std::string>& arguments) {
 
 namespace {
 
-// On a busy machine, threads that spin at every barrier waste the scheduler's time slices: steps
-// were measured 20 times slower. OpenMP reads the limit of spinning when its runtime is loaded, so
+// On a busy machine, threads that spin at every barrier waste the scheduler's time slices: training
+// steps took 20 times as long. OpenMP reads the limit of spinning when its runtime is loaded, so
 // the program sets the limit and restarts itself. The limit of about 250 us exceeds the serial work
-// between two barriers; at 50 us threads slept 55 times per generated token, at a fifth less speed.
+// between two barriers; with 50 us, threads slept 55 times per generated token, which reduced the
+// speed by a fifth.
 void wait_politely(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "5000", 1);

@@ -5,7 +5,7 @@
 namespace fovea::http {
 namespace {
 
-// "[::1]:8080" and "localhost:8080" without the port and the brackets.
+// Returns "::1" for "[::1]:8080", and "localhost" for "localhost:8080".
 std::string_view without_port(std::string_view host) {
   if (!host.empty() && host.front() == '[') return host.substr(1, host.find(']') - 1);
   return host.substr(0, host.find(':'));
@@ -25,7 +25,7 @@ std::string_view given_key(const Request& request) {
   return request.header("x-api-key");
 }
 
-// Whether the origin is that of this server's own pages.
+// Returns whether the origin is that of this server's own pages.
 bool same_origin(const Request& request) {
   const std::string_view origin = request.header("origin");
   constexpr std::string_view kScheme = "http://";
@@ -78,7 +78,7 @@ std::optional<Response> Access::refuse(const Request& request, bool needs_key) c
     return error_response(403, "Origin: pages of other origins are refused; see --cors-origin", "",
                           "origin_not_allowed");
   }
-  const bool preflight = request.method == "OPTIONS";  // browsers send it without the key
+  const bool preflight = request.method == "OPTIONS";  // sent by browsers without the key
   if (keys.empty() || !needs_key || preflight || knows_key(request)) return std::nullopt;
   Response response = error_response(
       401, "a valid key is needed; expected \"Authorization: Bearer KEY\"", "", "invalid_api_key");

@@ -9,20 +9,20 @@
 
 namespace fovea::http {
 
-// Compares two texts in a time that depends only on the length of `given`.
+// Compares two strings in a time that depends only on the length of `given`.
 bool equal_in_constant_time(std::string_view given, std::string_view secret);
 
 // Decides which requests are accepted. A web page in the user's browser must not reach a server on
-// the loopback address: neither through a name that resolves to it (Host), nor from another origin
-// (Origin).
+// the loopback address, neither through a host name that resolves to this address (Host) nor from
+// another origin (Origin).
 struct Access {
   std::vector<std::string> keys;     // empty: no key is required
   std::vector<std::string> origins;  // origins whose pages may read responses; "*" = all
-  bool loopback = true;              // the server is bound to it
-  std::string host;                  // as the user named it; accepted in Host
+  bool loopback = true;              // the server listens on a loopback address
+  std::string host;                  // the name that the user gave; accepted in Host
 
-  // The response to a refused request; empty if it is accepted. `needs_key`: whether the route
-  // requires the key.
+  // Returns the response to a refused request; empty if the request is accepted. `needs_key`:
+  // whether the route requires the key.
   std::optional<Response> refuse(const Request& request, bool needs_key) const;
   // Adds the headers that a browser requires for an allowed origin.
   void add_cors_headers(const Request& request, Response& response) const;
@@ -33,6 +33,6 @@ struct Access {
   bool knows_key(const Request& request) const;
 };
 
-bool is_loopback(std::string_view host);  // a name or an address, without a port
+bool is_loopback(std::string_view host);  // `host` is a name or an address, without a port
 
 }  // namespace fovea::http

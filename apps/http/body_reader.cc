@@ -8,7 +8,7 @@
 namespace fovea::http {
 namespace {
 
-// Chunk extensions and trailers are not used; this leaves room for those that a proxy may add.
+// Chunk extensions and trailers are ignored; the limits leave room for those that a proxy may add.
 constexpr size_t kLineBytes = 256, kTrailerBytes = 4096;
 
 Refusal too_large(size_t most) {

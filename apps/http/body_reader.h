@@ -6,13 +6,13 @@
 
 namespace fovea::http {
 
-// Reads the body of a request, of a known length or in chunks (RFC 9112, 7.1).
+// Reads the body of a request, which has a known length or is sent in chunks (RFC 9112, 7.1).
 class BodyReader {
  public:
   BodyReader(size_t length, bool chunked, size_t most);
 
-  // Consumes bytes from the front of `bytes` and returns their number; the rest belongs to the next
-  // request. Throws Refusal: 400 for an invalid chunk, 413 for a body that is too large.
+  // Consumes the first bytes of `bytes` and returns their number; the other bytes belong to the
+  // next request. Throws Refusal: 400 for an invalid chunk, 413 for a body that is too large.
   size_t take(std::string_view bytes);
   bool done() const { return part_ == Part::done; }
   std::string& body() { return body_; }

@@ -16,9 +16,9 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr size_t kReadBytes = 16 << 10;   // bytes per read: an idle client takes little memory
-constexpr size_t kWriteBytes = 64 << 10;  // bytes per write: each has the full write time
-// Limits of the bytes and the time for which the rest of a refused request is read and discarded,
-// so that the client reads the response instead of a connection reset.
+constexpr size_t kWriteBytes = 64 << 10;  // bytes per write: each write has its own time limit
+// The rest of a refused request is read and discarded up to these limits of size and time, so that
+// the client receives the response instead of a connection reset.
 constexpr size_t kLingerBytes = size_t{16} << 20;
 constexpr std::chrono::seconds kLinger{2};
 
@@ -84,7 +84,7 @@ void Connection::turn_away() {
   answer_unread(std::move(response));
 }
 
-// The timer must be running.
+// Reads the head of a request. The timer must be running.
 void Connection::read_request() {
   idle_ = true;
   head_.reset();
@@ -195,7 +195,7 @@ void Connection::start_deadline(const std::shared_ptr<LiveExchange>& exchange) {
   });
 }
 
-// The writer of a started stream ends it.
+// Responds to a request that took too long. A started stream is ended by its writer.
 void Connection::answer_too_late(LiveExchange& exchange) {
   {
     const std::lock_guard lock(outbox_->mutex);
@@ -209,7 +209,7 @@ void Connection::dispatch() {
   expire_never();
   auto exchange = open_exchange();
   start_deadline(exchange);
-  // Moved, except for the fields of the log.
+  // The body is moved, and the fields for the log are copied.
   Request request = head_->request;
   request.body = std::move(body_->body());
   body_.reset();
@@ -229,7 +229,7 @@ void Connection::dispatch() {
   exchange->send(std::move(response));
 }
 
-// Nothing is read while a response is computed; this detects that the client closes its side.
+// Detects that the client disconnects while a response is computed, when no bytes are read.
 void Connection::watch() {
   if (watching_ || closed_) return;
   watching_ = true;
@@ -241,7 +241,7 @@ void Connection::watch() {
     const ssize_t count = recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
     if (nothing) return self->watch();
-    if (count <= 0) self->call_off();  // otherwise: its next request, which waits
+    if (count <= 0) self->call_off();  // count > 0: the next request, which waits
   });
 }
 

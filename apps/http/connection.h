@@ -36,7 +36,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(boost::asio::ip::tcp::socket socket, Connections& all);
   void start();
-  void turn_away();  // refuses with 503: too many connections
+  void turn_away();  // responds with 503: too many connections
   void drain();      // ends an idle connection now, otherwise after its response
   void close();
 
@@ -66,9 +66,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
 
   boost::asio::ip::tcp::socket socket_;
-  boost::asio::steady_timer timer_;     // of the socket operation
-  boost::asio::steady_timer deadline_;  // of the response
-  std::string buffer_;                  // received bytes that are not processed
+  boost::asio::steady_timer timer_;     // limits a socket operation
+  boost::asio::steady_timer deadline_;  // limits the time until the response
+  std::string buffer_;                  // received bytes that are not processed yet
   Connections& all_;
   std::optional<RequestHead> head_;
   std::optional<BodyReader> body_;

@@ -15,11 +15,11 @@ struct Request {
   std::map<std::string, std::string> query;
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
-  std::string id;    // X-Request-Id: the client's if it is harmless, otherwise a new one
+  std::string id;    // X-Request-Id: the client's id if it is harmless, otherwise a new one
   std::string rest;  // the value of the last part of a route such as /v1/models/{id}
   int minor = 1;     // of HTTP/1.x
 
-  std::string_view header(std::string_view name) const;  // empty if there is none
+  std::string_view header(std::string_view name) const;  // empty if the header is missing
 };
 
 struct Response {
@@ -30,32 +30,34 @@ struct Response {
 };
 
 // {"error": {"message", "type", "param", "code"}}, in the format of OpenAI's API. The status
-// determines the type; empty param and code are null.
+// determines the type; an empty param or code becomes null.
 Response error_response(int status, std::string_view message, std::string_view param = {},
                         std::string_view code = {});
-// The error object alone, which ends a started stream.
+// Returns only the error object, which ends a started stream.
 std::string error_object(int status, std::string_view message, std::string_view param = {},
                          std::string_view code = {});
 std::string_view reason_of(int status);  // "Not Found"
 
-// Through this, a handler responds, immediately or later, from any thread. Releasing it without a
-// response sends status 500. Owners must release it before the server is destroyed.
+// A handler responds through an Exchange, immediately or later, from any thread. Releasing it
+// without a response sends status 500. Owners must release it before the server is destroyed.
 class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual void send(Response response) = 0;  // the entire response
 
-  // Or in pieces: begin, write, finish. The body of `head` is the first piece.
+  // Alternatively, begin, write and finish send a response in pieces. The body of `head` is the
+  // first piece.
   virtual void begin(Response head) = 0;
-  virtual bool write(std::string_view piece) = 0;  // false: the client has disconnected
+  virtual bool write(std::string_view piece) = 0;  // returns false if the client has disconnected
   virtual void finish() = 0;
 
-  // Closes the connection, so that the client can tell that the response is incomplete.
+  // Closes the connection, so that the client notices that the response is incomplete.
   virtual void abort() = 0;
 
-  // The client closed its side, or reads too slowly.
+  // Returns whether the client has disconnected or reads too slowly.
   virtual bool gone() const = 0;
-  // Called once, on the server's thread, when the client disconnects; must return quickly.
+  // Sets a function that is called once, on the server's thread, when the client disconnects. It
+  // must return quickly.
   virtual void on_gone(std::function<void()> call) = 0;
 };
 

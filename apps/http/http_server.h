@@ -13,19 +13,19 @@
 namespace fovea::http {
 
 struct Times {
-  std::chrono::milliseconds head{10'000};  // from the first byte, or from the start of a connection
+  std::chrono::milliseconds head{10'000};  // from its first byte or the start of the connection
   std::chrono::milliseconds body{30'000};
   std::chrono::milliseconds write{30'000};  // for each piece that the client must read
   std::chrono::milliseconds idle{60'000};   // between two requests
-  // From the end of a request to the start of its response; afterwards the response is 503 and the
-  // work is cancelled. 0 = unlimited.
+  // From the end of a request to the start of its response. If it is exceeded, the response is 503
+  // and the work is cancelled. 0 = unlimited.
   std::chrono::milliseconds answer{0};
 };
 
-// A handled request, for the log: only its path, none of its contents.
+// What the log records of a handled request: its path, but none of its contents.
 struct AccessRecord {
   std::string method, path, id;
-  std::string route;  // as it was added, such as /v1/models/{id}; empty if none matched
+  std::string route;  // the route's path, such as /v1/models/{id}; empty if none matched
   int status = 0;
   size_t bytes = 0;
   double seconds = 0;
@@ -44,8 +44,8 @@ struct ServerOptions {
   std::function<void(const AccessRecord&)> log = {};  // called on the server's thread
 };
 
-// HTTP/1.1 for a few routes. One thread does all reading and writing; handlers run on their own
-// threads and may respond later, from any thread.
+// An HTTP/1.1 server for a few routes. One thread does all reading and writing; handlers run on
+// their own threads and may respond later, from any thread.
 class Server {
  public:
   // Binds and listens; throws InvalidArgument if the address or the port is not available.

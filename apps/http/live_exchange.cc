@@ -7,10 +7,11 @@
 namespace fovea::http {
 namespace {
 
-// The limit of a stream that is not read, far above any normal delay.
+// Maximum bytes of a stream that wait to be sent, far more than with any normal delay.
 constexpr size_t kMostUnsent = size_t{4} << 20;
 
-// A value must not end a line, so that a client's text cannot become a header.
+// Returns whether a header's value contains no line break, with which a client's text could add a
+// header.
 bool is_safe(std::string_view value) {
   for (const char c : value) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;

@@ -14,7 +14,7 @@ namespace fovea::http {
 struct Outbox {
   std::mutex mutex;
   std::string bytes;
-  size_t unsent = 0;     // `bytes` and those passed to the socket
+  size_t unsent = 0;     // size of `bytes` and of the bytes passed to the socket
   size_t total = 0;      // for the log
   int status = 0;        // for the log
   bool begun = false;    // `bytes` contains or contained a head
@@ -32,7 +32,7 @@ struct AnswerTo {
   int minor = 1;
   bool head_only = false;  // the request was HEAD
   bool keep_alive = true;
-  std::vector<std::pair<std::string, std::string>> headers;  // of CORS
+  std::vector<std::pair<std::string, std::string>> headers;  // CORS headers
 };
 
 enum class Framing { length, chunks, until_close };
@@ -54,7 +54,7 @@ class LiveExchange : public Exchange {
   void abort() override;
   bool gone() const override;
   void on_gone(std::function<void()> call) override;
-  bool answered() const;  // or a stream has started
+  bool answered() const;  // true also if a stream has started
 
  private:
   void put(std::string bytes, bool last);

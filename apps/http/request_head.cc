@@ -16,7 +16,7 @@ constexpr int kEmptyLines = 8;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// RFC 9110, 5.6.2: the characters of names.
+// Returns whether the text may be a name (RFC 9110, 5.6.2).
 bool is_token(std::string_view text) {
   const auto part = [](char c) {
     return is_digit(c) || is_letter(c) ||
@@ -37,7 +37,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The first line without its CRLF; empty while it is incomplete.
+// Removes the first line from `rest` and returns it without CR LF; returns nothing while it is
+// incomplete.
 std::optional<std::string_view> take_line(std::string_view& rest, size_t most, int status,
                                           const char* what) {
   const size_t end = rest.find('\n');
@@ -123,7 +124,7 @@ void read_header(std::string_view line, Request& request) {
   request.headers.emplace_back(lower(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
 }
 
-// Whether a comma-separated list, as in Connection, contains `word`.
+// Returns whether a comma-separated list, such as the value of Connection, contains `word`.
 bool lists(std::string_view values, std::string_view word) {
   while (!values.empty()) {
     const size_t end = std::min(values.find(','), values.size());
@@ -155,7 +156,7 @@ void read_framing(RequestHead& head) {
     const auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), head.body_bytes);
     if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) {
-      refuse(400, "Content-Length: expected a whole number");
+      refuse(400, "Content-Length: expected an integer");
     }
     if (error != std::errc() || end != text.data() + text.size()) {
       refuse(413, "Content-Length: too large");

@@ -10,7 +10,7 @@
 
 namespace fovea::http {
 
-// Limits of a client's bytes; exceeding them gives status 413, 414 or 431.
+// Limits on the size of a request; exceeding them gives status 413, 414 or 431.
 struct Limits {
   size_t request_line = 8 << 10;
   size_t header_line = 8 << 10;
@@ -27,7 +27,7 @@ struct Refusal {
 
 struct RequestHead {
   Request request;
-  size_t bytes = 0;       // of the head, including its empty line
+  size_t bytes = 0;       // size of the head, including its empty line
   size_t body_bytes = 0;  // Content-Length
   bool chunked = false;
   bool keep_alive = true;
@@ -36,11 +36,12 @@ struct RequestHead {
 
 // Parses the head of an HTTP/1.x request (RFC 9112). Refuses everything that servers interpret
 // differently (folded lines, bare line feeds, two lengths, spaces around names), so that no part of
-// a body can be taken for a request. Returns nothing while the head is incomplete; limits and lines
-// are checked as they arrive. Throws Refusal.
+// a body can be mistaken for a request. Returns nothing while the head is incomplete, but checks
+// the lines and limits of the bytes that have arrived. Throws Refusal.
 std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limits);
 
-// The names and values of "a=1&b=2", of a query or a form. Throws Refusal that names `what`.
+// Returns the names and values of a query or a form, such as "a=1&b=2". Throws a Refusal that names
+// `what`.
 std::map<std::string, std::string> form_values(std::string_view text, const std::string& what);
 
 }  // namespace fovea::http

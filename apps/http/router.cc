@@ -6,7 +6,7 @@
 namespace fovea::http {
 namespace {
 
-// The value of the part in braces (empty for a route without one), if the path matches.
+// Returns the value of the part in braces (empty for a route without braces) if the path matches.
 std::optional<std::string> match(const std::string& pattern, const std::string& path) {
   const size_t brace = pattern.find('{');
   if (brace == std::string::npos) {

@@ -3,7 +3,7 @@
 namespace fovea::inspector {
 namespace {
 
-// The page may load only its own files, and no other page may embed it in a frame.
+// The page may load only files of this server, and no other page may embed it in a frame.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

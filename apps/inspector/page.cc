@@ -16,8 +16,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// Modules import one another as "./name.js", which does not resolve in a data: URL. There an import
-// map resolves "fovea/name.js".
+// Modules import one another as "./name.js", which does not resolve in data: URLs. A saved page
+// therefore imports "fovea/name.js", which an import map resolves.
 std::string import_map() {
   nlohmann::ordered_json imports;
   for (const auto& [name, bytes] : page_files()) {
@@ -29,7 +29,7 @@ std::string import_map() {
   return nlohmann::ordered_json({{"imports", imports}}).dump();
 }
 
-// Preloads all modules at once instead of one import after another.
+// Returns the page with links that preload all modules at once instead of one import after another.
 std::string front_page() {
   constexpr std::string_view kMain = R"(<script type="module" src="main.js"></script>)";
   std::string page(page_files().at("index.html")), preloads;
@@ -45,7 +45,7 @@ std::string captured(const std::map<std::string, Answer>& answers, const std::st
     all[address] = {{"type", answer.type}, {"body", json ? answer.body : base64(answer.body)}};
   }
   std::string text = nlohmann::ordered_json({{"hash", hash}, {"answers", all}}).dump();
-  replace_all(text, "<", "\\u003c");  // keeps the user's text from closing the script element
+  replace_all(text, "<", "\\u003c");  // so that the user's text cannot close the script element
   return text;
 }
 

@@ -17,7 +17,7 @@ int64_t number_of(const std::string& name, const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    refuse(name, text, "a whole number");
+    refuse(name, text, "an integer of at least 0");
   return value;
 }
 

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "binary answers are little-endian");
 
-constexpr size_t kRunsKept = 8;  // for two views side by side, with and without muted heads
+constexpr size_t kRunsKept = 8;  // enough for two views side by side, with and without muted heads
 constexpr size_t kModelsKept = 4;
 
 Answer binary(std::string bytes) { return {200, "application/octet-stream", std::move(bytes)}; }
@@ -29,7 +29,7 @@ void append(std::string& bytes, const void* data, size_t size) {
   bytes.append(static_cast<const char*>(data), size);
 }
 
-// int32 heads, rows, keys; then the weights as float32.
+// Returns int32 numbers of heads, rows and keys, then the weights as float32.
 Answer map_answer(const Inspector& run, const Query& query) {
   const auto [first_row, end_row] = query.span("q");
   const auto [first_key, end_key] = query.span("k");
@@ -51,8 +51,7 @@ Json strongest_json(const Inspector& run, const Query& query) {
   map.layer = query.number("layer");
   map.heads = query.numbers("heads");
   Json rows = Json::array();
-  const int64_t count =
-      std::min<int64_t>(query.number("count", 3), 64);  // more than the page shows
+  const int64_t count = std::min<int64_t>(query.number("count", 3), 64);  // the page shows fewer
   for (const auto& row : run.strongest(map, count)) {
     Json& keys = rows.emplace_back(Json::array());
     for (const Looked& looked : row) keys.push_back({looked.key, looked.weight});
@@ -97,7 +96,7 @@ Json lens_json(const Inspector& run, const Query& query) {
 }
 
 Json walk_json(const Inspector& run, const Query& query) {
-  // Enough for a whole head; more would be a page of digits.
+  // 128 values are enough for a head's vector; the page could not show many more digits.
   const int64_t values = std::min<int64_t>(query.number("values", 8), 128);
   Json steps = Json::array();
   for (const Step& step : run.walk({query.look(), query.number("token"), query.number("layer"),
@@ -146,7 +145,7 @@ int64_t whole_number(const Json& value, const char* name) {
                     (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT32_MAX});
   if (!fits || value.get<int64_t>() < 0 || value.get<int64_t>() > INT32_MAX)
     throw Error(ErrorKind::InvalidArgument,
-                std::string(name) + ": expected whole numbers from 0 to 2147483647");
+                std::string(name) + ": expected integers from 0 to 2147483647");
   return value.get<int64_t>();
 }
 

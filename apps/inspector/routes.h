@@ -39,8 +39,8 @@ class Routes {
 
  private:
   struct Run {
-    std::string id, wanted;  // the request, to find an identical one
-    const Model::Parts* of;  // the model; a training run may have replaced it since
+    std::string id, wanted;  // the id of the run, and its request, to find an identical one
+    const Model::Parts* of;  // the model; a training run may have replaced it in the meantime
     std::shared_ptr<const Inspector> inspector;
   };
   struct Opened {

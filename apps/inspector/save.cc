@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kWholeWeights = int64_t{2} << 20;  // over all layers: 11 MB in base64
+constexpr int64_t kWholeWeights = int64_t{2} << 20;  // weights of all layers: 11 MB in base64
 constexpr int64_t kThumbnail = 32;                   // as in thumbnails.js
 
 const char* name_of(Look look) {
@@ -52,7 +52,7 @@ class Saving {
   void add(const std::string& path) { ask(path, {"GET", path, {}, ""}); }
   void add_spec() { ask("api/spec?model=0", {"GET", "api/spec", {{"model", "0"}}, ""}); }
 
-  // Captures every head of a layer under the path that a saved page requests.
+  // Captures the maps of all heads of a layer, under the path that a saved page requests.
   void add_map(Look look, int64_t layer, const std::string& heads, int64_t step) {
     std::string name = fmt::format("api/map?look={}&layer={}", name_of(look), layer);
     if (step > 1) name += fmt::format("&step={}", step);

@@ -6,8 +6,8 @@
 
 namespace fovea::inspector {
 
-// Writes one HTML file that shows this text in this model without a server: every head of `layer`,
-// and of all layers if these are small. `name` is the model's name.
+// Returns one HTML file that shows this text in this model without a server: all heads of `layer`,
+// and those of all layers if the maps are small. `name` is the model's name.
 std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
                        Look look, int64_t layer, int64_t head);
 

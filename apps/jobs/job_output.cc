@@ -21,7 +21,7 @@ namespace {
 
 [[noreturn]] void cannot_write(const std::string& path) {
   throw Error(ErrorKind::Failed,
-              fmt::format("{}: cannot be written ({}); expected a place with space left", path,
+              fmt::format("{}: cannot be written ({}); expected a location with free space", path,
                           std::strerror(errno)));
 }
 
@@ -35,8 +35,8 @@ void write_all(int file, std::string_view bytes, const std::string& path) {
   }
 }
 
-// The hash of bytes that continue others, whose hash is 0 if there are none. 64-bit FNV-1a: it
-// detects damage and other files, but not forgery.
+// Extends a 64-bit FNV-1a hash by more bytes; 0 starts a new hash. It detects damage and other
+// files, but not forgery.
 uint64_t hash_bytes(uint64_t before, std::string_view bytes) {
   uint64_t hash = before == 0 ? 0xcbf29ce484222325 : before;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -54,7 +54,7 @@ struct File {
   int descriptor;
 };
 
-// Standard output, a device or a FIFO.
+// Writes to standard output, a device or a FIFO.
 class StreamOutput : public JobOutput {
  public:
   explicit StreamOutput(const std::string& path)
@@ -72,7 +72,7 @@ class StreamOutput : public JobOutput {
   File file_;
 };
 
-// A file whose first bytes are known only at the end.
+// Writes a file whose first bytes are known only at the end.
 class HeldOutput : public JobOutput {
  public:
   explicit HeldOutput(const std::string& path) : stream_(path), held_(unnamed_file()) {}
@@ -106,7 +106,7 @@ class HeldOutput : public JobOutput {
   File held_;
 };
 
-// A file that may be completed over several runs.
+// Writes a file that may be completed over several runs.
 class JournalledOutput : public JobOutput {
  public:
   JournalledOutput(const std::string& path, const nlohmann::ordered_json& job)
@@ -136,7 +136,7 @@ class JournalledOutput : public JobOutput {
     write_all(file_.descriptor, bytes, part_);
     bytes_ += bytes.size();
     hash_ = hash_bytes(hash_, bytes);
-    if (after.lines == 0) return;  // the text before all lines
+    if (after.lines == 0) return;  // only the opening was written
     if (fdatasync(file_.descriptor) != 0) cannot_write(part_);
     journal_.add({after, bytes_, hash_});
   }
@@ -160,14 +160,14 @@ class JournalledOutput : public JobOutput {
     return file;
   }
 
-  // Reads up to the end of the entry. While the journal is read, bytes_ and hash_ describe the
-  // bytes read so far.
+  // Returns whether the output contains the bytes of the entry: reads it up to the entry's end.
+  // While the journal is read, bytes_ and hash_ describe the output read so far.
   bool holds(const Journal::Entry& entry) {
     std::vector<char> piece(size_t{1} << 16);
     while (bytes_ < entry.bytes) {
       const uint64_t most = std::min<uint64_t>(piece.size(), entry.bytes - bytes_);
       const ssize_t count = pread(file_.descriptor, piece.data(), most, static_cast<off_t>(bytes_));
-      if (count <= 0) return false;  // the described bytes are missing
+      if (count <= 0) return false;  // the entry's bytes are missing
       hash_ = hash_bytes(hash_, {piece.data(), static_cast<size_t>(count)});
       bytes_ += static_cast<uint64_t>(count);
     }

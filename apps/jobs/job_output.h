@@ -12,29 +12,29 @@ namespace fovea::jobs {
 struct JobProgress {
   int64_t lines = 0, tokens = 0;
   int64_t cut = 0;          // number of truncated lines
-  std::string first_cut;    // the first of them
+  std::string first_cut;    // the first truncated line
   uint64_t lines_hash = 0;  // hash of the lines, which identifies them
 };
 
-// The hash of lines that continue others; 0 if there are none.
+// Extends a hash by more lines; 0 starts a new hash.
 uint64_t hash_lines(uint64_t before, const std::vector<std::string>& lines);
 
 // The output of a job over lines, block by block, in the order of the lines.
 class JobOutput {
  public:
   virtual ~JobOutput() = default;
-  // The progress of an earlier run of the same job, which this one resumes.
+  // Returns the progress of the earlier run of the same job that this run resumes.
   virtual JobProgress progress() const { return {}; }
   virtual void add(std::string_view bytes, const JobProgress& after) = 0;
   // Completes the output; `beginning` replaces the first bytes and may be empty.
   virtual void finish(std::string_view beginning) = 0;
 };
 
-// With a path: the file appears under its name when it is complete. Until then PATH.part contains
-// the finished output and PATH.journal the progress, so that the same job resumes after it was
-// stopped or killed. `job` contains every setting, besides the lines, that affects the bytes;
-// throws BadFile if PATH.part belongs to another job. A device or a FIFO is written directly.
-// Without a path: standard output, immediately or, if the beginning is known only at the end,
+// Opens the output. A file appears at `path` when it is complete. Until then PATH.part contains the
+// finished output and PATH.journal the progress, so that the same job resumes after it was stopped
+// or killed. `job` contains every setting, besides the lines, that affects the bytes; throws
+// BadFile if PATH.part belongs to another job. A device or a FIFO is written directly. An empty
+// path means standard output, written immediately or, if the beginning is known only at the end,
 // through a temporary file.
 std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginning_at_the_end,
                                            const nlohmann::ordered_json& job);

@@ -59,7 +59,7 @@ Journal::Journal(const std::string& path, const Json& job, const Holds& holds)
   file_.open(path_, std::ios::binary | std::ios::app);
 }
 
-// The bytes of its complete lines, up to the last valid one.
+// Reads the journal and returns the length of its valid beginning in bytes.
 uint64_t Journal::read(const Holds& holds) {
   if (!std::filesystem::exists(path_)) return 0;
   const std::string content = read_file(path_);
@@ -87,8 +87,8 @@ uint64_t Journal::read(const Holds& holds) {
     whole = held;
     if (entry_.progress.lines > 0 && !other.empty())
       throw Error(ErrorKind::BadFile,
-                  fmt::format("{0}.part: was started with {1} {2}, now {3}; expected the same, or "
-                              "{0}.part and {0}.journal deleted, to start again",
+                  fmt::format("{0}.part: was started with {1} {2}, now {3}; expected the same; "
+                              "to start again, delete {0}.part and {0}.journal",
                               output_, other, value_of(begun, other), value_of(job_, other)));
   } catch (const Json::exception&) {
     not_a_journal();
@@ -101,8 +101,7 @@ uint64_t Journal::read(const Holds& holds) {
 void Journal::not_a_journal() const {
   throw Error(
       ErrorKind::BadFile,
-      fmt::format("{0}: is not a journal of this program; expected it and {1}.part deleted, "
-                  "to start again",
+      fmt::format("{0}: is not a journal of this program; to start again, delete it and {1}.part",
                   path_, output_));
 }
 

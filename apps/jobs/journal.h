@@ -10,7 +10,7 @@
 
 namespace fovea::jobs {
 
-// The name of the first difference between two jobs; empty if they are equal.
+// Returns the name of the first setting that differs between two jobs; empty if they are equal.
 std::string difference(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
 
 // PATH.journal: a line of JSON that describes the job that writes PATH.part, then a line for each
@@ -22,15 +22,16 @@ class Journal {
     uint64_t bytes = 0;   // of PATH.part
     uint64_t output = 0;  // hash of these bytes
   };
-  // Whether PATH.part still contains the bytes of an entry; called in the order of the entries.
+  // Returns whether PATH.part still contains the bytes of an entry; called in the order of the
+  // entries.
   using Holds = std::function<bool(const Entry&)>;
 
-  // Continues an existing journal, as far as `holds` agrees, or starts one. Throws BadFile if it
-  // belongs to another job.
+  // Continues an existing journal up to the last entry for which `holds` returns true, or starts a
+  // new one. Throws BadFile if the journal belongs to another job.
   Journal(const std::string& path, const nlohmann::ordered_json& job, const Holds& holds);
 
   const Entry& entry() const { return entry_; }  // the last entry
-  bool is_damaged() const { return damaged_; }   // an entry did not agree
+  bool is_damaged() const { return damaged_; }   // PATH.part lacked an entry's bytes
   void add(const Entry& entry);
   void remove() const;
 

@@ -43,8 +43,8 @@ BlockResult result_of(const Json& json) {
   return {json.at("bytes"), json.at("tokens"), json.at("cut"), json.at("first_cut")};
 }
 
-// A rank other than 0 requests blocks until there are no more. Its first message describes its job;
-// each further one contains a result.
+// Runs on ranks other than 0: requests blocks until there are no more. The first message to rank 0
+// describes the job; each further message contains a result.
 void help(const Ranks& ranks, const Json& key, const Compute& compute) {
   Json message = {{"key", key}};
   while (true) {
@@ -65,7 +65,7 @@ void check_key(const std::string& rank, const Json& theirs, const Json& ours) {
                             rank, other));
 }
 
-// Rank 0 answers the other ranks, while it computes as well, until each of them has finished.
+// Runs on a thread of rank 0: responds to the other ranks until each of them has finished.
 void serve(const Ranks& ranks, const Json& key, LineQueue& queue) {
   std::deque<int> waiting;
   for (int left = ranks.size() - 1; left > 0;) {
@@ -89,7 +89,7 @@ void serve(const Ranks& ranks, const Json& key, LineQueue& queue) {
   }
 }
 
-// Passes an error of one thread to the others.
+// Runs `work`, and passes its exception to the other threads.
 template <class Work>
 void or_fail(LineQueue& queue, const Work& work) {
   try {
@@ -108,7 +108,7 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     return std::nullopt;
   }
   if (ranks == nullptr) cli::catch_signals();
-  constexpr size_t kAhead = 4;  // blocks per rank, so that none soon waits for a slower one
+  constexpr size_t kAhead = 4;  // blocks per rank, so that ranks rarely wait for a slower one
   LineQueue queue(job, ranks == nullptr ? 1 : kAhead * static_cast<size_t>(ranks->size()));
   {
     std::jthread server;

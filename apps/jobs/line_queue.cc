@@ -34,8 +34,8 @@ void LineQueue::skip_finished() {
   }
   if (left > 0 || hash_ != written_.lines_hash)
     throw Error(ErrorKind::BadFile,
-                fmt::format("{0}.part: was started with other lines; expected the same, or "
-                            "{0}.part and {0}.journal deleted, to start again",
+                fmt::format("{0}.part: was started with different input lines; expected the same "
+                            "lines; to start again, delete {0}.part and {0}.journal",
                             job_.out));
   cli::note(fmt::format("{}.part: resumes after line {}\n", job_.out, written_.lines));
 }

@@ -17,16 +17,16 @@ class LineQueue {
   // memory.
   LineQueue(const LineJob& job, size_t ahead);
 
-  // The next block; empty at the end. Waits until the limit permits one.
+  // Returns the next block; empty at the end of the input. Waits while the limit is reached.
   std::optional<LineBlock> take();
-  // Does not wait: returns false if the limit is reached.
+  // Like take(), but does not wait: returns false if the limit is reached.
   bool try_take(std::optional<LineBlock>& block);
-  // Adds the result of the block whose first line this is.
+  // Adds the result of the block that starts at line `first`.
   void put(size_t first, BlockResult result);
-  // Makes all other calls throw this.
+  // Makes all other calls throw this error.
   void fail(std::exception_ptr error);
   void check();
-  // Call it after all results: writes the end.
+  // Completes the output. Must be called after the last result.
   JobProgress finish();
 
  private:
@@ -48,9 +48,9 @@ class LineQueue {
   std::unique_ptr<JobOutput> output_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<size_t, Begun> begun_;  // not written yet, by their first lines
+  std::map<size_t, Begun> begun_;  // blocks that are not written yet, by first line
   JobProgress written_;
-  uint64_t hash_ = 0;  // of all lines that were read
+  uint64_t hash_ = 0;  // hash of all lines that were read
   bool ended_ = false;
   std::exception_ptr error_;
 };

@@ -12,8 +12,8 @@
 namespace fovea::jobs {
 namespace {
 
-constexpr size_t kLongestLine = size_t{64} << 20;  // files that are not text soon exceed it
-constexpr size_t kBlockBytes = size_t{4} << 20;    // lines of a block
+constexpr size_t kLongestLine = size_t{64} << 20;  // usually exceeded by files that are not text
+constexpr size_t kBlockBytes = size_t{4} << 20;    // maximum bytes of a block
 
 }  // namespace
 
@@ -61,7 +61,7 @@ std::vector<std::string> LineReader::next(size_t lines) {
       searched = buffer_.size() - at_;
       if (fill()) continue;
       if (at_ == buffer_.size()) break;
-      end = buffer_.size();  // a last line without a line end
+      end = buffer_.size();  // the last line has no line break
     }
     size_t length = end - at_;
     if (length > 0 && buffer_[end - 1] == '\r') --length;

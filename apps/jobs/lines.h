@@ -16,14 +16,15 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // The next lines without their ends: at most `lines`, and fewer if they are long. Empty at the
-  // end of the file. Throws BadFile if it cannot be read, or for a line above 64 MB.
+  // Returns the next lines without their line breaks: at most `lines`, and fewer if they are long.
+  // Empty at the end of the file. Throws BadFile if the file cannot be read or a line has more than
+  // 64 MB.
   std::vector<std::string> next(size_t lines);
   size_t lines_read() const { return lines_read_; }
   const std::string& name() const { return name_; }
 
  private:
-  bool fill();  // false at the end of the file
+  bool fill();  // returns false at the end of the file
 
   int file_;
   std::string name_, buffer_;
@@ -34,8 +35,8 @@ class LineReader {
 // Consecutive lines of one file.
 struct LineBlock {
   std::string file;       // as given by the user
-  size_t first = 0;       // lines of all earlier files
-  size_t in_file_at = 0;  // earlier lines of this file
+  size_t first = 0;       // number of lines in earlier files and blocks
+  size_t in_file_at = 0;  // number of earlier lines in this file
   std::vector<std::string> lines;
 
   std::string name_of(size_t line) const;  // "FILE: line 7"
@@ -45,7 +46,7 @@ struct LineBlock {
 class BlockReader {
  public:
   explicit BlockReader(std::vector<std::string> files);
-  // At most `lines` lines; empty at the end of all files.
+  // Returns at most `lines` lines; empty at the end of the last file.
   std::optional<LineBlock> next(size_t lines);
 
  private:

@@ -21,9 +21,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Time between two polls for a message: MPI's own waiting would use a whole core.
+// Time between two polls for a message: a waiting call of MPI would occupy a core.
 constexpr auto kPause = 1ms;
-// The time for another rank to report an error, which ends this one.
+// The time that another rank has to report an error and thereby end this rank.
 constexpr auto kReporting = 10s;
 
 Ranks* the_ranks = nullptr;
@@ -51,7 +51,7 @@ std::unique_ptr<Communicator> connect() {
 Ranks* Ranks::current() { return the_ranks; }
 
 void Ranks::take_cores() {
-  // mpirun's daemon, the parent process, may use all cores of the machine.
+  // The parent process, mpirun's daemon, may use all cores of the machine.
   cpu_set_t ours, machines;
   if (started_processes() < 2 || sched_getaffinity(0, sizeof ours, &ours) != 0 ||
       sched_getaffinity(getppid(), sizeof machines, &machines) != 0)
@@ -71,7 +71,7 @@ Ranks::Ranks() : communicator_(connect()) {
 
 Ranks::~Ranks() {
   the_ranks = nullptr;
-  watcher_ = std::jthread();  // the memory that it reads is freed
+  watcher_ = std::jthread();  // it reads memory that is freed below
   *own_state_ = kLeft;
 }
 
@@ -128,8 +128,8 @@ Ranks::Message Ranks::wait() const {
 }
 
 void Ranks::fail(const std::string& message, int code) {
-  // An error that occurs on all ranks is reported once: on each machine by one rank, and the
-  // machine with the first ranks ends the others while they wait.
+  // An error that occurs on all ranks is reported once: one rank of each machine reports it, and
+  // the machine with the lowest ranks ends the others while they wait.
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank(), kMostWaits) * 100ms);
   if (reported_->exchange(1) == 0)

@@ -22,12 +22,12 @@ class Ranks {
     Json content;
   };
 
-  // mpirun binds each of few ranks to a single core. This resets the binding to the machine's cores
-  // if the rank's share is larger; call it before any code counts cores.
+  // mpirun binds each rank to a single core if there are few ranks. This function resets the
+  // binding if the rank's share of the machine is larger; call it before any code counts cores.
   static void take_cores();
-  // Null if there is only one process.
+  // Returns the ranks of this process; null if there is only one process.
   static Ranks* current();
-  // Whether this is a rank other than 0; only rank 0 prints messages.
+  // Returns whether this is a rank other than 0; only rank 0 prints messages.
   static bool only_helps() { return current() != nullptr && current()->rank() > 0; }
 
   Ranks();   // waits for all others; throws like open_communicator()
@@ -40,10 +40,10 @@ class Ranks {
   std::string name(int rank) const;  // "rank 1 (HOST)"
 
   void send(int to, const Json& content) const;
-  std::optional<Message> receive() const;  // a message that has arrived
-  Message wait() const;                    // waits for a message
+  std::optional<Message> receive() const;  // empty if none has arrived
+  Message wait() const;                    // waits for the next message
 
-  // Ends all ranks with this exit code; reports the message with the name of this rank.
+  // Reports the message with the name of this rank, and ends all ranks with this exit code.
   [[noreturn]] void fail(const std::string& message, int code);
   [[noreturn]] void leave(int code);
 
@@ -62,7 +62,7 @@ class Ranks {
   void report_the_dead();
 
   std::unique_ptr<Communicator> communicator_;
-  std::vector<std::string> hosts_;  // of each rank
+  std::vector<std::string> hosts_;  // host name of each rank
   std::vector<Neighbour> neighbours_;
   std::atomic<int>* reported_ = nullptr;  // shared: whether another rank has reported an error
   std::atomic<int>* own_state_ = nullptr;

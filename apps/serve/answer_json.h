@@ -37,14 +37,14 @@ class LogprobList {
 
  private:
   std::string text(int32_t id) const;
-  // in the chat format, without the closing brace
+  // Returns an entry in the chat format, without the closing brace.
   std::string entry(int32_t id, float logprob) const;
 
   std::optional<Tokenizer> tokenizer_;
   bool chat_;
   size_t offset_ = 0;
   std::string tokens_, logprobs_, top_,
-      offsets_;  // contents of JSON arrays; chats use only the first
+      offsets_;  // contents of JSON arrays; only the first is used by chats
 };
 
 // Returns null for NaN and infinity, which JSON lacks.

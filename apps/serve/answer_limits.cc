@@ -7,11 +7,11 @@
 namespace fovea::serve {
 namespace {
 
-// Bytes of JSON, rounded up, as measured with common vocabularies.
-constexpr int64_t kText = 16;      // of a token's text and its id
+// Estimated bytes of JSON, rounded up from measurements with common vocabularies.
+constexpr int64_t kText = 16;      // a token's text and id
 constexpr int64_t kLogprob = 100;  // {"token", "logprob", "bytes"}
 constexpr int64_t kKey = 64;       // {"place", "token", "weight"}
-constexpr int64_t kNumber = 14;    // of a vector's element
+constexpr int64_t kNumber = 14;    // an element of a vector
 
 }  // namespace
 

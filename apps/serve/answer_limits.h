@@ -8,8 +8,8 @@
 
 namespace fovea::serve {
 
-// Maximum bytes of one response's JSON. Checked before a request is accepted, since a request of a
-// few hundred bytes could cause gigabytes of output.
+// Maximum bytes of one response's JSON. It is checked before a request is accepted, since a request
+// of a few hundred bytes could cause gigabytes of output.
 constexpr int64_t kMostAnswerBytes = int64_t{64} << 20;
 // Maximum bytes of all responses that are being assembled.
 constexpr int64_t kMostHeldBytes = int64_t{256} << 20;

@@ -100,10 +100,10 @@ Api::Asked Api::read(const http::Request& request, Able able, unsigned route,
 
 void Api::generate(const http::Request& request, const Answer& answer, bool chat) {
   auto [served, asked] = read(request, writes, chat ? kChat : kCompletion, [&](ServedModel& model) {
-    if (model.needs_engine().full()) throw too_busy();  // checked before the text is tokenised
+    if (model.needs_engine().full()) throw too_busy();  // before the text is tokenised
     ApiRequest defaults;
     defaults.options = model.defaults;
-    constexpr int64_t kCompletionTokens = 16;  // OpenAI's default; a chat may fill the context
+    constexpr int64_t kCompletionTokens = 16;  // OpenAI's default; chats may fill the context
     defaults.options.max_tokens = model.max_tokens.value_or(chat ? -1 : kCompletionTokens);
     return defaults;
   });
@@ -135,7 +135,7 @@ void Api::rerank(const http::Request& request, const Answer& answer) {
 void Api::translate(const http::Request& request, const Answer& answer) {
   const std::string_view type = request.header("content-type");
   const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
-                    request.body.substr(0, 1) != "{";  // curl -d sends everything as a form
+                    request.body.substr(0, 1) != "{";  // curl -d declares JSON as a form
   ApiRequest asked;
   read_fields(parse_body(form ? json_of_form(request.body) : request.body), kTranslate, 0, asked);
   answer_translation(asked, models_, answer);
@@ -155,7 +155,7 @@ void Api::tokenize(const http::Request& request, const Answer& answer) {
   const std::vector<int32_t> ids = asked.add_special
                                        ? tokenizer.encoding(asked.text, options).ids
                                        : tokenizer.encode(asked.text, options.special);
-  // Written as text without a tree of JSON values, since a text may have a million tokens.
+  // The body is written without a tree of JSON values, since a text may have a million tokens.
   std::string body = "{\"tokens\":[";
   for (const int32_t id : ids) {
     if (body.back() != '[') body += ',';

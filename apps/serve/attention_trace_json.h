@@ -7,7 +7,7 @@ namespace fovea::serve {
 // Collects the requested attention weights and hidden states of the tokens of one choice.
 class AttentionTraceList {
  public:
-  // `prompt`: the tokens before the generated ones; negative ids have no text.
+  // `prompt`: the tokens before the generated ones. Negative ids have an empty text.
   AttentionTraceList(const AttentionTraceOptions& trace, std::optional<Tokenizer> tokenizer,
                      const std::vector<int32_t>& prompt);
   void add(int32_t id, const AttentionTrace& trace);
@@ -20,7 +20,7 @@ class AttentionTraceList {
 
   AttentionTraceOptions trace_options_;
   std::optional<Tokenizer> tokenizer_;
-  std::vector<int32_t> ids_;        // of the prompt and the generated text
+  std::vector<int32_t> ids_;        // token ids of the prompt and the generated text
   std::string attention_, hidden_;  // elements of JSON arrays
 };
 

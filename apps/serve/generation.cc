@@ -36,7 +36,7 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
 
 void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls) {
   find_calls_ = find_calls;
-  // the decoder of an encoder-decoder starts with no prompt
+  // The decoder of an encoder-decoder has no prompt.
   const std::vector<int32_t> start = {-1};
   open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
   for (size_t i = 0; i < open_; ++i) {

@@ -37,7 +37,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   bool submit(size_t prompt, const std::vector<int32_t>& ids);
   bool take(size_t prompt, const Event& event);
   void finish_choice(size_t index, const Event& event);
-  double seconds() const;  // since the request started
+  double seconds() const;  // seconds since the request started
   void stream_event(size_t index, const Event& event);
   void stream_piece(size_t index, const std::string& text);
   void stream_end(size_t index, const Generation& generation);
@@ -64,7 +64,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::vector<Choice> choices_;
   std::vector<std::string> whole_;  // texts of a response that is not streamed
   HeldBytes held_;
-  size_t held_bytes_ = 0;  // bytes of whole_ and of the finished choices_
+  size_t held_bytes_ = 0;  // bytes of whole_ and of finished choices
   Json timings_;
   TokenCounts counts_;
   size_t open_ = 0;  // number of unfinished choices

@@ -24,12 +24,12 @@ class Histogram {
   double sum_ = 0;
 };
 
-// The counters of /metrics. Safe from any thread.
+// The counters of /metrics. All functions may be called from any thread.
 class Metrics {
  public:
   void request(const http::AccessRecord& record);
   void first_token(double seconds);
-  // In Prometheus' text format.
+  // Returns all metrics in Prometheus' text format.
   std::string text(const std::vector<std::shared_ptr<ServedModel>>& models) const;
 
  private:

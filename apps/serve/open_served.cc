@@ -38,7 +38,7 @@ TranslationDirection direction_of(const std::string& languages) {
   return {languages.substr(0, dash), languages.substr(dash + 1), ""};
 }
 
-// Reads the languages from tokenizer_config.json, as in Marian's files.
+// Reads the languages that the tokenizer_config.json of a Marian model names.
 TranslationDirection direction_in(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
   constexpr size_t kMostBytes = size_t{16} << 20;
@@ -52,8 +52,8 @@ TranslationDirection direction_in(const std::string& folder) {
   return {named("source_lang"), named("target_lang"), ""};
 }
 
-// `languages` selects one of the directions in the model's files, or sets it if the files have
-// none.
+// Returns the directions of a translation model. `languages` selects one of those in its files, or
+// sets the direction if the files have none.
 std::vector<TranslationDirection> directions_of(const Model& model, const std::string& folder,
                                                 const std::string& languages) {
   std::vector<TranslationDirection> told = translation_directions(model);

@@ -9,9 +9,9 @@
 namespace fovea::serve {
 
 struct ServedOptions {
-  std::string name;           // in the API
+  std::string name;           // name in the API
   std::string template_file;  // chat template to use instead of the model's
-  std::string languages;      // "de-en", for a translation model; empty = as in its files
+  std::string languages;      // of a translation model, such as "de-en"; empty = as in its files
   std::string draft;          // directory of a draft model for speculative tokens; empty = none
   int64_t draft_tokens = 0;   // speculative tokens per pass
   WeightPrecision precision = WeightPrecision::stored;

@@ -16,8 +16,8 @@ namespace {
   throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
 }
 
-// Joins the parts of a content into one text and parses the arguments of calls to objects, as
-// templates expect.
+// Joins the parts of a message's content and parses the arguments of its calls, since templates
+// expect a string and objects.
 Json template_message(Json message, bool knows_developer) {
   if (message["role"] == "developer" && !knows_developer) message["role"] = "system";
   if (const auto content = message.find("content");
@@ -98,7 +98,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
 
 struct ToolChoice {
   bool none = false, required = false;
-  std::string name = {};  // of the function that must be called
+  std::string name = {};  // name of the function that must be called
 };
 
 ToolChoice tool_choice(const ApiRequest& request) {
@@ -177,8 +177,8 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   for (const std::vector<int32_t>& ids : prompts.ids) {
     int64_t room = room_after(ids, model, chat);
     if (model.facts.context == 0) continue;
-    // A cache smaller than the context limits the answer; submit() reports a cache that is too
-    // small for any answer.
+    // A cache smaller than the context limits the number of generated tokens; submit() reports a
+    // cache that is too small to generate any.
     const auto length = model.facts.encoder ? 1 : static_cast<int64_t>(ids.size());
     const int64_t cached = model.needs_engine().room(length, request.options.answers);
     if (cached > 0) room = std::min(room, cached);
@@ -186,8 +186,8 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   }
 }
 
-// Limits the JSON bytes of the response. An implicit length is shortened; a length that the client
-// set is refused.
+// Limits the JSON bytes of the response: reduces max_tokens if the client has not set it, and
+// otherwise throws ApiError.
 void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const ModelFacts& facts) {
   const auto answers = std::ssize(prompts.ids) * request.options.answers;
   int64_t echoed = 0;

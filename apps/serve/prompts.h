@@ -8,8 +8,8 @@
 
 namespace fovea::serve {
 
-// The prompts of a request as token ids, and its options for the model: max_tokens limited by the
-// context, response_format and tool_choice as a constraint. Throws ApiError.
+// The prompts of a request as token ids. The request's max_tokens is limited by the context, and
+// response_format and tool_choice become a constraint. Throws ApiError.
 struct PreparedPrompts {
   std::vector<std::vector<int32_t>> ids;
   bool find_calls = false;  // parse tool calls in the text

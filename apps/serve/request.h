@@ -13,7 +13,7 @@ namespace fovea::serve {
 
 using Json = nlohmann::ordered_json;
 
-// An error of a request, as reported to the client.
+// An error that is reported to the client.
 struct ApiError {
   int status = 400;
   std::string message, param, code;
@@ -27,11 +27,11 @@ struct ApiRequest {
   GenerateOptions options;
   bool seed_given = false;
   bool max_tokens_given = false;  // true if the client set it to a value other than -1
-  bool logprobs = false;          // of a chat; `options.logprobs` is the number of alternatives
+  bool logprobs = false;          // of chats; `options.logprobs` is the number of alternatives
   int64_t best_of = 0;
   bool stream = false, include_usage = false, return_ids = false;
 
-  std::vector<Prompt> prompts;  // of a completion
+  std::vector<Prompt> prompts;  // of completions
   bool echo = false;
 
   Json messages, tools, documents, tool_choice, template_variables = Json::object();

@@ -57,8 +57,7 @@ GenerateOptions program_defaults() {
 
 void set_defaults(ServedModel& model, const GenerateOptions& options) {
   model.defaults = options;
-  // answers are streamed and drawn; translations ask for beams themselves
-  model.defaults.beams = 1;
+  model.defaults.beams = 1;  // chats and completions are sampled; translations set their own beams
   if (options.max_tokens != kUnsetTokens) model.max_tokens = options.max_tokens;
 }
 

@@ -18,7 +18,7 @@
 
 namespace fovea::serve {
 
-// The part of Engine that the API uses; tests implement their own. Sinks are called on the engine's
+// The functions of Engine that the API uses; tests replace them. Sinks are called on the engine's
 // thread, after submit() has returned.
 struct TextEngine {
   std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink,
@@ -47,7 +47,7 @@ struct ModelFacts {
   int64_t created = 0;  // seconds since 1970
   int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
   int64_t layers = 0, heads = 0;  // of the decoder
-  bool encoder = false;           // an encoder reads the prompt
+  bool encoder = false;           // the prompt is read by an encoder
 };
 
 // One model of the API.
@@ -56,13 +56,13 @@ class ServedModel {
   ModelFacts facts;
   std::optional<Tokenizer> tokenizer;
   std::optional<ChatFormat> chat;  // unset: the model has no chat template
-  // options override generation_config.json, which overrides the program's defaults
+  // Command-line options override generation_config.json, which overrides the program's defaults.
   GenerateOptions defaults;
   std::vector<int32_t> ends;          // end-of-text tokens
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
   double most_seconds = 0;            // limit per request; 0 = unlimited
-  // Exactly one of: a model that generates (and may translate), one that computes vectors, or one
-  // that scores pairs of texts.
+  // Exactly one of these is set: a model that generates (and may translate), one that computes
+  // vectors, or one that scores pairs of texts.
   std::optional<TextEngine> engine;
   std::optional<Translator> translator;
   std::optional<Embedder> embedder;
@@ -75,7 +75,7 @@ class ServedModel {
   const Embedder& needs_embedder() const;
   RerankQueue& needs_reranker() const;
   void end_work();  // cancels all requests and stops the engines
-  // Built at the first request that requires JSON.
+  // Returns the vocabulary for constraints; it is created by the first request that requires JSON.
   std::shared_ptr<const JsonVocabulary> json_vocabulary();
 
  private:
@@ -83,9 +83,9 @@ class ServedModel {
   std::shared_ptr<const JsonVocabulary> json_vocabulary_;
 };
 
-// The program's defaults, with a mark of unset max_tokens.
+// Returns the program's defaults, with max_tokens unset.
 GenerateOptions program_defaults();
-// `options`: program_defaults(), overridden by generation_config.json and by the program's options.
+// `options` are program_defaults(), overridden by generation_config.json and the program's options.
 void set_defaults(ServedModel& model, const GenerateOptions& options);
 
 }  // namespace fovea::serve

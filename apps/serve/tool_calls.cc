@@ -87,7 +87,7 @@ std::string ToolCallFilter::add(std::string_view text) {
   size_t keep = held_.find(kOpen);
   inside_ = keep != std::string::npos;
   if (!inside_) {
-    // The longest suffix that may be the start of the mark.
+    // The length of the longest suffix that may be the start of the opening tag.
     size_t tail = std::min(held_.size(), kOpen.size() - 1);
     while (held_.compare(held_.size() - tail, tail, kOpen, 0, tail) != 0) --tail;
     keep = held_.size() - tail;

@@ -7,8 +7,8 @@
 
 namespace fovea::serve {
 
-// Parses tool calls in an answer: <tool_call>{...}</tool_call> as written by Hermes and Qwen, or a
-// whole answer that is a JSON object or array of objects with "name" and "arguments" (or
+// Tool calls parsed from an answer: <tool_call>{...}</tool_call> as written by Hermes and Qwen, or
+// an answer that consists of a JSON object or array of objects with "name" and "arguments" (or
 // "parameters"), as written by Llama and Mistral. Other text is kept.
 struct ToolCalls {
   std::string text;            // the text before the calls
@@ -20,16 +20,16 @@ ToolCalls find_tool_calls(const std::string& answer);
 // of parse_ordered_json.
 Json json_or_discarded(std::string_view text);
 
-// Passes on the streamed text that certainly belongs to no tool call.
+// Passes on the streamed text that cannot belong to a tool call.
 class ToolCallFilter {
  public:
   std::string add(std::string_view text);
-  const std::string& held() const { return held_; }  // the withheld rest, to be parsed at the end
+  const std::string& held() const { return held_; }  // the withheld text, to be parsed at the end
 
  private:
   std::string held_;
   bool began_ = false;   // something other than white space arrived
-  bool inside_ = false;  // everything that follows belongs to calls
+  bool inside_ = false;  // all further text belongs to calls
 };
 
 // Returns the JSON Schema of a call of the tool `name`, or of any tool if `name` is empty. Throws

@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   }
 }
 
-// The texts of one request while they are translated.
+// Translates the texts of one request.
 class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
  public:
   TranslationJob(const ApiRequest& request, std::shared_ptr<ServedModel> model,
@@ -68,7 +68,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     size_t left;  // hypotheses that are still missing
     TranslationRequest request;
   };
-  // The translations of a line are held until the last one arrives.
+  // Limits the number of translations, which are kept in memory until the last one arrives.
   void check_lines() const {
     size_t lines = 0;
     for (const std::string& text : request_.texts) {
@@ -104,7 +104,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     return true;
   }
 
-  // Called on the engine's thread.
+  // Takes an event of a line. Called on the engine's thread.
   bool take(Asked& line, const Event& event) {
     const std::lock_guard lock(mutex_);
     if (failed_ || submissions_->cancelled()) return false;
@@ -175,7 +175,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   std::vector<Asked> asked_;                                  // the lines that are not empty
   std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
   HeldBytes held_;
-  int64_t held_bytes_ = 0;           // of lines_
+  int64_t held_bytes_ = 0;           // bytes of lines_
   size_t next_ = 0, under_way_ = 0;  // indices into asked_
   bool failed_ = false;
 };

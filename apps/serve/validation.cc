@@ -24,12 +24,12 @@ std::string bounds(const Field& field) {
 }
 
 void check_integer(const Json& value, const Field& field) {
-  if (!value.is_number_integer()) wrong(field.name, "a whole number " + bounds(field));
+  if (!value.is_number_integer()) wrong(field.name, "an integer " + bounds(field));
   const bool beyond =
       value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
   const auto number = static_cast<double>(value.get<int64_t>());
   if (beyond || number < field.least || number > field.most) {
-    out_of_range(field.name, "a whole number " + bounds(field));
+    out_of_range(field.name, "an integer " + bounds(field));
   }
 }
 

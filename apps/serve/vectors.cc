@@ -14,7 +14,7 @@
 namespace fovea::serve {
 namespace {
 
-// Decodes ids to text; the model adds its own special tokens.
+// Returns the inputs as texts; token ids are decoded, since the model adds its own special tokens.
 std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char* param,
                                   const Tokenizer& tokenizer) {
   std::vector<std::string> texts;
@@ -48,8 +48,8 @@ EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, con
   return options;
 }
 
-// Written as text without a tree of JSON values: vectors are long, and their shortest decimal form
-// is exact.
+// Writes a vector without a tree of JSON values, since vectors are long. The shortest decimal form
+// of a number is exact.
 void add_vector(std::string& out, const float* values, int64_t width, bool as_base64) {
   const auto count = static_cast<size_t>(width);
   if (as_base64) {

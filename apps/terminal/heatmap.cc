@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLabel = 14;  // width of row labels
 
-// Cuts by characters, not bytes, and shows white space.
+// Truncates a label to `most` characters, and makes white space visible.
 std::string label(const std::string& token, size_t most) {
   std::string text;
   size_t letters = 0;
@@ -59,7 +59,7 @@ std::string cell(float weight, Shades shades) {
   return "";
 }
 
-// Key names are printed vertically, so that each fits in its column.
+// Prints the names of the keys vertically, so that each fits into its column.
 std::string key_names(const std::vector<std::string>& keys, size_t step, size_t count) {
   constexpr size_t kLongest = 8;
   size_t most = 1;  // longest name, up to the limit
@@ -105,7 +105,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// Eight colours of viridis (Smith and van der Walt) for interpolation.
+// Interpolates between eight colours of viridis (Smith and van der Walt).
 std::string svg_colour(float weight) {
   constexpr int kScale[][3] = {{68, 1, 84},    {70, 51, 127},  {54, 92, 141},  {39, 127, 142},
                                {31, 161, 135}, {74, 194, 109}, {159, 218, 58}, {253, 231, 37}};
@@ -163,7 +163,7 @@ std::string draw_svg(const Map& map, const std::vector<std::string>& rows,
                          y + size - 5, escaped(label(rows[r], 12)));
     for (size_t k = 0; k < K; ++k) {
       const float weight = map.weights[r * K + k];
-      if (weight <= 0) continue;  // masked: stays blank
+      if (weight <= 0) continue;  // masked keys stay blank
       out += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" "
           "fill=\"{}\"><title>{}</title></rect>\n",

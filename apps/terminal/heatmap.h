@@ -7,10 +7,10 @@
 
 namespace fovea::cli {
 
-enum class Shades { colours, blocks, digits };  // 256 colours, U+2591 to U+2588, 0 to 9
+enum class Shades { colours, blocks, digits };  // 256 colours; U+2591 to U+2588; 0 to 9
 
 // Draws one head's attention in `width` terminal columns; rows are queries. If the keys do not fit,
-// squares of weights are shown by their largest weight.
+// each cell shows the largest weight of a square of the map.
 std::string draw_heatmap(const Map& map, const std::vector<std::string>& rows,
                          const std::vector<std::string>& keys, int width, Shades shades);
 

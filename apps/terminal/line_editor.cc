@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kRemembered = 1000;  // lines in the history
 
-// libedit's own reader continues after a signal. This reader checks for an interrupt periodically,
-// since a signal may arrive at any moment and on any thread.
+// libedit's default reader continues after a signal. This reader periodically checks for an
+// interrupt, since a signal may arrive at any time and on any thread.
 int read_character(EditLine*, wchar_t* character) {
   constexpr int kLook = 50;  // milliseconds
   std::mbstate_t state = {};
@@ -48,7 +48,7 @@ char* prompt_of(EditLine* editor) {
 
 LineEditor::LineEditor() {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return;
-  std::setlocale(LC_CTYPE, "");  // without it, non-ASCII letters could not be typed
+  std::setlocale(LC_CTYPE, "");  // required for typing non-ASCII letters
   editor_ = el_init("fovea", stdin, stderr, stderr);
   if (editor_ == nullptr) return;
   history_ = history_init();

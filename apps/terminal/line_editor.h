@@ -16,10 +16,10 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Returns one line without its line break; nothing at the end of the input, or if Ctrl-C ended
-  // the line, see interrupted(). `prompt` is shown on terminals only.
+  // Returns one line without its line break, or nothing at the end of the input or after Ctrl-C
+  // (see interrupted()). `prompt` is shown on terminals only.
   std::optional<std::string> read(const std::string& prompt);
-  // Whether Ctrl-C ended the last read().
+  // Returns whether Ctrl-C ended the last read().
   bool interrupted() const { return interrupted_; }
   bool on_terminal() const { return editor_ != nullptr; }
 

@@ -16,7 +16,7 @@ ProgressLine::~ProgressLine() { clear(); }
 
 void ProgressLine::show(double fraction, const std::string& details, const std::string& plain,
                         bool now) {
-  // Frequent enough to show progress, rare enough for logs.
+  // The line is redrawn often on a terminal, and printed rarely in a log.
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
   const Clock::time_point time = Clock::now();
   if (!now && time - last_ < pause) return;

@@ -5,8 +5,8 @@
 
 namespace fovea::cli {
 
-// Progress of a long task on standard error: one line that is redrawn on a terminal, occasional
-// plain lines elsewhere.
+// Shows the progress of a long task on standard error: one line that is redrawn on a terminal,
+// occasional plain lines elsewhere.
 class ProgressLine {
  public:
   ProgressLine();
@@ -14,7 +14,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // `details` is printed next to the bar; `plain` is the whole line without a terminal.
+  // `details` is printed next to the bar; `plain` is the line that is printed without a terminal.
   void show(double fraction, const std::string& details, const std::string& plain,
             bool now = false);
   // Prints a permanent message above the progress line.

@@ -11,7 +11,7 @@
 namespace fovea::cli {
 namespace {
 
-// A handler may only use lock-free atomics and write(2).
+// Signal handlers may only use lock-free atomics and write(2).
 std::atomic<int> received{0};
 std::atomic<const char*> gentle{nullptr};  // message printed on the first signal
 static_assert(std::atomic<int>::is_always_lock_free &&
@@ -33,8 +33,8 @@ void handle(int signal) {
   say("\n");
 }
 
-// SIGBUS: reports a mapped file that was truncated. Any other address is a bug and gets the default
-// action.
+// Handles SIGBUS: reports a mapped file that was truncated. A fault at any other address is a bug
+// and gets the default action.
 void handle_lost_page(int, siginfo_t* info, void*) {
   const char* const path = mapped_file_at(info->si_addr);
   if (path == nullptr) {

@@ -5,11 +5,11 @@
 
 namespace fovea::cli {
 
-// The reader of standard output has closed it: end without an error.
+// Thrown when the reader of standard output has closed it; the program then ends without an error.
 struct OutputClosed {};
 
-// Prints results to standard output, unbuffered. Throws OutputClosed if the reader is gone, Failed
-// if the bytes cannot be written.
+// Prints results to standard output, unbuffered. Throws OutputClosed if the reader has closed it,
+// Failed if the bytes cannot be written.
 void print(std::string_view text);
 // Prints everything else to standard error.
 void note(std::string_view text);

@@ -1,5 +1,5 @@
-// The tokens on one line, with arcs above to the tokens that the selected one attends to, and below from those that attend
-// to it. The drawing is redundant: the words above it work with the keyboard, and the list has the numbers.
+// The tokens on one line. Arcs above it lead to the tokens that the selected token attends to; arcs below it come from tokens
+// that attend to the selected token. The drawing is redundant: the words above it work with the keyboard, and the list has the numbers.
 
 import { headColor } from "./colors.js";
 import { figure, replace, shown, svg } from "./dom.js";

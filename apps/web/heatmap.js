@@ -1,5 +1,5 @@
 // The attention map; rows are queries. Visible tiles are requested from the server at the resolution of the screen, so that
-// two thousand tokens pan as smoothly as ten.
+// maps of two thousand tokens pan as smoothly as maps of ten.
 
 import { headColor, paint } from "./colors.js";
 import { figure, h, onScreen, onceAFrame, replace, shown } from "./dom.js";

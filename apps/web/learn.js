@@ -1,4 +1,4 @@
-// The files of a training run, which are read again as they grow, and two of its checkpoints side by side.
+// The curves of a training run, whose files are read again as they grow, and two of its checkpoints side by side.
 
 import { ask, askAnew, askMap, captured, startRun } from "./api.js";
 import { color, ink } from "./colors.js";

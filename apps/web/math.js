@@ -44,7 +44,7 @@ export function gradientThrough(p) {
   return Math.sqrt(squares);
 }
 
-/** In nats. @param {number[]} p */
+/** The entropy in nats. @param {number[]} p */
 export function entropy(p) {
   return -p.reduce((sum, x) => sum + (x > 0 ? x * Math.log(x) : 0), 0);
 }
@@ -55,7 +55,7 @@ export function wave(position, dimension, width) {
   return dimension % 2 === 0 ? Math.sin(angle) : Math.cos(angle);
 }
 
-/** In positions. @param {number} dimension @param {number} width */
+/** The wavelength in positions. @param {number} dimension @param {number} width */
 export function wavelength(dimension, width) {
   return 2 * Math.PI * 10000 ** ((dimension - (dimension % 2)) / width);
 }

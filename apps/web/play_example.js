@@ -1,4 +1,4 @@
-// The worked example of three tokens with four numbers each: every number can be changed, and all results follow.
+// The worked example of three tokens with four numbers each: every number can be changed, and all results are updated.
 
 import { h, replace } from "./dom.js";
 import { attention } from "./math.js";

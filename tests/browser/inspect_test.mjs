@@ -192,7 +192,7 @@ test("predictions are the softmax of trace's logits, and sliders take effect imm
 test("logit lens and surprise agree with trace", { skip }, async () => {
   const page = await view("view=say");
   await page.waitForSelector(".lens tbody tr");
-  assert.equal(await page.locator(".lens tbody tr").count(), 4); // three layers and the end
+  assert.equal(await page.locator(".lens tbody tr").count(), 4); // three layers and the final norm
   const V = expected.logits.shape[2];
   const bits = await page.$$eval("[data-bits]", (all) => all.map((each) => Number(each.dataset.bits)));
   assert.equal(bits.length, tokens.length - 1);

@@ -27,7 +27,7 @@ async function expectRow(page, wanted) {
   const best = wanted.indexOf(Math.max(...wanted));
   await page.waitForFunction(({ key, least }) => Number(document.querySelector(`[data-weight="${key}"]`)?.textContent) > least, { key: best, least: wanted[best] - 1e-5 });
   const told = await page.$$eval("[data-weight]", (all) => all.map((each) => [Number(each.dataset.weight), each.textContent]));
-  // The reference computes in float32 as well, so both may differ by 1e-5.
+  // The reference also computes in float32, so results may differ by 1e-5.
   for (const [key, text] of told) assert.ok(Math.abs(number(text) - wanted[key]) <= 1e-5, `${key}: ${text}, ${wanted[key]}`);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// The invariant of every fuzz target: untrusted bytes end in a result or in an Error of one line. A
+// The invariant of every fuzz target: untrusted bytes give a result or an Error of one line. A
 // target is a file with one function, LLVMFuzzerTestOneInput. tests/fuzz.cmake builds two programs
-// from it: one that libFuzzer drives, and one that replays corpus/TARGET as a test.
+// from it: one for libFuzzer, and one that replays corpus/TARGET as a test.
 
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace fovea {
 
-// An assertion that is checked in every build.
+// Asserts a condition in every build.
 inline void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "violated: %s\n", what);
@@ -37,8 +37,8 @@ bool succeeds(Action&& action) {
   }
 }
 
-// Like succeeds(), and checks that `action` ends within a CPU time that is ample even under
-// sanitizers.
+// Like succeeds(), but also checks that `action` ends within a limit of CPU time, which is ample
+// even under sanitizers.
 template <class Action>
 bool succeeds_soon(Action&& action) {
   constexpr std::clock_t kMostSeconds = 30;
@@ -52,7 +52,7 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Splits the input of targets with two texts at the first NUL.
+// The input of a target that takes two texts, split at the first NUL.
 struct TwoTexts {
   std::string_view first, second;
 };

@@ -1,5 +1,5 @@
-// The bytes of one connection give the same requests, however they are split. The first byte
-// selects the split.
+// The bytes of one connection give the same requests however they are split into pieces. The first
+// byte selects the size of the pieces.
 
 #include <optional>
 #include <vector>
@@ -15,11 +15,11 @@ constexpr Limits kLimits{.header_bytes = 2048, .body = 1024};
 
 struct Heard {
   std::vector<std::string> requests;  // method, path and body
-  int refused = 0;                    // the status of the refusal
+  int refused = 0;                    // status of the refusal; 0 = none
   bool operator==(const Heard&) const = default;
 };
 
-// Reads like a connection, from bytes that arrive in pieces of `step`.
+// Reads bytes that arrive in pieces of `step`, in the same way as a connection.
 class Listener {
  public:
   Heard listen(std::string_view bytes, size_t step) {

@@ -1,5 +1,5 @@
-// JSON: an accepted value survives writing and reading, and the event reader accepts the texts that
-// the tree reader accepts (it also allows duplicate keys).
+// JSON: an accepted value is the same after writing and reading, and the event reader accepts every
+// text that the tree reader accepts (it also allows duplicate keys).
 
 #include "base/json.h"
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-// A JSON Schema, a NUL, and bytes that select the continuations: generation under any schema ends,
-// gives JSON, and uses little memory.
+// The input is a JSON Schema, a NUL, and bytes that select continuations: generation under any
+// schema ends, gives JSON, and uses little memory.
 
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kMostBytes = 256;  // beyond this, the shortest way to the end is taken
+constexpr size_t kMostBytes = 256;  // then, the shortest completion is chosen
 constexpr size_t kMostMemory = size_t{64} << 20;
 
 // Returns the allowed next bytes; if `to_the_end`, only those on a shortest way to the end.

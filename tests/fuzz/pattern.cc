@@ -1,4 +1,4 @@
-// A regular expression, a NUL, and a text: the pieces that are found cover the text.
+// The input is a regular expression, a NUL, and a text: the pieces that are found cover the text.
 
 #include "unicode/pattern.h"
 
@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [expression, text] = two_texts(data, size);
-  // Patterns are read from JSON, and texts are normalised: both are UTF-8.
+  // Patterns are read from JSON and texts are normalised, so both are UTF-8.
   if (utf8::valid_prefix(expression) < expression.size()) return 0;
   if (utf8::valid_prefix(text) < text.size()) return 0;
   succeeds_soon([expression = expression, text = text] {

@@ -1,6 +1,6 @@
-// The JSON of a request to the route that the first byte selects gives options within their bounds,
-// or an error for the client. The same bytes serve as the arguments of a tool call and as an entire
-// answer of a model; both may contain JSON of any depth.
+// The first byte selects a route; the others are the JSON of a request, which gives options within
+// their bounds or an error for the client. The same bytes are also used as the arguments of a tool
+// call and as a complete answer of a model; both may contain JSON of any depth.
 
 #include "fuzz.h"
 #include "serve/answer_limits.h"

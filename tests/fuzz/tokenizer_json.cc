@@ -1,5 +1,5 @@
-// tokenizer.json, a NUL, and tokenizer_config.json: an accepted tokenizer encodes and decodes, and
-// gives the same results after writing and reading.
+// The input is tokenizer.json, a NUL, and tokenizer_config.json: an accepted tokenizer encodes and
+// decodes, and gives the same results after writing and reading.
 
 #include "base/files.h"
 #include "fuzz.h"

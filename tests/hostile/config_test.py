@@ -4,7 +4,7 @@ import unittest
 
 from hostile import CONFIG, TOKENIZER, HostileTest
 
-# Literal text of the file: two of these cannot be written by a JSON writer.
+# The file's text for each value, since a JSON writer cannot write two of them.
 WRONG_NUMBERS = ["-1", "0", "0.5", "2147483648", "9223372036854775808", "1e12", "1e400", "NaN", '"x"', "true", "[]", "{}"]
 WRONG_SWITCHES = ["-1", "2", '"x"', "[]", "{}"]
 WRONG_NAMES = ["5", "true", "[]", "{}", '"nonesuch"', '""']
@@ -54,7 +54,7 @@ class HostileConfig(HostileTest):
                     self.write("config.json", config)
                     if key in NEEDED or key == "model_type":
                         self.refused(rf"config\.json: .*{key}")
-                    else:  # a default, which the weights may contradict
+                    else:  # the default, which need not match the weights
                         code, message, _ = self.run_limited()
                         self.assertIn(code, (0, 2), message)
 

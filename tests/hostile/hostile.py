@@ -84,7 +84,8 @@ class HostileTest(unittest.TestCase):
         return path
 
     def run_limited(self, *arguments, stack=None):
-        """Returns exit code, standard error and peak memory of `fovea trace` with the model, or with other arguments, under limits."""
+        """Runs `fovea trace` with the model, or fovea with other arguments, under limits. Returns exit code, standard error and peak
+        memory."""
         arguments = arguments or ("trace", self.model, "--ids", "1,2", "--out", self.folder / "out.safetensors")
 
         def limit():

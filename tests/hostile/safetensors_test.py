@@ -34,7 +34,7 @@ class HostileWeights(HostileTest):
     def test_white_space_in_a_header_takes_little_memory(self):
         """Regression: a header of 100 MB of white space took 350 MB."""
         end = b'"__metadata__": {"a": 1}}'
-        # Written in parts: the memory of this process when it starts the program counts towards the program's peak.
+        # The file is written in parts, since the memory of this process when it starts the program counts towards the program's peak.
         with open(self.write("model.safetensors", b""), "wb") as file:
             file.write((1 + (70 << 20) + len(end)).to_bytes(8, "little") + b"{")
             for _ in range(70):

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kValues = (1 << 20) + 7;  // more than one block of an addition
+constexpr size_t kValues = (1 << 20) + 7;  // more than one block of the summation
 constexpr int kUnits = 8;  // divided among the ranks if their number is a power of two
 
 void expect(bool holds, const char* what) {

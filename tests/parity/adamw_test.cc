@@ -1,4 +1,5 @@
-// Ten training steps of a GPT-2 as in PyTorch: gradients, clipping, AdamW and its parameter groups.
+// Compares ten training steps of a GPT-2 with PyTorch: gradients, clipping, AdamW and its parameter
+// groups.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 namespace fovea {
 namespace {
 
-// Returns step `step` of the batches [10, B, T] in the file, with the next token of each token.
+// The batch of one step: ids [B, T], and the token that follows each of them.
 struct Batch {
   Tensor ids, targets;
 };

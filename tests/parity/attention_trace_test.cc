@@ -1,5 +1,5 @@
 // The hidden states that generation reports equal those of a trace of the same text, for every
-// family of generative models; the last states follow the final norm in both.
+// family of generative models. In both, the last states are those after the final norm.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 struct Shown {
   std::vector<int32_t> ids;
-  std::vector<std::vector<float>> states;  // for the token before each of ids
+  std::vector<std::vector<float>> states;  // of the token before each of ids
 };
 
 Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t layer) {

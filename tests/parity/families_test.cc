@@ -1,4 +1,4 @@
-// Checkpoints written by transformers, and its results: fovea reads the same weights, computes the
+// Compares with checkpoints and results of transformers: fovea reads the same weights, computes the
 // same results, and writes the same checkpoint.
 
 #include <gtest/gtest.h>
@@ -27,11 +27,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Relative to a tensor's largest absolute value. Sums in another order differ by about 1e-6.
+// Tolerances relative to a tensor's largest absolute value. Adding in another order changes results
+// by about 1e-6.
 constexpr double kTolerance = 1e-4, kGradientTolerance = 1e-3;
-// Some gradients consist of rounding errors only: a bias of keys shifts all scores of a row, which
-// does not change the softmax, so its gradient is 0. A tensor below this fraction of the largest
-// gradient is compared relative to that limit instead.
+// Some gradients are only rounding errors: a bias of keys shifts all scores of a row, which does
+// not change the softmax, so its gradient is 0. The error of a tensor is therefore relative to at
+// least this fraction of the largest gradient.
 constexpr double kLeastShare = 1e-4;
 
 constexpr const char* kFixtures[] = {
@@ -47,7 +48,7 @@ bool has_pass_outputs(const fs::path& folder) {
   return !fs::exists(expected) || SafeTensors(expected.string()).find("input_ids") != nullptr;
 }
 
-// Returns the fixtures, even if they are missing, followed by every golden model of the repository.
+// Returns the fixtures, even missing ones, followed by all golden models of the repository.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
   for (const char* name : kFixtures)
@@ -67,7 +68,7 @@ double largest(const Tensor& x) {
   return most;
 }
 
-// The rows of a tensor that count: all but those of padding.
+// Returns whether a row of a tensor is compared: rows of padding are not.
 using Counts = std::function<bool(int64_t row)>;
 
 void expect_close(const Tensor& found, const Tensor& expected, const std::string& name,
@@ -89,7 +90,7 @@ void expect_close(const Tensor& found, const Tensor& expected, const std::string
     std::printf("%-50s %.2e\n", name.c_str(), worst / scale);
 }
 
-// Returns the part of the last row that is not padding on the left.
+// Returns the last sequence's logits without those of the padding on its left.
 Tensor without_left_padding(const Tensor& logits, int64_t kept) {
   const int64_t vocabulary = logits.shape().back();
   Tensor rows = empty({1, kept, vocabulary}, DType::f32);
@@ -124,7 +125,7 @@ bool is_computed(const std::string& name) {
          name.find("hidden.") != name.npos || name.find("attention.") != name.npos;
 }
 
-// Returns the rows that count, for tensors with one row per token of the encoder or of the only
+// Returns which rows are compared, for tensors with one row per token of the encoder or of the only
 // stack.
 Counts rows_that_count(const SafeTensors& file, const std::string& name, const Shape& shape) {
   const bool across = file.find("cross_attention.0") != nullptr;
@@ -181,8 +182,8 @@ std::vector<int32_t> row_of(const Tensor& ids, int64_t row, int64_t begin, int64
   return result;
 }
 
-// Compares generated tokens with those of transformers: for decoders after the prompt and past any
-// end, for encoder-decoders after the start token up to the end.
+// Compares generated tokens with those of transformers. Decoders generate after the prompt and past
+// end tokens; encoder-decoders after the start token, up to the end token.
 void expect_answer(const std::string& folder, const char* name, GenerateOptions options) {
   const SafeTensors file(folder + "/expected.safetensors");
   if (file.find(name) == nullptr) return;

@@ -12,13 +12,13 @@
 namespace fovea::worked {
 namespace {
 
-// The results of one head: matrices [rows, width], weights [T, S] and output [T, Dv].
+// The results of one head: weights [T, S] and output [T, Dv].
 struct Head {
   Tensor weights, output;
 };
 
-// Pads with zeros on the right, which changes no product: attention requires queries, keys and
-// values of one width.
+// Pads rows with zeros, which changes no product: attention requires queries, keys and values of
+// equal width.
 Tensor padded(const Tensor& x, int64_t width) {
   const auto values = to_doubles(x);
   std::vector<double> wide(static_cast<size_t>(x.dim(0) * width));
@@ -66,7 +66,7 @@ Tensor chosen_rows(const Example& e, const Tensor& x) {
   return tensor_of(values, {std::ssize(rows), x.dim(1)}, x.dtype());
 }
 
-// Self-attention without projections.
+// Computes self-attention without projections.
 Head self(const Example& e, const AttentionOptions& options) {
   const Tensor x = e.tensor("X");
   return attend(x, x, x, options);
@@ -109,7 +109,7 @@ void two_queries_three_keys(Example& e) {
   weights_and_outputs(e, head);
 }
 
-// Each query becomes a batch row of its own, with the keys that are not blocked as its valid keys.
+// Makes each query a batch row of its own, whose valid keys are those that are not blocked.
 void blocked_keys(Example& e) {
   const auto mask = e.values("mask");
   const Tensor q = e.tensor("Q"), k = e.tensor("K"), v = e.tensor("V");
@@ -156,7 +156,8 @@ void projected(Example& e) {
   weights_and_outputs(e, attend(by("W_q"), by("W_k"), by("W_v"), scaled_by(1 / std::sqrt(2.0))));
 }
 
-// The mask as a matrix: 0 for visible keys, the fill value for the others.
+// Compares the mask as a matrix that is added to the scores: 0 for visible keys, the fill value for
+// others.
 void additive_mask(Example& e) {
   const int64_t n = e.integer("n");
   Mask mask;
@@ -172,9 +173,8 @@ void additive_mask(Example& e) {
   e.expect("mask", matrix);
 }
 
-// In double precision, a fill of -1e9 for all keys is too small to mask anything; in float it
-// absorbs the scores. fovea defines that a query without visible keys has no weights and the output
-// 0.
+// In the record, a fill of -1e9 for all keys masks nothing in double precision, and in float it
+// absorbs the scores. In fovea, a query without visible keys has weights of 0 and the output 0.
 void nothing_to_see(Example& e) {
   const auto filled = [&](DType dtype) {
     return softmax(shift(tensor_of(e.values("scores"), {1, 3}, dtype), -1e9f));
@@ -195,7 +195,8 @@ void softmax_of(Example& e, const char* input) {
   e.expect("softmax", softmax(x.view({1, x.size()})));
 }
 
-// -log softmax gives the logarithm of the sum; the softmax times the sum gives the exponentials.
+// The logarithm of the sum follows from -log softmax, and the exponentials are the softmax times
+// the sum.
 void softmax_in_steps(Example& e) {
   const Tensor x = e.tensor("x").view({1, 3});
   const double loss = to_doubles(cross_entropy(x, zeros({1}, DType::i32)))[0];
@@ -244,11 +245,12 @@ void temperatures(Example& e) {
 
 void blend(Example& e) {
   const Tensor weights = e.tensor("weights").view({1, 2});
-  const Tensor y = linear(weights, full({1, 2}, 1, e.dtype()));  // values of 1 each
+  const Tensor y = linear(weights, full({1, 2}, 1, e.dtype()));  // values of 1
   e.expect("weight_sum", y);
 }
 
-// The variance of dot products of random vectors, before and after the scale of attention.
+// Compares the variance of dot products of random vectors before and after the scaling of
+// attention.
 void variances(Example& e) {
   const auto samples = e.parameter("samples").get<double>();
   const auto widths = e.values("d_k");
@@ -272,7 +274,7 @@ void variances(Example& e) {
 }
 
 void alibi(Example& e) {
-  // The first of eight heads has the slope 1/2 of the record.
+  // The first of eight heads has the slope 1/2, as in the record.
   StackSpec stack;
   stack.attention.heads = 8;
   stack.position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
@@ -300,7 +302,8 @@ void slopes(Example& e) {
   e.expect("slopes", all);
 }
 
-// The maximum of each column. No pooling mode computes it, but the best choice of a router does.
+// Returns the maximum of each column. No pooling mode computes it, but the first choice of a router
+// does.
 Tensor largest_of_columns(const Tensor& x) {
   const Tensor turned = transposed(x);
   return pick(turned, route(turned, 1, true).experts);

@@ -1,5 +1,5 @@
-// Sizes, parameters, FLOPs, costs and scaling laws of the worked examples, and records that are
-// claims without a computation.
+// Sizes, parameters, FLOPs, costs and scaling laws of the worked examples, and claims without a
+// computation.
 
 #include <cmath>
 
@@ -14,7 +14,7 @@ struct Size {
   int64_t layers, heads, width;
 };
 
-// A decoder of plain attention and feed-forward matrices without biases.
+// Returns a decoder with plain attention and feed-forward layers without biases.
 Spec plain(const Size& size) {
   Spec s;
   s.vocabulary = 1;
@@ -34,7 +34,7 @@ double parameters_of(const Plan& plan, const std::string& name) {
   return 0;
 }
 
-// 12 L d^2: 4 d^2 of attention and 8 d^2 of feed-forward a layer.
+// Returns 12 L d^2: per layer 4 d^2 for attention and 8 d^2 for the feed-forward layer.
 double matrices_of(const Spec& spec) {
   const Plan p = plan(spec);
   return parameters_of(p, "attention") + parameters_of(p, "feed-forward");
@@ -125,7 +125,7 @@ void widths_of_heads(Example& e) {
   }
 }
 
-// The dot product of ones is the width; attention divides by its square root.
+// The dot product of two vectors of ones is their width; attention divides by its square root.
 void root_of_width(Example& e) {
   const Tensor one = full({1, e.integer("d_k")}, 1, e.dtype());
   e.expect("sqrt", std::sqrt(to_doubles(linear(one, one))[0]));
@@ -179,7 +179,7 @@ void pairs_of_window(Example& e) {
   e.expect("causal_window", static_cast<double>(attention_pairs(n, true, e.integer("window"))));
 }
 
-// n^2 d for the pairs of attention, compared with n d^2 for the matrix of a recurrent layer.
+// Compares n^2 d for the pairs of attention with n d^2 for the matrix of a recurrent layer.
 void complexity(Example& e) {
   const auto compare = [&](const char* key, int64_t n, int64_t d) {
     const auto& info = e.expected(key).at("info");
@@ -208,7 +208,7 @@ void training_cost_of_gpt3(Example& e) {
   options.speed = e.external("throughput_flops");
   options.price = e.external("usd_per_gpu_hour");
   const TrainingPlan t = training_of_gpt3(options).training;
-  const double share = e.value("flops") / t.flops;  // hours and cost are proportional
+  const double share = e.value("flops") / t.flops;  // hours and cost are proportional to FLOPs
   e.expect("gpu_hours", t.device_hours * share);
   e.expect("usd", t.cost * share);
 }

@@ -40,8 +40,8 @@ double variance_of(const std::vector<double>& x) {
   return sum / static_cast<double>(x.size());
 }
 
-// The mean is a product with 1 / C; the divisor of the norm follows from the ratio of its input and
-// output.
+// Computes the mean as a product with 1 / C, and the divisor of the norm as the ratio of its input
+// to its output.
 void norm_in_steps(Example& e) {
   const Tensor x = e.tensor("x").view({1, 3});
   const double mean = to_doubles(linear(x, full({1, 3}, 1.0 / 3, e.dtype())))[0];
@@ -107,7 +107,7 @@ void wave_properties(Example& e) {
 }
 
 // A shift by k positions rotates each pair (sine, cosine) backwards by k times its frequency.
-// Rotary positions rotate forwards; the rotation is computed from unit vectors.
+// Rotary positions rotate forwards; the test rotates unit vectors to get their matrices.
 void waves_shift_by_turning(Example& e) {
   const int64_t width = e.integer("d_model"), k = e.integer("k");
   const auto frequencies = rotary_frequencies({}, width, 0);
@@ -128,7 +128,7 @@ void waves_shift_by_turning(Example& e) {
   for (size_t i = 0; i < shifted.size(); ++i) EXPECT_NEAR(shifted[i], expected[i], 1e-5);
 }
 
-// The wavelength of a pair, from the angle between positions 0 and 1.
+// Returns the wavelength of a pair, computed from the angle between positions 0 and 1.
 double wavelength(const Tensor& table, size_t sine, size_t cosine) {
   const auto next = row(table, 1);
   return kTurn / std::atan2(next[sine], next[cosine]);
@@ -140,7 +140,7 @@ void wavelengths(Example& e) {
   const Tensor table = sinusoids(2, width, Waves::neighbours);
   e.expect("first", wavelength(table, 0, 1));
   e.expect("last_exact", wavelength(table, last - 2, last - 1));
-  const Tensor spread = sinusoids(2, width, Waves::spread);  // ends at the limit itself
+  const Tensor spread = sinusoids(2, width, Waves::spread);  // the last frequency is the limit
   e.expect("limit", wavelength(spread, last / 2 - 1, last - 1));
 }
 
@@ -148,7 +148,7 @@ void frequencies_fall(Example& e) {
   const auto frequencies = rotary_frequencies({}, 64, 0);
   EXPECT_TRUE(std::is_sorted(frequencies.rbegin(), frequencies.rend()));
   const auto next = row(sinusoids(2, 64, Waves::neighbours), 1);
-  for (size_t i = 0; i < frequencies.size(); ++i)  // a pair shares one
+  for (size_t i = 0; i < frequencies.size(); ++i)  // a pair shares one frequency
     EXPECT_NEAR(std::atan2(next[2 * i], next[2 * i + 1]), frequencies[i], 1e-6);
   e.pass_over("fact", "text; its meaning is checked here");
 }
@@ -195,7 +195,7 @@ StackSpec stack_of(int64_t heads, int64_t head_width) {
   return stack;
 }
 
-// [heads, C, D] -> [heads * D, C], the layout of fovea's projections
+// Converts [heads, C, D] to [heads * D, C], the layout of fovea's projections.
 Tensor fused(const Tensor& x) {
   const int64_t H = x.dim(0), C = x.dim(1), D = x.dim(2);
   const auto values = to_doubles(x);
@@ -235,7 +235,7 @@ void heads_by_hand(Example& e) {
   e.expect("output", y);
 }
 
-// A block without learned gains and biases, with the weights of a record.
+// Returns a block with the weights of a record, gains of 1 and no biases.
 Block block_of(const Example& e, StackSpec stack, const char* up, const char* down) {
   stack.norm.epsilon = e.parameter("eps").get<float>();
   stack.ffn.width = e.tensor(up).dim(1);
@@ -314,7 +314,7 @@ void heads_lie_side_by_side(Example& e) {
   e.expect("heads", by_head);
 }
 
-// fovea keeps heads after tokens, [B, T, H, D]; the record has them before.
+// fovea orders axes [B, T, H, D]; the record has heads before tokens.
 Shape heads_in_front(const Tensor& x) { return {x.dim(0), x.dim(2), x.dim(1), x.dim(3)}; }
 
 void shapes_of_heads(Example& e) {

@@ -1,4 +1,4 @@
-"""Messages that ended a conversation."""
+"""Conversations that were ended by a single message."""
 import json
 import unittest
 

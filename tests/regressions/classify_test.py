@@ -44,7 +44,7 @@ class ClassifyTest(FoveaTest):
         self.assertFalse(out.exists())
 
     def test_generation_refuses_classifiers(self):
-        """A classifier of words was taken for a language model, and the program read past the end of its logits."""
+        """A classifier of words was used as a language model, and the program read past the end of its logits."""
         for shape, by_word, what in ((DECODER, True, "labels words"), (DECODER, False, "labels texts"), (ENCODER, True, "labels words")):
             _, out = self.classifier(shape, by_word)
             for command in (("generate", out, "-p", "the"), ("generate", out, "-p", "the", "--beams", "2"),

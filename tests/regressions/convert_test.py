@@ -1,4 +1,4 @@
-"""Conversions that crashed, or wrote damaged models."""
+"""Conversions that crashed the program, or wrote a broken model that looked valid."""
 import collections
 import json
 import resource
@@ -24,8 +24,8 @@ class Convert(FoveaTest):
         return out.read_bytes()
 
     def test_a_directory_is_quantised_only_on_request(self):
-        """A directory converted from a .gguf file kept its quantised blocks for any requested dtype; transformers read them as the
-        weights and generated nonsense."""
+        """A directory converted from a .gguf file kept the quantised blocks for any --dtype and --quantize; transformers read the blocks as
+        weights and generated nonsense. The weights are now quantised only with int8 and int4."""
         for source in ("model.gguf", "quantised"):
             self.ok(fovea("convert", self.model(), self.folder / source, "--quantize", "int8"))
             for n, (options, wanted) in enumerate((((), "F32"), (("--dtype", "fp32"), "F32"), (("--dtype", "bf16"), "BF16"),
@@ -46,7 +46,7 @@ class Convert(FoveaTest):
             self.assertEqual(self.result("plan", out)["parameters"], self.result("plan", self.model())["parameters"])
 
     def test_models_without_a_gguf_architecture_are_refused(self):
-        """convert ENCODER x.gguf crashed with SIGFPE: a division by the number of heads of its decoder, which is zero."""
+        """convert ENCODER x.gguf ended with SIGFPE: a division by the number of decoder heads, which is 0 in an encoder."""
         encoder, pairs = ROOT / "tests/goldens/sentence_model", self.folder / "translator"
         source = self.file("source", "red dog\n" * 40)
         self.ok(fovea("train", "--preset", "translate-tiny", "--pairs", source, source, "--steps", "2", "--tokenizer", "bpe:270",
@@ -57,7 +57,7 @@ class Convert(FoveaTest):
             self.assertFalse(out.exists())
 
     def test_a_full_disk_leaves_no_files(self):
-        """A failed conversion left a partial folder, and the next attempt reported that it contained a model already."""
+        """A conversion that failed left an incomplete folder, and the next attempt reported that the folder already contained a model."""
         def little_room():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -78,7 +78,7 @@ class Convert(FoveaTest):
                 self.assertEqual([path.name for path in out.parent.iterdir()], ["out"])
 
     def test_non_finite_numbers_are_refused(self):
-        """NaN became 0 in quantised weights, so that a damaged model seemed intact."""
+        """NaN became 0 in quantised weights, so a damaged model looked valid."""
         weights = self.model() / "model.safetensors"
         data = bytearray(weights.read_bytes())
         length = 8 + int.from_bytes(data[:8], "little")

@@ -1,7 +1,7 @@
-"""The program executed libraries of the current directory.
+"""Code in the current directory was executed.
 
-CMake padded the run path for Open MPI's folder, which left an empty element that the loader takes for the current directory: a file
-libhwy.so.1 in the folder of a downloaded model was executed when somebody used the program there. The program now has no run path."""
+CMake padded the run path for Open MPI's folder, which left an empty element, and the loader interprets this as the current directory: a
+file libhwy.so.1 in the folder of a downloaded model was executed when the program was run there. The program now has no run path."""
 import os
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-// Files and folders from untrusted sources.
+// Untrusted files and folders from which too much was read.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@ namespace {
 
 using Paths = std::vector<std::filesystem::path>;
 
-// Links in an untrusted folder were followed out of it, so that search --build indexed any file of
-// the user. Such links are now listed and skipped.
+// A link in an untrusted folder made search --build and train read any file of the user: links that
+// lead out of the folder were followed. Such links are now excluded.
 TEST(UntrustedFolders, ExcludeLinksThatLeadOut) {
   const TemporaryFolder folder;
   make_directories(folder / "in/below");
@@ -45,12 +45,12 @@ TEST(UntrustedFolders, ExcludeLinksThatLeadOut) {
   EXPECT_EQ(found.links_out,
             (Paths{folder / "in/absolute.txt", folder / "in/around.txt", folder / "in/circle.txt",
                    folder / "in/lost.txt", folder / "in/out.txt", folder / "in/up"}));
-  // The folder itself may be a link.
+  // The given folder may itself be a link.
   ASSERT_EQ(symlink("in", (folder / "name").c_str()), 0);
   EXPECT_EQ(files_below(folder / "name").files.size(), 3u);
 }
 
-// The same happened in train. A link that the user names is followed.
+// Training text excludes such links as well. A link that the user names is followed.
 TEST(UntrustedFolders, AddNoFilesToACorpus) {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& path) {
@@ -71,8 +71,8 @@ TEST(UntrustedFolders, AddNoFilesToACorpus) {
                [&] { Corpus({folder / "e"}); });
 }
 
-// A header of 100 MB of white space took 350 MB, since the parser stores all white space before a
-// value for its messages. It is now skipped before the parser.
+// A model with a header of 100 MB of spaces took 350 MB: the parser stores all white space before a
+// value for its messages. Long white space is now skipped before parsing.
 TEST(JsonFiles, SkipsLongWhiteSpace) {
   const std::string blanks(100'000, ' '), text = "\\\"" + blanks + "\\";
   const nlohmann::json value = {{"a", {1, text}}, {"b", blanks}};
@@ -90,8 +90,8 @@ TEST(JsonFiles, SkipsLongWhiteSpace) {
                [&] { parse_json(blanks + "?", "f"); });
 }
 
-// A module's path with a zero byte gave an error without a reason, since system calls end the path
-// there. The error now names the path.
+// A module's path with a NUL byte gave an error without a reason, since system calls end the path
+// there. The error now names the NUL byte.
 TEST(UntrustedFolders, WithAZeroByteInAPathAreRefused) {
   const GoldenFolder folder("sentence_model");
   nlohmann::json modules = folder.read("modules.json");

@@ -1,6 +1,6 @@
-// An untrusted index: its hashes are correct for any graph. hnswlib reads such a file unchecked,
-// and one in five forgeries caused an access out of bounds. Each must now be a usable graph or an
-// error of one line. AddressSanitizer detects the rest.
+// The hashes of an untrusted index may be correct for a forged graph. hnswlib does not check the
+// graph, and one in five forgeries caused an access out of bounds. Each must now give a usable
+// graph or a one-line error; AddressSanitizer detects invalid accesses.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class ForgedGraph : public testing::Test {
 
   // Returns whether the graph is accepted.
   bool read(std::string_view bytes) {
-    // A copy of exact size, so that a sanitizer detects reads beyond its end.
+    // The copy has the exact size, so that a sanitizer detects reads beyond its end.
     const std::vector<char> copy(bytes.begin(), bytes.end());
     try {
       const VectorGraph graph({copy.data(), copy.size()}, "graph.hnsw", kCount, kWidth,
@@ -80,7 +80,7 @@ TEST_F(ForgedGraph, ForgedHeaderFieldsAreRefused) {
     std::memcpy(&old, bytes_.data() + place, sizeof old);
     for (const uint32_t value : {0u, 1u, old - 1, old + 1, old * 2, old ^ 0x80000000u, 0x7FFFFFFFu,
                                  0xFFFFFFFFu, 1u << 30}) {
-      const bool of_new_levels = place == 80 || place == 84;  // only affects new levels
+      const bool of_new_levels = place == 80 || place == 84;  // only for new vectors
       if (value == old) continue;
       EXPECT_EQ(read(with(place, value)), of_new_levels) << place << " " << value;
     }
@@ -108,7 +108,7 @@ TEST_F(ForgedGraph, RandomChangesAreHarmless) {
   size_t taken = 0;
   for (int i = 0; i < 6000; ++i) {
     std::string bytes = bytes_;
-    // Links of upper levels are rare, but a third of the forgeries changes them.
+    // A third of the forgeries change the links of upper levels, which are few.
     const size_t begin = i % 3 == 0 ? kHead + kCount * kElement : 0;
     for (size_t n = 1 + random() % 3; n > 0; --n) {
       const size_t place = begin + random() % (bytes.size() - begin);

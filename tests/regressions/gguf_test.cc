@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// convert ENCODER x.gguf crashed with SIGFPE: the encoder was tried as a decoder without heads, and
-// widths were divided by zero. Models without a GGUF architecture are now refused by name.
+// convert ENCODER x.gguf ended with SIGFPE: the encoder was read as a decoder with 0 heads, and
+// widths were divided by 0. Models that no GGUF architecture can express are now refused.
 TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
   for (const Spec& spec : {test::small_encoder(), test::small_encoder_decoder()}) {
     Transformer model(validated(spec));
@@ -29,8 +29,8 @@ TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
                [&] { GgufModel(tagger, nullptr, "F32"); });
 }
 
-// Conversion to Q8_0 or Q4_0 turned NaN into 0 and infinity into a finite number, so that a damaged
-// model seemed intact. Such numbers are now refused.
+// Converting to Q8_0 or Q4_0 turned NaN into 0 and infinity into a finite number, so a broken model
+// looked valid. Numbers that a block cannot represent are now refused.
 TEST(GgufConversion, RefusesNumbersThatBlocksCannotHold) {
   Transformer model(validated(test::small_decoder({.context = 6, .width = 64, .heads = 4})));
   initialise(model, 1);

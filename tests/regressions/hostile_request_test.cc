@@ -21,8 +21,8 @@ class HostileRequestTest : public ApiTest {
   }
 };
 
-// The arguments of a call are JSON in a string. They were once parsed without the limits of the
-// body, and writing 41,000 levels again crashed the program.
+// The arguments of a call are JSON in a string. They were parsed without the limits of the body,
+// and writing 41,000 levels crashed the program.
 TEST_F(HostileRequestTest, KeepsDeepArgumentsAsText) {
   for (const std::string& inner :
        {std::string(100'000, '[') + std::string(100'000, ']'), std::string(100'000, '[')}) {
@@ -41,7 +41,7 @@ TEST_F(HostileRequestTest, RefusesDeepArgumentsWithATemplateFile) {
   std::ofstream(path) << "{% for m in messages %}{{ m.content }}{{ m.tool_calls }}{% endfor %}";
   model_->chat = chat_format("", path, *tokenizer_);
   model_->facts.context = 1 << 20;
-  // Together with the conversation's own levels, 60 levels exceed the template's limit.
+  // 60 levels and those of the conversation together exceed the template's limit.
   const std::string deep = "{\"a\":" + std::string(60, '[') + std::string(60, ']') + "}";
   const auto exchange = post(kChatPath, conversation_with_call(deep));
   refused(exchange, 400, "messages", "nested");
@@ -74,7 +74,7 @@ TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
   EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
   less["stream"] = true;
   EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
-  // An implicit length is shortened.
+  // A length that the request does not set is reduced.
   model_->facts.context = 1 << 20;
   EXPECT_EQ(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 20}}))->answer.status, 200);
   EXPECT_LT(options_.max_tokens, 40'000);
@@ -226,7 +226,8 @@ TEST_F(HostileRequestTest, LimitsQuotesInErrors) {
   }
 }
 
-// An ambiguous schema gave status 500, although the error is the client's.
+// A schema that matches a text in too many ways gave status 500, as if the server had failed. It is
+// the client's error.
 TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
   error_ = "schema: too many ways";
   error_kind_ = ErrorKind::InvalidArgument;
@@ -235,8 +236,8 @@ TEST_F(HostileRequestTest, ReportsAnAmbiguousSchemaAsAClientError) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 503);
 }
 
-// 600,000 lines of one letter took gigabytes before the first translation. The lines are now
-// counted first, and none is tokenised after the client disconnects.
+// 600,000 lines of one letter took gigabytes before the first translation. Lines are now counted
+// first, and no line is tokenised after the client has disconnected.
 TEST_F(HostileRequestTest, RefusesTooManyLinesToTranslate) {
   model_->translator->directions = {{"de", "en", ""}};
   const auto translated = [&](const std::string& text, Json more = Json::object()) {

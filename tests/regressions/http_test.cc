@@ -7,8 +7,8 @@
 namespace fovea::http {
 namespace {
 
-// Two slow requests occupied both handlers, and the server did not respond to health checks.
-// /health now needs no handler.
+// Two slow requests occupied both handlers, so /health did not respond. /health now needs no
+// handler.
 TEST_F(HttpServerTest, RespondsWhileAllHandlersAreBusy) {
   const uint16_t port = open();
   Client first(port), second(port), third(port), healthy(port);
@@ -27,9 +27,9 @@ TEST_F(HttpServerTest, RespondsWhileAllHandlersAreBusy) {
   EXPECT_NE(third.hear("waits").find("waits"), std::string::npos);
 }
 
-// 21 MB of empty lines before a request took six seconds of the thread that all connections share:
-// any number of lines was skipped, from the beginning for each piece that arrived. Only a few are
-// accepted now.
+// 21 MB of empty lines before a request occupied the thread of all connections for six seconds: any
+// number of them was skipped, again from the start for each piece that arrived. Only a few are now
+// accepted.
 TEST(HttpRequests, BeginWithFewEmptyLines) {
   const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   std::string lines;
@@ -49,7 +49,8 @@ TEST(HttpRequests, BeginWithFewEmptyLines) {
   }
 }
 
-// "Authorization: bearer KEY" gave status 401, but the scheme is case-insensitive (RFC 9110, 11.1).
+// "Authorization: bearer KEY" in lower case gave status 401. The name of the scheme is
+// case-insensitive (RFC 9110, 11.1).
 TEST(HttpRequests, NameTheSchemeOfTheKeyInAnyCase) {
   Access access;
   access.keys = {"secret"};

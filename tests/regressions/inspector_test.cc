@@ -8,8 +8,8 @@
 namespace fovea::inspector {
 namespace {
 
-// Nested JSON in POST /api/run crashed the program, and an object of many keys kept it busy for
-// minutes. Both are now limited.
+// Nested JSON in POST /api/run crashed the program, and an object with many keys kept it busy for
+// minutes. Nesting and keys now have limits.
 TEST_F(RoutesTest, ReadsRunsWithinLimits) {
   const std::string deep = std::string(150'000, '[') + std::string(150'000, ']');
   refused(post(R"({"model":"0","text":"to","x":)" + deep + "}"), 400, "nested");
@@ -18,7 +18,7 @@ TEST_F(RoutesTest, ReadsRunsWithinLimits) {
   refused(post(keys + "}"), 400, "100000 keys");
 }
 
-// The id 1.5 was read as 1, and 2^32 as 0. Ids must now be integers in the range of the vocabulary.
+// The id 1.5 was read as 1, and 2^32 as 0. Ids must be integers of the vocabulary.
 TEST_F(RoutesTest, RequiresIntegerIds) {
   for (const char* ids : {"[1.5]", "[4294967296]", "[-1]", "[1e300]", "[18446744073709551615]"}) {
     refused(post(std::string(R"({"ids": )") + ids + "}"), 400, "ids");
@@ -30,8 +30,8 @@ TEST_F(RoutesTest, RequiresIntegerIds) {
   EXPECT_EQ(post(R"({"ids": [1, 2]})").status, 200);
 }
 
-// An untrusted folder could stop the inspector: nested JSON in its log.jsonl crashed the program,
-// and a FIFO of that name blocked both handlers forever, even after SIGTERM.
+// An untrusted folder stopped the inspector: nested JSON in its log.jsonl crashed the program, and
+// a FIFO of that name blocked both handlers forever, even after SIGTERM.
 TEST_F(TrainingLogTest, SurvivesAHostileLog) {
   const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
   write("{\"step\":1,\"loss\":" + deep + "}\n{\"step\":2,\"loss\":{\"a\":[1]}}\nnull\n[]\n\n\n" +

@@ -1,4 +1,4 @@
-"""Files that change while the program has them mapped."""
+"""Files that change while they are mapped by the program."""
 import os
 import unittest
 

@@ -1,4 +1,4 @@
-"""With a limit of the address space or of threads, every command succeeds or ends with an error of one line."""
+"""With a limit on the address space or on threads, every command succeeds or ends with an error of one line."""
 import json
 import resource
 import unittest
@@ -14,7 +14,7 @@ def at_most(limit, kind=resource.RLIMIT_AS):
 
 
 class Limits(FoveaTest):
-    """train crashed with SIGSEGV or SIGABRT under one limit of six, when a thread of the team could not allocate memory."""
+    """With one in six limits, train crashed with SIGSEGV or SIGABRT when a worker thread could not allocate memory."""
 
     # A sweep over all limits takes minutes. Each of these limits once failed in a different part of the program.
     LIMITS = [MIB * n for n in (range(96, 331, 3) if SOAK else (96, 132, 150, 180, 240))]

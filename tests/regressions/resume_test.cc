@@ -30,9 +30,9 @@ class ResumedRun : public testing::Test {
   TrainOptions options_ = runs_.options("out");
 };
 
-// A run on characters ignored --tokenizer bpe:300 when it was resumed, since that option was not
-// among the compared settings. Settings.IncludeEveryOptionThatAffectsTheResults covers the other
-// options.
+// A run with a character tokenizer silently continued with --tokenizer bpe:300: the option was not
+// among the compared settings. Settings.IncludeEveryOptionThatAffectsTheResults prevents the same
+// error with other options.
 TEST_F(ResumedRun, RefusesAnotherTokenizer) {
   stop_at(6);
   options_.tokenizer = "bpe:300";
@@ -45,8 +45,8 @@ TEST_F(ResumedRun, RefusesAnotherTokenizer) {
                [&] { train(small_spec(), options_); });
 }
 
-// With --dtype automatic, a run started on a machine with bf16 was refused on one without, since
-// the machine alone decided the precision. A resumed run now keeps its precision.
+// With --dtype automatic, a run that started in bf16 was refused on a machine without bf16
+// instructions, since the precision was chosen again. A resumed run now keeps its precision.
 TEST_F(ResumedRun, KeepsTheFirstPrecision) {
   for (const auto& [precision, name] :
        {std::pair(Precision::fp32, "fp32"), {Precision::bf16, "bf16"}}) {
@@ -60,8 +60,9 @@ TEST_F(ResumedRun, KeepsTheFirstPrecision) {
   }
 }
 
-// A run with --position sinusoidal --stored-waves true could not be resumed: snapshots contain the
-// trainable parameters only, and the stored waves were missing. They now keep their initial values.
+// A run with --position sinusoidal --stored-waves true could not be resumed: the stored sinusoids
+// are not trained, so they are not in snapshots, and the run was refused. They now keep their
+// initial values.
 TEST_F(ResumedRun, RestoresAModelWithStoredSinusoids) {
   Spec spec = small_spec();
   spec.decoder->position.kind = PositionKind::sinusoidal;
@@ -77,8 +78,8 @@ TEST_F(ResumedRun, RestoresAModelWithStoredSinusoids) {
             read_file(options_.out + "/model.safetensors"));
 }
 
-// With a FIFO as the log.jsonl of an untrusted folder, train waited for a writer forever. Anything
-// but a regular file is now refused.
+// An untrusted folder with a FIFO named log.jsonl made train wait forever. Only regular files are
+// now accepted.
 TEST_F(ResumedRun, RefusesALogThatIsNotAFile) {
   stop_at(8);
   const std::string log = options_.out + "/log.jsonl";

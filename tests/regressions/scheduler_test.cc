@@ -31,8 +31,8 @@ TEST(ConcurrentRequests, ShareNothingIfRotationsDependOnTheLength) {
   EXPECT_EQ(answers_of(model, requests, {.pages = 20, .most_sequences = 1}, {}, 1), expected);
 }
 
-// With a cache smaller than the context, a request was accepted and then failed with status 500.
-// The text now ends at the limit of the cache.
+// With a cache smaller than the context, the server accepted a request and later responded with
+// status 500. The text now ends when the cache is full.
 TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
   const Transformer model = test::small_model(300);
   for (const int64_t pages : {1, 2, 3, 4}) {
@@ -70,8 +70,9 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
   }
 }
 
-// Any exception other than Error, from a constraint, a sink or exhausted memory, ended the engine's
-// thread and thus all requests. It now ends its own request only.
+// An exception of a constraint, of a sink or of exhausted memory stopped the server for all
+// clients: any exception other than Error ended the engine's thread. It now ends only its own
+// request.
 TEST(ConcurrentRequests, FailAlone) {
   const Transformer model = test::small_model(150);
   const Asked one{{1, 2, 3}, test::greedy(20)};

@@ -1,4 +1,4 @@
-// Schemas of requests that stopped the server or exhausted its memory.
+// Schemas in requests that stopped the server or exhausted its memory.
 
 #include <gtest/gtest.h>
 
@@ -22,16 +22,16 @@ int32_t state_after(GrammarAutomaton& automaton, const std::string& text) {
   return state;
 }
 
-// The memory of the automaton after `depth` brackets, in bytes.
+// Returns the bytes of memory that the automaton uses after `depth` brackets.
 size_t cost_of_brackets(const SchemaGrammar& grammar, size_t depth) {
   GrammarAutomaton automaton(grammar.grammar, grammar.root);
   EXPECT_NE(state_after(automaton, std::string(depth, '[')), GrammarAutomaton::kDead);
   return automaton.bytes();
 }
 
-// A schema of 383 bytes took 2 GB per minute, and other clients received no answer: n brackets of
-// an array of one or two levels can be read in 2^n ways, with a stack for each. Equal stacks are
-// now merged.
+// A schema of 383 bytes took 2 GB of memory per minute, and other clients waited: an array of one
+// or two levels of brackets can be parsed in 2^n ways, and each way kept its own stack. Equal
+// stacks are now merged.
 TEST(Schemas, TakeMemoryLinearInTheDepth) {
   const SchemaGrammar grammar = grammar_of(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
     {"type": "array", "items": {"$ref": "#/$defs/a"}},
@@ -50,7 +50,8 @@ TEST(Schemas, TakeMemoryLinearInTheDepth) {
   }
 }
 
-// The work that merging cannot avoid is limited; a request that exceeds the limit fails alone.
+// The work that remains after merging is limited, and only the request that exceeds the limit is
+// refused.
 TEST(Schemas, AreReadWithLimitedWork) {
   std::vector<std::string> words;
   std::string schema = R"({"enum": [)";
@@ -70,7 +71,8 @@ TEST(Schemas, AreReadWithLimitedWork) {
   read_all(GrammarAutomaton::kMostWork);
 }
 
-// A chain of 12,000 $ref crashed the server, since the compiler recursed for each of them.
+// A chain of 12,000 $ref crashed the server: the compiler recursed once per $ref. It now follows
+// chains in a loop.
 TEST(Schemas, FollowChainsOfReferences) {
   constexpr int kLength = 12'000;
   for (const std::string last : {R"({"type": "null"})", R"({"$ref": "#"})"}) {
@@ -87,7 +89,7 @@ TEST(Schemas, FollowChainsOfReferences) {
 }
 
 // Each of these schemas took minutes, overflowed the stack, or took far more memory than its size:
-// schemas were copied at each level, and lists were extended element by element.
+// schemas were copied at each level, and lists grew element by element.
 TEST(Schemas, OfAnyShapeCompileOrAreRefused) {
   std::string names, texts, nested = R"({"const": 0})", deep = R"({"type": "null"})";
   for (int i = 0; i < 40'000; ++i) {
@@ -128,8 +130,8 @@ TEST(Schemas, OfAnyShapeCompileOrAreRefused) {
   }
 }
 
-// A schema of 40 bytes took megabytes, since each part of a count was a separate rule. Counts are
-// now sums of powers of two.
+// A schema of 40 bytes took megabytes, since a count needed one rule per repetition. Counts are now
+// composed of powers of two.
 TEST(Schemas, BoundLengthsInLittleMemory) {
   for (const auto& [least, most] : std::vector<std::pair<int, int>>{
            {0, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 3}, {0, 7}, {5, 8}, {4, 20}, {13, 13}}) {

@@ -18,8 +18,8 @@ class Serve(ServeTest):
             self.unexpected.append((path, status, str(answer)[:200]))
 
     def test_small_requests_for_large_responses_are_refused(self):
-        """Each of these crashed the server, or took gigabytes or minutes, during which /health did not respond: nested JSON in a
-        string, many keys, large responses, many lines. All are now limited."""
+        """Each of these crashed the server, or took gigabytes or minutes, during which /health did not respond: nested JSON in a string,
+        many keys, large responses to small requests, many lines. All of these now have limits, and /health needs no handler."""
         self.serve("--max-time", 20)
         user = [{"role": "user", "content": "x"}]
         deep = '{"a":' + "[" * 100000 + "]" * 100000 + "}"
@@ -61,7 +61,7 @@ class Serve(ServeTest):
         self.assertLess(self.of_status("VmHWM"), 700_000)
 
     def test_max_time_applies_to_every_route(self):
-        """--max-time applied neither to /translate nor to tokenisation."""
+        """--max-time applied neither to /translate nor to tokenising."""
         self.serve("--max-time", 0.001, "--parallel", 1, context=2048)
         for path, body in (("/tokenize", {"content": "zq" * 900000}), ("/v1/completions", {"prompt": "The", "max_tokens": 500, "ignore_eos": True})):
             status, _, answer = self.post(path, body)
@@ -69,7 +69,7 @@ class Serve(ServeTest):
         self.assertEqual(self.ask("GET", "/health")[0], 200)
 
     def test_a_cache_of_one_page_shortens_answers(self):
-        """A server with a cache of one page accepted requests that then failed with status 500."""
+        """A server with a cache of one page accepted a request and later responded with status 500."""
         refused = fovea("serve", self.served_model(), "--port", 0, "--cache", 1)
         page = re.search(r"at least (\d+), one page", refused.stderr.decode())[1]
         self.serve("--cache", page)
@@ -79,8 +79,8 @@ class Serve(ServeTest):
         self.assertEqual(self.post("/v1/completions", {"prompt": "eye " * 200})[0], 400)
 
     def test_ambiguous_schemas_are_limited(self):
-        """A chain of 20,000 references overflowed the stack. Each bracket of an array of one or two levels doubled the engine's memory,
-        and no other client received an answer."""
+        """A chain of 20,000 references overflowed the stack. For an array of one or two levels, each bracket doubled the engine's memory,
+        and no other client received a response."""
         self.serve()
         array = {"type": "array", "items": {"$ref": "#/$defs/a"}}
         ambiguous = {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [array, {"type": "array", "items": array}, {"type": "null"}]}}}

@@ -16,8 +16,8 @@ class ThreadTeam : public testing::Test {
   const int before_ = thread_count();
 };
 
-// With a limited address space, train crashed with SIGABRT: an exception that leaves a parallel
-// region ends the process. It is now rethrown in the caller.
+// train under `prlimit --as` died of SIGABRT: when a worker thread could not allocate memory, the
+// exception left a parallel region, which ends the process. Exceptions now reach the caller.
 TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
@@ -33,7 +33,8 @@ TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
   }
 }
 
-// OMP_NUM_THREADS=99999 crashed train with SIGSEGV. The number of threads is now limited.
+// With OMP_NUM_THREADS=99999, train ended with a segmentation fault: OpenMP's runtime cannot start
+// so many threads. The number of threads is now limited.
 TEST_F(ThreadTeam, CountIsLimited) {
   set_thread_count(kMostThreads + 1);
   EXPECT_LE(thread_count(), kMostThreads);

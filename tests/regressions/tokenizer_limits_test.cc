@@ -1,6 +1,7 @@
-// A hostile tokenizer.json exhausted the memory with a text of a few bytes: steps that each double
-// the text, text in place of empty matches, a template that repeats the text 2,000 times, a stride
-// that repeats each token. Each case now ends at a limit, with an error that names the part.
+// Regression: a hostile tokenizer.json could exhaust the memory with a text of a few bytes: by
+// steps that each double the text, replacements of empty matches, a template that repeats the text
+// 2,000 times, or a stride that repeats each token. Each case now ends at a limit, with an error
+// that names the component.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ Tokenizer open_text(const json& file) {
   return Tokenizer(parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
 }
 
-// Single characters and "[UNK]".
+// Returns a tokenizer of single characters and "[UNK]".
 json characters() {
   return json::parse(R"({"version": "1.0", "added_tokens": [], "pre_tokenizer": null,
     "normalizer": null, "decoder": null, "post_processor": null, "truncation": null,
@@ -72,7 +73,8 @@ TEST(TokenizerLimits, BoundPreTokenizers) {
   refused(file, "pre_tokenizer", "\u00E4\u00E4");
 }
 
-// The limit applies to the entire text; a limit for each part between added tokens would be none.
+// The limit applies to the entire text: limits for the parts between added tokens would add up
+// without bound.
 TEST(TokenizerLimits, ApplyToTheEntireText) {
   json file = characters();
   file["added_tokens"] = {
@@ -148,7 +150,7 @@ TEST(TokenizerLimits, BoundTruncationAndPadding) {
   EXPECT_EQ(open_text(file).encoding("a").ids.size(), 131072u);
 }
 
-// A name of 60 KB of the unknown token is written for each unknown character.
+// The unknown token's name of 60 KB is written for each unknown character.
 TEST(TokenizerLimits, BoundTheTextsOfTokens) {
   const std::string name(60000, '?');
   json file = characters();
@@ -169,7 +171,7 @@ TEST(TokenizerLimits, BoundDecoders) {
   expect_error(ErrorKind::BadFile, {"(decoder)"}, [&] { joined.decode({1}); });
 }
 
-// A text with the longest expansion that Unicode has, and the usual parts of a tokenizer.
+// The text has the longest expansion in Unicode; the tokenizer has common components.
 TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   json file = characters();
   file["normalizer"] = {{"type", "Sequence"},
@@ -191,7 +193,7 @@ TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   }
 }
 
-// Errors had lines of 70 KB; they now quote an excerpt of an entry.
+// Errors quote only a part of a file's entry. Regression: error lines had 70 KB.
 TEST(TokenizerLimits, KeepErrorsShort) {
   const std::string large(60000, 'x');
   json file = characters();
@@ -204,8 +206,9 @@ TEST(TokenizerLimits, KeepErrorsShort) {
   }
 }
 
-// Hugging Face's models may produce special tokens where an added token does not match, for example
-// one that must stand alone. Text that must stay text never becomes a special token.
+// Hugging Face's models may produce a special token where its added token does not match, for
+// example because it must stand alone. Here, text that must stay text never becomes a special
+// token.
 TEST(TokenizerLimits, ModelsProduceSpecialTokensOnlyIfParsed) {
   const auto special = [](int id, const char* text) {
     return json{{"id", id},

@@ -1,4 +1,4 @@
-// Tokenizer files that took minutes or crashed the program.
+// Tokenizer files that took very long or crashed the program.
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@ std::vector<int32_t> tokens_of(const Model& model, std::string_view text) {
   return ids;
 }
 
-// With one entry of 60 KB in the vocabulary, 40,000 characters took 19 seconds, since every
-// position of the text was compared with 60 KB. The time is now linear in the text.
+// With one entry of 60 KB in the vocabulary, 40,000 characters took 19 seconds: every position of
+// the text was compared with 60 KB. The time is now linear in the text for any pieces.
 TEST(TokenizerFiles, WithLongPiecesTakeLinearTime) {
   constexpr size_t kSize = 4 << 20;
   const std::string text(kSize, 'a'), longest = std::string(60'000, 'a') + "b";
@@ -41,7 +41,8 @@ TEST(TokenizerFiles, WithLongPiecesTakeLinearTime) {
   EXPECT_EQ(tokens_of(words, "a" + longest), std::vector<int32_t>({1, 3}));
 }
 
-// Patterns that backtrack ran for minutes on 50,000 letters. The time of matching is now limited.
+// A pattern such as (a+)+$ or (?=(a+))a*b ran for minutes on a text of 50,000 letters. The time of
+// matching is now limited.
 TEST(TokenizerFiles, WithPatternsThatBacktrackAreRefusedInTime) {
   for (const char* expression : {"(a+)+$", "(a|a)*b", "(.*)*=", "(a*)*c", R"((?=(a+))a*b\1)"}) {
     SCOPED_TRACE(expression);
@@ -62,8 +63,8 @@ TEST(TokenizerFiles, WithPatternsThatBacktrackAreRefusedInTime) {
   }
 }
 
-// A tokenizer_config.json of 200,000 brackets next to a SentencePiece model crashed the program,
-// which wrote it again without a limit of its depth.
+// A tokenizer_config.json of 200,000 nested brackets next to a SentencePiece model crashed the
+// program, which wrote it again without a limit on the depth.
 TEST(TokenizerFiles, WithADeeplyNestedConfigAreRefused) {
   const TemporaryFolder folder;
   std::filesystem::copy("tests/goldens/translation_tokenizers/source.spm",

@@ -1,4 +1,4 @@
-"""Runs that ignored an option or a text silently, could not be resumed, or exceeded their plan."""
+"""Runs that were resumed with other options than requested, could not be resumed, or took more memory than planned."""
 import unittest
 
 from support import FoveaTest, digests, fovea
@@ -6,7 +6,7 @@ from support import FoveaTest, digests, fovea
 
 class Train(FoveaTest):
     def test_another_tokenizer_is_refused(self):
-        """A resumed run reads the tokenizer from its folder; the request for another one was ignored."""
+        """A resumed run reads the tokenizer from its folder and silently ignored a different --tokenizer."""
         out = self.folder / "out"
         self.ok(self.train(out, steps=8))
         self.refused(self.train(out, "--tokenizer", "bpe:300", steps=8), 2, "tokenizer was", "char", "bpe:300", "--allow-change")
@@ -14,8 +14,8 @@ class Train(FoveaTest):
         self.ok(self.train(out, steps=8))
 
     def test_a_model_with_stored_sinusoids_is_resumed(self):
-        """--position sinusoidal --stored-waves true could not be resumed: snapshots contain the trainable parameters only, and the waves
-        were missing."""
+        """A run with --position sinusoidal --stored-waves true could not be resumed: a snapshot contains only trained parameters, and the
+        missing sinusoids were refused."""
         out, whole = self.folder / "out", self.folder / "whole"
         waves = ["--position", "sinusoidal", "--stored-waves", "true", "--schedule", "constant"]
         self.ok(self.train(whole, *waves, steps=20))
@@ -26,7 +26,7 @@ class Train(FoveaTest):
         self.ok(fovea("generate", out, "-p", "The", "-n", "5"))
 
     def test_a_run_that_exceeds_the_memory_is_refused(self):
-        """The plan omitted the memory of the process itself: a run of 46 MB was planned with 1 MB and started."""
+        """The plan omitted the memory of the process itself: a run that takes 46 MB was planned with 1 MB, and started."""
         out = self.folder / "out"
         for dtype in ("fp32", "bf16"):
             self.refused(self.train(out, "--memory-limit", "1M", "--dtype", dtype), 3, "memory")

@@ -11,8 +11,8 @@ namespace fovea {
 // file system.
 class FaultyCalls {
  public:
-  // The `fail_at`-th call (from 1) fails with `error`; 0 = none. A failing write first stores half
-  // of its bytes.
+  // The `fail_at`-th call, counted from 1, fails with `error`; 0 = no call fails. A failing write
+  // first writes half of its bytes.
   explicit FaultyCalls(int fail_at, int error = ENOSPC) {
     calls_ = 0;
     fail_at_ = fail_at;

@@ -26,7 +26,7 @@ class GoldenFolder {
     write_file_atomically(folder_ / name, json.dump());
   }
   nlohmann::json read(const std::string& name) const { return read_json(folder_ / name); }
-  // Sets a key of a file; a discarded value removes the key.
+  // Sets a key of a JSON file; a discarded value removes the key.
   void set(const std::string& name, const std::string& key, const nlohmann::json& value) const {
     nlohmann::json json = read(name);
     if (value.is_discarded())

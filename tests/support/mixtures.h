@@ -9,7 +9,8 @@
 
 namespace fovea::test {
 
-// Models that differ in every field that affects the results. A size of 0 means the Spec's default.
+// Returns models that together vary every field that affects the results. A size of 0 means the
+// Spec's default.
 inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
   std::vector<std::pair<std::string, Spec>> all;
   const auto put = [&](const char* name, auto&& change) {

@@ -12,8 +12,8 @@
 
 namespace fovea {
 
-// Returns a text of a few characters that a model can learn: words of a small vocabulary in random
-// order.
+// Returns a text with few distinct characters, which a small model can learn: words of a small
+// vocabulary in random order.
 inline std::string words(int64_t count) {
   const char* const all[] = {"the ", "cat ", "sat ", "on ", "a ", "mat\n"};
   std::string text;
@@ -43,7 +43,8 @@ inline Spec small_t5() {
   return spec;
 }
 
-// A folder with a text, and the options of a run on it that takes a few milliseconds.
+// A folder with a text, and the options of a training run on this text that takes a few
+// milliseconds.
 class Runs {
  public:
   Runs() { write_file_atomically(folder_ / "text.txt", words(600)); }

@@ -4,7 +4,7 @@
 
 namespace fovea::test {
 
-// A model that takes microseconds; all other fields have the defaults of a Spec.
+// The sizes of a model that takes microseconds; all other fields have the defaults of a Spec.
 struct SmallSize {
   int64_t vocabulary = 11, context = 8, width = 12, layers = 2, heads = 2;
 };
@@ -37,7 +37,7 @@ inline Spec small_encoder_decoder(const SmallSize& size = {}) {
   return spec;
 }
 
-// A preset of this size; all else stays as it is.
+// Returns a preset with these sizes; all other fields are unchanged.
 inline Spec scaled_down(Spec preset, const SmallSize& size, int64_t ffn_width) {
   preset.vocabulary = size.vocabulary;
   preset.context = size.context;

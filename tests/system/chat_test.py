@@ -14,7 +14,7 @@ TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}
 
 class Chat(FoveaTest):
     def talker(self, context=256):
-        """A model of bytes and an end-of-text token with almost no training."""
+        """An almost untrained model with a vocabulary of bytes and an end-of-text token."""
         out = self.folder / "model"
         if not out.exists():
             self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, self.text, "--out", self.folder / "tokenizer"))

@@ -52,7 +52,7 @@ class Hardening(FoveaTest):
             self.assertRegex(symbols, r"__(mem|str|v?sn?printf|v?fprintf|p?read|recv)[a-z]*_chk@")  # _FORTIFY_SOURCE
 
     def test_indirect_branches_and_returns_are_guarded(self):
-        # Each object file has the marks. The program does not: the linker keeps the marks that all files have, and crt1.o of Debian's C
+        # Each object file has the marks. The program lacks them: the linker keeps only marks that all files have, and crt1.o of Debian's C
         # library has none.
         objects = list(compilations())
         notes = subprocess.run(["readelf", "-nW", *objects], cwd=BUILD, stdout=subprocess.PIPE, text=True, check=False).stdout

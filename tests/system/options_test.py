@@ -1,4 +1,4 @@
-"""Invalid options are refused with their names and the expected values; generated from the program's own option tables."""
+"""Invalid options are refused with their names and the expected values. The tests are generated from the program's option tables."""
 import json
 import os
 import time
@@ -15,7 +15,7 @@ WRONG = {"integer": ["", "abc", "1x", "1.5", "1e400", "nan", "inf", "0x10", " 1"
 
 
 def options(*kinds):
-    """Yields each option of a verb. Options of a model are tested once, since the encoder and all verbs share their code."""
+    """Yields each option of a verb. Model options are tested once, since the encoder and all verbs share their code."""
     seen = set()
     for verb, table in TABLES.items():
         for option in table:
@@ -36,7 +36,7 @@ def places(verb):
 class Values(FoveaTest):
     def check(self, verb, option, value):
         with self.subTest(verb=verb, option=option["name"], value=value):
-            # Both spellings are tested once; one verb is enough for a model's options, which are one table.
+            # Both spellings are tested once. One verb is enough for model options, since all verbs share their table.
             spellings = [[option["name"], value], [f"{option['name']}={value}"]]
             for arguments in spellings if value in ("", "abc") else spellings[:1]:
                 result = fovea(verb, *places(verb), *arguments)

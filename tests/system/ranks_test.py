@@ -1,4 +1,4 @@
-"""mpirun divides the lines among its processes: the output has the same bytes as that of one process, whichever process fails, and an
+"""mpirun divides the lines among its processes: the output has the same bytes as that of one process, even if any process fails, and an
 interrupted job can be resumed."""
 import json
 import os
@@ -14,7 +14,7 @@ from support import FOVEA, ROOT, FoveaTest, fovea
 
 MODEL = ROOT / "tests/goldens/sentence_model"
 TEXTS = json.loads((MODEL / "texts.json").read_text())
-# More ranks than cores, by root in a container; users do not need these options.
+# These options allow more ranks than cores, and root in a container; users do not need them.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("OMPI_")}
 MPI = shutil.which("mpirun") and pathlib.Path(FOVEA).with_name("fovea_mpi.so").exists()
@@ -38,7 +38,7 @@ class Ranks(FoveaTest):
                               env=ENVIRONMENT, check=False, **more)
 
     def expect_one_line(self, result, *mentions):
-        """Expects one line of fovea in the output of mpirun."""
+        """Expects exactly one line from fovea in the output of mpirun."""
         message = result.stderr.decode(errors="replace")
         told = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
         self.assertEqual(len(told), 1, message)
@@ -157,7 +157,7 @@ class KilledRanks(FoveaTest):
             time.sleep(0.005)
 
     def rank_process(self, rank):
-        """Returns the process of this rank of the test's own mpirun."""
+        """Returns the process of this rank that the test's mpirun started."""
         mark = f"OMPI_COMM_WORLD_RANK={rank}".encode()
         for folder in os.listdir("/proc"):
             try:
@@ -212,8 +212,8 @@ class ResumedJobs(FoveaTest):
         alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
         self.interrupted()
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out, "--precision", "int8"), 2, "v.npy.part", "--precision", "int8")
-        self.refused(fovea("embed", MODEL, self.text, "--out", self.out), 2, "v.npy.part", "other lines")
-        # A killed process leaves half a line, and bytes that are not in the journal.
+        self.refused(fovea("embed", MODEL, self.text, "--out", self.out), 2, "v.npy.part", "different input lines")
+        # A killed process leaves an incomplete line, and output that the journal does not contain.
         with self.journal.open("ab") as journal, self.part.open("ab") as part:
             journal.write(b'{"lines": 99')
             part.write(b"half a vector")
@@ -235,7 +235,7 @@ class ResumedJobs(FoveaTest):
                 self.out.unlink()
 
     def test_one_process_uses_the_blocks_of_many_ranks(self):
-        """Regression: one process wrote 4,096 lines between two entries of the journal, and lost them all when it was killed."""
+        """Regression: a single process wrote 4,096 lines between two entries of the journal, and lost all of them when it was killed."""
         self.interrupted()
         lines_done = [json.loads(line)["lines"] for line in self.journal.read_text().splitlines()[1:]]
         self.assertEqual(lines_done, [BLOCK * (n + 1) for n in range(len(lines_done))])
@@ -246,9 +246,9 @@ class ResumedJobs(FoveaTest):
             self.journal.write_bytes(content)
             self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal: is not a journal")
         self.journal.unlink()
-        os.mkfifo(self.journal)  # opening it waited for a writer
+        os.mkfifo(self.journal)  # regression: opening it waited for a writer
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal")
-        self.part.write_bytes(b"")  # shorter than its journal: starts again
+        self.part.write_bytes(b"")  # FILE.part is shorter than in the journal: the job starts again
         self.journal.unlink()
         self.assertNotIn(b"resumes after", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
 

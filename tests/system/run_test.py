@@ -24,7 +24,7 @@ class Run(unittest.TestCase):
 
 class Against(unittest.TestCase):
     def test_the_interval_of_a_median_follows_from_the_ranks(self):
-        # From tables of the sign test: with 20 values, the 6th and the 15th enclose the median with 95.9%.
+        # From tables of the sign test: with 20 values, the 6th and the 15th enclose the median with a probability of 95.9%.
         self.assertEqual(bench_against.interval([*range(20, 0, -1)]), (6, 15))
         self.assertEqual(bench_against.interval([*range(1, 7)]), (1, 6))
         self.assertIsNone(bench_against.interval([1, 2, 3, 4, 5]))

@@ -28,7 +28,8 @@ class ServeLong(ServeTest):
         return sorted(waits)[count * 99 // 100]
 
     def test_clients_that_send_and_read_bytewise_are_disconnected(self):
-        """The time limits apply to the head and the body of a request and to reading the response, at any rate of bytes."""
+        """The time limits apply to the head and the body of a request and to reading the response, however slowly bytes are sent or
+        read."""
         clients, limits = (500, []) if SOAK else (90, ["--timeout", 1])
         self.serve("--max-connections", 1000, *limits)
         idle, before = self.pace(300), self.descriptors()
@@ -62,7 +63,8 @@ class ServeLong(ServeTest):
         self.expect_healthy()
 
     def test_concurrent_prompts_are_isolated(self):
-        """Each answer to 64 concurrent clients with common prefixes, some of whom disconnect, equals the answer to its prompt alone."""
+        """64 concurrent clients send prompts with common prefixes, and some of them disconnect. Each result equals that of the prompt
+        alone."""
         self.serve("--parallel", 16, "--cache", "2M", context=512)
         draw = random.Random(3)
         secrets = ["".join(draw.choice("QXZJKVW") for _ in range(12)) for _ in range(64)]
@@ -83,7 +85,7 @@ class ServeLong(ServeTest):
                     self.assertFalse([s for j, s in enumerate(secrets) if j != i and s in text])
 
     def test_caches_do_not_grow(self):
-        """Prefixes, pieces of the tokenizer, grammars and templates: ten times the capacity of the caches takes no more memory."""
+        """The caches of prefixes, tokenizer pieces, grammars and templates do not grow with requests for ten times their capacity."""
         self.serve("--cache", "1M", "--parallel", 4, context=1024)
         draw = random.Random(4)
 
@@ -124,7 +126,7 @@ class ServeLong(ServeTest):
                 answer.read()
                 times[agrees].append(time.perf_counter_ns() - began)
                 self.assertEqual(answer.status, 401)
-        # The slope of the time over the number of correct bytes, without the slowest fifth, which is due to other programs.
+        # The slope of the time over the number of correct bytes, without the slowest fifth of the requests, which is due to other programs.
         points = [(agrees, taken) for agrees, all_taken in times.items() for taken in sorted(all_taken)[:len(all_taken) * 4 // 5]]
         mean_x, mean_y = (statistics.fmean(p[i] for p in points) for i in (0, 1))
         spread = sum((x - mean_x) ** 2 for x, _ in points)

@@ -171,7 +171,7 @@ class Serve(ServeTest):
     def test_metrics_count_requests_and_tokens(self):
         self.serve()
         self.good("/v1/completions", {"prompt": "The eye", "max_tokens": 7, "ignore_eos": True})
-        # The last step of an answer is counted slightly after the answer was sent.
+        # The last step of a request is counted slightly after its response was sent.
         self.wait_until(lambda: self.metric("fovea_generated_tokens_total") >= 7)
         self.assertEqual(self.metric("fovea_generated_tokens_total"), 7)
         self.assertEqual(self.metric("fovea_generations_total"), 1)

@@ -18,7 +18,7 @@ CHAT = {"messages": [{"role": "user", "content": "The eye"}]}
 
 class ServeTest(FoveaTest):
     def served_model(self, context=256):
-        """A model of bytes and an end-of-text token with almost no training."""
+        """An almost untrained model with a vocabulary of bytes and an end-of-text token."""
         out = self.folder / "model"
         if not out.exists():
             tokenizer = self.folder / "tokenizer"

@@ -42,7 +42,7 @@ def text_of(letters=20000, seed=1):
 
 
 def digests(folder):
-    """Returns the sha256 of every tensor file below a folder: weights, optimizer, snapshots."""
+    """Returns the SHA-256 hash of every tensor file below a folder: weights, optimizer state, snapshots."""
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(pathlib.Path(folder).rglob("*.safetensors"))}
 

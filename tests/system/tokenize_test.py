@@ -1,4 +1,4 @@
-"""fovea tokenize: lines to ids and back, and errors of damaged files."""
+"""fovea tokenize: converts lines to ids and back, and reports errors in damaged files."""
 import json
 import os
 import subprocess

@@ -48,7 +48,7 @@ std::vector<int32_t> Conversation::encoded() const {
 Conversation::Prompt Conversation::prompt() {
   const int64_t context = model_.spec().context;
   if (model_.spec().encoder) return {encoded(), context - 1};
-  // With less room the answer would be cut off in its first sentence.
+  // With less room the answer would often be cut off in its first sentence.
   const int64_t least_room = std::clamp<int64_t>(context / 4, 1, 256);
   Prompt prompt{encoded()};
   while (context - std::ssize(prompt.ids) < least_room) {

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// 124439808 -> 124,439,808
+// Formats 124439808 as 124,439,808.
 std::string grouped(int64_t value) {
   std::string digits = std::to_string(value);
   for (auto at = std::ssize(digits) - 3; at > 0; at -= 3)
@@ -22,7 +22,7 @@ std::string grouped(int64_t value) {
   return digits;
 }
 
-// 1.5e9 -> "1.5 billion"; larger than the named powers: 3.14e23.
+// Formats 1.5e9 as "1.5 billion", and numbers above the named powers as 3.14e23.
 std::string large(double value) {
   constexpr std::array<const char*, 4> kWords = {" thousand", " million", " billion", " trillion"};
   if (value < 1e4) return fmt::format("{:.4g}", value);

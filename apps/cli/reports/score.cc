@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 struct Scored {
   std::string text;
   int64_t tokens = 0;
-  double logprob = 0;      // sum over the candidate's tokens
-  double probability = 0;  // among the candidates
+  double logprob = 0;      // sum of the log-probabilities of the candidate's tokens
+  double probability = 0;  // normalised over the candidates
 };
 
 Scored score_after(const Model& model, std::vector<int32_t> ids, const std::string& candidate) {
@@ -69,7 +69,7 @@ std::string print_tokens(const Model& model, const std::string& text, bool json)
   const std::vector<TokenLogprob> scores = score(model, ids);
   double sum = 0;
   for (const TokenLogprob& each : scores) sum += static_cast<double>(each.logprob);
-  const auto told = std::ssize(ids) - 1;  // the first token has no prediction
+  const auto predicted = std::ssize(ids) - 1;  // the first token has no prediction
   if (json) {
     Json tokens = Json::array();
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -78,7 +78,7 @@ std::string print_tokens(const Model& model, const std::string& text, bool json)
                         {"logprob", i == 0 ? Json() : Json(scores[i].logprob)}});
     }
     return json_line(
-               {{"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity(sum, told)}}) +
+               {{"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity(sum, predicted)}}) +
            "\n";
   }
   std::string out = fmt::format("{:>12}  {:>7}  token\n", "logprob", "id");
@@ -88,7 +88,7 @@ std::string print_tokens(const Model& model, const std::string& text, bool json)
                   : fmt::format("{:12.4f}  {:7}  {}\n", scores[i].logprob, ids[i], shown);
   }
   return out + fmt::format("{:12.4f}  total, perplexity {:.4g} over {} tokens\n", sum,
-                           perplexity(sum, told), told);
+                           perplexity(sum, predicted), predicted);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no NaN.
+// Returns null for numbers that are not finite, which JSON lacks.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 std::string plan_row(const char* name, const std::string& value) {
@@ -120,7 +120,7 @@ std::string plan_json(const TrainPlan& plan, const std::string& out) {
   return json_line(json) + "\n";
 }
 
-// Short reading times show no progress line.
+// Shows a progress line, except if reading takes only a short time.
 void TrainReport::reading(double fraction) {
   if (std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
   line_.show(fraction, "reading", fmt::format("reading {:.0f}%", 100 * fraction));
@@ -202,7 +202,7 @@ std::string longer_command(const std::vector<std::string>& arguments, int64_t st
     if (!is_steps) {
       kept.push_back(arguments[i]);
     } else if (name == arguments[i]) {
-      ++i;  // its value
+      ++i;  // skips the option's value
     }
   }
   // The schedule depends on the number of steps, so changing it changes the run.

@@ -5,7 +5,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kHeaderBytes = 128;  // of a .npy file: a multiple of 64 that fits any shape
+constexpr size_t kHeaderBytes = 128;  // header of a .npy file: a multiple of 64 that fits any shape
 
 bool is_float(VectorPrecision precision) { return precision == VectorPrecision::float32; }
 bool is_signed(VectorPrecision precision) {

@@ -6,7 +6,8 @@
 
 namespace fovea::cli {
 
-// npy: NumPy's format, one array. json_lines: one object per text. text: one vector per line.
+// npy: one array in NumPy's format. json_lines: one JSON object per text. text: one vector per
+// line.
 enum class VectorFormat { npy, json_lines, text };
 
 // Converts vectors to the bytes of an output file.
@@ -15,9 +16,9 @@ class VectorLayout {
   VectorLayout(VectorFormat format, VectorPrecision precision)
       : format_(format), precision_(precision) {}
   bool has_header() const { return format_ == VectorFormat::npy; }
-  // The header of an array of `count` vectors. Its length does not depend on `count`.
+  // Returns the header of an array of `count` vectors. Its length does not depend on `count`.
   std::string header(int64_t count, int64_t width) const;
-  // The bytes of some vectors; `first` = number of vectors written before them.
+  // Returns the bytes of some vectors; `first` is the number of vectors written before them.
   std::string bytes(const Embeddings& embeddings, int64_t first) const;
 
  private:

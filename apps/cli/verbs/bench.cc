@@ -44,8 +44,8 @@ class BenchCommand : public Command {
     table.add(integer("--tokens", {},
                       "--translate: generate exactly N tokens per line; 0 = to the end", exact_, 0,
                       1 << 20));
-    table.add(
-        integer("--runs", {}, "--embed, --translate: runs to take the median of", runs_, 1, 10000));
+    table.add(integer("--runs", {}, "--embed, --translate: number of runs; the median is printed",
+                      runs_, 1, 10000));
     table.add(integer("--steps", {"--iters"}, "steps to measure", steps_, 1, 1'000'000));
     table.add(integer("--batch", {"-b", "--batch-size"},
                       "sequences per step; 0 = the preset's benchmark batch", batch_, 0, 65536));

@@ -16,10 +16,11 @@ class ConvertCommand : public Command {
  public:
   ConvertCommand()
       : Command("convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
-                "Converts a model to another directory or .gguf file: to another dtype, or "
-                "quantised, which takes a half to a quarter of the memory of bf16 and generates "
-                "that much faster. A directory gets full weights unless --quantize is int8 or "
-                "int4, which only fovea reads; a .gguf file keeps the precision of the model.") {}
+                "Converts a model to another directory or .gguf file, with another dtype or "
+                "quantised weights. Quantised weights take a half to a quarter of the memory of "
+                "bf16 and make generation faster by the same factor. A directory gets full weights "
+                "unless --quantize is int8 or int4, which only fovea reads; a .gguf file keeps the "
+                "precision of the model.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));

@@ -9,7 +9,8 @@ namespace fovea::cli {
 class EmbedderTrainRequest {
  public:
   void declare(OptionTable& table);
-  // `arguments`: as typed after the verb, for the command that resumes the run.
+  // `arguments` are those typed after the verb; they are printed in the command that resumes the
+  // run.
   int run(const std::string& model, const std::string& out, bool json,
           const std::vector<std::string>& arguments);
 

@@ -110,7 +110,7 @@ class EvalCommand : public Command {
  private:
   int score_files() {
     if (hypotheses_.empty() || references_.empty())
-      throw UsageError("--hypotheses: requires --references, and the reverse");
+      throw UsageError("--hypotheses, --references: expected both or neither");
     if (!model_.empty()) throw UsageError("MODEL: cannot be combined with --hypotheses");
     const auto hypotheses = jobs::all_lines(hypotheses_), references = jobs::all_lines(references_);
     if (hypotheses.size() != references.size()) {
@@ -153,7 +153,7 @@ class EvalCommand : public Command {
     }
   }
 
-  // JSON has no NaN.
+  // Returns null for numbers that are not finite, which JSON lacks.
   static Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
   static std::string as_text(const Evaluation& r) {

@@ -75,8 +75,8 @@ class InspectCommand : public Command {
                      "self-attention, self-attention of the encoder, or cross-attention from the "
                      "decoder to the encoder",
                      look_, {"self", "encoder", "cross"}));
-    table.add(integer("--layer", {}, "from 0", layer_, 0, 1000000));
-    table.add(integer("--head", {}, "from 0", head_, 0, 1000000));
+    table.add(integer("--layer", {}, "layer, counted from 0", layer_, 0, 1000000));
+    table.add(integer("--head", {}, "head, counted from 0", head_, 0, 1000000));
     table.add(as("FILE",
                  text("--out", {"-o", "--output"},
                       "output file: .html (the page with this text), .svg or .safetensors", out_)));
@@ -97,7 +97,7 @@ class InspectCommand : public Command {
  private:
   Look look() const { return static_cast<Look>(look_); }
 
-  // The attention map of one head, with the names of its rows and keys.
+  // The attention map of one head, with labels for its queries and keys.
   struct Drawn {
     Map map;
     std::vector<std::string> rows, keys;

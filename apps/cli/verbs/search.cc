@@ -36,12 +36,12 @@ class SearchCommand : public Command {
     table.add(
         flag("--explain", {}, "also print the matching words and their similarity", explain_));
     table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
-    table.add(as(
-        "DIR", text("--model", {"-m", "--model-name-or-path"},
-                    "model directory; for searching only needed if the model has moved", model_)));
+    table.add(
+        as("DIR", text("--model", {"-m", "--model-name-or-path"},
+                       "model directory; a search needs it only if the model has moved", model_)));
     table.add(as("DIR", text("--out", {"-o", "--output"}, "--build: the index to write", out_)));
     table.add(integer("--passage-tokens", {},
-                      "--build: most tokens per passage; 0 = the model's limit, at most 256",
+                      "--build: maximum tokens per passage; 0 = the model's limit, at most 256",
                       build_.passage_tokens, 0, 1 << 20));
     table.add(integer(
         "--overlap-tokens", {},

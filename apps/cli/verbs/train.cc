@@ -101,7 +101,7 @@ class TrainCommand : public Command {
          longer_command(arguments, request_.options.steps, steps_spellings_) + "\n");
   }
 
-  // Commands that use the new model.
+  // Returns commands that use the new model.
   static std::string uses(const TrainOptions& o, const TrainPlan& plan) {
     const std::string out = shell_quoted(o.out);
     const auto eval = [&](const char* option, const std::vector<std::string>& files) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kSubjects[] = {"fox", "eye", "light", "bird", "night", "day"};
 
-// A few steps of training the golden embedder.
+// Trains the golden embedder for a few steps.
 class EmbedderTrainingTest : public testing::Test {
  protected:
   EmbedderTrainingTest() {
@@ -90,7 +90,7 @@ TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
                [&] { train_embedder(stopped); });
 }
 
-// At this learning rate, the measurements do not improve for long.
+// At this learning rate, the measurements soon stop improving.
 TEST_F(EmbedderTrainingTest, StopsEarlyWithTheBestWeights) {
   EmbedderTraining t = training("scored.csv", "out");
   t.validation = t.data;

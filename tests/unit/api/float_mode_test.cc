@@ -1,6 +1,6 @@
-// A calling program may have set its thread to flush denormal numbers to zero (as -ffast-math does)
-// or to another rounding. Products, gradients and moments of a small model come near to denormal
-// numbers, so the results once differed from those of the program fovea.
+// The calling program may flush denormal numbers to zero (as with -ffast-math) or use another
+// rounding mode. Some products, gradients and moments of a small model are denormal, so the results
+// once differed from those of the fovea program.
 
 #include "base/float_mode.h"
 
@@ -34,7 +34,7 @@ std::string answer_of_engine(const Model& model, const std::vector<int32_t>& pro
   return answer.get_future().get();
 }
 
-// Results of public functions in this mode, by name, so that a failure names the function.
+// Returns the results of public functions in the given mode, by the names of the functions.
 std::map<std::string, std::string> results_in(FloatModeBits callers) {
   const FloatMode mode(callers);
   std::map<std::string, std::string> results;

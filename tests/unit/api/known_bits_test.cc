@@ -1,5 +1,5 @@
-// A short training and a text generated afterwards, bit for bit. The same constants hold for every
-// CPU of a class (numeric_class), any number of threads, every compiler and C library.
+// Checks the bits of a short training run and of a text generated afterwards. The constants hold
+// for every CPU of a class (numeric_class), any number of threads, every compiler and C library.
 //
 // A change that intentionally changes bits must update kKnown: the failing test prints the new
 // values. Run it on one machine, paste the values, and check them on others.
@@ -27,7 +27,7 @@ void PrintTo(const Bits& bits, std::ostream* out) {
   *out << "{\"" << bits.weights << "\", \"" << bits.text << "\"}";
 }
 
-// By position encoding, precision of the products and class of the CPU.
+// The expected hashes by position encoding, precision of the products and class of the CPU.
 const std::map<std::string, Bits> kKnown = {
     {"rotary fp32 common", {"1b0efec223ac7e37", "119d1eb77694d890"}},
     {"rotary bf16 common", {"948966b2718698a4", "119d1eb77694d890"}},
@@ -47,7 +47,8 @@ Spec spec_with(PositionKind positions) {
   return spec;
 }
 
-// A cosine schedule, dropout, two passes per step, clipping and a sample at the end.
+// Returns the hashes of a run with a cosine schedule, dropout, clipping, two passes per step and a
+// sample at the end.
 Bits computed(PositionKind positions, Precision precision) {
   const Runs runs;
   TrainOptions options = runs.options("out");

@@ -33,10 +33,10 @@ TEST(Bf16, EveryValueSurvivesWideningAndNarrowing) {
 
 TEST(Bf16, RoundsToTheNearestAndTiesToEven) {
   EXPECT_EQ(widen(narrow(1 + 0x1p-9f)), 1.0f);  // below half an ulp (2^-8)
-  EXPECT_EQ(widen(narrow(1 + 0x1p-8f)), 1.0f);  // the tie goes to the even 1
+  EXPECT_EQ(widen(narrow(1 + 0x1p-8f)), 1.0f);  // a tie is rounded to even: 1
   EXPECT_EQ(widen(narrow(1 + 0x1p-8f + 0x1p-20f)), 1 + 0x1p-7f);
   EXPECT_EQ(widen(narrow(1 + 0x1p-7f + 0x1p-8f)),
-            1 + 0x1p-6f);  // the tie goes to the even 1 + 2^-6
+            1 + 0x1p-6f);  // a tie is rounded to even: 1 + 2^-6
   EXPECT_EQ(widen(narrow(-1 - 0x1p-8f)), -1.0f);
 }
 
@@ -46,8 +46,8 @@ TEST(Bf16, KeepsZeroesInfinitiesAndNaN) {
   EXPECT_EQ(widen(narrow(infinity)), infinity);
   EXPECT_EQ(widen(narrow(-infinity)), -infinity);
   EXPECT_EQ(widen(narrow(std::numeric_limits<float>::max())),
-            infinity);  // nearer to 2^128 than to bf16's largest
-  // A NaN whose payload is in the lower half only must not become infinity.
+            infinity);  // closer to 2^128 than to the largest bf16
+  // A NaN with a payload only in the lower half must not become infinity.
   EXPECT_TRUE(std::isnan(widen(narrow(std::bit_cast<float>(0x7f800001u)))));
 }
 

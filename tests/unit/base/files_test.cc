@@ -236,7 +236,7 @@ TEST(DirectoryWriter, IsAtomic) {
   { DirectoryWriter(folder / "deep/down/gone", 2).write("a", {"1"}); }
   EXPECT_EQ(tree(folder / "deep/down"), (Names{"here", "here/a", "here/b"}));
   {
-    DirectoryWriter writer(folder / "deep/down/here", 2);  // replaces
+    DirectoryWriter writer(folder / "deep/down/here", 2);  // replaces the directory
     writer.write("c", {"3"});
     writer.commit();
   }
@@ -257,7 +257,7 @@ TEST(DirectoryWriter, ChecksTheSpaceFirst) {
   EXPECT_NO_THROW(DirectoryWriter(folder / "out", 999));
 }
 
-// Fills a folder as a conversion does.
+// Writes a folder in the same way as a conversion.
 void convert_to(const std::string& path) {
   StagedFolder folder(path);
   write_file_atomically(folder.path() + "/config.json", "new");
@@ -267,8 +267,8 @@ void convert_to(const std::string& path) {
   folder.commit("config.json");
 }
 
-// Regression: a failed conversion left half a model, which the next conversion took for a complete
-// one.
+// Regression: a failed conversion left an incomplete model, which the next conversion took for a
+// complete one.
 TEST(StagedFolder, IsAtomicOnAnyFailure) {
   for (int fail_at = 1; fail_at < 100; ++fail_at) {
     const TemporaryFolder folder;

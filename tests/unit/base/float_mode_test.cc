@@ -15,7 +15,7 @@ namespace {
 
 constexpr FloatModeBits kTowardZero{0x1f80 | 0x6000, 0x037f | 0x0c00};
 
-// Tests a denormal number, and the rounding of 1 + 3/4 of the distance to the next number.
+// Returns whether denormal numbers are kept and 1 + 3/4 ulp is rounded up to 1 + 1 ulp.
 bool keeps_denormals_and_rounds_to_nearest() {
   volatile double tiny = std::numeric_limits<double>::min(), one = 1, three_quarters = 0x1.8p-53;
   return tiny / 2 > 0 && one + three_quarters == 1 + 0x1p-52;
@@ -42,8 +42,8 @@ TEST(FloatMode, AppliesToParsingNumbers) {
   EXPECT_EQ(std::strtod("0.1", nullptr), 0x1.999999999999ap-4);
 }
 
-// A thread of the team keeps the mode in which it was created, here that of a caller that flushes
-// denormals.
+// A worker thread keeps the floating-point mode of the thread that created it; here, that thread
+// flushes denormals.
 TEST(FloatMode, AppliesToTheThreadsOfTheTeam) {
   const int before = thread_count();
   set_thread_count(2);

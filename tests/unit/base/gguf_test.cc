@@ -1,4 +1,5 @@
-// The GGUF container: every type of value is read, and every hostile file is refused by name.
+// The GGUF container: every type of value is read, and hostile files are refused with an error that
+// names the fault.
 
 #include "base/gguf.h"
 
@@ -91,7 +92,7 @@ void read_every_way(const Gguf& file, const std::string& key) {
   for (const auto& way : ways) {
     try {
       way();
-    } catch (const Error&) {  // of another type
+    } catch (const Error&) {  // the value has another type
     }
   }
 }
@@ -189,7 +190,7 @@ TEST_F(HostileGguf, BadAlignmentIsRefused) {
           {"general.alignment is text (byte ", "expected an integer"});
 }
 
-// Any damage is refused, or leaves a file whose values can be read or refused.
+// A damaged file is refused, or its values can be read or refused one by one.
 TEST_F(HostileGguf, AnyDamageIsHarmless) {
   const std::string whole = read_file(kGolden);
   std::mt19937 random(0);

@@ -64,8 +64,8 @@ struct Elementary {
   const char* name;
   Function function;
   Reference reference;  // 64 bits of mantissa
-  double bound;         // in units in the last place
-  double least, most;   // the interesting range
+  double bound;         // maximum error in units in the last place
+  double least, most;   // the tested range
 
   friend void PrintTo(const Elementary& f, std::ostream* out) { *out << f.name; }
 };
@@ -116,7 +116,7 @@ TEST(Math, RoundsLogarithmsOfFloats) {
     const long double wanted = std::log(static_cast<long double>(x));
     const auto nearest = static_cast<float>(wanted), found = math::log(x);
     if (found == nearest || (std::isnan(found) && std::isnan(nearest))) return;
-    // Halfway between two floats, either is correct.
+    // Halfway between two floats, both are correct results.
     const long double unit = std::abs(static_cast<long double>(found) - nearest);
     EXPECT_LE(std::abs(found - wanted), 0.500001L * unit) << std::hexfloat << x << " " << found;
   };
@@ -166,8 +166,8 @@ TEST(Math, ComputesPowers) {
     EXPECT_EQ(math::pow(10.0, static_cast<double>(n)), std::stod("1e" + std::to_string(n)));
 }
 
-// The same bits with every compiler, C library and CPU. The constant was computed with g++ 12 and
-// glibc 2.36.
+// The results have the same bits with every compiler, C library and CPU. The constant was computed
+// with g++ 12 and glibc 2.36.
 TEST(Math, GivesTheSameBitsEverywhere) {
   Arguments arguments;
   Hasher hasher;

@@ -1,5 +1,5 @@
 // Regression: 41,000 levels of nesting in a JSON string within a body crashed the server, and a
-// body of 190,000 keys kept it busy for five minutes.
+// body of 190,000 keys kept the server busy for five minutes.
 
 #include "base/ordered_json.h"
 

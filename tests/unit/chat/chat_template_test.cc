@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 const std::string golden_folder = "tests/goldens/chat_templates/";
 
-// The time of the goldens: 26 July 2024, 9:05:07, a Friday.
+// Returns the time at which the goldens were made: Friday, 26 July 2024, 9:05:07.
 std::tm moment() {
   std::tm time{};
   time.tm_year = 124;

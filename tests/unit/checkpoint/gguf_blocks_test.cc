@@ -1,4 +1,4 @@
-// Every kind of block has the bits that the gguf package decodes and encodes.
+// Every kind of block is encoded and decoded to the same bits as by the gguf package.
 
 #include "checkpoint/gguf_blocks.h"
 

@@ -188,7 +188,7 @@ TEST_F(HostileSafeTensors, UnknownDtypesAreRefused) {
           {"tensor w of shape [3] and dtype F4 ends within a byte"});
   struct Case {
     const char* dtype;
-    size_t bytes;  // of eight elements
+    size_t bytes;  // size of eight elements
   };
   for (const auto& [dtype, bytes] :
        {Case{"BOOL", 8}, Case{"I16", 16}, Case{"U16", 16}, Case{"U32", 32}, Case{"U64", 64},

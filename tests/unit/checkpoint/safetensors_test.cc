@@ -14,7 +14,7 @@ namespace {
 constexpr DType kAllTypes[] = {DType::f32, DType::bf16, DType::f64,
                                DType::f16, DType::i32,  DType::i64};
 
-// Random bits, including NaN payloads, infinities and subnormal numbers.
+// Returns random bits, including NaN payloads, infinities and subnormal numbers.
 Tensor random_bits(Shape shape, DType dtype, std::mt19937_64& random) {
   Tensor x = empty(std::move(shape), dtype);
   for (size_t i = 0; i < x.bytes(); ++i) x.data_as<char>()[i] = static_cast<char>(random());
@@ -81,7 +81,7 @@ TEST(SafeTensors, RoundTripsRandomHeaders) {
   }
 }
 
-// The exact bytes of a file, so that the format does not change by accident.
+// Compares the exact bytes of a file, so that the format does not change by accident.
 TEST(SafeTensors, WritesKnownBytes) {
   const TemporaryFolder folder;
   write_safetensors(folder / "f.safetensors", {{"b", from({1.0f}, {1})},
@@ -167,7 +167,8 @@ TEST(SafeTensors, WidensEveryHalfExactly) {
     EXPECT_EQ(std::signbit(got), (bits & 0x8000) != 0);
     if (exponent == 31 && mantissa != 0) {
       ASSERT_TRUE(std::isnan(got)) << bits;
-      // The payload; the highest bit marks a quiet NaN, and conversion sets it.
+      // Compares the payloads without the highest bit, which marks a quiet NaN and is set by the
+      // conversion.
       EXPECT_EQ(std::bit_cast<uint32_t>(got) & 0x3fffff, static_cast<uint32_t>(mantissa & 511)
                                                              << 13);
       continue;

@@ -1,5 +1,4 @@
-// A model folder with one file, with shards and their index, or with unsupported files. The index
-// is untrusted.
+// Model folders with one file, with shards and an untrusted index, or with unsupported files.
 
 #include <sys/stat.h>
 
@@ -105,7 +104,7 @@ TEST_F(Shards, LinksOfTheHuggingFaceCacheAreFollowed) {
   fs::create_symlink("../../blobs/f2", snapshot + "/" + kSecond);
   fs::create_symlink("../../blobs/f3", snapshot + "/model.safetensors.index.json");
   EXPECT_EQ(to_floats(SafeTensors::open_model(snapshot).tensor("b")), std::vector<float>{2});
-  // A link in place of the contents is refused.
+  // A blob that is itself a link is refused.
   fs::remove(folder_ / "blobs/f2");
   fs::create_symlink("/etc/hostname", folder_ / "blobs/f2");
   expect_error(ErrorKind::BadFile, {"blobs/f2: is a symbolic link"},

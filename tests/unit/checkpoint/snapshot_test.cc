@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Steps = std::vector<int64_t>;
 
-// The state of a run, which depends on the step entirely, so that a mixture of two snapshots is
+// Returns the state of a run. Every part depends on the step, so that a mixture of two snapshots is
 // detected.
 SnapshotContents contents_at(int64_t step) {
   SnapshotContents contents;
@@ -183,7 +183,7 @@ TEST_F(Snapshots, RefuseTornFilesAndLoadTheOlderOne) {
     for (size_t size = 0; size < whole.size(); size += 4096) torn(whole.substr(0, size), "cut");
     torn(whole.substr(0, whole.size() - 2), "cut at the end");
     torn(whole + " x", "grown");
-    // One bit in each KiB, and more in small files; the white space of a manifest has no meaning.
+    // Flips one bit in each KiB, and more in small files. White space in a manifest has no meaning.
     for (size_t byte = 0; byte<whole.size(); byte += whole.size()> 4096 ? 1021 : 7) {
       if (name == "manifest.json" && std::isspace(static_cast<unsigned char>(whole[byte])))
         continue;

@@ -55,7 +55,7 @@ TEST(Batches, VisitEachWindowOncePerEpoch) {
         }
       }
       ASSERT_EQ(static_cast<int64_t>(starts.size()), windows);
-      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // all of one phase
+      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // same phase
     }
   }
 }
@@ -104,7 +104,7 @@ TEST(Batches, SelectAllPhasesEquallyOften) {
   std::map<int32_t, int> count;
   for (int64_t step = 0; step < 5000; ++step) ++count[fill(batches, step, 1, 4).ids[0]];
   ASSERT_EQ(count.size(), 5u);
-  for (const auto& [phase, hits] : count) EXPECT_NEAR(hits, 1000, 120) << phase;  // four deviations
+  for (const auto& [phase, hits] : count) EXPECT_NEAR(hits, 1000, 120) << phase;  // 4 deviations
 }
 
 TEST(Batches, RefuseATextThatIsTooShort) {

@@ -43,7 +43,7 @@ TEST_F(Labelled, ReadsJsonLines) {
            "\"text_pair\": \"c\"}\n{\"text\": \"\", \"label\": 1}\n");
   ASSERT_EQ(found.rows.size(), 2u);
   EXPECT_EQ(found.rows[1].pair, "c");
-  EXPECT_EQ(label_names(found), (Texts{"9", "10"}));  // numbers by value
+  EXPECT_EQ(label_names(found), (Texts{"9", "10"}));  // numbers are ordered by value
 }
 
 TEST_F(Labelled, ReadsALabelPerWord) {

@@ -52,7 +52,7 @@ TEST_F(TokenStoreTest, SplitsTheCorpus) {
 
 TEST_F(TokenStoreTest, CountsTheBytesOfUnknownCharactersExactly) {
   std::string text;
-  for (int i = 0; i < 100; ++i) text += i % 2 == 0 ? "日" : "é";  // both unknown, of 3 and 2 bytes
+  for (int i = 0; i < 100; ++i) text += i % 2 == 0 ? "日" : "é";  // unknown; 3 and 2 bytes
   Corpus other({write("b.txt", "x")}), corpus({write("a.txt", text)});
   const Tokenizer tokenizer = train_character_tokenizer(other);
   for (const double validation : {0.0, 0.1, 0.11, 0.5, 0.995}) {

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// Two texts, of three tokens and of one; the padding has values that must not be used.
+// Texts of three tokens and of one token; the values of the padding must not be used.
 const Tensor hidden = from({1, -2, 3, 4, 5, 0, /**/ 7, 8, 99, 99, -99, 99}, {2, 3, 2});
 const std::vector<Interval> tokens = {{0, 3}, {0, 1}};
 

@@ -1,5 +1,5 @@
-// A sentence-transformers directory gives the results of sentence-transformers, and each module
-// follows its files.
+// A sentence-transformers directory gives the same vectors as sentence-transformers, and each
+// module applies the settings in its files.
 
 #include "embed/sentence_model.h"
 

@@ -82,7 +82,7 @@ class TokenQueueTest : public testing::Test {
   std::vector<std::vector<int64_t>> lengths_;
   std::vector<int64_t> groups_;
   uint64_t last_ = 0;
-  std::optional<TokenQueue> queue_;  // declared last: its thread uses the others
+  std::optional<TokenQueue> queue_;  // declared last: its thread uses the other members
 };
 
 TEST_F(TokenQueueTest, ReturnsToEachCallerItsRows) {

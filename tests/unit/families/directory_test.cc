@@ -1,4 +1,4 @@
-// A GPT-2 directory, intact and damaged: errors are refused by name, and suspicious contents give
+// Opens a GPT-2 directory, intact and damaged: errors name the fault, and suspicious contents give
 // warnings.
 
 #include "families/directory.h"
@@ -27,7 +27,7 @@ class Directory : public testing::Test {
   }
   void write_config(const nlohmann::json& config) {
     std::string text = config.dump();
-    // JSON cannot represent it.
+    // nlohmann::json cannot write this number.
     if (const size_t at = text.find("\"1e400\""); at != text.npos) text.replace(at, 7, "1e400");
     write_file_atomically(folder_ / "config.json", text);
   }
@@ -176,7 +176,7 @@ TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {
   EXPECT_FALSE(special_id(origin, "eos_token_id"));
 }
 
-// transformers' Whisper reads the key but does not multiply by it.
+// The Whisper of transformers reads scale_embedding but does not scale its embeddings.
 TEST(Whisper, DoesNotScaleItsEmbeddings) {
   const nlohmann::json config = {
       {"vocab_size", 11},          {"d_model", 8},         {"scale_embedding", true},

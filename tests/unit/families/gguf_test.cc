@@ -16,11 +16,11 @@ namespace {
 struct GgufVariant {
   const char* name;
   const char* architecture;  // general.architecture
-  const Family* family;      // of the Hugging Face files; null = no origin
+  const Family* family;      // family of the Hugging Face files; null = no origin
   void (*change)(Spec&);
 };
 
-// A model without biases, RMSNorm, gated SiLU and rotary positions.
+// Returns a Spec with RMSNorm, gated SiLU and rotary positions, without biases.
 Spec small_spec() {
   Spec s = test::small_decoder({.context = 6, .width = 64, .heads = 4});
   StackSpec& d = *s.decoder;
@@ -202,7 +202,7 @@ class GgufModelFiles : public testing::Test {
  protected:
   GgufModelFiles() : model(validated(small_spec())) { initialise(model, 1); }
 
-  // Adds metadata to the model's file, or writes an architecture alone.
+  // Writes the model's file with metadata modified by `more`.
   void write_with(const std::function<void(GgufMetadata&)>& more) {
     GgufModel file(model, nullptr, "F32");
     more(file.metadata);
@@ -227,7 +227,8 @@ TEST_F(GgufModelFiles, RotaryPairsAreNeighbours) {
   write(path, model, nullptr);
   const Tensor stored =
       GgufTensors(std::make_shared<const Gguf>(path)).tensor("blk.0.attn_q.weight");
-  // Heads of 16 rows: row i is rotated with row i + 8, and in the file with the next row.
+  // A head has 16 rows. fovea rotates row i with row i + 8; the file has these rows next to each
+  // other.
   for (const auto& [row, ours] : {std::pair(0, 0), {1, 8}, {2, 1}, {3, 9}, {16, 16}, {17, 24}})
     EXPECT_EQ(to_floats(stored.rows(row, row + 1)), to_floats(query.rows(ours, ours + 1))) << row;
 }

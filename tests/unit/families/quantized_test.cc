@@ -62,7 +62,7 @@ class Quantized : public testing::Test {
                   int64_t group = 32) {
     return open_model_files(folder.path(), Weights::packed, {format, group});
   }
-  // The quantised directory, which `tamper` may change.
+  // Writes the quantised directory, which tests then modify.
   void save_quantized(WeightFormat format, int64_t group = 32) {
     save(gpt2());
     ModelFiles files = open(format, folder_, group);
@@ -114,7 +114,7 @@ TEST_F(Quantized, DirectoriesPreserveEveryBit) {
         EXPECT_EQ(read_json(quantized_ / "config.json")["quantization_config"]["group_size"],
                   group);
 
-        // Quantised weights stay quantised for any requested dtype.
+        // Quantised weights stay quantised whatever dtype is requested.
         for (const Weights how : {Weights::packed, Weights::mapped}) {
           ModelFiles again = open_model_files(quantized_.path(), how);
           EXPECT_EQ(to_floats(logits_of(again.model)), to_floats(logits_of(files.model)));

@@ -1,4 +1,5 @@
-// Every field of a Spec: the family that expresses it, and that saving and opening preserve it.
+// Checks for each field of a Spec which family can express it, and that saving and opening preserve
+// it.
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
@@ -70,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
            d.norm.epsilon = 1e-6f;
            d.ffn.gated = true;
          }},
-        // A config.json of GPT-2 cannot express these.
+        // The config.json of GPT-2 cannot express these fields.
         {"large_deviation", "fovea", [](Spec& s) { s.init_deviation = 2; }},
         {"no_position", "fovea", [](Spec& s) { s.decoder->position.kind = PositionKind::none; }},
         {"rms", "fovea", [](Spec& s) { s.decoder->norm.kind = NormKind::rms; }},

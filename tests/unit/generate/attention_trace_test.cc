@@ -16,7 +16,7 @@ namespace {
 
 using test::Ids;
 
-// The results of one pass over an entire text.
+// The traced results of one pass over an entire text.
 struct Traced {
   std::map<std::string, Tensor> found;
 

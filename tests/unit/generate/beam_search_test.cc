@@ -37,7 +37,7 @@ TEST(BeamSearch, EndsByEarlyStopping) {
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::yes), Lengths({2, 1}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::no), Lengths({10, 10}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::never), Lengths({10, 10}));
-  // It scores lower now, but at full length would be among the best.
+  // The unfinished hypothesis scores lower now, but would be among the best at full length.
   EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::no), Lengths({1, 2}));
   EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::never), Lengths({1, 10}));
   // Without a penalty the score only decreases.

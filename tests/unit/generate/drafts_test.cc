@@ -24,7 +24,7 @@ Transformer other_model(int64_t context, uint64_t seed = 2, int64_t vocabulary =
   return test::made(validated(spec), seed);
 }
 
-// A draft that greedily proposes the model's least likely token.
+// Returns a draft model that greedily proposes the model's least likely token.
 Transformer opposite_of(const Transformer& model) {
   Transformer opposite = test::made(model.spec);
   for (Parameter* p : {&opposite.head.output.weight, &opposite.head.output.bias}) {
@@ -65,7 +65,7 @@ TEST(Drafts, DoNotChangeTheResult) {
   }
 }
 
-// The draft samples by the same rules, with the same random numbers.
+// The draft model samples by the same rules and with the same random numbers.
 TEST(Drafts, EqualToTheModelAreAlwaysAccepted) {
   const Transformer model = small_model(90);
   for (const float temperature : {0.0f, 1.0f}) {
@@ -98,7 +98,7 @@ TEST(Drafts, AlwaysRejectedDoNotChangeTheResult) {
   options.guesses = 5;
   const Generation found = continued({.model = model, .draft = &draft}, {1, 2}, options);
   expect_same(found, expected, "opposite");
-  // one is checked after each token except the first and the last
+  // one per token, except the first and the last
   EXPECT_EQ(found.guessed_tokens, 48);
   EXPECT_EQ(found.accepted_tokens, 0);
 }
@@ -180,7 +180,7 @@ struct Outcome {
   EngineStatus status;
 };
 
-// Requests of several kinds; one arrives at each step.
+// Runs requests of several kinds; one arrives at each step.
 Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64_t guesses) {
   Scheduler scheduler(model, {.ends = {4}}, nullptr, options);
   Outcome outcome;
@@ -227,7 +227,7 @@ TEST(Drafts, DoNotChangeConcurrentRequests) {
   EXPECT_LT(same.status.steps, steps);
 }
 
-// One free token is enough.
+// The cache has room for the result, but not for speculative tokens beyond its end.
 TEST(Drafts, WorkWithoutSparePages) {
   const Transformer model = small_model(200), draft = other_model(200);
   Scheduler scheduler(model, {}, nullptr, {.pages = 2, .draft = &draft});

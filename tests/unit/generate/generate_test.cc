@@ -144,7 +144,7 @@ TEST(Generating, ReportsLogProbabilities) {
   }
 }
 
-// Speculation changes the number of passes and nothing else.
+// Speculation changes only the number of passes.
 TEST(Generating, GivesTheSameTextWithSpeculation) {
   const Transformer model = small_model(60);
   for (const float temperature : {0.0f, 0.7f}) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Requests to a scheduler, and their results together and alone.
+// Requests to a scheduler, and their results when run together or alone.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ struct Asked {
   GenerateOptions options;
 };
 
-// Prompts of many lengths, some with a common prefix; sampled, greedy, several samples, beams.
+// Returns requests with prompts of many lengths, some with a common prefix, for greedy decoding,
+// one or several samples, and beam search.
 inline std::vector<Asked> some_requests(size_t count, int64_t context) {
   Random random(7, Stream::init);
   std::vector<Asked> all;
@@ -41,7 +42,7 @@ inline std::vector<Asked> some_requests(size_t count, int64_t context) {
 
 using Results = std::map<uint64_t, std::map<int64_t, Ids>>;
 
-// Submits a request every few steps.
+// Submits one request every `every` steps and returns the results.
 inline Results answers_of(const Transformer& model, const std::vector<Asked>& requests,
                           const SchedulerOptions& options, const GenerationRules& rules,
                           int every) {

@@ -41,8 +41,8 @@ TEST(Rules, SubtractPresenceOnceAndFrequencyPerOccurrence) {
   EXPECT_EQ(restrained({0, 0, 0, 0}, options, {3, 3}, {1, 2, 2}), (Floats{0, -1.5f, -2, 0}));
 }
 
-// The counts of a result are updated token by token; a draft model has a copy, which also counts
-// speculative tokens that are rejected later.
+// The token counts of a result are updated token by token. A draft model has a copy, which also
+// counts speculative tokens that are rejected later.
 TEST(Rules, UpdateCountsLikeARecount) {
   constexpr int32_t kTokens = 12;
   Random random(7, Stream::sampling);

@@ -17,12 +17,12 @@ using Floats = std::vector<float>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// No filters: samples from the softmax of the logits.
+// Returns options without filters: sampling from the softmax of the logits.
 Sampling plain() {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .repetition_penalty = 1, .seed = 1};
 }
 
-// Returns the tokens and their exact probabilities, from the definitions.
+// Returns the exact probability of each token, computed from the definitions of the filters.
 std::vector<double> exact(const Floats& logits, const Sampling& s) {
   std::vector<double> p;
   for (const float logit : logits) p.push_back(std::exp(double{logit} / s.temperature));
@@ -49,7 +49,7 @@ std::vector<double> exact(const Floats& logits, const Sampling& s) {
   return p;
 }
 
-// Returns the improbability of the counts in standard deviations (Wilson and Hilferty 1931).
+// Returns how unlikely the counts are, in standard deviations (Wilson and Hilferty 1931).
 double surprise(const std::vector<int64_t>& counts, const std::vector<double>& p, int64_t draws) {
   double chi_square = 0, degrees = -1;
   for (size_t i = 0; i < p.size(); ++i) {
@@ -97,7 +97,7 @@ Floats probabilities(const Sampling& options, const Floats& logits) {
 TEST(Samplers, FilterByTheDefinitions) {
   Random random(1, Stream::init);
   for (int round = 0; round < 200; ++round) {
-    Floats logits(1 + random.word() % 400);  // up to several blocks
+    Floats logits(1 + random.word() % 400);  // one to several blocks
     for (float& logit : logits) logit = 3 * random.normal();
     const Sampling options{.temperature = 0.1f + 2 * random.uniform(),
                            .top_k = random.word() % 12,
@@ -123,7 +123,7 @@ TEST(Samplers, PreferLowerIdsInTies) {
 TEST(Samplers, FindTheLargestLogitAnywhere) {
   Sampling greedy = plain();
   greedy.temperature = 0;
-  const int64_t vocabulary = 150;  // two blocks of the search, and a part of one
+  const int64_t vocabulary = 150;  // two and a part of the search's blocks
   for (const int64_t place : {0, 1, 63, 64, 127, 128, 149}) {
     Floats logits(static_cast<size_t>(vocabulary), -1.0f);
     logits[static_cast<size_t>(place)] = logits.back() = 3;
@@ -161,10 +161,11 @@ TEST(Samplers, RefuseLogitsWithoutAFiniteMaximum) {
   }
 }
 
-// Meister et al. 2023, section 4: the smallest set, by |surprise - entropy|, with the mass.
+// Meister et al. 2023, section 4: the tokens with the smallest |surprise - entropy| that together
+// have the requested probability.
 TEST(Samplers, ApplyTypicalSampling) {
   const Floats logits{std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
-  // Surprises 0.69, 1.20, 1.90, 3.00; entropy 1.14: nearest is token 1, then 0.
+  // The surprises are 0.69, 1.20, 1.90 and 3.00, the entropy is 1.14: token 1 is closest, then 0.
   Sampling options = plain();
   options.typical_p = 0.2f;
   EXPECT_EQ(probabilities(options, logits), (Floats{0, 1, 0, 0}));

@@ -1,5 +1,5 @@
-// Concurrent requests: a result never depends on other requests, on shared or evicted pages, or on
-// the time of arrival.
+// The result of a request never depends on other requests, on shared or evicted pages, or on the
+// time of arrival.
 
 #include "generate/scheduler.h"
 
@@ -15,7 +15,8 @@ namespace {
 using namespace test::requests;
 using test::Ids;
 
-// Without the scheduler's limits: the text ends at the context instead of sliding.
+// Limits max_tokens so that the text ends at the context, since the scheduler does not slide the
+// window.
 void limit(std::vector<Asked>& requests, int64_t context) {
   for (Asked& asked : requests) {
     asked.options.max_tokens =
@@ -110,7 +111,7 @@ TEST(Schedulers, FreeEveryPage) {
   }
   while (scheduler.step()) {
   }
-  // The pages in use are kept for later prompts and can all be evicted.
+  // Pages of finished texts are kept for later prompts, and all of them can be evicted.
   Ids longest(149, 1);
   scheduler.add(scheduler.request({99, longest, test::greedy(1), {}, false}));
   while (scheduler.step()) {

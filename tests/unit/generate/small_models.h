@@ -1,6 +1,7 @@
 #pragma once
 
-// Small random models, and their results without a cache, with which all decoding code is compared.
+// Small random models, and their results without a cache, which serve as the reference for all
+// decoding code.
 
 #include <algorithm>
 #include <vector>
@@ -21,7 +22,7 @@ inline Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
   return made(validated(spec));
 }
 
-// Specs of encoder-decoders.
+// Returns a small encoder-decoder.
 inline Transformer small_translator(int64_t context = 40) {
   Spec spec = small_encoder_decoder({.context = context});
   spec.head.tied = false;

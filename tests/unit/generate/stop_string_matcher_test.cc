@@ -23,8 +23,8 @@ TEST(StopStringMatcherTest, NeverEmitsAPartOfAStopString) {
     for (size_t i = below(4); i > 0; --i) stops.push_back(text_of(below(6)));
     const std::string text = text_of(below(25));
 
-    // By definition, the text ends before the stop string that is completed first; of several,
-    // before the longest.
+    // By definition, the text ends before the stop string that is completed first, and before the
+    // longest one if several are completed together.
     std::string expected = text;
     bool stops_here = false;
     for (size_t end = 1; end <= text.size() && !stops_here; ++end) {

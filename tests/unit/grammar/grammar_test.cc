@@ -22,8 +22,8 @@ Grammar::Bytes all_bytes() {
   return all;
 }
 
-// Random rules of a few alternatives over the letters a and b, including nullable, ambiguous, empty
-// and mutually recursive ones.
+// Returns random rules of a few alternatives over the letters a and b, including nullable,
+// ambiguous, empty and mutually recursive ones.
 Rules random_rules(std::mt19937_64& random, Grammar& grammar) {
   Rules rules(2 + random() % 4);
   for (std::vector<Sequence>& alternatives : rules) {
@@ -43,8 +43,8 @@ Rules random_rules(std::mt19937_64& random, Grammar& grammar) {
   return rules;
 }
 
-// Returns whether rule 0 derives the word: adds the derivations of each rule for each part of the
-// word until nothing is new.
+// A recogniser that decides whether rule 0 derives a word: it adds the derivations of each rule for
+// each substring until there are no new ones.
 class Naive {
  public:
   Naive(const Rules& rules, std::string word) : rules_(rules), word_(std::move(word)) {
@@ -78,7 +78,7 @@ class Naive {
     }
     return places;
   }
-  // Sets have numbers in the order in which they are created.
+  // Sets of bytes are numbered in the order of their creation.
   static std::string letters(const Symbol& symbol) {
     return symbol.index == 0 ? "a" : symbol.index == 1 ? "b" : "ab";
   }

@@ -159,7 +159,7 @@ TEST(JsonGrammar, DetectsUnsatisfiableSchemas) {
             Grammar::kNever);
 }
 
-// A vocabulary of all bytes and some longer tokens.
+// Constraints over a vocabulary of all bytes and some longer tokens.
 class JsonConstraintTest : public testing::Test {
  protected:
   JsonConstraintTest() : tokenizer_(train()) {

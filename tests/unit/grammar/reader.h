@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-// Returns whether the grammar of a schema accepts the entire text.
+// Decides whether the grammar of a schema accepts an entire text.
 class Reader {
  public:
   explicit Reader(const std::string& schema) {

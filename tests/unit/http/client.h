@@ -38,7 +38,7 @@ class Client {
     socket_ = -1;
   }
 
-  // Reads until `mark` or the end.
+  // Reads until `mark` has arrived or the connection ends, and returns the bytes.
   std::string hear(const std::string& mark = "") {
     std::string heard;
     char piece[4096];

@@ -20,7 +20,7 @@ class FakeExchange : public Exchange {
     answer = std::move(response);
     answered_.notify_all();
   }
-  // For handlers that respond on another thread.
+  // Waits for the response of a handler that responds on another thread.
   void wait() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(

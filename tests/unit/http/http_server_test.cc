@@ -223,7 +223,7 @@ TEST_F(HttpServerTest, DisconnectsAClientThatReadsNothing) {
   const std::string piece(size_t{1} << 20, 'x');
   bool taken = true;
   for (int i = 0; i < 64 && taken; ++i) taken = exchange->write(piece);
-  EXPECT_FALSE(taken) << "64 MB were buffered for it";
+  EXPECT_FALSE(taken) << "64 MB were buffered for the client";
   EXPECT_TRUE(wait([this] { return gone_; }));
 }
 

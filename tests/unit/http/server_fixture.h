@@ -56,7 +56,7 @@ class HttpServerTest : public testing::Test {
                   for (const char* piece : {"one ", "two ", "three"}) exchange->write(piece);
                   exchange->finish();
                 }});
-    // Occupies its thread, like the processing of a long text.
+    // Occupies the handler's thread, as the processing of a long text does.
     router.add({"POST", "/work", true, [this](Request, std::shared_ptr<Exchange> exchange) {
                   std::unique_lock lock(mutex_);
                   ++at_work_;

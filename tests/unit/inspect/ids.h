@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// One sequence of tokens.   [1, T]
+// Returns one sequence of tokens, [1, T].
 inline Tensor row(const std::vector<int32_t>& ids) {
   Tensor x = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
   std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());

@@ -19,7 +19,7 @@ Spec small() {
       {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
 }
 
-// Every field that needs separate code in the walk or in the maps.
+// Returns models that together use every field with separate code in the walk or in the maps.
 std::vector<std::pair<std::string, Spec>> kinds() {
   std::vector<std::pair<std::string, Spec>> all;
   all.emplace_back("plain", small());
@@ -63,7 +63,8 @@ class Inspecting : public testing::TestWithParam<size_t> {
   Inspecting() {
     model_ = Transformer(validated(kinds()[GetParam()].second));
     initialise(model_, 1);
-    // With initial weights of 0.02 all maps are uniform, and differences would not be visible.
+    // With initial weights of deviation 0.02 all maps would be nearly uniform, and differences
+    // would not be visible.
     model_.each([](const std::string&, Parameter& p) {
       if (p.role == Role::gain || p.role == Role::bias) return;
       for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
@@ -136,8 +137,8 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
   }
 }
 
-// The steps of one token, computed from the parts of the layer for one row, give the bits of the
-// entire run.
+// The steps of one token, computed for its row alone, end with the same bits as the run over all
+// tokens.
 TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
   const Inspection here = inspected();
   for (const Look look : looks()) {

@@ -1,4 +1,4 @@
-// Requests as sent by the page, and hostile requests.
+// Handles requests like those of the page, and hostile ones.
 
 #include "inspector/routes.h"
 
@@ -60,7 +60,7 @@ TEST_F(RoutesTest, ServesEveryRoute) {
 TEST_F(RoutesTest, NamesInvalidParameters) {
   const std::string id = run("to be")["run"];
   refused(get("api/map", {{"run", id}, {"layer", "2"}, {"heads", "0"}}), 400, "layer 2");
-  refused(get("api/map", {{"run", id}, {"layer", "-1"}, {"heads", "0"}}), 400, "a whole number");
+  refused(get("api/map", {{"run", id}, {"layer", "-1"}, {"heads", "0"}}), 400, "an integer of");
   refused(get("api/map", {{"run", id}, {"layer", "0"}}), 400, "heads");
   refused(get("api/map", {{"run", id}, {"layer", "0"}, {"heads", "0"}, {"q", "3-9"}}), 400,
           "query rows");
@@ -71,7 +71,7 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
           "self, encoder or cross");
   refused(get("api/surprise", {{"run", "r99"}}), 410, "evicted");
   refused(get("api/spec", {{"model", "1"}}), 400, "given at the start");
-  refused(get("api/spec", {{"model", "../etc"}}), 400, "a whole number");
+  refused(get("api/spec", {{"model", "../etc"}}), 400, "an integer of");
   refused(get("api/texts", {{"model", "0"}, {"ids", "100000"}}), 400, "ids: 100000");
   refused(get("../../etc/passwd"), 404, "unknown page");
   refused(post("{"), 400, "JSON");

@@ -1,5 +1,5 @@
-// What the template language renders. Expected values are those of Jinja2 in the environment of
-// transformers; the cases cover what the public tests of minja and of Jinja2 cover.
+// Renders templates and compares with the results of Jinja2 in the environment of transformers. The
+// cases cover the same features as the public tests of minja and of Jinja2.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ constexpr const char* kError = nullptr;
 struct Case {
   const char* source;
   const char* variables;  // a JSON object; "" for none
-  const char* expected;   // kError: an error of one line that names the place
+  const char* expected;   // kError: a one-line error that names the line and column
 };
 
 void check(std::initializer_list<Case> cases) {
@@ -356,7 +356,7 @@ TEST(JinjaLanguage, MarksGenerationSpans) {
 
 using nlohmann::ordered_json;
 
-// What a template renders, in the form of the goldens: {"text", "spans"} or {"error"}.
+// Returns the result of a template in the format of the goldens: {"text", "spans"} or {"error"}.
 ordered_json rendered(const std::string& source, const std::string& variables) {
   ordered_json result;
   try {
@@ -405,8 +405,8 @@ bool refused(const std::string& source, const std::string& variables) {
   return false;
 }
 
-// Any file of this kind: tools/fuzz_templates.py makes one of random templates. What fovea refuses
-// by name may be something that Jinja2 renders.
+// Reads another file of the same format, such as the random templates of tools/fuzz_templates.py.
+// fovea may refuse, as unsupported, a template that Jinja2 renders.
 TEST(JinjaGoldens, FileOfCasesMatchesJinja2) {
   const char* path = std::getenv("FOVEA_TEMPLATE_CASES");
   if (path == nullptr) GTEST_SKIP() << "FOVEA_TEMPLATE_CASES names no file";

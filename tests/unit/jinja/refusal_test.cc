@@ -1,4 +1,4 @@
-// What a template may not do: the errors, and the limits that hold whatever it does.
+// The errors of templates, and the limits on their work, memory and depth.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace fovea::jinja {
 namespace {
 
-// An error of one line that has this text.
+// Expects an error of one line that contains this text.
 void expect_refusal(const std::string& source, const std::string& text) {
   try {
     render(source);
@@ -34,7 +34,7 @@ TEST(JinjaErrors, NameLineAndColumn) {
   expect_error(ErrorKind::BadFile, {"the template ends here; expected {% endfor %} or {% else %}"},
                parse("{% for x in y %}"));
   expect_error(ErrorKind::BadFile, {"invalid UTF-8"}, parse("a\xFF"));
-  // A string in the wrong place, over lines: fuzzing found an error of several lines.
+  // Fuzzing found an error of several lines for an unexpected string with a line break.
   expect_error(ErrorKind::BadFile, {"line 1, column 14: unexpected '\"a b"},
                parse("{% set j = 1 \"a\nb\" %}"));
   expect_error(ErrorKind::InvalidArgument, {"t: line 2, column ", ": no system role"},
@@ -43,7 +43,7 @@ TEST(JinjaErrors, NameLineAndColumn) {
                [] { render("{{ a.b.c }}", R"({"a": {}})"); });
 }
 
-// Each is refused by name and place.
+// Each error names the feature, its line and its column.
 TEST(JinjaErrors, NameUnsupportedFeatures) {
   for (const auto& [source, lacking] :
        {std::pair{"{{ 1e22|int }}", "line 1, column 5: unexpected 'e22'"},
@@ -81,7 +81,7 @@ TEST(JinjaErrors, RefuseUnsupportedFiltersBeforeRendering) {
   expect_refusal("{% if true %}{{ 1|nope }}{% endif %}", "filter 'nope' is not supported");
 }
 
-// Any contents of a model's directory end in an error, in little time and memory.
+// Hostile templates end with an error, in little time and memory.
 TEST(HostileTemplate, IsRefusedQuickly) {
   std::string deep_brackets = "{{ ", deep_blocks, long_sum = "{{ 1", long_path = "{{ a";
   for (int i = 0; i < 100000; ++i) {
@@ -132,8 +132,8 @@ TEST(HostileTemplate, IsRefusedQuickly) {
   }
 }
 
-// Values that refer to one another in a cycle are freed, and chains of them without recursion: the
-// sanitizers look for leaks.
+// Cycles of values are freed, and long chains are freed without recursion. The sanitizers detect
+// leaks.
 TEST(HostileTemplate, FreesCyclesAndChains) {
   for (const char* source :
        {"{% set n = namespace() %}{% set n.me = n %}x",

@@ -1,6 +1,6 @@
 #pragma once
 
-// Templates rendered without the layer of chats.
+// Renders templates without the chat layer.
 
 #include <ctime>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace fovea::jinja {
 
-// What the goldens were made at: 26 July 2024, 9:05:07, a Friday.
+// Returns the time at which the goldens were made: Friday, 26 July 2024, 9:05:07.
 inline std::tm moment() {
   std::tm time{};
   time.tm_year = 124;
@@ -29,7 +29,7 @@ inline Body parsed(const std::string& source, const std::string& name = "t") {
   return Parser(lex(source, name), name).run();
 }
 
-// `variables` is a JSON object. Errors name the template "t".
+// Renders a template. `variables` is a JSON object. Errors name the template "t".
 inline ChatTemplate::Result render(const std::string& source, const std::string& variables = "{}",
                                    const RenderLimits& limits = {}) {
   const ChatTemplate::Program program{"t", source, parsed(source)};

@@ -82,7 +82,7 @@ TEST_P(AttentionBias, MatchesTheReferenceWithATableForEachPartOfTheBatch) {
   }
 }
 
-// Scores far above and far below the cap.
+// Checks scores far above and far below the cap.
 TEST_P(AttentionBias, CapsScoresOfAnySize) {
   for (const float cap : {0.01f, 50.0f, 1e6f}) {
     AttentionShape shape = shape_of(1, 9, 70, 2, 2, 8);
@@ -91,7 +91,7 @@ TEST_P(AttentionBias, CapsScoresOfAnySize) {
   }
 }
 
-// A key that all queries see, followed by a long gap.
+// The first two keys are visible to all queries and are followed by a long gap.
 TEST_P(AttentionBias, SkipsKeysBetweenTwoIntervals) {
   Mask mask;
   mask.window = 40;
@@ -100,7 +100,7 @@ TEST_P(AttentionBias, SkipsKeysBetweenTwoIntervals) {
     mask.causal = causal;
     Inputs x(shape_of(1, 400, 400, 2, 1, 8, mask));
     expect_like_reference(x);
-    // Not even read: queries from 320 on do not see [64, 256).
+    // Queries from 320 on do not see the keys [64, 256), which must not even be read.
     x.shape.queries = 80;
     x.shape.mask.first_query = 320;
     const Forward clean = cpu_forward(x);
@@ -215,7 +215,7 @@ TEST_P(AttentionBias, HasTheSameBitsInAnyChunks) {
   }
 }
 
-// No cap and no bias equal those without effect.
+// A bias of zeros gives the same results as no bias.
 TEST_P(AttentionBias, HasNoEffectIfZero) {
   Inputs x(shape_of(2, 70, 70, 2, 2, 16, causal()));
   const Forward without = cpu_forward(x);

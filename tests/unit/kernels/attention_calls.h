@@ -18,7 +18,7 @@
 
 namespace fovea::attention_test {
 
-// Rounds numbers as a dtype stores them.
+// An array of numbers, which are rounded to its dtype.
 struct Array {
   DType dtype = DType::f32;
   std::vector<char> bytes;
@@ -66,7 +66,7 @@ struct Inputs {
     v = random_array(dtype, keys, 3);
     dy = random_array(dtype, queries, 4);
   }
-  // [bias_tables, H, T + S - 1]
+  // Adds a random bias [bias_tables, H, T + S - 1].
   Inputs& with_bias(DType dtype = DType::f32) {
     bias =
         random_array(dtype, shape.bias_tables * shape.heads * (shape.queries + shape.keys - 1), 5);
@@ -117,7 +117,7 @@ inline Backward cpu_backward(const Inputs& x, const Forward& of) {
   return backward(cpu::attention_backward, x, of, x.q.dtype);
 }
 
-// Compares within `tolerance` of the largest true value, or within a rounding of the dtype.
+// Expects results that are close to the reference relative to its largest value.
 inline void expect_near(const Array& actual, const Array& expected, const char* what) {
   ASSERT_EQ(actual.size(), expected.size());
   const double rounding = actual.dtype == DType::bf16 ? 0x1p-8 : 0x1p-23;

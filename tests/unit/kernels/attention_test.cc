@@ -36,7 +36,7 @@ TEST_P(Attention, MatchesTheReferenceUnderEveryMask) {
   left.valid = {{0, 150}, {37, 150}, {64, 150}};
   right.valid = {{0, 150}, {0, 65}, {0, 1}};
   both.valid = {{3, 150}, {70, 149}, {5, 120}};
-  none.valid = {{0, 150}, {9, 9}, {149, 150}};  // masked completely, and except for the last query
+  none.valid = {{0, 150}, {9, 9}, {149, 150}};  // no keys; keys for the last query only
   for (const Mask& mask : {causal(), causal(1), causal(50), causal(0, 1), causal(0, 17),
                            causal(50, 64), causal(3, 100), left, right, both, none}) {
     SCOPED_TRACE(testing::Message() << "first query " << mask.first_query << ", window "
@@ -182,7 +182,7 @@ TEST_P(Attention, HasTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-// A prompt at once, in chunks, or token by token, in a cache with free space.
+// Reads a prompt at once, in chunks, or token by token, from a cache with free space.
 TEST_P(Attention, HasTheSameBitsInAnyChunks) {
   constexpr int64_t kTokens = 150, kHeads = 4, kGroups = 2, kWidth = 20, kRow = kHeads * kWidth;
   for (const int64_t window : {0, 30}) {

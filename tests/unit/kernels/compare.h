@@ -1,6 +1,6 @@
 #pragma once
 
-// Comparison of fast kernels with the reference: random arrays of any dtype, the distance between
+// Compares fast kernels with the reference: random arrays of any dtype, the distance between
 // results, and a test that runs on each instruction set.
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace fovea::test {
 
-// Numbers as a kernel reads them. Comparison is by bits.
+// Numbers in the format that a kernel reads. Arrays are compared by their bits.
 class Array {
  public:
   Array(int64_t size, DType dtype)
@@ -52,8 +52,8 @@ class Array {
   int64_t size_;
 };
 
-// The allowed distance from the reference: the mean squared error over the mean square, and the
-// largest error over the largest number. It depends on the dtype, not on the test: bf16 rounds to
+// The allowed distance from the reference: the mean squared error divided by the mean square, and
+// the largest error divided by the largest number. It depends only on the dtype: bf16 rounds to
 // 2^-8 of a number.
 struct Tolerance {
   double nmse, most;
@@ -85,8 +85,8 @@ inline testing::AssertionResult close(const Array& actual, const Array& expected
 }
 
 // Calls run(kernels, outputs) on copies of `outputs`, with the reference and with the CPU's table
-// on each ISA with 1 and 2 threads. Results must be close to the reference's and have the same
-// bits.
+// on each ISA with 1 and 2 threads. Results must be close to the reference's; on the CPU, they must
+// have the same bits on every ISA and with any number of threads.
 template <class Run>
 void compare_everywhere(const std::vector<Array>& outputs, const std::string& what,
                         const Run& run) {

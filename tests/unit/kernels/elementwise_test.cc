@@ -9,9 +9,9 @@ using test::compare_everywhere;
 
 constexpr DType kStored[] = {DType::f32, DType::bf16};
 constexpr int64_t kSizes[] = {0,    1,    7,    33,
-                              1023, 1025, 20011};  // around a vector, a block, a thread's share
+                              1023, 1025, 20011};  // near a vector, a block, a thread's share
 
-// Numbers that are special cases.
+// Returns special and extreme numbers.
 std::vector<double> extremes() {
   const double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> values = {0, -0.0, std::nan(""), infinity, -infinity};
@@ -28,7 +28,7 @@ std::string describe(const char* op, int64_t size, DType y, DType x, bool add) {
                      add ? ", added" : "");
 }
 
-// All pairs of dtypes, with and without adding, in all sizes.
+// Calls the test with all pairs of dtypes, with and without adding, in all sizes.
 template <class Test>
 void each_case(const Test& test) {
   for (DType y : kStored) {
@@ -85,7 +85,7 @@ TEST(Elementwise, ElementaryFunctionsMatchTheReference) {
   }
 }
 
-// Over all magnitudes, relative to each result; log_sigmoid(20) is -2e-9.
+// Errors are relative to each result, over all magnitudes; log_sigmoid(20) is -2e-9.
 TEST(Elementwise, ElementaryFunctionsKeepTheirPrecision) {
   std::vector<double> values = extremes();
   for (double x = 1e-3; x < 100; x *= 1.07) values.insert(values.end(), {x, -x, 1 / x});
@@ -132,7 +132,7 @@ TEST(Elementwise, MinimumAndClipMatchTheReference) {
   });
 }
 
-// A cap far above the numbers must preserve them to a few units in the last place.
+// A cap far above the numbers may change them only by a few units in the last place.
 TEST(Elementwise, SoftcapKeepsThePrecisionOfSmallNumbers) {
   for (const double value : {1e-30, 1e-6, 0.01, 1.0, 18.0, 32.0, 100.0, 1e30}) {
     const Array x({value, -value}, DType::f32);
@@ -204,7 +204,7 @@ TEST_P(ActivationTest, MatchesTheReference) {
   });
 }
 
-// Separate numbers, since one infinity would hide all other errors.
+// Numbers are tested one by one, since one infinity would hide all other errors.
 TEST_P(ActivationTest, HandlesExtremeNumbers) {
   for (double value : extremes()) {
     const Array x({value, value}, DType::f32), dy({1, -1}, DType::f32);
@@ -242,7 +242,7 @@ TEST(Dropout, MatchesTheReferenceAndItself) {
   });
 }
 
-// A pass of several units draws the same numbers as separate passes of each unit, at any size.
+// A pass of several units draws the same random numbers as a separate pass per unit, for any sizes.
 TEST(Dropout, CountsTheUnitsOfAStep) {
   for (const int64_t unit : {1, 5, 8, 1027, 4096}) {
     const int64_t size = 3 * unit;

@@ -15,7 +15,7 @@
 namespace fovea {
 namespace {
 
-// Floats that are exact in bf16, so that one oracle serves both dtypes.
+// Returns floats that are exact in bf16, so that both dtypes have the same expected results.
 std::vector<float> random_floats(size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
@@ -24,7 +24,7 @@ std::vector<float> random_floats(size_t count, unsigned seed) {
   return values;
 }
 
-// An array of either dtype.
+// An array of fp32 or bf16 numbers.
 class Array {
  public:
   Array(std::vector<float> values, DType dtype) : floats_(std::move(values)), dtype_(dtype) {
@@ -83,8 +83,8 @@ void expect_oracle(const Case& test) {
       const double rounding =
           test.c == DType::bf16 ? std::abs(sum) / 256 : 0;  // half a unit of 8 bits
       const double error = std::abs(c[size(i, n) + size(j, 1)] - sum);
-      // A chain of k random roundings errs by sqrt(k) units in the last place; the factor 8 covers
-      // the worst of many elements.
+      // A chain of k random roundings has an error of about sqrt(k) units in the last place; the
+      // factor 8 covers the worst of many elements.
       if (!(error <= rounding + magnitude * 6e-8 * 8)) ++wrong;
     }
   }
@@ -113,8 +113,8 @@ std::vector<GemmShape> with_transposes(std::vector<GemmShape> shapes) {
 }
 
 TEST_F(GemmTest, EqualsTheOracleAtOddShapesOnEveryInstructionSet) {
-  // 1, primes, sizes around the register tile's 4, 8, 16, 24, 48, and beyond the blocks of 192, 512
-  // and 768.
+  // Sizes: 1, primes, around the register tile's 4, 8, 16, 24 and 48, and beyond the blocks of 192,
+  // 512 and 768.
   const std::vector<GemmShape> shapes = with_transposes({{1, 1, 1},
                                                          {1, 17, 5},
                                                          {2, 3, 4},
@@ -187,7 +187,7 @@ TEST_F(GemmTest, RefusesOtherDTypes) {
   }
 }
 
-// Sums the products of a unit's k for one element.
+// A function that adds the products of one unit for one element.
 using Order = float (*)(const std::vector<std::pair<float, float>>& factors);
 
 float chain(const std::vector<std::pair<float, float>>& factors) {
@@ -196,7 +196,8 @@ float chain(const std::vector<std::pair<float, float>>& factors) {
   return sum;
 }
 
-// The order of AMX's tiles by the manual: 32 k at a time, even and odd ones separately.
+// Adds in the order that the manual defines for AMX tiles: blocks of 32 products, even and odd ones
+// separately.
 float tile_order(const std::vector<std::pair<float, float>>& factors) {
   float sum = 0;
   for (size_t begin = 0; begin < factors.size(); begin += 32) {
@@ -210,7 +211,8 @@ float tile_order(const std::vector<std::pair<float, float>>& factors) {
   return sum;
 }
 
-// bf16 is processed in pairs: an odd k gets a product of zeros, which turns a sum of -0 into 0.
+// bf16 products are added in pairs: if their number is odd, a product of zeros is added, which
+// turns a sum of -0 into 0.
 float chain_of_pairs(const std::vector<std::pair<float, float>>& factors) {
   const float sum = chain(factors);
   return factors.size() % 2 == 0 ? sum : std::fma(0.0f, 0.0f, sum);
@@ -221,7 +223,8 @@ Order order_of(const std::string& isa, DType dtype) {
   return isa.starts_with("amx") ? tile_order : chain_of_pairs;
 }
 
-// The definition of the product: a sum for each unit, added by the tree; + bias; + old value.
+// Returns the bits of the product by its definition: the sums of the units, added by the tree, then
+// the bias, then the old value.
 std::vector<uint32_t> defined(Order order, const Array& a, const Array& b, const Array* bias,
                               const Array* old, const GemmShape& shape) {
   std::vector<uint32_t> bits;
@@ -252,8 +255,8 @@ std::vector<uint32_t> defined(Order order, const Array& a, const Array& b, const
   return bits;
 }
 
-// Equality with the definition implies equal bits for batches, threads and vector widths; each is
-// also tested separately.
+// Results that equal the definition have the same bits for all batches, threads and vector widths;
+// other tests check each of these separately.
 TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
   const std::vector<GemmShape> shapes =
       with_transposes({{1, 100, 450}, {7, 65, 193}, {26, 113, 600}, {600, 33, 20}, {4, 1600, 5}});
@@ -278,7 +281,8 @@ TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
   }
 }
 
-// Some bf16 numbers are so small that their products are denormal, which count as zero.
+// Returns bf16 numbers, some of which are so small that their products are denormal and count as
+// zero.
 std::vector<float> tiny_floats(size_t count, unsigned seed) {
   std::vector<float> values = random_floats(count, seed);
   std::mt19937 generator(seed);
@@ -315,7 +319,7 @@ TEST_F(GemmTest, Bf16ProductsHaveTheBitsOfTheirOrderOnEveryInstructionSet) {
   }
 }
 
-// Rows summed by units of equal and of different sizes, some of them empty.
+// Sums rows in units of equal and of different sizes, some of them empty.
 TEST_F(GemmTest, UnitsAreSummedSeparatelyAndAddedByTheTree) {
   const std::vector<int64_t> starts = {0, 0, 70, 71, 170, 170, 300};
   const GemmShape equal = {37, 85, 12 * 64, true, false, {12}};

@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// The definition in mask.h, key by key.
+// Returns whether a query sees a key, by the definition in mask.h.
 bool sees(const Mask& mask, int64_t batch, int64_t query, int64_t key) {
   const int64_t position = mask.first_query + query;
   if (!mask.valid.empty()) {
@@ -27,7 +27,7 @@ void expect_intervals(const Mask& mask, int64_t batch, int64_t query, int64_t ke
   std::vector<bool> listed(static_cast<size_t>(keys));
   int64_t last = -1;
   for (int i = 0; i < count; ++i) {
-    ASSERT_LT(last, found[i].begin) << "intervals that touch are one";
+    ASSERT_LT(last, found[i].begin) << "adjacent intervals are merged";
     ASSERT_LT(found[i].begin, found[i].end);
     ASSERT_LE(found[i].end, keys);
     last = found[i].end;

@@ -82,8 +82,8 @@ class PackedTest : public testing::Test {
 struct Shape {
   int64_t rows, outputs, width;
 };
-// Sizes around a panel's 16, groups of 32 and 64, blocks of k of 192 and 512, and every tile's rows
-// and panels.
+// Sizes around a panel's 16 outputs, groups of 32 and 64, blocks of 192 and 512 inputs, and the
+// rows and panels of every tile.
 constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 32},  {1, 100, 65}, {2, 17, 31},
                              {3, 64, 64},   {4, 65, 193}, {5, 47, 130}, {6, 96, 192},
                              {7, 33, 520},  {8, 48, 385}, {9, 79, 100}, {13, 31, 37},
@@ -129,8 +129,8 @@ TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
   }
 }
 
-// A packed product and one of plain matrices have the same bits on every instruction set; with bf16
-// weights, if x is rounded to bf16.
+// A product with packed weights has the same bits as gemm's on every instruction set; for bf16
+// weights, gemm's x is rounded to bf16.
 TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
     for (const int64_t width : {1, 64, 421, 900, 4100}) {
@@ -162,7 +162,7 @@ TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
   }
 }
 
-// Returns the bits of each row of x, multiplied alone.
+// Returns the bits of the result for each row of x, computed without the other rows.
 std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float>& x) {
   std::vector<uint32_t> all;
   for (auto row = x.begin(); row != x.end(); row += packed.w.width) {
@@ -178,7 +178,7 @@ TEST_F(PackedTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndVectors) {
   const auto x = random_floats(most * width, 1);
   for (const WeightFormat format : kFormats) {
     const Packed packed(format, outputs, width);
-    std::map<std::string, std::vector<uint32_t>> alone;  // by class of CPUs
+    std::map<std::string, std::vector<uint32_t>> alone;  // by class of CPU
     const DType compute = format == WeightFormat::bf16 ? DType::bf16 : DType::f32;
     for (const std::string& isa : testable_isas()) {
       use_isa(isa);
@@ -263,7 +263,7 @@ TEST_F(PackedTest, IntegersAreCloseAndTheirExtremesExact) {
   }
 }
 
-// The error with llama.cpp's choice of scales, ggml's quantize_row_q4_0_ref.
+// Returns the error with the scales that llama.cpp chooses (quantize_row_q4_0_ref of ggml).
 double error_of_q4_0(const std::vector<float>& x) {
   float extreme = 0;
   for (const float v : x) extreme = std::abs(v) > std::abs(extreme) ? v : extreme;

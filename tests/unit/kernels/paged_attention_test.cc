@@ -1,5 +1,5 @@
-// Attention on pages of keys and values agrees with the reference, and has the bits of attention on
-// contiguous rows, for any batch.
+// Attention on pages of keys and values is close to the reference, and has the same bits as
+// attention on contiguous rows, for any batch.
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ struct Text {
     v = random_array(DType::f32, S * row, seed + 1);
     for (int64_t t = 0; t < S; t += kPageTokens) {
       for (const PagePart part : {PagePart::keys, PagePart::values}) {
-        // Unwritten numbers are NaN in every dtype that has one.
+        // Numbers that are not written are NaN in every dtype that has NaN.
         memory.emplace_back(static_cast<size_t>(layout.page_bytes()), '\xff');
         const Array& x = part == PagePart::keys ? k : v;
         const int64_t count = std::min(kPageTokens, S - t);
@@ -77,7 +77,7 @@ PagedAttention paged_of(const Heads& h, DType pages) {
   return paged;
 }
 
-// Whole prompts, a chunk, single tokens; a window, keys that are padding.
+// Returns complete prompts, a chunk and single tokens, some with a window or padded keys.
 std::vector<Text> some_texts(const PageLayout& layout) {
   std::vector<Text> texts;
   Mask padded = causal(129);
@@ -133,7 +133,7 @@ TEST_P(PagedAttentionTest, MatchesTheReference) {
   }
 }
 
-// int8 has scales, which are applied elsewhere.
+// int8 is not tested here: its scales are applied at another point.
 TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -158,7 +158,7 @@ TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   }
 }
 
-// A token has the same bits in a long chunk, which is widened first, and alone.
+// A token has the same bits alone and in a long chunk, whose keys and values are widened first.
 TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : kPages) {

@@ -38,7 +38,7 @@ TEST(Sums, MatchTheReference) {
   });
 }
 
-// Compared in double, with more digits than an array of floats has.
+// The results are doubles and are compared as such.
 TEST(Sums, UseDoublePrecisionOverAllElements) {
   for (DType in : kStored) {
     for (int64_t size : {0, 1, 15, 4095, 4097, 50021}) {

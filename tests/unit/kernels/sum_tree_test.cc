@@ -10,7 +10,7 @@ namespace {
 
 using Numbers = std::vector<std::optional<float>>;
 
-// Numbers whose sum depends on the order of addition.
+// Returns numbers whose sum depends on the order of addition.
 Numbers random_numbers(int64_t count, double present) {
   Random random(static_cast<uint64_t>(count), Stream::init);
   Numbers numbers;
@@ -45,14 +45,14 @@ TEST(SumTree, AddsTheHalvesOfABalancedTree) {
   }
 }
 
-// Like matrix products, which merge a unit's sum while it is in registers.
+// Merges each sum at once, as matrix products do while a unit's sum is in registers.
 float sum_merged_at_once(const Numbers& numbers) {
   std::vector<int64_t> present;
   for (size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i]) present.push_back(static_cast<int64_t>(i));
   std::vector<float> sums(65);
   SumTree tree;
-  const auto none = [](int) { ADD_FAILURE() << "a merge is left"; };
+  const auto none = [](int) { ADD_FAILURE() << "a merge remains"; };
   for (size_t i = 0; i < present.size(); ++i) {
     auto place = static_cast<size_t>(tree.next(present[i], none));
     float sum = *numbers[static_cast<size_t>(present[i])];

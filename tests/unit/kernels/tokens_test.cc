@@ -1,4 +1,4 @@
-// Kernels that rotate, gather and scatter whole tokens: rotate, unfold, combine.
+// Kernels that rotate, gather and scatter the vectors of tokens: rotate, unfold, combine.
 
 #include <numeric>
 
@@ -70,7 +70,7 @@ TEST(Unfold, MatchesTheReference) {
   }
 }
 
-// Returns a permutation of [0, size): multiples of a coprime number.
+// Returns a permutation of [0, size): the multiples of a number that is coprime to `size`.
 std::vector<int32_t> shuffled(int64_t size) {
   std::vector<int32_t> order;
   for (int64_t i = 0; i < size; ++i)

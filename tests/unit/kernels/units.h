@@ -10,8 +10,8 @@
 
 namespace fovea::test {
 
-// Adds numbers by the definition: the two halves of a balanced tree, recursively. A missing number
-// adds nothing.
+// Adds numbers in the order of a balanced tree: the sums of its two halves, recursively. A missing
+// number adds nothing.
 inline std::optional<float> sum_of_node(const std::vector<std::optional<float>>& numbers,
                                         size_t begin, size_t size) {
   if (begin >= numbers.size()) return std::nullopt;
@@ -25,8 +25,7 @@ inline float tree_sum(const std::vector<std::optional<float>>& numbers) {
   return sum_of_node(numbers, 0, std::bit_ceil(numbers.size())).value_or(0);
 }
 
-// Divides rows into equal units if possible, and into unequal ones, some of them empty. The starts
-// must outlive the result.
+// Rows divided into units, equal ones or (with `starts`) unequal ones. It must outlive its units().
 struct Divided {
   std::vector<int64_t> starts;
   int64_t count = 1;

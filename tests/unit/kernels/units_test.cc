@@ -1,4 +1,4 @@
-// Sums over the units of a batch: the bits of each unit's sum, added by the tree.
+// Sums over the units of a batch equal the sums of each unit, added by the tree, in every bit.
 
 #include "unit/kernels/units.h"
 
@@ -102,7 +102,7 @@ TEST(Units, AreSummedByTheTreeInEmbeddings) {
   }
 }
 
-// The old value stays the last summand.
+// The old value is added last.
 TEST(Units, AreAddedToTheOldValue) {
   const Rows rows{60, 9, {5}};
   const Array x = Array::normal(60 * 9, DType::f32, 1);

@@ -35,7 +35,7 @@ FigureValues all_values(const char* task, const Predictions& predictions) {
 }
 
 TEST(Figures, OfTheLoss) {
-  Predictions found{.loss = std::log(2.0), .labels = 100, .bytes = 200};  // two bytes a token
+  Predictions found{.loss = std::log(2.0), .labels = 100, .bytes = 200};  // two bytes per token
   const FigureValues values = all_values("next_token", found);
   ASSERT_EQ(values.size(), 3u);
   EXPECT_EQ(value_of(values, "loss"), std::log(2.0));

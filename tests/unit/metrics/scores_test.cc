@@ -1,4 +1,4 @@
-// BLEU and chrF compared with sacrebleu's (tools/make_score_goldens.py).
+// Compares BLEU and chrF with those of sacrebleu (tools/make_score_goldens.py).
 
 #include <gtest/gtest.h>
 

@@ -61,7 +61,8 @@ class ReadingTest : public testing::TestWithParam<std::string> {
     set_thread_count(threads_);
   }
 
-  // Reads in chunks with a cache and compares the bits of every position.
+  // Runs the model in chunks with a cache and expects, at every position, the same bits as in a
+  // single pass.
   static void expect_same(const Transformer& model, const Tensor& ids, Pass pass,
                           const std::vector<int64_t>& ends, const Tensor& positions = {}) {
     const Tensor whole = read_whole(model, ids, pass, positions);
@@ -115,8 +116,8 @@ TEST_P(ReadingTest, GivesTheSameBitsFromTheCache) {
   }
 }
 
-// With a cache of another type than the products: the same bits for any chunks, and nearly those of
-// a full cache.
+// With a cache of lower precision than the products, the bits are the same for any chunks, and the
+// results are close to those of an unrounded cache.
 TEST_P(ReadingTest, GivesTheSameBitsFromARoundedCacheInAnyChunks) {
   const Tensor ids = some_ids({2, kTokens}, small().vocabulary);
   for (const auto& [name, spec] : test::mixtures(small())) {
@@ -171,8 +172,8 @@ TEST_P(ReadingTest, GivesTheSameBitsWithLeftPadding) {
     pass.mask.valid = valid;
     expect_same(model, ids, pass, {70, 71, 72, 73, kTokens}, positions);
 
-    // The contents of padding are never seen. Without padding the results differ by rounding only,
-    // since the keys have other places in the tiles.
+    // The contents of padding have no effect. Without padding the results differ only by rounding,
+    // since the keys have other positions in the tiles.
     const Tensor logits = read_whole(model, ids, pass, positions);
     const Tensor other = copy(ids);
     for (int64_t t = 0; t < 66; ++t) other.data_as<int32_t>()[2 * kTokens + t] = 1;
@@ -216,7 +217,7 @@ TEST_P(ReadingTest, GivesTheSameBitsWithAnyNumberOfThreads) {
 
 TEST_P(ReadingTest, SeesNothingBeforeTheWindowOrAfterItself) {
   Spec spec = small();
-  spec.decoder->layers = 1;  // windows add up over layers
+  spec.decoder->layers = 1;  // the windows of several layers add up
   spec.decoder->attention.windows = {10};
   const Transformer model = made(validated(spec));
   const Tensor ids = some_ids({1, kTokens}, spec.vocabulary);

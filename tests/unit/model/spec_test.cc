@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Every field of a Spec, with valid and invalid values.
+// A field of a Spec, with valid and invalid values.
 struct JsonValues {
   std::string path;
   std::vector<Json> legal, illegal;
@@ -100,7 +100,7 @@ class Randomiser : public OptionVisitor {
   void choice(const Field&, int& value, const std::vector<std::string>& names) override {
     value = static_cast<int>(random_.word() % names.size());
   }
-  // Every model has at least one of the stacks.
+  // Keeps the decoder if there is no encoder, since every model needs a stack.
   void group(const Field& field, bool& present) override {
     present = field.path == "encoder" ? (encodes_ = random_.word() % 2 == 0)
                                       : !encodes_ || random_.word() % 2 == 0;
@@ -111,7 +111,7 @@ class Randomiser : public OptionVisitor {
   bool encodes_ = false;
 };
 
-// Writes every value exactly.
+// Lists every value in full precision.
 class Values : public OptionVisitor {
  public:
   std::vector<std::string> all;

@@ -50,7 +50,7 @@ TEST(Transformers, HaveTheGradientsOfFiniteDifferences) {
   }
 }
 
-// A training step in float and bfloat16 is close to one in double.
+// Gradients in float and bfloat16 are close to those in double.
 TEST(Transformers, HaveGradientsNearThoseInDouble) {
   Spec base = tiny();
   base.width = 16;
@@ -100,7 +100,7 @@ TEST(Transformers, TrainWithDropoutThatDependsOnSeedAndStepOnly) {
   EXPECT_NE(hidden(1, 2), first);
   EXPECT_NE(hidden(1, 1, false), first);
   EXPECT_EQ(hidden(1, 1, false), hidden(2, 2, false));
-  // Each dropout has an effect: without any one of them the result differs.
+  // Each dropout has an effect: setting any of them to 0 changes the result.
   for (float DropoutSpec::*place :
        {&DropoutSpec::embedding, &DropoutSpec::attention, &DropoutSpec::residual}) {
     Spec other = spec;

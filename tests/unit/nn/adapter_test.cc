@@ -32,7 +32,7 @@ TEST(Adapters, InitiallyHaveNoEffect) {
             (std::vector<std::string>{"q.weight", "q.bias", "q.adapter.down", "q.adapter.up"}));
 }
 
-// Gradient descent on a target that differs from the layer by a matrix of rank 1.
+// Expects that gradient descent learns a target that differs from the layer by a matrix of rank 1.
 void expect_learning(bool packed) {
   Linear layer = layer_of(7, 5);
   const Tensor x = numbers({16, 7}, 1), bias = layer.bias.value,

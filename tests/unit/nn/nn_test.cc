@@ -41,7 +41,7 @@ TEST(KvCaches, RefuseMismatchedShapes) {
   const Tensor k = zeros({2, 4, 3, 4});
   cache.begin(2, 4);
   cache.append(0, k, k);
-  EXPECT_EQ(cache.length(), 0);  // until all layers have appended
+  EXPECT_EQ(cache.length(), 0);  // grows when all layers have appended
   cache.append(1, k, k);
   cache.end();
   EXPECT_EQ(cache.length(), 4);
@@ -57,7 +57,7 @@ TEST(KvCaches, RefuseMismatchedShapes) {
   }
 }
 
-// Key t of row b consists of the number 1000 b + t.
+// Returns keys [2, T, 3, 4]: all elements of key t of row b are 1000 b + t.
 Tensor numbered(int64_t begin, int64_t end) {
   const Tensor k = empty({2, end - begin, 3, 4});
   for (int64_t i = 0; i < k.size(); ++i)
@@ -66,7 +66,7 @@ Tensor numbered(int64_t begin, int64_t end) {
   return k;
 }
 
-// Token t of a text: [3 heads * 4]
+// Returns the keys or values of token t of a text: [3 heads * 4].
 std::vector<double> held(const PagedText& text, PagePart part, int64_t t) {
   std::vector<double> all(12);
   const auto* pages = part == PagePart::keys ? text.key_pages : text.value_pages;
@@ -109,7 +109,7 @@ TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
   EXPECT_EQ(other.pages[0], text.pages[0]);
   EXPECT_NE(other.pages[1], text.pages[1]);
   EXPECT_EQ(*reinterpret_cast<float*>(pool.keys(1, other.pages[1])), 5);
-  ASSERT_TRUE(make_room(pool, text, 71));  // it now has its own copy
+  ASSERT_TRUE(make_room(pool, text, 71));  // the text now has its own copy
   EXPECT_EQ(pool.free_pages(), 1);
   EXPECT_FALSE(make_room(pool, text, 200));
   EXPECT_EQ(pool.free_pages(), 1);
@@ -169,7 +169,7 @@ TEST(Layers, ListOptionalParameters) {
 TEST(Layers, UseSeparateDropoutStreams) {
   std::set<uint32_t> places;
   for (const uint32_t first : {kDecoderPlaces, kCrossPlaces, kEncoderPlaces}) {
-    places.insert(first);  // of the embedding
+    places.insert(first);  // of the embedding's dropout
     for (int64_t layer = 0; layer < 4096; ++layer)
       for (const auto which : {Sublayer::attention_weights, Sublayer::attention, Sublayer::ffn})
         places.insert(place_of_dropout(first, layer, which));
@@ -201,7 +201,7 @@ TEST(FeedForwards, MultiplyByTheActivatedGate) {
   EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
 }
 
-// A block computes the formula in its header for any placement of norms.
+// A block computes the formula in its header wherever norms are placed.
 TEST(Blocks, PlaceNormsByTheSpec) {
   for (int places = 0; places < 8; ++places) {
     StackSpec spec = small_stack();
@@ -231,7 +231,7 @@ TEST(Blocks, ReadTheSameStreamInParallel) {
   EXPECT_EQ(to_floats(block(x, {})), to_floats(add(add(x, a), b)));
 }
 
-// Grouped heads equal separate heads with shared key and value weights.
+// Grouped attention equals attention with one key-value head per query head and repeated weights.
 TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
   constexpr int64_t kHeads = 4, kGroups = 2, kWidth = 3, kModel = 8;
   StackSpec spec = small_stack();

@@ -20,7 +20,7 @@ namespace {
 
 const std::vector<Shape> kShapes = {{1, 1}, {3, 7}, {2, 3, 5}, {1, 131}, {67, 3}, {9, 65}};
 
-// From 0.5 to 2.5.
+// Returns numbers from 0.5 to 2.5.
 Tensor positive(const Shape& shape) {
   Tensor y = empty(shape, DType::f64);
   for (int64_t i = 0; i < y.size(); ++i)
@@ -56,7 +56,7 @@ void add_embedding(std::vector<Case>& all) {
   all.push_back({"embedding", "one row", {rounded({1, 3}, 1)}, [](auto& in) {
                    return embedding(integers({0}, {1}), in[0]);
                  }});
-  // The rows are the output of another op and are used twice, like the rows of experts.
+  // The gathered rows are the output of another op and are used twice, like the rows of experts.
   all.push_back({"gather", "used twice", {rounded({5, 9}, 1)}, [](auto& in) {
                    const Tensor x = scale(in[0], 2);
                    return add(gather(integers({4, 1, 1, 0, 3, 4, 4, 2, 1}, {9}), x),
@@ -70,8 +70,8 @@ void add_norms(std::vector<Case>& all) {
     const Tensor x = rounded(shape, 1, 2), weight = rounded({width}, 2);
     for (const float epsilon : {1e-5f, 0.5f}) {
       const std::string what = fmt::format("{}, epsilon {}", describe(shape), epsilon);
-      // An element is divided by its own magnitude: its gradient consists of rounding errors over a
-      // small epsilon.
+      // The norm of a single element is its sign: with a small epsilon, its gradient consists of
+      // rounding errors.
       if (width == 1 && epsilon < 0.1f) continue;
       all.push_back(
           {"layer_norm", what + " with bias", {x, weight, rounded({width}, 3)}, [=](auto& in) {
@@ -177,7 +177,7 @@ void add_attention(std::vector<Case>& all, const std::string& what, AttentionSiz
                  false});
 }
 
-// A page of one head of width 4, of x [kPageTokens, 1, 4].
+// Returns x [kPageTokens, 1, 4] as a page with one head of width 4.
 std::vector<char> page_of(const Tensor& x, PagePart part) {
   const PageLayout layout{1, 4, x.dtype()};
   std::vector<char> page(static_cast<size_t>(layout.page_bytes()));
@@ -185,7 +185,8 @@ std::vector<char> page_of(const Tensor& x, PagePart part) {
   return page;
 }
 
-// Two texts in a ragged batch: the first three tokens of one, and the ninth of another.
+// Adds a ragged batch of two texts: the first three tokens of one, and the ninth token of the
+// other.
 void add_paged_attention(std::vector<Case>& all) {
   const Tensor q = rounded({4, 2, 4}, 1), k = rounded({kPageTokens, 1, 4}, 2);
   const Tensor v = rounded({kPageTokens, 1, 4}, 3);
@@ -209,7 +210,7 @@ void add_paged_attention(std::vector<Case>& all) {
                  false});
 }
 
-// The bias by distance is the last input.
+// Adds attention with a bias by distance, which is the last input.
 void add_biased_attention(std::vector<Case>& all, const std::string& what, AttentionSize s,
                           AttentionOptions options) {
   options.scale = 1 / std::sqrt(static_cast<float>(s.width));
@@ -299,7 +300,7 @@ void add_attentions(std::vector<Case>& all) {
   right.valid = {{0, 5}, {0, 1}};
   wide.valid = {{-3, 100}, {2, 7}};
   many.first_query = 5, many.window = 4, many.valid = {{1, 9}, {6, 8}};
-  hidden.valid = {{4, 4}, {6, 9}};  // no visible keys for a row, or for first queries
+  hidden.valid = {{4, 4}, {6, 9}};  // row 0 sees no keys; row 1 none for the first queries
   const std::pair<const char*, Mask> masks[] = {
       {"all", {}},       {"causal", causal}, {"window", window}, {"first_query", later},
       {"left", left},    {"right", right},   {"wide", wide},     {"many", many},

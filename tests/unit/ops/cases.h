@@ -12,14 +12,14 @@ namespace fovea::test {
 
 struct Case {
   std::string op;              // its name in ops.h
-  std::string what;            // the rest, for messages
+  std::string what;            // what else distinguishes the case, for messages
   std::vector<Tensor> inputs;  // f64, with values that bf16 represents exactly
   Function function;           // works in the dtype of its inputs
   bool differentiable = true;
 };
 
 std::vector<Case> cases();
-void add_position_cases(std::vector<Case>& all);  // rotations, windows, tokens side by side
+void add_position_cases(std::vector<Case>& all);  // rotations, windows, concatenation
 void add_expert_cases(std::vector<Case>& all);
 
 Tensor rounded(Shape shape, uint64_t seed, double deviation = 1);  // normal; exact in bf16

@@ -24,9 +24,9 @@ std::vector<Tensor> run(const Case& c, DType dtype) {
   return results;
 }
 
-// The backward of attention computes the gradient of the softmax as a difference with y, which was
-// rounded when it was stored: if few keys are visible, the difference consists mainly of that
-// rounding. A gated activation has one more rounding.
+// The backward pass of attention subtracts a term computed from y, which was rounded when it was
+// stored: if few keys are visible, the difference consists mainly of rounding errors. A gated
+// activation rounds once more than its reference.
 bool is_rounded_twice(const Case& c, size_t n) {
   return (c.op == "attention" && n > 0) || c.op == "gated_activation";
 }

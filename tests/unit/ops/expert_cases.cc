@@ -5,8 +5,8 @@
 namespace fovea::test {
 namespace {
 
-// Logits whose distances far exceed the finite difference, since a change of choice has no
-// gradient.
+// Returns logits whose differences far exceed the step of the finite differences, so that the step
+// changes no choice of experts.
 Tensor distinct_logits(int64_t rows, int64_t experts) {
   Tensor x = empty({rows, experts}, DType::f64);
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -16,7 +16,7 @@ Tensor distinct_logits(int64_t rows, int64_t experts) {
   return x;
 }
 
-// Row r's choices: r, r + 3, ...
+// Returns k experts per row: r, r + 3, ... for row r, modulo their number.
 Tensor some_experts(int64_t rows, int64_t k, int64_t experts) {
   std::vector<int32_t> values;
   for (int64_t i = 0; i < rows * k; ++i)
@@ -34,7 +34,7 @@ void add_routers(std::vector<Case>& all) {
     const std::string what = fmt::format("{} of {} for {} rows", k, experts, rows);
     const Tensor logits = distinct_logits(rows, experts);
     for (const bool normalise : {false, true}) {
-      // A single weight is always 1, so its gradient consists of rounding errors.
+      // A single normalised weight is always 1, so the gradient consists of rounding errors.
       if (experts == 1 || (normalise && k == 1)) continue;
       all.push_back(
           {"route", what + (normalise ? ", normalised" : ""), {logits}, [=, choices = k](auto& in) {
@@ -96,7 +96,7 @@ void add_combinations(std::vector<Case>& all) {
   }
 }
 
-// An entire layer: the gradients of the router, the rows and the experts.
+// Adds a complete mixture of experts: gradients of the router, the rows and the experts.
 void add_mixture(std::vector<Case>& all) {
   all.push_back({"combine",
                  "of a mixture",

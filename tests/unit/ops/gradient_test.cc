@@ -12,7 +12,7 @@ namespace {
 
 using test::Case;
 
-// The functions that ops.h declares.
+// Returns the names of the functions that ops.h declares.
 std::set<std::string> declared_ops() {
   std::filesystem::path folder = std::filesystem::current_path();
   while (!std::filesystem::exists(folder / "src/ops/ops.h") && folder.has_relative_path())
@@ -48,7 +48,8 @@ TEST(Gradient, IsNotRecordedByNondifferentiableOps) {
   }
 }
 
-// The gradient is the same if other inputs want gradients, and is added to an existing one.
+// The gradient of an input does not depend on which other inputs want gradients, and is added to an
+// existing gradient.
 TEST(Gradient, IsIndependentOfOtherInputs) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;
@@ -90,12 +91,12 @@ TEST(Gradient, PassesThroughCasts) {
   }
 }
 
-// A chain of recomputed outputs must give the gradients of stored outputs.
+// A chain of recomputed outputs must give the same gradients as stored outputs.
 TEST(Recompute, GivesTheSameGradients) {
   const std::vector<Tensor> inputs{test::normal({5, 7}, 1), test::normal({7}, 2),
                                    test::normal({7}, 3), test::normal({3, 7}, 4)};
   const auto chain = [](const std::vector<Tensor>& in, bool recipes) {
-    // A product with one stores its result and has no recipe.
+    // Multiplying by 1 stores the result, which then needs no recomputation.
     const auto keep = [&](const Tensor& y) {
       return recipes ? y : multiply(y, full(y.shape(), 1, y.dtype()));
     };
@@ -123,7 +124,8 @@ TEST(Recompute, FreesNormAndActivationOutputs) {
   const size_t live = tensor_memory().live;
   {
     const Tensor y = activation(layer_norm(x, weight, {}, 1e-5f, DType::f32), Activation::gelu);
-    // y, two numbers per row, and remainders of blocks that are too small to be split.
+    // Only y, two numbers per row, and remainders of blocks that are too small to be split stay
+    // allocated.
     EXPECT_LT(tensor_memory().live, live + y.bytes() + 3 * 4096);
     backward(test::weighted_sum(multiply(y, y)));
   }

@@ -27,8 +27,8 @@ Tensor router_logits() {
               {5, 4});
 }
 
-// The weights of topk, and its experts if no two logits are equal, since its order in ties is
-// undefined.
+// The weights equal those of PyTorch's topk. The experts equal topk's only where no two logits are
+// equal, since the order of topk in ties is undefined.
 TEST(Route, PrefersLowerExpertsInTies) {
   const auto [weights, experts] = route(router_logits(), 2, false);
   EXPECT_EQ(list(experts), (std::vector<int32_t>{1, 2, 0, 1, 1, 2, 0, 1, 2, 3}));
@@ -62,7 +62,7 @@ TEST(GroupByExpert, SortsStably) {
   EXPECT_EQ(groups.counts, (std::vector<int64_t>{2, 2, 0, 2, 0}));
 }
 
-// load_balancing_loss_func of one layer, and the mask of a padded batch.
+// Compares with load_balancing_loss_func for one layer, with the mask of a padded batch.
 TEST(BalanceLoss, MatchesTransformers) {
   const Tensor experts = integers({1, 2, 2, 3, 2, 3, 0, 1, 2, 3}, {5, 2});
   Tensor logits = router_logits().want_gradient();
@@ -76,7 +76,7 @@ TEST(BalanceLoss, MatchesTransformers) {
   expect_near(balance_loss(router_logits(), experts, integers({1, 0, 1, 1, 0}, {5})), {2.1569490f});
 }
 
-// F.cross_entropy(label_smoothing=0.1)
+// Compares with F.cross_entropy(label_smoothing=0.1).
 TEST(CrossEntropy, MatchesPyTorchWithSmoothing) {
   Tensor logits = from({1, -2, 0.5f, 3, 0, 0.25f, -1, 2, 2, 2, 2, -4}, {3, 4}).want_gradient();
   const Tensor loss = cross_entropy(logits, integers({3, -100, 0}, {3}), 0, 0.1f);
@@ -93,7 +93,8 @@ Tensor counted(Shape shape, float from_value, float step) {
   return from(values, std::move(shape));
 }
 
-// F.conv1d(stride=2, padding=1) and F.conv2d(stride=2), with weights in their layout.
+// Compares with F.conv1d(stride=2, padding=1) and F.conv2d(stride=2), with weights in PyTorch's
+// layout.
 TEST(Unfold, GivesAConvolutionWithALinearLayer) {
   const Tensor x = counted({1, 4, 2}, -2, 0.5f), weight = counted({2, 2, 3}, -5, 0.25f);
   expect_near(linear(unfold(x, 3, 2, 1), weight.view({2, 6})), {1.125f, -0.375f, -3.125f, 8.125f});
@@ -105,7 +106,7 @@ TEST(Patches, GiveAConvolutionWithALinearLayer) {
               {4.75f, 14.75f, 1.25f, 19.25f, -9.25f, 32.75f, -12.75f, 37.25f});
 }
 
-// apply_rotary_pos_emb of LLaMA and of GPT-J.
+// Compares with apply_rotary_pos_emb of LLaMA and of GPT-J.
 TEST(Rotate, MatchesLlamaAndGptJ) {
   const Tensor x = from({1, 2, 3, 4}, {1, 1, 1, 4});
   const Tensor cosines = from({std::cos(0.5f), std::cos(0.1f)}, {1, 2});
@@ -116,7 +117,7 @@ TEST(Rotate, MatchesLlamaAndGptJ) {
               {-0.0812685f, 2.2345905f, 2.5856788f, 4.2795172f});
 }
 
-// ACT2FN["tanh", "quick_gelu", "relu2", "sigmoid"]
+// Compares with ACT2FN["tanh", "quick_gelu", "relu2", "sigmoid"].
 TEST(Activation, MatchesTransformers) {
   const Tensor x = from({-2, -0.5f, 0, 0.25f, 3}, {5});
   expect_near(activation(x, Activation::tanh),
@@ -128,7 +129,7 @@ TEST(Activation, MatchesTransformers) {
               {0.1192029f, 0.3775407f, 0.5f, 0.5621765f, 0.9525741f});
 }
 
-// Without a tape it is one step, otherwise two.
+// Without a tape, a gated activation is one kernel call, otherwise two.
 TEST(GatedActivation, EqualsActivationAndProduct) {
   const Tensor x = test::normal({3, 70}, 1), factor = test::normal({3, 70}, 2);
   for (const DType dtype : {DType::f32, DType::bf16}) {

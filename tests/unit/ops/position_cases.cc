@@ -9,14 +9,14 @@ void add_rotations(std::vector<Case>& all) {
   struct Size {
     Shape x;
     int64_t rotated;
-    bool each_row;  // angles of B*T rows
+    bool each_row;  // separate angles for each of the B*T rows
   };
   for (const auto& [shape, rotated, each_row] :
        {Size{{1, 1, 1, 2}, 2, false}, Size{{2, 3, 2, 6}, 6, false}, Size{{2, 3, 2, 7}, 4, true},
         Size{{2, 5, 3, 70}, 66, true}, Size{{1, 3, 1, 130}, 130, false},
         Size{{1, 2, 2, 3}, 0, false}}) {
     const Shape angles{each_row ? shape[0] * shape[1] : shape[1], rotated / 2};
-    // The op accepts any numbers; it does not require cosines.
+    // The op accepts any numbers; they need not be cosines and sines of the same angle.
     const Tensor cosines = convert(normal(angles, 2), DType::f32);
     const Tensor sines = convert(normal(angles, 3), DType::f32);
     for (const Pairing pairing : {Pairing::halves, Pairing::neighbours}) {

@@ -234,7 +234,7 @@ TEST(OpArguments, CombineRefusesInvalidPlaces) {
   refused({"combine", "[4, 1]"}, [&] { combine(z, integers({0, 1, 2, 3}).view({4, 1}), weights); });
 }
 
-// Kernels compute with floating-point numbers; other dtypes are a bug of the library.
+// Kernels compute with floating-point numbers; passing another dtype is a bug in the library.
 TEST(OpArguments, RefuseIntegerTensors) {
   const Tensor x = integers({1, 2});
   for (const auto& op : std::vector<std::function<void()>>{

@@ -17,8 +17,8 @@ struct Published {
 
 class PublishedTest : public testing::TestWithParam<Published> {};
 
-// The sizes of the published checkpoints, with a tied head counted once and encoders with their
-// pooler if they have one. For the original Transformer, the paper states 65 and 213 million.
+// Compares with the sizes of published checkpoints; a tied head is counted once, and the pooler of
+// an encoder is included. For the original Transformer, the paper states 65 and 213 million.
 TEST_P(PublishedTest, HasThePublishedSize) {
   EXPECT_EQ(plan(preset(GetParam().preset)).parameters, GetParam().parameters);
 }
@@ -120,7 +120,7 @@ TEST(Plan, CountsProductsOfInputs) {
   EXPECT_EQ(image.length, 197);
   EXPECT_EQ(image.source_length, 0);
   EXPECT_DOUBLE_EQ(part(image, "input").flops, 2.0 * 196 * 768 * 768);
-  EXPECT_DOUBLE_EQ(part(image, "head").flops, 2.0 * 768 * 768);  // of a single vector
+  EXPECT_DOUBLE_EQ(part(image, "head").flops, 2.0 * 768 * 768);  // applied to a single vector
   const Plan audio = plan(preset("whisper-tiny"));
   EXPECT_DOUBLE_EQ(part(audio, "input").flops, 2.0 * 3 * 384 * (3000 * 80 + 1500 * 384));
 }
@@ -197,7 +197,7 @@ TEST(ScalingLaws, MatchThePapers) {
   EXPECT_NEAR(kaplan_loss_of_size(2e9) / kaplan_loss_of_size(1e9), 0.9487, 1e-4);
   EXPECT_NEAR(kaplan_loss_of_data(2e9) / kaplan_loss_of_data(1e9), 0.9363, 1e-4);
   EXPECT_NEAR(kaplan_loss(1e9, 1e30), kaplan_loss_of_size(1e9), 1e-6);
-  // Chinchilla itself: 70 billion parameters on 1.4 trillion tokens, 5.76e23 FLOPs.
+  // Chinchilla: 70 billion parameters, 1.4 trillion tokens and 5.76e23 FLOPs.
   EXPECT_DOUBLE_EQ(optimal_tokens(70e9), 1.4e12);
   EXPECT_NEAR(optimal_parameters(5.76e23), 70e9, 1e9);
   EXPECT_NEAR(chinchilla_loss(70e9, 1.4e12), 1.937, 0.001);

@@ -33,7 +33,7 @@ size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t pas
   const auto loss = [&] { return cross_entropy(model.logits(model.hidden(ids, pass)), ids); };
   reset_peak_memory();
   if (passes == 1) {
-    for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds
+    for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds to the gradients
   } else {
     PassGradients gradients;
     for (int64_t n = 0; n < passes; ++n) gradients.backward(loss(), n);
@@ -46,7 +46,7 @@ struct Case {
   std::string name;
   int64_t batch;
   DType compute;
-  bool variant = false;  // with dropout and a gated feed-forward of another norm
+  bool variant = false;  // with dropout, RMSNorm and a gated feed-forward layer
   int64_t passes = 1;
 };
 class EstimateTest : public testing::TestWithParam<Case> {};
@@ -89,18 +89,18 @@ TEST(Cost, MatchesTheFormulas) {
   spec.vocabulary = 65;
   spec = validated(spec);
   const Cost one = training_cost(spec, 12, 64, 1, DType::f32);
-  // A layer: 12 C^2 + 13 C; embeddings: (65 + 64) C; the final norm: 2 C.
+  // Parameters: 12 C^2 + 13 C per layer, (65 + 64) C in the embeddings, 2 C in the final norm.
   EXPECT_EQ(one.parameters, 4 * (12 * 128 * 128 + 13 * 128) + (65 + 64) * 128 + 2 * 128);
   EXPECT_EQ(one.weight_bytes, static_cast<uint64_t>(one.parameters) * 8);
   EXPECT_EQ(one.optimizer_bytes, static_cast<uint64_t>(one.parameters) * 8);
-  // 6 N per token, plus attention.
+  // FLOPs: 6 N per token, plus attention.
   const double matrices = 4.0 * 12 * 128 * 128 + 65 * 128;
   EXPECT_NEAR(one.flops_per_step, 12 * 64 * (6 * matrices + 3 * 4 * 4 * 128 * 32.5), 1);
 
   const Cost four = training_cost(spec, 3, 64, 4, DType::f32);
   EXPECT_NEAR(four.flops_per_step, one.flops_per_step, 1);     // the same samples
-  EXPECT_LT(four.activation_bytes, one.activation_bytes / 3);  // a quarter at a time
-  // Three sums of gradients are kept; of the embedding, which is also the head, six.
+  EXPECT_LT(four.activation_bytes, one.activation_bytes / 3);  // a quarter of the batch at a time
+  // Three partial sums are kept per gradient, and six for the embedding, which is also the head.
   EXPECT_EQ(four.weight_bytes, static_cast<uint64_t>(4 * one.parameters + 3 * 65 * 128) * 4);
 }
 

@@ -90,7 +90,7 @@ TEST_F(IndexFolder, DetectsEveryFlippedByte) {
       write_file_atomically(file, bytes);
       try {
         static_cast<void>(read_index(path_));
-        // The white space of JSON has no meaning.
+        // White space in JSON has no meaning.
         EXPECT_TRUE(whole[at] == ' ' || whole[at] == '\n') << name << " at " << at;
       } catch (const Error& error) {
         EXPECT_NE(std::string(error.what()).find(path_), std::string::npos) << error.what();
@@ -104,7 +104,7 @@ TEST_F(IndexFolder, DetectsEveryFlippedByte) {
   }
 }
 
-// The hashes are correct for any values.
+// Forges values and the hashes that protect them.
 TEST_F(IndexFolder, RefusesOrSurvivesForgedFiles) {
   using Json = nlohmann::json;
   const Json whole = read_json(path_ + "/index.json");

@@ -161,7 +161,7 @@ class ApiTest : public testing::Test {
     EXPECT_EQ(error["param"], param) << error;
     EXPECT_NE(error["message"].get<std::string>().find(text), std::string::npos) << error;
   }
-  // For routes whose errors are {"error": text}.
+  // Expects this error from a route whose errors are {"error": text}.
   void refused_plainly(const std::shared_ptr<http::FakeExchange>& exchange, int status,
                        const std::string& text, const Json& type = nullptr) {
     EXPECT_EQ(exchange->answer.status, status) << exchange->answer.body;

@@ -127,7 +127,7 @@ TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
 }
 
-// JSON must know the limit in order to complete its value.
+// The JSON constraint must know the limit in order to complete its value in time.
 TEST_F(ApiTest, LimitsMaxTokensByTheCache) {
   most_room_ = 40;
   post(kChatPath, chat());
@@ -295,7 +295,7 @@ TEST_F(ApiTest, RefusesBodiesThatAreNotObjects) {
   EXPECT_EQ(post(kCompletionPath, {{"prompt", "a"}, {"unknown", {1, 2}}})->answer.status, 200);
 }
 
-// Valid and invalid values for each field's type and limits.
+// Returns valid and invalid values for the type and limits of a field.
 std::vector<Json> hostile_values(const Field& field) {
   std::vector<Json> all = {true,
                            "text",
@@ -331,13 +331,13 @@ std::vector<Json> hostile_values(const Field& field) {
   return all;
 }
 
-// Sets the field b of the object a for "a.b".
+// Returns the value of a field to set; "a.b" is the field b of the object a.
 Json& field_of(Json& body, std::string name) {
   std::replace(name.begin(), name.end(), '.', '/');
   return body[Json::json_pointer("/" + name)];
 }
 
-// A valid request for each route.
+// Returns a valid request for the route.
 Json sound_body(const std::string& path) {
   const Json messages = {{{"role", "user"}, {"content", "hi"}}};
   const std::map<std::string, Json> bodies = {
@@ -391,7 +391,7 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
 }
 
 TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
-  // These are limited by the model or by other fields.
+  // The limits of these fields depend on the model or on other fields.
   const std::set<std::string> bounded = {"best_of",
                                          "seed",
                                          "dimensions",

@@ -1,4 +1,4 @@
-// An engine with submissions, cancellations and traces from many threads.
+// An engine that receives submissions, cancellations and traces from many threads.
 
 #include "fovea/engine.h"
 
@@ -34,7 +34,7 @@ GenerateOptions some_options(int i) {
   return options;
 }
 
-// The results of the requests of all threads.
+// Collects the results of the requests of all threads.
 class Answers {
  public:
   Engine::Sink sink(int request) {

@@ -8,7 +8,7 @@
 namespace fovea::serve {
 namespace {
 
-// Every answer of the fake engine is "Hello".
+// Every result of the fake engine is "Hello".
 class TranslationTest : public ApiTest {
  protected:
   void SetUp() override {

@@ -9,8 +9,9 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Minimal ops that test the tape: a sum that passes its gradient on, a product that writes it, and
-// a dot product with fixed weights that gives one number.
+// Minimal ops that test the tape: a sum, which passes its gradient on to its inputs; a product,
+// which writes the gradients of its inputs; and a dot product with fixed weights, which gives one
+// number.
 Tensor sum(const Tensor& a, const Tensor& b) {
   Tensor y = empty_like(a);
   kernels(a).add(y, a, b, a.size());
@@ -30,7 +31,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   });
 }
 
-// a + 10 b; both gradients are passed to one kernel before either is written.
+// Computes a + 10 b. Its backward function requests both gradients before it writes either of them.
 Tensor mixture(const Tensor& a, const Tensor& b) {
   return record(copy(a), {a, b}, [=](const Tensor& dy, Gradients& d) {
     const Out da = d[a], db = d[b];
@@ -100,7 +101,7 @@ TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
 TEST_F(TapeTest, GivesEachLeafItsOwnGradient) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
   backward(dot(sum(x, w), {1, 10}));
-  x.gradient().data_as<float>()[0] = 99;  // as clipping does, in place
+  x.gradient().data_as<float>()[0] = 99;  // in place, as clipping does
   EXPECT_EQ(to_floats(w.gradient()), (Floats{1, 10}));
 }
 
@@ -143,7 +144,8 @@ TEST_F(TapeTest, AccumulatesLeafGradientsOverCalls) {
   EXPECT_EQ(to_floats(number.gradient()), Floats{5});
 }
 
-// The sum of the uses of a leaf; each use is summed over the passes by the tree.
+// The gradients of each use of a leaf are summed over the passes by the tree; the gradient is the
+// sum over its uses.
 TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
   const Floats numbers = {1, 0x1p-24f, 0x1p-24f, 3, 0x1p-23f, -3, 5};
   const auto tree = [](const Floats& n) {
@@ -156,7 +158,7 @@ TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
     const float n = numbers[pass];
     first.push_back(n);
     second.push_back(n * 0.3f);
-    const Tensor a = dot(x, {n * 0.3f}), b = dot(x, {n});  // the backward meets b first
+    const Tensor a = dot(x, {n * 0.3f}), b = dot(x, {n});  // backward() reaches b first
     Tensor loss = sum(sum(a, b), dot(once, {n}));
     if (pass == 2 || pass == 5) loss = sum(loss, dot(rare, {n}));
     passes.backward(loss, static_cast<int64_t>(pass));

@@ -165,7 +165,7 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsReused) {
   EXPECT_EQ(tensor_memory().live, before.live);
   EXPECT_EQ(tensor_memory().peak, before.live + 4032);
   EXPECT_EQ(tensor_memory().held, before.held + 4032);
-  EXPECT_EQ(zeros({1001}).data(), first);  // as many cache lines
+  EXPECT_EQ(zeros({1001}).data(), first);  // the same number of cache lines
   reset_peak_memory();
   EXPECT_EQ(tensor_memory().peak, before.live);
   release_cached_memory();

@@ -1,4 +1,5 @@
-// Vocabularies of GGUF files: each kind, inconsistent ones, and writing them again.
+// Vocabularies of GGUF files: each kind is read and written again, and inconsistent ones are
+// refused.
 
 #include "tokenizer/formats/gguf_tokenizer.h"
 
@@ -47,9 +48,9 @@ GgufMetadata five_pieces() {
 
 TEST_F(GgufTokenizer, MergesPiecesByScore) {
   const Tokenizer tokenizer = open(five_pieces());
-  EXPECT_EQ(tokenizer.encode("ab"), (std::vector<int32_t>{7, 6}));  // ▁a before ab
+  EXPECT_EQ(tokenizer.encode("ab"), (std::vector<int32_t>{7, 6}));  // ▁a is merged before ab
   EXPECT_EQ(tokenizer.encoding("ab").ids, (std::vector<int32_t>{1, 7, 6}));
-  EXPECT_EQ(tokenizer.encode("A"), (std::vector<int32_t>{4, 3}));  // by bytes
+  EXPECT_EQ(tokenizer.encode("A"), (std::vector<int32_t>{4, 3}));  // as bytes
   EXPECT_EQ(tokenizer.bos_id(), 1);
   EXPECT_EQ(tokenizer.eos_id(), 2);
   EXPECT_TRUE(tokenizer.is_special(1));
@@ -124,7 +125,7 @@ TEST_F(GgufTokenizer, RefusesInvalidVocabularies) {
   refused(merges, {"tokenizer.ggml.merges[0] is \"aa\"; expected two tokens separated by a space"});
 }
 
-// Only with the keys that llama.cpp reads.
+// Opens fixtures from the keys that llama.cpp reads, without the embedded tokenizer.json.
 class GgufTokenizerFixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(GgufTokenizerFixtures, RoundTrip) {

@@ -1,4 +1,4 @@
-// Models compared with Hugging Face's library for the same vocabularies
+// Compares token models with those of Hugging Face's library for the same vocabularies
 // (tools/make_token_goldens.py).
 
 #include <gtest/gtest.h>

@@ -52,7 +52,8 @@ int32_t last_of(const std::vector<std::string>& texts, std::string_view text) {
   return -1;
 }
 
-// Unigram's segmentation of ASCII text by its definition: every position tries all pieces.
+// Returns Unigram's segmentation of ASCII text by its definition: tries all pieces at every
+// position.
 Ids best_path(const UnigramOptions& options, const std::string& text) {
   const double unknown =
       *std::min_element(options.scores.begin(), options.scores.end()) - kUnknownPenalty;
@@ -81,7 +82,7 @@ Ids best_path(const UnigramOptions& options, const std::string& text) {
   return ids;
 }
 
-// WordPiece by its definition; the unknown token has id 0.
+// Returns WordPiece's tokens by its definition; the unknown token has id 0.
 Ids longest_first(const std::vector<std::string>& texts, const std::string& word) {
   Ids ids;
   for (size_t start = 0, end = 0; start < word.size(); start = end) {
@@ -103,7 +104,7 @@ TEST(WordLevel, ReturnsAWordOrTheUnknownToken) {
   EXPECT_NE(error_of(without, "cat").find("lacks \"cat\""), std::string::npos);
 }
 
-// 0 a, 1 b, 2 c, 3 ab, 4 bc, 5 abc
+// Returns BPE with the ids 0 a, 1 b, 2 c, 3 ab, 4 bc, 5 abc.
 BpeOptions small_bpe() {
   return {.texts = {"a", "b", "c", "ab", "bc", "abc"},
           .merges = {{"a", "b"}, {"b", "c"}, {"ab", "c"}}};
@@ -245,7 +246,7 @@ TEST(Unigram, FallsBackToBytes) {
   EXPECT_NE(error_of(UnigramModel(options), "x"), "");
 }
 
-// A million bytes, for which any algorithm beyond nearly linear time would take minutes.
+// Encodes a million bytes, which would take minutes with an algorithm that is not nearly linear.
 TEST(TokenModels, TokeniseLongTextsInLinearTime) {
   const size_t size = 1 << 20;
   const std::string text(size, 'a');
@@ -275,7 +276,8 @@ TEST(TokenModels, TokeniseLongTextsInLinearTime) {
   EXPECT_EQ(ids_of(BpeModel(options), std::string(size, '^')), Ids({2}));
 }
 
-// Compares pieces of two letters, many of which are suffixes of others, with the definition.
+// Compares the models with their definitions, on vocabularies of two letters in which many pieces
+// are suffixes of others.
 TEST(TokenModels, MatchTheirDefinitions) {
   uint32_t state = 11;
   const auto draw = [&](uint32_t below) {

@@ -1,4 +1,4 @@
-// Compares ids, tokens, offsets and decoded texts with Hugging Face's.
+// Compares ids, tokens, offsets and decoded texts with those of Hugging Face's tokenizers.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Parts of tokenizers that common files do not use, and damaged or hostile files.
+// Tests parts of tokenizers that common files do not use, and damaged or hostile files.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ Tokenizer open_text(const std::string& text, const std::string& config = "") {
   return Tokenizer(parse_tokenizer({text, config}, "t.json", "c.json"));
 }
 
-// The words "a" to "d" and "[UNK]", separated by white space.
+// Returns a tokenizer of the words "a" to "d" and "[UNK]", which are separated by white space.
 json words() {
   return json::parse(R"({"version": "1.0", "added_tokens": [],
     "pre_tokenizer": {"type": "WhitespaceSplit"}, "normalizer": null, "decoder": null,
@@ -103,7 +103,7 @@ TEST(TokenizerParts, ReadSpecialTokensFromTheConfig) {
   EXPECT_EQ(tokenizer.encode("a b"), (Ids{0, 1}));
 }
 
-// A change of one value in a file, and the text of the expected error.
+// A change of one value in a file, and a part of the expected error.
 struct Damage {
   const char* at;  // JSON pointer
   json value;

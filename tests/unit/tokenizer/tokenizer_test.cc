@@ -62,7 +62,7 @@ TEST(Tokenizer, TreatsGuardedSpecialTokensAsText) {
   const std::string guarded = tokenizer.guarded(typed);
   EXPECT_EQ(guarded, "\uFDD0<unk>\uFDD0<|endoftext|>k");
   EXPECT_EQ(tokenizer.encode(guarded, SpecialTokens::guarded), tokenizer.encode(typed));
-  // Special tokens of the surrounding text are parsed, even next to guarded ones.
+  // Special tokens outside the guarded text are parsed, even next to it.
   const int32_t end = *tokenizer.eos_id();
   Ids expected = tokenizer.encode(typed);
   expected.insert(expected.begin(), end);

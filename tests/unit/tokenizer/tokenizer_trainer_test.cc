@@ -17,7 +17,8 @@ namespace {
 using nlohmann::json;
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
-// Words of a few syllables, the same on every machine; the first words are the most frequent.
+// Returns words of a few syllables, the same on every machine; those created first are the most
+// frequent.
 std::string sample_text(int words) {
   constexpr std::array syllables = {"ka", "to", "mi", "ra", "ne", "su", "ol", "an", "é", "дом"};
   std::string text;
@@ -37,7 +38,7 @@ Tokenizer trained(const TokenizerTraining& options, std::string_view text) {
   return *trainer.train();
 }
 
-// The example of the reference trainer's own test.
+// The example is from the tests of the reference trainer.
 TEST(BpeTrainer, MergesTheMostFrequentPair) {
   const WordCounts words = {{"BERT", 1},  {"GPT-2", 1}, {"and", 1},    {"are", 2},
                             {"big", 1},   {"blue", 1},  {"is", 2},     {"red", 1},
@@ -143,7 +144,7 @@ TEST(TokenizerTrainer, AcceptsATextOfOneWord) {
   const std::string text(1 << 18, 'a');
   const Tokenizer tokenizer = trained({.vocabulary = 270}, text);
   EXPECT_EQ(tokenizer.encode(text).size(),
-            text.size() >> 13);  // 13 merges, each of two equal tokens
+            text.size() >> 13);  // 13 merges, each of two copies of a token
   EXPECT_GT(trained({.kind = TokenizerKind::unigram, .vocabulary = 20}, text).size(), 3);
 }
 

@@ -13,7 +13,7 @@ namespace {
 const std::string kFolder = "tests/goldens/translation_tokenizers";
 using Ids = std::vector<int32_t>;
 
-// Names of special tokens in the text are parsed.
+// Compares with the goldens; names of special tokens in the text are parsed.
 void expect_goldens(const TranslationTokenizers& tokenizers) {
   const nlohmann::json goldens = read_json(kFolder + "/cases.json");
   const EncodingOptions options{.special = SpecialTokens::parsed};

@@ -75,7 +75,7 @@ TEST(VocabFiles, ConvertsMergesToByteLevelBpe) {
       opened(from_merges(kVocabulary, kMerges,
                          R"({"tokenizer_class":"RobertaTokenizerFast","add_prefix_space":true})"));
   EXPECT_EQ(marks.encoding("ab").ids, (Ids{0, 6, 1}));
-  EXPECT_EQ(marks.id_of("<mask>"), 10);  // after <pad>, which the vocabulary lacks as well
+  EXPECT_EQ(marks.id_of("<mask>"), 10);  // after <pad>, which is not in the vocabulary either
 }
 
 TEST(VocabFiles, ReadsAddedTokensOfTheConfig) {
@@ -114,7 +114,7 @@ TEST(VocabFiles, RefusesDamagedMerges) {
   });
 }
 
-// A minimal writer of protocol buffers.
+// Returns an integer in the varint format of protocol buffers.
 std::string varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
@@ -202,7 +202,7 @@ TEST(SentencePiece, RefusesDamagedModels) {
   });
 }
 
-// Truncated or modified input gives an error or a model; the sanitizers check the rest.
+// Truncated or modified input gives an error or a model; the sanitizers detect invalid accesses.
 TEST(SentencePiece, SurvivesAnyDamage) {
   const std::string model = small_model(1, true);
   int refused = 0;

@@ -161,7 +161,8 @@ void add_rotations(List& list) {
   });
   scaled("rotary, yarn with a factor", RotaryScaling::yarn,
          [](RotarySpec& r) { r.attention_factor = 0.7f; });
-  // The context selects the factors: all lengths here are on one side of it.
+  // The length of a text relative to the original context selects the factors; all lengths select
+  // the same ones here.
   scaled("rotary, longrope, short", RotaryScaling::longrope, [](RotarySpec& r) {
     r.original_context = 12;
     r.short_factors = {1.5f, 2}, r.long_factors = {3, 4};

@@ -12,8 +12,8 @@ struct Mixture {
   Spec spec;  // validated
 };
 
-// Models of every shape, with each field that affects the results, alone and combined; small enough
-// for central differences.
+// Returns models that vary each field that affects the results, alone and combined, and are small
+// enough for central differences.
 std::vector<Mixture> all_mixtures();
 
 constexpr int64_t kMixtureTokens = 9;

@@ -11,7 +11,7 @@ namespace {
 
 using Curve = std::vector<std::pair<int64_t, double>>;
 
-// Every element is closed, in order, and no number is missing.
+// Expects that every element is closed in order and that no number is NaN or infinity.
 void expect_well_formed(const std::string& svg) {
   std::vector<std::string> open;
   for (size_t at = svg.find('<'); at != svg.npos; at = svg.find('<', at + 1)) {

@@ -65,7 +65,8 @@ Course follow(const TrainOptions& options) {
   return course;
 }
 
-// A run whose validation loss increases after a while: it memorises a random text.
+// Returns the options of a run whose validation loss increases after a while, since it memorises a
+// random text.
 TrainOptions overfitting(const Runs& runs) {
   std::string noise;
   for (uint64_t i = 0; i < 400; ++i)

@@ -31,7 +31,7 @@ void expect_good_folder(const std::string& out) {
 
 class Guard : public testing::Test {
  protected:
-  // A model directory with a weight that is not finite.
+  // Returns a model directory with a weight that is not finite.
   std::string poisoned() const {
     TrainOptions o = runs_.options("poisoned");
     o.steps = 1;
@@ -76,7 +76,7 @@ TEST_F(Guard, SavesNoNonFiniteWeights) {
   expect_good_folder(o.out);
 }
 
-// A model without positions may be trained on shorter windows than before.
+// A model without learned positions may be trained with a shorter context than before.
 TEST_F(Guard, StartsFromAModelWithAShorterContext) {
   TrainOptions o = runs_.options("first");
   Spec spec = small_spec();
@@ -125,7 +125,7 @@ TEST_F(Guard, SkipsANonFiniteStep) {
   std::vector<int64_t> warned;
   const TrainResult result = train(small_spec(), o, {}, [&](const TrainProgress& progress) {
     if (!progress.warning.empty()) warned.push_back(progress.step);
-    norm.set(progress.step % 4 == 0);  // in the step after this one
+    norm.set(progress.step % 4 == 0);  // affects the next step
     return true;
   });
   EXPECT_EQ(result.step, 20);
@@ -147,11 +147,11 @@ TEST_F(Guard, KeepsTheLastGoodSnapshot) {
   });
   expect_good_folder(o.out);
   norm.set(false);
-  EXPECT_EQ(train(small_spec(), o).step, 20);  // and continues from there
+  EXPECT_EQ(train(small_spec(), o).step, 20);  // the run continues from the snapshot
 }
 
-// The calls that save the second snapshot fail in turn; every third of more than a hundred is
-// tested.
+// Lets the calls that save the second snapshot fail one at a time; of more than a hundred calls,
+// every third is tested.
 TEST_F(Guard, SurvivesAFullDisk) {
   int at = 1;
   for (bool failed = true; failed; at += 3) {
@@ -174,7 +174,7 @@ TEST_F(Guard, SurvivesAFullDisk) {
         EXPECT_NE(std::string(error.what()).find("No space left"), std::string::npos)
             << error.what();
       }
-      // Calls whose failure is harmless: the chart is not drawn.
+      // The failure of some calls is harmless, such as those that draw the chart.
       if (!failed && faulty->calls() >= at) failed = true;
     }
     expect_good_folder(o.out);
@@ -183,7 +183,7 @@ TEST_F(Guard, SurvivesAFullDisk) {
     ASSERT_TRUE(snapshot);
     EXPECT_GE(snapshot->step, 2);
     if (at % 4 == 1) {
-      EXPECT_EQ(train(small_spec(), o).step, 4);  // and continues
+      EXPECT_EQ(train(small_spec(), o).step, 4);  // the run continues
     }
   }
   EXPECT_GT(at, 50);  // ensures that calls were tested

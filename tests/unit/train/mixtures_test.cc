@@ -1,5 +1,5 @@
-// Every mixture of the fields of a Spec has exact gradients, gives the same bits with a cache, is
-// the same after saving and opening, and reduces its loss.
+// For many mixtures of the fields of a Spec: the gradients are exact, a cache gives the same bits,
+// saving and opening preserves the model, and training reduces the loss.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ Tensor ids_below(int64_t most, Shape shape, uint64_t seed) {
 // The inputs of a model and its targets.
 struct TextBatch {
   Sequence source, tokens;
-  std::vector<Interval> valid;  // of the source
+  std::vector<Interval> valid;  // valid tokens of each source
 
   explicit TextBatch(const Spec& s) {
     const int64_t words = s.source_vocabulary > 0 ? s.source_vocabulary : s.vocabulary;
@@ -47,7 +47,7 @@ struct TextBatch {
   }
 };
 
-// Adds the encoder's output if a decoder attends to it.
+// Returns the pass with the encoder's output if a decoder attends to it.
 Pass with_memory(const Transformer& model, const TextBatch& batch, Pass pass) {
   if (!model.spec.encoder || !model.spec.decoder) return pass;
   Pass encoding = pass;
@@ -126,7 +126,7 @@ TEST_P(Mixtures, MatchCentralDifferences) {
   });
 }
 
-// Reads the decoder's tokens in pieces that end at `ends`.
+// Returns the logits when the decoder reads its tokens in pieces that end at `ends`.
 std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& batch,
                                   const Pass& pass, int64_t piece) {
   const Tensor ids = batch.tokens.ids;

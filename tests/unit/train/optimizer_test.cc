@@ -29,7 +29,7 @@ TEST(LearningRate, WarmsUpAndFollowsTheCosine) {
   EXPECT_LT(learning_rate(rate_schedule(o), 10), 1e-2);
   EXPECT_NEAR(learning_rate(rate_schedule(o), 99), 1e-3, 5e-6);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 100), 1e-3);
-  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 1000), 1e-3);  // and stays there
+  EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 1000), 1e-3);  // the rate stays at its minimum
 }
 
 TEST(LearningRate, AllowsAWarmUpOfZeroSteps) {
@@ -45,7 +45,7 @@ TEST(LearningRate, TrapezoidIsFlatThenLinear) {
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 0), 1e-3);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 9), 1e-2);
   EXPECT_DOUBLE_EQ(learning_rate(rate_schedule(o), 80), 1e-2);
-  EXPECT_NEAR(learning_rate(rate_schedule(o), 90), 5.5e-3, 1e-15);  // half the way down
+  EXPECT_NEAR(learning_rate(rate_schedule(o), 90), 5.5e-3, 1e-15);  // halfway down
   EXPECT_NEAR(learning_rate(rate_schedule(o), 100), 1e-3, 1e-15);
 }
 
@@ -79,7 +79,7 @@ struct PlainAdamW {
   }
 };
 
-// Fills the gradients with those of a sum over generated ids.
+// Computes gradients from generated ids and targets.
 void make_gradients(const Transformer& model, int32_t shift) {
   const Tensor ids = empty({2, 16}, DType::i32), targets = empty({2, 16}, DType::i32);
   for (int32_t i = 0; i < 32; ++i) {
@@ -99,7 +99,7 @@ void compare_with_plain(double clip) {
   TrainOptions o;
   o.clip = clip;
   o.weight_decay = 0.3;  // large, so that a wrong group is detected
-  o.epsilon = 1e-3;      // limits the quotients of rounding errors
+  o.epsilon = 1e-3;      // limits the quotients of gradients that are rounding errors
   Optimizer optimizer(parameters_of(model), optimizer_options(o));
   std::map<std::string, PlainAdamW> plain;
   model.each([&](const std::string& name, Parameter& p) {

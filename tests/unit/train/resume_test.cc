@@ -73,8 +73,8 @@ TEST_F(Resume, NamesEveryChangedSetting) {
 using Change = std::function<void(TrainOptions&)>;
 using Changes = std::vector<std::pair<const char*, Change>>;
 
-// Changes of each option that affects the results. Options that an objective does not use are not
-// compared for it.
+// Returns a change of each option that affects the results. Options that the objective does not use
+// are not compared.
 Changes decisive_changes() {
   return {{"objective", [](auto& o) { o.objective = Objective::spans; }},
           {"from", [](auto& o) { o.from = "elsewhere"; }},
@@ -109,8 +109,8 @@ Changes decisive_changes() {
           {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
 }
 
-// Options without effect on the results: locations of files (their contents have a hash, and the
-// precision is a setting), how often something is saved or reported, and when a run ends.
+// Returns changes of options that do not affect the results: the locations of files (the settings
+// contain hashes of their contents), how often something is saved or reported, and when a run ends.
 Changes indifferent_changes() {
   return {{"data", [](auto& o) { o.data = {"elsewhere"}; }},
           {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
@@ -130,9 +130,9 @@ Changes indifferent_changes() {
           {"allow_change", [](auto& o) { o.allow_change = true; }}};
 }
 
-// Regression: a run on characters continued with --tokenizer bpe:300 silently, since that option
-// was not among the settings. A new field of TrainOptions does not compile here until it is in one
-// of the two lists above.
+// Regression: a run with a character tokenizer silently continued with --tokenizer bpe:300, since
+// that option was not among the settings. If TrainOptions gets a new field, this test does not
+// compile until one of the two lists above contains it.
 TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   TrainOptions options;
   options.average = 2;
@@ -248,7 +248,7 @@ TEST_F(Resume, FallsBackToAnOlderSnapshot) {
 
 TEST_F(Resume, LogsEachStepOnce) {
   stop_at(11);
-  fs::remove_all(snapshot_path(options_.out, 11));  // as if killed: steps 9 to 11 are repeated
+  fs::remove_all(snapshot_path(options_.out, 11));  // as after a kill: steps 9 to 11 are repeated
   std::ofstream(log(), std::ios::app) << "{\"step\": 12, \"lo";
   EXPECT_EQ(resume().first_step, 8);
   expect_whole_log();

@@ -20,7 +20,7 @@ class SameBits : public testing::TestWithParam<Precision> {
     use_isa("auto");
   }
 
-  // 160 samples; an epoch has fewer.
+  // The run uses 160 samples, more than an epoch.
   TrainOptions options(const std::string& out) const {
     TrainOptions o = runs_.options(out);
     o.accumulate = 2;
@@ -54,7 +54,7 @@ TEST_P(SameBits, AcrossTheEndOfAnEpoch) {
     epoch = progress.epoch;
     return true;
   });
-  EXPECT_GT(epoch.value_or(0), 1);  // other tests here rely on it
+  EXPECT_GT(epoch.value_or(0), 1);  // other tests of this file rely on it
 }
 
 TEST_P(SameBits, AfterStoppingAndResuming) {
@@ -75,7 +75,7 @@ TEST_P(SameBits, AfterStoppingAndResuming) {
 
 TEST_P(SameBits, OnEveryInstructionSetOfAClass) {
   const DType compute = GetParam() == Precision::bf16 ? DType::bf16 : DType::f32;
-  std::map<std::string, std::string> first;  // of each class
+  std::map<std::string, std::string> first;  // by class of CPU
   for (const std::string& isa : testable_isas()) {
     use_isa(isa);
     const std::string bytes = run(isa);
@@ -90,9 +90,9 @@ INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, testing::Values(Precision::fp32, 
                            return precision.param == Precision::fp32 ? "fp32" : "bf16";
                          });
 
-// Splitting a step of 8 windows into passes changes no bit of weights, moments and loss: with every
-// kind of norm and position, tied and untied matrices, different numbers of predicted positions,
-// and dropout, for units of any size.
+// A model for which splitting a step of 8 windows into passes must not change any bit of the
+// weights, moments and losses. The cases vary norms, positions, tied matrices, numbers of predicted
+// tokens, dropout and unit sizes.
 struct Split {
   std::string name;
   Spec spec;
@@ -130,7 +130,7 @@ class SplitSteps : public testing::TestWithParam<Split> {
  protected:
   ~SplitSteps() override { set_thread_count(threads_); }
 
-  // The weights and moments after ten steps, and the losses.
+  // Returns the weights and moments after ten steps, and the losses.
   std::pair<std::string, std::vector<double>> run(Precision precision, int64_t passes) const {
     TrainOptions o = runs_.options("out" + std::to_string(++runs_made_));
     if (!GetParam().tokenizer.empty()) o.tokenizer = GetParam().tokenizer;

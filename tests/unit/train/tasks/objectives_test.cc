@@ -23,7 +23,7 @@ class Objectives : public testing::Test {
     o.steps = 60;
     return o;
   }
-  // Lines whose label depends on one of their words.
+  // Returns options for lines whose label depends on one of their words.
   TrainOptions labelled(const std::string& out) const {
     std::string lines;
     for (uint64_t i = 0; i < 200; ++i) {
@@ -54,7 +54,7 @@ class Objectives : public testing::Test {
 TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
   TrainOptions o = options("masked");
   const TrainResult result = train(small_encoder(), o);
-  EXPECT_LT(result.best_loss, 1.9);  // six words, some of which their neighbours determine
+  EXPECT_LT(result.best_loss, 1.9);  // six words, some of which are determined by their neighbours
   EXPECT_GE(figure(result, "accuracy"), 0);
   EXPECT_EQ(family(o), "bert");
 
@@ -75,7 +75,7 @@ TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
   EXPECT_EQ(read_json(next.out + "/config.json")["architectures"][0],
             "BertForSequenceClassification");
 
-  // Again: now the head is that of the checkpoint.
+  // In a second run, the checkpoint's head is used.
   TrainOptions again = next;
   again.from = next.out;
   again.out = runs_ / "again";
@@ -131,7 +131,7 @@ TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {
   EXPECT_LT(result.loss, 0.7 * first);
   EXPECT_EQ(family(o), "t5");
 
-  // Continues from the directory, on other windows.
+  // Continues training from the directory, with windows of another length.
   TrainOptions more = o;
   more.from = o.out;
   more.out = runs_ / "more";

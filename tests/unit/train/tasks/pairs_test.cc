@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kWords[] = {"red", "dog", "sun", "tree", "book", "moon", "star", "hill"};
 
-// Lines of words, and the same words in reverse.
+// Lines of words, and the same words in reverse order.
 struct Reversal {
   std::string sources, targets;
   Reversal(int count, uint32_t stream, int most_words) {
@@ -77,7 +77,7 @@ TEST_F(Pairs, TrainATranslator) {
   o.warmup = 20;
   o.label_smoothing = 0;
   const TrainResult result = train(small_translator(), o);
-  EXPECT_LT(result.best_loss, 0.5);  // about 5.7 at first, and 0.8 for the words in any order
+  EXPECT_LT(result.best_loss, 0.5);  // 5.7 before training; 0.8 without knowing the order of words
   EXPECT_GT(result.bits_per_byte, 0);
   ASSERT_EQ(result.figures.size(), 2u);
   EXPECT_EQ(result.figures[0].first, "bleu");
@@ -111,7 +111,7 @@ TEST_F(Pairs, GiveTheSameBitsForAnyThreadsAndAcrossAResume) {
   EXPECT_EQ(read_file(o.out + "/model.safetensors"), model);
 }
 
-// BLEU selects the weights that are kept, and is the same after a resume, as are the ranks of the
+// BLEU selects the weights that are kept. A resumed run has the same BLEU and the same order of the
 // best weights.
 TEST_F(Pairs, SelectTheBestWeightsByBleu) {
   TrainOptions o = options("once");
