@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kPoints = 1000;  // points per curve: more than a screen shows
 constexpr size_t kLogBytes = size_t{1} << 28;
 
-// Thins a curve while it is read from the start. Keeps at most a few thousand points, which stay
-// the same while the log grows by less than a factor of 2.
+// Thins a curve while it is read from the start. Keeps at most about 1000 points. Points that were
+// kept are dropped only when the log has doubled in length.
 class Curve {
  public:
   void add(Json point) {

@@ -22,7 +22,7 @@ struct Spelling {
 };
 using Spellings = std::vector<Spelling>;
 
-// Of the fields of a Spec.
+// The spellings of the fields of a Spec.
 const Spellings& spec_spellings();
 
 // Passes a visitor to the fields of the options, or of a copy whose values may change.

@@ -166,7 +166,8 @@ int64_t room_after(const std::vector<int32_t>& ids, const ServedModel& model, bo
   throw ApiError{
       400,
       fmt::format(
-          "{}: {} tokens leave no room for an answer; expected fewer than {}, the model's context",
+          "{}: {} tokens leave no room for generated tokens; expected fewer than {}, the model's "
+          "context",
           param, length, context),
       param, "context_length_exceeded"};
 }

@@ -58,8 +58,9 @@ struct GenerateOptions {
   std::vector<int32_t> forced;
 
   // Number of speculative tokens per pass (Leviathan et al. 2023); 0 = off. The model checks them
-  // in one pass, so the result is the same and is faster where many are accepted. They come from a
-  // draft model, or else from the continuation of an earlier occurrence of the same words.
+  // in one pass, so the results do not change, and generation is faster if many are accepted. They
+  // come from a draft model, or else from the continuation of an earlier occurrence of the same
+  // words.
   int64_t guesses = 0;
 
   // -1 = no log-probabilities; n = those of each token and of its n most likely alternatives.

@@ -48,8 +48,9 @@ struct TrainOptions {
   // Pairs: at most this many tokens per forward pass, counted on the longer side, padding included.
   // Sequences of similar length share a batch.
   int64_t batch_tokens = 4096;
-  int64_t length = 0;      // tokens per sequence of text; 0 = the context, with `from` at most 1024
-  int64_t accumulate = 1;  // forward passes per optimiser step
+  // Tokens per sequence of text; 0 = the model's context, but at most 1024 with `from`.
+  int64_t length = 0;
+  int64_t accumulate = 1;   // forward passes per optimiser step
   double validation = 0.1;  // fraction of the text, from its end, that is held out for evaluation
   // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (trained on the data), or a model
   // directory or tokenizer.json. With `from`, that model's tokenizer is used.

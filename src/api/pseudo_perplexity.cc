@@ -58,8 +58,8 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
   check_field(spec.encoder && !spec.decoder && spec.head.kind == HeadKind::language_model && mask,
               "one_by_one",
-              "needs a text encoder with a language-model head and a mask token; expected "
-              "such a model");
+              "requires a language-model head and a mask token; expected a text encoder with "
+              "both");
   const Around around = around_text(tokenizer);
   const int64_t window = length - std::ssize(around.before) - std::ssize(around.after);
   check_field(window >= 1, "one_by_one",

@@ -82,7 +82,7 @@ class HeaderReader {
     const auto invalid = [](char c) { return c <= ' ' || c > '~'; };
     if (name.empty() || name.size() > kNameLimit ||
         std::any_of(name.begin(), name.end(), invalid)) {
-      refuse(fmt::format("contains {} of {} bytes that is not a name", what, name.size()),
+      refuse(fmt::format("contains {} of {} bytes that is not a valid name", what, name.size()),
              "printable ASCII");
     }
     return std::string(name);

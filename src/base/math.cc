@@ -159,13 +159,13 @@ struct Turned {
   Pair rest;
 };
 
-// Reduces x > pi / 4 (Payne and Hanek 1983): multiplies x = m 2^e by the 192 relevant digits of 2 /
-// pi; the digits before them only add complete turns. The product is the quadrant (2 bits) and its
+// Reduces x > pi / 4 (Payne and Hanek 1983): multiplies x = m 2^e by the 192 relevant bits of 2 /
+// pi; the bits before them only add whole turns. The product is the quadrant (2 bits) and its
 // fraction.
 Turned reduced(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   const uint64_t m = (bits & 0xfffffffffffff) | 0x10000000000000;
-  const uint64_t first = (bits >> 52) - 1075 + 62;  // e - 2 digits after the zeros
+  const uint64_t first = (bits >> 52) - 1075 + 62;  // e - 2 bits after the zeros
   const auto digits = [word = first / 64, shift = first % 64](uint64_t i) {
     return kTwoOverPi[word + i] << shift | kTwoOverPi[word + i + 1] >> 1 >> (63 - shift);
   };
@@ -295,7 +295,7 @@ double pow(double x, double y) {
   return sign * scaled(exponential(Pair{y, 0} * log));
 }
 
-// Returns (e^2|x| - 1) / (e^2|x| + 1) with the sign of x.
+// Returns (e^(2|x|) - 1) / (e^(2|x|) + 1) with the sign of x.
 double tanh(double x) {
   const double size = std::abs(x);
   if (!(size < 22)) return std::isnan(x) ? x : std::copysign(1.0, x);

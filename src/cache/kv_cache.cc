@@ -119,7 +119,7 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
       row += count, t += count;
     }
   }
-  // Elements worth a second thread: each element of a key is on a different cache line.
+  // Elements per thread; few, because each element of a key is on a different cache line.
   constexpr int64_t kGrain = 1024;
   const int64_t count = std::ssize(pieces);
   parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {

@@ -60,7 +60,7 @@ Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype = false);
 
-// Returns the shape in the file for parts of these shapes.
+// Returns the shape of the file's tensor, given the shapes of its parts.
 Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);
 
 }  // namespace fovea

@@ -19,8 +19,8 @@ struct Mark {
 // text after a mark again is fast.
 constexpr int64_t bytes_between_marks = 4 << 20;
 
-// Encodes a corpus once, and records marks from which bytes_of_first() computes the number of bytes
-// of its first tokens.
+// Encodes a corpus once, and records marks with which bytes_of_first(n) computes the number of
+// bytes that the first n tokens cover.
 class Encoder {
  public:
   Encoder(Corpus& corpus, const Tokenizer& tokenizer, uint64_t width)

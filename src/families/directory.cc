@@ -235,8 +235,8 @@ std::string name_of_head(const Spec& spec, const Family& family) {
   return "";
 }
 
-// Returns whether the file has the layer that some classes apply to the first token; models for
-// token vectors may lack it.
+// Returns whether the file has a pooler (the dense layer on the first token); models that are used
+// only for token vectors may lack it.
 bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {
   Transformer model(spec);
   const auto tensors = file_tensors(family, model);

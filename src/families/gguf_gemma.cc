@@ -1,5 +1,5 @@
-// GGUF's Gemma: gains are stored as 1 + w, scores are scaled by a rule instead of a key, and a rule
-// also decides which layers are local, unless the file says otherwise.
+// GGUF's Gemma: gains are stored as 1 + w. The scale of the attention scores is not in the file but
+// implied by the model's sizes; so is the choice of local layers, unless the file specifies it.
 
 #include <cmath>
 

@@ -15,8 +15,8 @@ Tensor row_of(const std::vector<int32_t>& ids) {
   return row;
 }
 
-// Returns the index of the word of each byte of a text. White space separates words and belongs to
-// the next word.
+// Returns, for each byte of a text, the index of the word that contains it. White space separates
+// words and belongs to the next word.
 std::vector<int64_t> words_of_bytes(std::string_view text) {
   std::vector<int64_t> words;
   int64_t word = -1;

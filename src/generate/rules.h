@@ -12,7 +12,7 @@ namespace fovea {
 // A checkpoint's settings for generation, from generation_config.json or config.json.
 struct GenerationRules {
   std::vector<int32_t> ends = {};     // each of these ends a text
-  std::optional<int32_t> start = {};  // decoder_start_token_id: before an answer's first token
+  std::optional<int32_t> start = {};  // decoder_start_token_id: before the first generated token
   std::optional<int32_t> forced_first = {};  // forced_bos_token_id
   std::optional<int32_t> forced_last = {};   // forced_eos_token_id: at the length limit
   std::vector<int32_t> suppressed = {};      // suppress_tokens, and bad_words_ids of one token
@@ -37,7 +37,7 @@ struct Restraints {
 void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
               const std::vector<int32_t>& written);
 
-// The options of generation_config.json, on top of the program's.
+// Returns `program` with the settings of generation_config.json, which take precedence.
 GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
                             const GenerateOptions& program = {});
 

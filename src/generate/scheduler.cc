@@ -54,8 +54,8 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
         options_.most_sequences);
   const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
   check(needed <= pool_.pages(),
-        "prompt: {} tokens and an answer need {} pages of {} tokens; expected at most {}, the "
-        "size of the cache of keys and values",
+        "prompt: {} tokens and the generated tokens need {} pages of {} tokens; expected at most "
+        "{}, the size of the cache of keys and values",
         request->horizon(), needed, kPageTokens, pool_.pages());
   return request;
 }

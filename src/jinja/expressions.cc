@@ -222,7 +222,8 @@ Parser::Pointer Parser::target() {
   return node;
 }
 
-// Parses what may follow an expression: .name, [index], (arguments), and | filter and `is` test.
+// Parses the suffixes of an expression: .name, [index], (arguments), and, if `filters` is set,
+// `| filter` and `is test`.
 Parser::Pointer Parser::postfix(Pointer node, bool filters) {
   while (true) {
     if (is_symbol(".") || is_symbol("[")) {

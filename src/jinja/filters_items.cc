@@ -209,7 +209,8 @@ Value map(In& in, Bound& b) {
   return new_generator(in, std::move(items));
 }
 
-// Returns the items for which a test (or the truth of the value, without a test) gives `wanted`.
+// Returns the items for which the test gives `wanted`; without a test, the item's truth value is
+// compared.
 template <bool wanted, bool by_attribute>
 Value select(In& in, Bound& b) {
   const Values items = take_items(in, b.all);

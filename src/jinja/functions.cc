@@ -83,7 +83,7 @@ std::shared_ptr<Dict> dictionary(In& in, const Arguments& arguments) {
   auto made = std::make_shared<Dict>();
   for (const Value& from : arguments.positional) {
     if (!from.is(Kind::dict) || arguments.positional.size() > 1) {
-      in.fail("expected one dict and arguments with names");
+      in.fail("expected at most one dict, and keyword arguments");
     }
     for (const auto& [key, value] : from.dict().entries()) made->set(in, key, value);
   }

@@ -33,8 +33,9 @@ void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layer
         name, e.chosen, e.count);
   std::sort(e.dense_layers.begin(), e.dense_layers.end());
   for (const int64_t layer : e.dense_layers) {
-    check(layer < layers, "spec: {}.ffn.experts.dense_layers has {}; expected at most {}", name,
-          layer, layers - 1);
+    check(layer < layers,
+          "spec: {}.ffn.experts.dense_layers contains layer {}; expected at most {}", name, layer,
+          layers - 1);
   }
 }
 

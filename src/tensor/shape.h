@@ -49,7 +49,8 @@ class Shape {
   size_t axes_ = 0;
 };
 
-int64_t elements(const Shape& shape);      // the product; throws if it or its bytes overflow
+// Returns the number of elements. Throws InvalidArgument if it or the size in bytes overflows.
+int64_t elements(const Shape& shape);
 std::string describe(const Shape& shape);  // "[2, 3]"
 
 }  // namespace fovea

@@ -23,8 +23,8 @@ void check_data(const TrainOptions& o) {
   check_field(fits && (o.objective == Objective::automatic ||
                        (o.objective == Objective::labels) == !o.labels.empty()),
               "objective",
-              "does not match the data; expected pairs with `pairs`, labels with `labels`, "
-              "and one of the others with a text");
+              "does not match the data; expected objective pairs if `pairs` is given, labels if "
+              "`labels` is given, any other for plain text");
 }
 
 void check_options(const TrainOptions& o) {

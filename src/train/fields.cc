@@ -43,8 +43,8 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.integer({"steps", "optimiser steps", true}, o.steps, 1, kMostSteps);
   v.integer({"batch", "sequences per forward pass", true}, o.batch, 1, 65536);
   v.integer({"length",
-             "tokens per sequence of text; 0 = the context, of an initial model at most "
-             "1024",
+             "tokens per sequence of text; 0 = the model's context, but at most 1024 with an "
+             "initial model",
              true},
             o.length, 0, kMostSteps);
   v.integer(

@@ -42,7 +42,8 @@ void check_settings(const Job& job);
 // a snapshot replaces the trainable parameters.
 void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin);
 
-// A note if the snapshot was made on CPUs that compute other bits (numeric_class); otherwise empty.
+// Returns a note if the snapshot was made on CPUs of another numeric_class, which do not compute
+// the same bits; otherwise returns an empty string.
 std::string change_of_class(const Job& job);
 
 }  // namespace fovea

@@ -28,7 +28,8 @@ class GrowthLimit {
   static GrowthLimit of_tokens(size_t texts = 1) {
     return {"model", 256, texts * (size_t{4} << 20)};
   }
-  // Limits what decoders may add to the strings of tokens, which arrive one by one.
+  // Limits how much decoders may lengthen the texts of tokens; the limit grows with each token that
+  // is decoded.
   static GrowthLimit of_decoding() { return {"decoder", 32, size_t{64} << 10}; }
 
   void enter(const char* part) { part_ = part; }

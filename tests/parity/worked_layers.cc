@@ -40,8 +40,8 @@ double variance_of(const std::vector<double>& x) {
   return sum / static_cast<double>(x.size());
 }
 
-// Computes the mean as a product with 1 / C, and the divisor of the norm as the ratio of its input
-// to its output.
+// Computes the mean as a product with 1 / C, and the standard deviation as (input - mean) / output
+// of the norm.
 void norm_in_steps(Example& e) {
   const Tensor x = e.tensor("x").view({1, 3});
   const double mean = to_doubles(linear(x, full({1, 3}, 1.0 / 3, e.dtype())))[0];

@@ -71,8 +71,8 @@ TEST(UntrustedFolders, AddNoFilesToACorpus) {
                [&] { Corpus({folder / "e"}); });
 }
 
-// A model with a header of 100 MB of spaces took 350 MB: the parser stores all white space before a
-// value for its messages. Long white space is now skipped before parsing.
+// A model whose header had 100 MB of spaces took 350 MB: the parser keeps all white space before a
+// value, to quote it in error messages. Long white space is now skipped before parsing.
 TEST(JsonFiles, SkipsLongWhiteSpace) {
   const std::string blanks(100'000, ' '), text = "\\\"" + blanks + "\\";
   const nlohmann::json value = {{"a", {1, text}}, {"b", blanks}};

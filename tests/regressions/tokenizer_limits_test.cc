@@ -193,7 +193,7 @@ TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
   }
 }
 
-// Errors quote only a part of a file's entry. Regression: error lines had 70 KB.
+// Errors quote only a part of a file's entry. Regression: error messages were 70 KB long.
 TEST(TokenizerLimits, KeepErrorsShort) {
   const std::string large(60000, 'x');
   json file = characters();

@@ -17,8 +17,8 @@ class ConvertCommand : public Command {
   ConvertCommand()
       : Command("convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
                 "Converts a model to another directory or .gguf file, with another dtype or "
-                "quantised weights. Quantised weights take a half to a quarter of the memory of "
-                "bf16 and make generation faster by the same factor. A directory gets full weights "
+                "quantised weights. Quantised weights take 2 to 4 times less memory than bf16 "
+                "and speed up generation by about the same factor. A directory gets full weights "
                 "unless --quantize is int8 or int4, which only fovea reads; a .gguf file keeps the "
                 "precision of the model.") {}
 

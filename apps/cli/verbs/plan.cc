@@ -49,7 +49,7 @@ Option scaled(std::string name, std::vector<std::string> aliases, std::string he
   return option;
 }
 
-// Reads a preset's name, a model directory, a .gguf file, or a JSON file.
+// Returns the Spec of a preset, a model directory, a .gguf file or a JSON file.
 Spec spec_of(const std::string& name) {
   const std::vector<std::string> presets = preset_names();
   if (std::find(presets.begin(), presets.end(), name) != presets.end()) return preset(name);
@@ -87,7 +87,7 @@ class PlanCommand : public Command {
     table.section("Machine");
     table.add(scaled("--speed", {"--flops"}, "peak FLOP/s of one device, such as 28T; 0 = unknown",
                      options_.speed));
-    table.section("Model (overrides what was read)");
+    table.section("Model (overrides the preset or file)");
     add_fields(table, spec_, spec_spellings());
     table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length", "--tokens",
                      "--speed", "--utilisation", "--devices", "--price"});

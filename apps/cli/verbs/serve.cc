@@ -56,18 +56,17 @@ class ServeCommand : public Command {
   void declare(OptionTable& table) override {
     table.add(
         places("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directories", models_));
-    table.add(as(
-        "NAME",
-        list(
-            "--alias", {"--served-model-name"},
-            "model name in the API; repeat in the order of the models; unset: the directory's name",
-            names_)));
+    table.add(as("NAME",
+                 list("--alias", {"--served-model-name"},
+                      "model name in the API; repeat for each model, in the same order; unset: the "
+                      "directory's name",
+                      names_)));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
     table.add(cache_option(cache_precision_));
     table.add(as("NAME", list("--languages", {},
                               "source and target language of a translation model, such as de-en; "
-                              "repeat in the order of the models; unset: as in its files",
+                              "repeat for each model, in the same order; unset: as in its files",
                               languages_)));
     table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
                               "chat template to use instead of the models'", template_)));
@@ -147,7 +146,8 @@ class ServeCommand : public Command {
     table.add(as(
         "DIR", list("--draft", {"--model-draft"},
                     "smaller model with the same vocabulary that proposes speculative tokens while "
-                    "few requests run; repeat in the order of the models; results stay the same",
+                    "few requests run; repeat for each model, in the same order; does not change "
+                    "the results",
                     drafts_)));
     table.add(integer("--draft-tokens", {"--draft-max", "--num-speculative-tokens"},
                       "--draft: speculative tokens per pass", draft_tokens_, 1, 64));
@@ -186,7 +186,7 @@ class ServeCommand : public Command {
       struct stat status = {};
       if (stat(key_file_.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {
         note("warning: " + printable(key_file_) +
-             ": readable by other users; expected chmod 600\n");
+             ": readable by other users; run chmod 600 on it\n");
       }
       text = read_text(key_file_, size_t{1} << 16);
     } else if (const char* const variable = std::getenv("FOVEA_API_KEY")) {

@@ -32,7 +32,7 @@ HWY_INLINE WordVector swap_halves(WordVector pairs) { return hn::RotateRight<16>
 struct NativePairs {
   static HWY_INLINE Vector multiply_add([[maybe_unused]] WordVector a,
                                         [[maybe_unused]] WordVector b, Vector sum) {
-#if HWY_TARGET != HWY_AVX2  // no CPU has the instruction without AVX-512
+#if HWY_TARGET != HWY_AVX2  // CPUs without AVX-512 do not have this instruction
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
 #endif
     return sum;

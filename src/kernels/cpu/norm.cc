@@ -19,7 +19,7 @@ HWY_INLINE float row_mean(const float* x, int64_t width) {
   return sum.total() / static_cast<float>(width);
 }
 
-// Returns the reciprocal of the deviation of x from `centre`, with epsilon.
+// Returns 1 / (standard deviation of x around `centre`), with epsilon.
 HWY_INLINE float row_scale(const float* x, float centre, NormEpsilon epsilon, int64_t width) {
   Sum squares;
   each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {

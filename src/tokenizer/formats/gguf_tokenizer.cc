@@ -235,7 +235,8 @@ class GgufReader {
   std::vector<std::string> texts_;
   std::vector<PieceType> types_;
   std::map<std::string, size_t> ids_;  // ids of special tokens, by their role
-  bool start_ = false, end_ = false;   // whether texts have these tokens
+  // Whether texts begin with the bos token and end with the eos token.
+  bool start_ = false, end_ = false;
   ordered_json config_;
 };
 

@@ -79,7 +79,8 @@ struct BpeModel::Splitter {
   std::vector<Piece>& out;
   uint32_t size;  // size of the stretch
   uint32_t end = 0;
-  Piece unknown = {};  // adjacent unknown characters: id, and their length as `end`
+  // The pending run of unknown characters: their id, and their total length in `end`.
+  Piece unknown = {};
   bool waiting = false;
 
   void push(int32_t id, uint32_t bytes) {

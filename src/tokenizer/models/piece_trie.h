@@ -55,7 +55,7 @@ class PieceTrie {
   size_t slot_of(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
   void insert(std::string_view text, int32_t id);
 
-  std::vector<uint64_t> edges_;  // key and target node; their number is a power of two
+  std::vector<uint64_t> edges_;  // hash table of keys and target nodes; its size is a power of two
   std::vector<int32_t> ids_;     // by node
   size_t mask_ = 0;
   int shift_ = 0;

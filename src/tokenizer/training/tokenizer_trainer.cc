@@ -64,8 +64,8 @@ ordered_json parts_of(TokenizerKind kind, const TokenizerTraining& options, Toke
   return config;
 }
 
-// Returns the memory of training per byte of the distinct words, for the words themselves and for
-// positions of pairs, or for a suffix array and the pieces found in it.
+// Returns the training memory per byte of the distinct words. bpe, wordpiece: the words and the
+// positions of pairs; unigram: the words, a suffix array and the pieces found in it.
 uint64_t memory_per_byte(TokenizerKind kind) { return kind == TokenizerKind::unigram ? 64 : 40; }
 
 }  // namespace

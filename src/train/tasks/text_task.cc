@@ -44,18 +44,17 @@ class TextTask : public ExamplesTask {
     const bool words = spec.head.kind == HeadKind::language_model;
     const bool reads_text = spec.input.kind == InputKind::tokens;
     if (objective_ == Objective::next_token) {
-      check(
-          spec.decoder && !spec.encoder && words,
-          "spec: the next-token objective needs a decoder without an encoder and a language-model "
-          "head; expected such a model, or another `objective`");
+      check(spec.decoder && !spec.encoder && words,
+            "spec: does not suit the next-token objective; expected a decoder without an encoder, "
+            "with a language-model head, or another `objective`");
     } else if (objective_ == Objective::masked) {
       check_field(spec.encoder && !spec.decoder && words && reads_text, "objective",
-                  "masked needs a text encoder with a language-model head; "
-                  "expected such a model");
+                  "masked does not suit the model; expected a text encoder with a language-model "
+                  "head");
     } else {
       check_field(spec.encoder && spec.decoder && words && reads_text, "objective",
-                  "spans needs a text encoder-decoder with a language-model head; "
-                  "expected such a model");
+                  "spans does not suit the model; expected a text encoder-decoder with a "
+                  "language-model head");
     }
     if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
   }

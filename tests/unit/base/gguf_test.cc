@@ -135,7 +135,7 @@ TEST_F(HostileGguf, HugeSizesAreRefused) {
   refused(header(0, UINT64_MAX), {"claims 18446744073709551615 keys"});
   refused(header(0, 1) + bytes_of(UINT64_MAX), {"ends within a key that needs 1844674407370955"});
   refused(header(0, 1) + text_of(std::string(2000, 'a')),
-          {"a key of 2000 bytes that is not a name"});
+          {"a key of 2000 bytes that is not a valid name"});
   const std::string array = header(0, 1) + text_of("a") + bytes_of(9u);
   refused(array + bytes_of(4u) + bytes_of(uint64_t{1} << 62),
           {"ends within a, an array of 46116860"});
@@ -150,8 +150,8 @@ TEST_F(HostileGguf, HugeSizesAreRefused) {
 }
 
 TEST_F(HostileGguf, BadNamesAreRefused) {
-  refused(header(0, 1) + integer("a\nb", 1), {"a key of 3 bytes that is not a name"});
-  refused(header(0, 1) + integer("", 1), {"a key of 0 bytes that is not a name"});
+  refused(header(0, 1) + integer("a\nb", 1), {"a key of 3 bytes that is not a valid name"});
+  refused(header(0, 1) + integer("", 1), {"a key of 0 bytes that is not a valid name"});
   refused(header(0, 2) + integer("a", 1) + integer("a", 2), {"model.gguf: contains a twice"});
   refused(padded(header(2, 0) + tensor("w", 4, 0) + tensor("w", 4, 32), 64), {"contains w twice"});
 }

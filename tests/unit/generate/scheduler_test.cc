@@ -131,7 +131,7 @@ TEST(Schedulers, RefuseRequestsThatCannotFit) {
   };
   refused(Ids(301, 1), test::greedy(1), {"prompt: 301 tokens", "at most 300"});
   refused(Ids(128, 1), test::greedy(1),
-          {"prompt: 128 tokens and an answer need 3 pages", "at most 2"});
+          {"prompt: 128 tokens and the generated tokens need 3 pages", "at most 2"});
   GenerateOptions many = test::greedy(1);
   many.answers = 5;
   refused({1}, many, {"5 answers or beams", "at most 4"});

@@ -147,7 +147,7 @@ TEST(ValidSpecs, RefuseInvalidExperts) {
       {{[](Spec& s) { s.decoder->ffn.experts.chosen = 5; }, {"decoder.ffn.experts.chosen is 5"}},
        {[](Spec& s) { s.decoder->ffn.experts.chosen = 0; }, {"decoder.ffn.experts.chosen is 0"}},
        {[](Spec& s) { s.decoder->ffn.experts.dense_layers = {2}; },
-        {"decoder.ffn.experts.dense_layers has 2", "at most 1"}},
+        {"decoder.ffn.experts.dense_layers contains layer 2", "at most 1"}},
        {[](Spec& s) { s.decoder->ffn.experts.dense_layers = {-1}; },
         {"decoder.ffn.experts.dense_layers is -1"}},
        {[](Spec& s) { s.decoder->ffn.experts.balance = -1; },

@@ -63,7 +63,7 @@ struct Buffers {
   float* weights;   // [kRows, kTile]; first holds the scores
   float* dscores;   // [kRows, kTile]; first holds dw
   float* slopes;    // [kRows, kTile], the soft cap's derivatives
-  float* factors;   // [kTile], dropout factors; ones without dropout
+  float* factors;   // [kTile], dropout factors; all 1 if there is no dropout
   float* k;         // [kTile, padded]; the next two are transposed
   float* k_transposed;
   float* v_transposed;

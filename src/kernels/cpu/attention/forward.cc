@@ -33,7 +33,7 @@ struct Block {
   float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
   float* pivots;   // [rows], the base of the weights: about the largest score so far
   float* sums;     // [rows, kLanes], sums of weights
-  float* factors;  // [kTile], dropout factors; ones without dropout
+  float* factors;  // [kTile], dropout factors; all 1 if there is no dropout
   float* scores;   // [kStrip, kTile]; later holds the weights
   float* k;        // [padded, kTile]
   float* rows;     // [kTile, padded], a copy of rows of k or v if one is needed

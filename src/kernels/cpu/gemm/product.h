@@ -1,6 +1,7 @@
 #pragma once
 
-// Shared by the kernels of matrix products: the operands, and the division of k and of the threads.
+// Shared by the kernels of matrix products: the operands, and how k is divided into blocks and the
+// work among the threads.
 
 #include <algorithm>
 #include <cmath>

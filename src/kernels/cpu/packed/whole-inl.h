@@ -58,8 +58,9 @@ struct Dot {
 };
 #endif
 
-// All registers hold the integer sums of a group: products take 5 cycles and two start per cycle,
-// so 10 sums must be in flight, and more hide the work between groups. The float sums are in L1.
+// All registers hold integer sums of a group: a product takes 5 cycles and two start per cycle, so
+// at least 10 sums must be in flight; additional sums hide the latency of the work between groups.
+// The float sums are in L1.
 struct WholeTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
