@@ -70,7 +70,7 @@ TEST(Tokenizer, TreatsGuardedSpecialTokensAsText) {
   EXPECT_EQ(tokenizer.encode("<|endoftext|>" + guarded + "<|endoftext|>", SpecialTokens::guarded),
             expected);
   EXPECT_EQ(tokenizer.guarded("no <unk|>"), "no <unk|>");
-  expect_error(ErrorKind::InvalidArgument, {"ids only"},
+  expect_error(ErrorKind::InvalidArgument, {"guarded text", "expected encode()"},
                [&] { tokenizer.tokens(guarded, SpecialTokens::guarded); });
 }
 
