@@ -20,7 +20,8 @@ class Package(FoveaTest):
             self.skipTest("a build with sanitizers is not installed")
         prefix, made = self.folder / "prefix", self.folder / "made"
         self.do("cmake", "--install", build, "--prefix", prefix)
-        self.do("cmake", "-S", ROOT / "examples", "-B", made, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+        # Regression: a minimal system has no make, the default generator. ./run installs Ninja.
+        self.do("cmake", "-G", "Ninja", "-S", ROOT / "examples", "-B", made, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
         self.do("cmake", "--build", made)
         told = self.do(made / "train_and_generate", self.text, self.folder / "model", "20")
         self.assertGreater(len(told), 50)
