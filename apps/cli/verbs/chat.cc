@@ -8,6 +8,7 @@
 #include "cli/reports/conversation.h"
 #include "fovea/engine.h"
 #include "fovea/error.h"
+#include "options/common_options.h"
 #include "options/generation_options.h"
 #include "options/open_model.h"
 #include "terminal/line_editor.h"
@@ -79,8 +80,7 @@ class ChatCommand : public Command {
                 "standard output. /help in the conversation lists its commands.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"},
-                    "model directory or .gguf file", model_));
+    table.add(model_place(model_, "model directory or .gguf file"));
     table.add(text("--system", {"--system-prompt"},
                    "system message at the start of the conversation", system_));
     table.add(as("FILE", text("--chat-template", {"--chat-template-file"},

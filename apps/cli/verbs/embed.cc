@@ -8,6 +8,7 @@
 #include "cli/reports/vectors.h"
 #include "cli/verbs/embed_train.h"
 #include "jobs/line_job.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/signals.h"
@@ -27,12 +28,9 @@ class EmbedCommand : public Command {
                 "With --train: trains an embedder into --out.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
-    table.add(
-        as("FILE",
-           text("--out", {"-o", "--output"},
-                "output file, which an interrupted run continues; unset: standard output", out_)));
+    table.add(model_place(model_));
+    table.add(input_places(files_));
+    table.add(job_output(out_));
     table.add(choice("--format", {},
                      "automatic = by the extension of --out (.npy, .jsonl), else text", format_,
                      {"automatic|auto", "npy", "jsonl|json", "text|txt"}));

@@ -10,6 +10,7 @@
 #include "cli/reports/score.h"
 #include "fovea/error.h"
 #include "jobs/lines.h"
+#include "options/common_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -32,7 +33,7 @@ class EvalCommand : public Command {
                 "the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(model_place(model_));
     table.add(places("DATA", {"--data", "-f", "--file"}, "text files, directories or JSON lines",
                      data_.text));
     table.add(as("FILE...", files("--pairs", {},

@@ -9,6 +9,7 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "options/common_options.h"
 #include "options/generation_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
@@ -44,8 +45,7 @@ class GenerateCommand : public Command {
             "One newline at the end of a file or of piped text is not part of the prompt.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"},
-                    "model directory or .gguf file", model_));
+    table.add(model_place(model_, "model directory or .gguf file"));
     table.add(text("--prompt", {"-p"}, "the prompt", prompt_));
     table.add(as("FILE",
                  text("--file", {"-f", "-i", "--input"}, "file that contains the prompt", file_)));

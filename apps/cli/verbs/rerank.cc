@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "fovea/embed.h"
 #include "jobs/lines.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/terminal.h"
@@ -26,9 +27,9 @@ class RerankCommand : public Command {
                 "together. Prints score, line number and line, best first.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(model_place(model_));
     table.add(text("--query", {"-q"}, "the query", query_));
-    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
+    table.add(input_places(files_));
     table.add(integer("--top", {"-n", "--top-n", "--top-k"}, "number of lines to print; 0 = all",
                       top_, 0, 1'000'000'000));
     add_fields(table, options_,

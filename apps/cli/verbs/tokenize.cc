@@ -8,6 +8,7 @@
 #include "cli/verbs/tokenize_train.h"
 #include "fovea/error.h"
 #include "fovea/tokenizer.h"
+#include "options/common_options.h"
 #include "options/open_model.h"
 #include "terminal/read_text.h"
 #include "terminal/terminal.h"
@@ -64,7 +65,7 @@ class TokenizeCommand : public Command {
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"-m", "--model", "--tokenizer"}, "model directory or tokenizer.json",
                     model_));
-    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
+    table.add(input_places(files_));
     table.add(
         flag("--jsonl", {}, "each line is {\"text\": ...} with an optional \"pair\"", jsonl_));
     table.add(flag("--no-special", {},

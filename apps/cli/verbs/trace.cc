@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "options/common_options.h"
 #include "options/open_model.h"
 #include "terminal/terminal.h"
 
@@ -42,7 +43,7 @@ class TraceCommand : public Command {
             "written tensors.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
+    table.add(model_place(model_));
     table.add(text("--text", {"-p", "--prompt"}, "input text", options_.text));
     table.add(as("N,...", text("--ids", {}, "input token ids, such as 1,2,3", ids_)));
     table.add(as("FILE", text("--input", {"-i"},

@@ -10,6 +10,7 @@
 #include "fovea/doctor.h"
 #include "jobs/line_job.h"
 #include "jobs/ranks.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
@@ -29,12 +30,9 @@ class TranslateCommand : public Command {
                 "size. Only translations are written to standard output.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--model-name-or-path"}, "model directory", model_));
-    table.add(places("FILE", {"-i", "--input"}, "text file; - = standard input", files_));
-    table.add(
-        as("FILE",
-           text("--out", {"-o", "--output"},
-                "output file, which an interrupted run continues; unset: standard output", out_)));
+    table.add(model_place(model_));
+    table.add(input_places(files_));
+    table.add(job_output(out_));
     add_fields(table, options_,
                {{"beams", {"-b", "--beam-size", "--num-beams"}},
                 {"length_penalty", {"--normalize"}},

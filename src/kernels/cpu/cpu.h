@@ -18,21 +18,19 @@ void add(Out y, In a, In b, int64_t size);
 void multiply(Out y, In a, In b, int64_t size);
 void scale(Out y, In x, float factor, int64_t size);
 void shift(Out y, In x, float offset, int64_t size);
-// activation.cc
-void activation(Out y, In x, Activation kind, int64_t size);
-void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
-void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
-// softcap.cc
-void softcap(Out y, In x, float cap, int64_t size);
-void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
-// elementary.cc
-void elementary(Out y, In x, Elementary kind, int64_t size);
-void elementary_backward(Out dx, In dy, In x, Elementary kind, int64_t size);
-// limits.cc
 void minimum(Out y, In a, In b, int64_t size);
 void minimum_backward(Out dx, In dy, In x, In other, int64_t size);
 void clip(Out y, In x, float least, float most, int64_t size);
 void clip_backward(Out dx, In dy, In x, float least, float most, int64_t size);
+void softcap(Out y, In x, float cap, int64_t size);
+void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
+// activation.cc
+void activation(Out y, In x, Activation kind, int64_t size);
+void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
+void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
+// elementary.cc
+void elementary(Out y, In x, Elementary kind, int64_t size);
+void elementary_backward(Out dx, In dy, In x, Elementary kind, int64_t size);
 // dropout.cc
 void dropout(Out y, In x, const Dropout& dropout, int64_t size);
 // reduce.cc

@@ -80,14 +80,7 @@ class Vocabulary {
 };
 
 std::vector<char32_t> alphabet_of(const WordCounts& words, const BpeTrainerOptions& options) {
-  std::map<char32_t, int64_t> counts;
-  for (const auto& [word, count] : words) {
-    for (size_t i = 0; i < word.size();) {
-      const utf8::Character character = utf8::first(std::string_view(word).substr(i));
-      counts[character.code_point] += count;
-      i += character.bytes;
-    }
-  }
+  std::map<char32_t, int64_t> counts = character_counts(words);
   for (const char32_t character : options.initial_alphabet) counts[character] = INT64_MAX;
   std::vector<char32_t> alphabet;
   for (const auto& [character, count] : counts) alphabet.push_back(character);

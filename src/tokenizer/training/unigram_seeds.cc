@@ -130,16 +130,8 @@ class Suffixes {
 }  // namespace
 
 std::vector<ScoredPiece> unigram_seeds(const WordCounts& words, size_t most) {
-  std::map<char32_t, int64_t> counts;
-  for (const auto& [word, count] : words) {
-    for (size_t i = 0; i < word.size();) {
-      const utf8::Character character = utf8::first(std::string_view(word).substr(i));
-      counts[character.code_point] += count;
-      i += character.bytes;
-    }
-  }
   std::vector<ScoredPiece> pieces;
-  for (const auto& [character, count] : counts) {
+  for (const auto& [character, count] : character_counts(words)) {
     std::string text;
     utf8::append(text, character);
     pieces.emplace_back(text, static_cast<double>(count));

@@ -29,6 +29,18 @@ size_t cut_before(std::string_view text, size_t end) {
 
 }  // namespace
 
+std::map<char32_t, int64_t> character_counts(const WordCounts& words) {
+  std::map<char32_t, int64_t> counts;
+  for (const auto& [word, count] : words) {
+    for (size_t i = 0; i < word.size();) {
+      const utf8::Character character = utf8::first(std::string_view(word).substr(i));
+      counts[character.code_point] += count;
+      i += character.bytes;
+    }
+  }
+  return counts;
+}
+
 void WordTable::add(std::string_view word, int64_t count) { add(word, hash_bytes(word), count); }
 
 void WordTable::add(const WordTable& other) {

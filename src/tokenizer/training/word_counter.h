@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,9 @@ namespace fovea {
 
 // The number of occurrences of each word, sorted by the words' bytes.
 using WordCounts = std::vector<std::pair<std::string, int64_t>>;
+
+// Returns the number of occurrences of each character in all words.
+std::map<char32_t, int64_t> character_counts(const WordCounts& words);
 
 // A growing hash table of words, with open addressing; the texts are in one block.
 class WordTable {

@@ -20,17 +20,13 @@ Examples::Part part_of(const LabelledTokens& texts) {
 
 LabelExamples::LabelExamples(LabelledTokens training, LabelledTokens validation, int64_t batch,
                              const Spec& spec, uint64_t seed)
-    : training_(std::move(training)),
-      validation_(std::move(validation)),
+    : LengthExamples(
+          std::move(training), std::move(validation),
+          [=](const LabelledTokens& texts) { return batches_of(texts, batch, seed); }, part_of),
       decodes_(spec.decoder.has_value()),
       by_token_(spec.head.kind == HeadKind::token),
       has_types_(spec.token_types > 1),
-      padding_(static_cast<int32_t>(std::max<int64_t>(spec.padding, 0))),
-      batches_(batches_of(training_, batch, seed)) {
-  learnt = part_of(training_);
-  held_out = part_of(validation_);
-  if (held_out.sequences > 0) validation_batches_ = batches_of(validation_, batch, seed);
-}
+      padding_(static_cast<int32_t>(std::max<int64_t>(spec.padding, 0))) {}
 
 Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>& samples) const {
   const int64_t T = texts.ids.longest(samples);
@@ -47,18 +43,6 @@ Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>&
     batch.tokens += texts.ids.length(i);
   }
   return batch;
-}
-
-Batch LabelExamples::training(int64_t pass) const { return of(training_, batches_(pass)); }
-
-double LabelExamples::passes_per_epoch() const { return static_cast<double>(batches_.batches()); }
-
-int64_t LabelExamples::validation_batches() const {
-  return validation_batches_ ? validation_batches_->batches() : 0;
-}
-
-Batch LabelExamples::validation(int64_t n) const {
-  return of(validation_, validation_batches_->in_order(n));
 }
 
 }  // namespace fovea

@@ -23,14 +23,10 @@ Examples::Part part_of(const TokenPairs& pairs) {
 
 PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t batch_tokens,
                            PairTokens tokens, uint64_t seed)
-    : training_(std::move(training)),
-      validation_(std::move(validation)),
-      tokens_(tokens),
-      batches_(batches_of(training_, batch_tokens, seed)) {
-  learnt = part_of(training_);
-  held_out = part_of(validation_);
-  if (held_out.sequences > 0) validation_batches_ = batches_of(validation_, batch_tokens, seed);
-}
+    : LengthExamples(
+          std::move(training), std::move(validation),
+          [=](const TokenPairs& pairs) { return batches_of(pairs, batch_tokens, seed); }, part_of),
+      tokens_(tokens) {}
 
 // Fills rows from the left; the rest is padding, which no query sees in the source and which has no
 // labels in the target.
@@ -51,18 +47,6 @@ Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samp
     batch.tokens += read + said;
   }
   return batch;
-}
-
-Batch PairExamples::training(int64_t pass) const { return of(training_, batches_(pass)); }
-
-double PairExamples::passes_per_epoch() const { return static_cast<double>(batches_.batches()); }
-
-int64_t PairExamples::validation_batches() const {
-  return validation_batches_ ? validation_batches_->batches() : 0;
-}
-
-Batch PairExamples::validation(int64_t n) const {
-  return of(validation_, validation_batches_->in_order(n));
 }
 
 }  // namespace fovea

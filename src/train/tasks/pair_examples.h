@@ -1,7 +1,6 @@
 #pragma once
 
-#include "data/length_batches.h"
-#include "train/examples.h"
+#include "train/tasks/length_examples.h"
 #include "train/tasks/sequences.h"
 
 namespace fovea {
@@ -17,23 +16,17 @@ struct PairTokens {
   int32_t start = 0, padding = 0;
 };
 
-class PairExamples : public Examples {
+class PairExamples : public LengthExamples<TokenPairs> {
  public:
+  // `batch_tokens`: maximum number of tokens, including padding, of the sources of a batch, and of
+  // its targets.
   PairExamples(TokenPairs training, TokenPairs validation, int64_t batch_tokens, PairTokens tokens,
                uint64_t seed);
 
-  Batch training(int64_t pass) const override;
-  double passes_per_epoch() const override;
-  int64_t validation_batches() const override;
-  Batch validation(int64_t n) const override;
-
  private:
-  Batch of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const;
+  Batch of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const override;
 
-  TokenPairs training_, validation_;
   PairTokens tokens_;
-  LengthBatches batches_;
-  std::optional<LengthBatches> validation_batches_;
 };
 
 }  // namespace fovea

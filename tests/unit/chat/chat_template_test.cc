@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "fovea/chat.h"
 #include "support/expect_error.h"
+#include "support/template_goldens.h"
 #include "support/temporary_folder.h"
 
 namespace fovea {
@@ -17,46 +18,13 @@ using nlohmann::ordered_json;
 
 const std::string golden_folder = "tests/goldens/chat_templates/";
 
-// Returns the time at which the goldens were made: Friday, 26 July 2024, 9:05:07.
-std::tm moment() {
-  std::tm time{};
-  time.tm_year = 124;
-  time.tm_mon = 6;
-  time.tm_mday = 26;
-  time.tm_wday = 5;
-  time.tm_yday = 207;
-  time.tm_hour = 9;
-  time.tm_min = 5;
-  time.tm_sec = 7;
-  return time;
-}
-
 ordered_json read_golden(const std::string& name) {
-  return ordered_json::parse(read_file(golden_folder + name));
+  return read_template_golden(golden_folder + name);
 }
 
-// Returns the result of a template in the format of the goldens: {"text", "spans"} or {"error"}.
 ordered_json rendered(const std::string& source, const std::string& variables) {
-  ordered_json result;
-  try {
-    const auto [text, spans] = ChatTemplate::parse(source, "t").render(variables, {}, moment);
-    result["text"] = text;
-    for (const ChatTemplate::Span& span : spans.value()) {
-      result["spans"].push_back({span.begin, span.end});
-    }
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).rfind("t: line ", 0), 0u) << error.what();
-    result["error"] = true;
-  }
-  return result;
-}
-
-ordered_json expected(const ordered_json& golden) {
-  ordered_json result;
-  for (const char* key : {"text", "spans", "error"}) {
-    if (golden.contains(key)) result[key] = golden[key];
-  }
-  return result;
+  return as_golden(
+      [&] { return ChatTemplate::parse(source, "t").render(variables, {}, golden_time); });
 }
 
 // Renders each template for each conversation, with and without the generation prompt.
@@ -74,7 +42,7 @@ TEST(ChatTemplateGoldens, ConversationsMatchJinja2) {
     if (name.ends_with('+')) name.pop_back();
     variables.update(conversations[name]);
     const std::string file = each["template"];
-    EXPECT_EQ(rendered(read_file(golden_folder + file), variables.dump()), expected(each))
+    EXPECT_EQ(rendered(read_file(golden_folder + file), variables.dump()), expected_result(each))
         << file << " " << each["conversation"];
   }
 }
@@ -108,7 +76,7 @@ ChatRequest hello() {
 TEST(ModelChatTest, ReadsTheTemplateOfADirectory) {
   const TemporaryFolder model;
   const auto answer = [&](const ChatRequest& request) {
-    return ModelChat::open(model.path()).render(request, {}, moment).text;
+    return ModelChat::open(model.path()).render(request, {}, golden_time).text;
   };
   expect_error(ErrorKind::Unsupported, {model.path(), "the model has no chat template"},
                [&] { answer(hello()); });

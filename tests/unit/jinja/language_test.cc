@@ -356,39 +356,17 @@ TEST(JinjaLanguage, MarksGenerationSpans) {
 
 using nlohmann::ordered_json;
 
-// Returns the result of a template in the format of the goldens: {"text", "spans"} or {"error"}.
 ordered_json rendered(const std::string& source, const std::string& variables) {
-  ordered_json result;
-  try {
-    const auto [text, spans] = render(source, variables);
-    result["text"] = text;
-    for (const ChatTemplate::Span& span : spans.value()) {
-      result["spans"].push_back({span.begin, span.end});
-    }
-  } catch (const Error& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("t: line ")) << error.what();
-    result["error"] = true;
-  }
-  return result;
+  return as_golden([&] { return render(source, variables); });
 }
-
-ordered_json expected(const ordered_json& golden) {
-  ordered_json result;
-  for (const char* key : {"text", "spans", "error"}) {
-    if (golden.contains(key)) result[key] = golden[key];
-  }
-  return result;
-}
-
-ordered_json read_golden(const std::string& path) { return ordered_json::parse(read_file(path)); }
 
 void check_sources(const std::string& name) {
-  const ordered_json golden = read_golden("tests/goldens/chat_templates/" + name);
+  const ordered_json golden = read_template_golden("tests/goldens/chat_templates/" + name);
   const std::string variables = golden["variables"].dump();
   EXPECT_GE(golden["cases"].size(), 80u);
   for (const ordered_json& each : golden["cases"]) {
     const std::string source = each["source"];
-    EXPECT_EQ(rendered(source, variables), expected(each)) << source;
+    EXPECT_EQ(rendered(source, variables), expected_result(each)) << source;
   }
 }
 
@@ -410,12 +388,12 @@ bool refused(const std::string& source, const std::string& variables) {
 TEST(JinjaGoldens, FileOfCasesMatchesJinja2) {
   const char* path = std::getenv("FOVEA_TEMPLATE_CASES");
   if (path == nullptr) GTEST_SKIP() << "FOVEA_TEMPLATE_CASES names no file";
-  const ordered_json golden = read_golden(path);
+  const ordered_json golden = read_template_golden(path);
   const std::string variables = golden["variables"].dump();
   for (const ordered_json& each : golden["cases"]) {
     const std::string source = each["source"];
     if (refused(source, variables)) continue;
-    EXPECT_EQ(rendered(source, variables), expected(each)) << source;
+    EXPECT_EQ(rendered(source, variables), expected_result(each)) << source;
   }
 }
 

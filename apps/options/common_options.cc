@@ -1,0 +1,21 @@
+#include "options/common_options.h"
+
+#include <utility>
+
+namespace fovea::cli {
+
+Option model_place(std::string& model, std::string help) {
+  return place("MODEL", {"-m", "--model", "--model-name-or-path"}, std::move(help), model);
+}
+
+Option input_places(std::vector<std::string>& files) {
+  return places("FILE", {"-i", "--input"}, "text file; - = standard input", files);
+}
+
+Option job_output(std::string& out) {
+  return as("FILE",
+            text("--out", {"-o", "--output"},
+                 "output file, which an interrupted run continues; unset: standard output", out));
+}
+
+}  // namespace fovea::cli
