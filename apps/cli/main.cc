@@ -29,7 +29,7 @@ const std::vector<Verb>& verbs() {
       {"generate", "generate text with a model", make_generate},
       {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},
-      {"eval", "measure loss, perplexity and other figures of a model on data", make_eval},
+      {"eval", "measure loss, perplexity and other metrics of a model on data", make_eval},
       {"trace", "write the intermediate results of a model to a file", make_trace},
       {"inspect", "show a model's attention: as a web page, in the terminal, or as files",
        make_inspect},

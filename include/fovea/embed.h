@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/figures.h"
+#include "fovea/metrics.h"
 #include "fovea/model.h"
 
 namespace fovea {
@@ -127,10 +127,10 @@ class Reranker {
 };
 
 // Correlation between the similarities of vectors and human scores of sentence pairs, in percent:
-// the figures of evaluation_task("similarity").
+// the metrics of evaluation_task("similarity").
 struct SimilarityEvaluation {
   int64_t pairs = 0;
-  FigureValues figures;
+  MetricValues metrics;
 };
 // `file` holds pairs and scores as STS benchmarks do: CSV or TSV (two texts and a number), or JSON
 // lines (sentence1, sentence2, score). Throws BadFile, with the line, if the file is malformed.

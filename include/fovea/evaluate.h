@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/figures.h"
+#include "fovea/metrics.h"
 #include "fovea/model.h"
 #include "fovea/translate.h"
 
@@ -36,7 +36,7 @@ struct Evaluation {
   int64_t bytes = 0;                    // bytes of the predicted text
   int64_t sequences = 0;                // pairs or labelled texts; 0 for windows of a text
   int64_t unknown = 0;                  // unknown tokens: text that the vocabulary lacks
-  FigureValues figures = {};            // all that evaluation_task(objective) lists
+  MetricValues metrics = {};            // all that evaluation_task(objective) lists
   std::vector<std::string> notes = {};  // for people: data that was omitted, and why
 };
 

@@ -83,7 +83,7 @@ struct TrainOptions {
   int64_t save_every = 500;  // steps; 0 = only at the end
   int64_t keep = 2;          // number of snapshots to keep
   int64_t patience = 0;      // stop after this many evaluations without improvement; 0 = never
-  // The figure that decides the best weights: "loss", "bleu" or "chrf" for pairs, "accuracy" or
+  // The metric that decides the best weights: "loss", "bleu" or "chrf" for pairs, "accuracy" or
   // "f1" for labels, "accuracy" for masked tokens. "automatic": bleu for pairs if bleu_lines > 0,
   // else loss.
   std::string best_by = "automatic";
@@ -131,8 +131,8 @@ struct TrainProgress {
   double bits_per_byte = 0;               // of the last evaluation
   std::optional<double> validation_loss;  // of the last evaluation
   std::optional<double> best_loss;        // of the best evaluation
-  // Further figures of the last and the best evaluation by name, such as "accuracy".
-  std::vector<std::pair<std::string, double>> figures = {}, best_figures = {};
+  // Further metrics of the last and the best evaluation by name, such as "accuracy".
+  std::vector<std::pair<std::string, double>> metrics = {}, best_metrics = {};
   double learning_rate = 0, gradient_norm = 0;
   double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
   int64_t tokens = 0;       // processed so far
@@ -148,10 +148,10 @@ struct TrainResult {
   double loss = 0;
   // Held-out loss of the weights in model.safetensors; 0 = never evaluated.
   double best_loss = 0;
-  // further figures of these weights, by name
-  std::vector<std::pair<std::string, double>> figures = {};
-  // figures before the first step, if the task measures them
-  std::vector<std::pair<std::string, double>> start_figures = {};
+  // further metrics of these weights, by name
+  std::vector<std::pair<std::string, double>> metrics = {};
+  // metrics before the first step, if the task measures them
+  std::vector<std::pair<std::string, double>> start_metrics = {};
   double bits_per_byte = 0;
   double seconds = 0, tokens_per_second = 0;
   uint64_t peak_bytes = 0;  // peak resident memory of the process so far

@@ -44,7 +44,7 @@ TrainPlan plan_embedder_training(const EmbedderTraining& training);
 // Trains the Transformer of an embedder; Dense layers stay as they are. Resumes where training.out
 // holds a snapshot of the same run. `planned` receives the plan before the first step and returns
 // false to stop there; `progress` is called after every step and returns false to save and stop.
-// The figure "spearman", in percent, is measured on training.validation.
+// The metric "spearman", in percent, is measured on training.validation.
 // Throws InvalidArgument if an option is out of range or differs from that of the run to resume,
 // BadFile if an example is malformed, OutOfMemory if the plan needs more than there is, and Failed
 // if the loss is not finite.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/figures.h"
+#include "fovea/metrics.h"
 #include "fovea/generate.h"
 
 namespace fovea {
@@ -69,9 +69,9 @@ struct TranslationDirection {
 std::vector<TranslationDirection> translation_directions(const Model& model);
 
 // BLEU (Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing) and chrF2 (Popovic 2015)
-// against one reference per translation, computed as by sacrebleu: the figures of
+// against one reference per translation, computed as by sacrebleu: the metrics of
 // evaluation_task("pairs"). Throws InvalidArgument if the lists differ in length.
-FigureValues score_translations(const std::vector<std::string>& hypotheses,
+MetricValues score_translations(const std::vector<std::string>& hypotheses,
                                 const std::vector<std::string>& references);
 
 }  // namespace fovea

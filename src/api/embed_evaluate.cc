@@ -21,7 +21,7 @@ SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::st
     found.similarities.emplace_back(embedder.similarity(first, first + e.width, e.width),
                                     pairs[i].score);
   }
-  return {std::ssize(pairs), values_of(evaluation_task("similarity").figures, found)};
+  return {std::ssize(pairs), values_of(evaluation_task("similarity").metrics, found)};
 }
 
 }  // namespace fovea

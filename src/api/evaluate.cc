@@ -23,16 +23,16 @@ void tell(const Progress& progress, int64_t n, int64_t count) {
   if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
 }
 
-// Sets the figures of the predictions.
-void add_figures(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
+// Sets the metrics of the predictions.
+void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
   result.objective = task.name;
   result.loss = found.loss;
   result.perplexity = math::exp(found.loss);
   result.tokens = found.labels;
   result.bytes = found.bytes;
-  result.figures = values_of(task.loss, found);
-  result.bits_per_byte = value_of(result.figures, "bits_per_byte").value_or(0);
-  for (const auto& figure : values_of(task.figures, found)) result.figures.push_back(figure);
+  result.metrics = values_of(task.loss, found);
+  result.bits_per_byte = value_of(result.metrics, "bits_per_byte").value_or(0);
+  for (const auto& metric : values_of(task.metrics, found)) result.metrics.push_back(metric);
 }
 
 Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
@@ -68,7 +68,7 @@ Evaluation next_tokens(const Model& model, const std::vector<std::string>& data,
       });
   found.bytes = tokens.bytes;
   Evaluation result;
-  add_figures(result, evaluation_task("next_token"), found);
+  add_metrics(result, evaluation_task("next_token"), found);
   if (const auto unknown = tokenizer.unknown_id()) {
     std::vector<int32_t> ids(4096);
     for (int64_t at = 0; at < tokens.count; at += static_cast<int64_t>(ids.size())) {
@@ -126,7 +126,7 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
   });
   found.bytes = examples->held_out.bytes;
   if (translate) translate(found);
-  add_figures(result, task->evaluation(), found);
+  add_metrics(result, task->evaluation(), found);
   result.sequences = examples->held_out.sequences;
   return result;
 }
@@ -148,7 +148,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data, const Progre
   check_data(options);
   if (data.one_by_one) {
     Evaluation result;
-    add_figures(result, evaluation_task("one_by_one"),
+    add_metrics(result, evaluation_task("one_by_one"),
                 predict_one_by_one(model, data.text, options.length, options.batch, progress));
     return result;
   }

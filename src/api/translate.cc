@@ -89,7 +89,7 @@ std::vector<TranslationDirection> translation_directions(const Model& model) {
   return found;
 }
 
-FigureValues score_translations(const std::vector<std::string>& hypotheses,
+MetricValues score_translations(const std::vector<std::string>& hypotheses,
                                 const std::vector<std::string>& references) {
   const FloatMode mode;
   check(hypotheses.size() == references.size(),
@@ -99,7 +99,7 @@ FigureValues score_translations(const std::vector<std::string>& hypotheses,
   auto& translations = found.translations.emplace();
   for (size_t i = 0; i < hypotheses.size(); ++i)
     translations.emplace_back(hypotheses[i], references[i]);
-  return values_of(evaluation_task("pairs").figures, found);
+  return values_of(evaluation_task("pairs").metrics, found);
 }
 
 }  // namespace fovea

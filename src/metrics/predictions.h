@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "fovea/figures.h"
+#include "fovea/metrics.h"
 #include "metrics/choices.h"
 
 namespace fovea {
 
-// The predictions of a model for some data. Every figure is computed from them (figures.cc).
+// The predictions of a model for some data. Every metric is computed from them (metrics.cc).
 struct Predictions {
   double loss = 0;       // mean negative log-likelihood of a label, in nats
   int64_t labels = 0;    // tokens or classes that were predicted
@@ -21,7 +21,7 @@ struct Predictions {
   std::vector<std::pair<double, double>> similarities = {};  // each with its human score
 };
 
-// Returns the values of the figures that apply to the predictions.
-FigureValues values_of(const std::vector<Figure>& figures, const Predictions& predictions);
+// Returns the values of the metrics that apply to the predictions.
+MetricValues values_of(const std::vector<Metric>& metrics, const Predictions& predictions);
 
 }  // namespace fovea

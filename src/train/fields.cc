@@ -55,7 +55,7 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
             kMostSteps);
   v.text(
       {"best_by",
-       "figure that selects the best model: loss, bleu or chrf (pairs), accuracy or f1 (labels); "
+       "metric that selects the best model: loss, bleu or chrf (pairs), accuracy or f1 (labels); "
        "automatic = bleu for pairs, else loss",
        true},
       o.best_by);

@@ -25,7 +25,7 @@ Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
 std::string choose_best_by(const std::string& asked, const EvaluationTask& task) {
   if (asked == "automatic") return task.decisive;
   std::vector<std::string> names;
-  for (const Figure& figure : task.figures) names.push_back(figure.name);
+  for (const Metric& metric : task.metrics) names.push_back(metric.name);
   names.emplace_back("loss");
   check_field(std::find(names.begin(), names.end(), asked) != names.end(), "best_by",
               "{} is not measured in this run; expected {}", asked, fmt::join(names, " or "));

@@ -78,7 +78,7 @@ void Record::evaluation(const TrainProgress& p) {
     json["perplexity"] = math::exp(*p.validation_loss);
     json["bpb"] = p.bits_per_byte;
   }
-  for (const auto& [name, value] : p.figures) {
+  for (const auto& [name, value] : p.metrics) {
     json[name] = value;
     if (name == "bleu") curves_.bleu.emplace_back(p.step, value);
   }

@@ -65,8 +65,8 @@ std::optional<TrainResult> result_of_finished(const Job& job) {
   result.loss = state.value("loss", 0.0);
   result.best_loss = state.value("best_loss", 0.0);
   result.bits_per_byte = state.value("bits_per_byte", 0.0);
-  result.figures = state.value("best_figures", result.figures);
-  result.start_figures = state.value("start_figures", result.start_figures);
+  result.metrics = state.value("best_metrics", result.metrics);
+  result.start_metrics = state.value("start_metrics", result.start_metrics);
   return result;
 }
 

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// The data, objective and figures of a run. The core (Stepper, Trainer) updates weights, writes
+// The data, objective and metrics of a run. The core (Stepper, Trainer) updates weights, writes
 // snapshots and logs; it does not depend on data or loss.
 class TrainingTask {
  public:

@@ -44,10 +44,10 @@ void Trainer::resume() {
   const nlohmann::json& state = snapshot.state;
   progress_.tokens = state.value("tokens", snapshot.step * job_.plan.tokens_per_step);
   if (state.contains("best_loss")) progress_.best_loss = state["best_loss"].get<double>();
-  progress_.best_figures = state.value("best_figures", progress_.best_figures);
-  if (progress_.best_loss || !progress_.best_figures.empty())
-    best_ = Measured{.loss = progress_.best_loss, .figures = progress_.best_figures};
-  start_figures_ = state.value("start_figures", start_figures_);
+  progress_.best_metrics = state.value("best_metrics", progress_.best_metrics);
+  if (progress_.best_loss || !progress_.best_metrics.empty())
+    best_ = Measured{.loss = progress_.best_loss, .metrics = progress_.best_metrics};
+  start_metrics_ = state.value("start_metrics", start_metrics_);
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
   progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
@@ -63,7 +63,7 @@ TrainResult Trainer::run() {
   bool go_on = true;
   if (progress_.step == 0 && job_.task->evaluates_start()) {
     evaluate();
-    start_figures_ = progress_.figures;
+    start_metrics_ = progress_.metrics;
   }
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
@@ -95,8 +95,8 @@ TrainResult Trainer::run() {
   result.loss = progress_.loss;
   result.best_loss = progress_.best_loss.value_or(0);
   result.bits_per_byte = progress_.bits_per_byte;
-  result.figures = progress_.best_figures;
-  result.start_figures = start_figures_;
+  result.metrics = progress_.best_metrics;
+  result.start_metrics = start_metrics_;
   result.seconds = seconds_since(start);
   result.peak_bytes = resident_peak();
   result.tokens_per_second = progress_.tokens_per_second;
@@ -160,7 +160,7 @@ void Trainer::evaluate() {
   if (!evaluates) return;
   const Measured found = measure(judged());
   progress_.validation_loss = found.loss;
-  progress_.figures = found.figures;
+  progress_.metrics = found.metrics;
   progress_.bits_per_byte = found.bits_per_byte;
   record_.evaluation(progress_);
   record_.draw();
@@ -172,26 +172,26 @@ void Trainer::evaluate() {
   }
   best_ = found;
   progress_.best_loss = found.loss;
-  progress_.best_figures = found.figures;
+  progress_.best_metrics = found.metrics;
   stale_ = 0;
   if (!newest) write_model();
 }
 
 Trainer::Measured Trainer::measure(const Transformer& model) const {
   const Predictions found = job_.task->predict(model);
-  const FigureValues loss = values_of(evaluation_.loss, found);
+  const MetricValues loss = values_of(evaluation_.loss, found);
   return {.loss = value_of(loss, "loss"),
-          .figures = values_of(evaluation_.figures, found),
+          .metrics = values_of(evaluation_.metrics, found),
           .bits_per_byte = value_of(loss, "bits_per_byte").value_or(0)};
 }
 
 double Trainer::merit(const Measured& measured) const {
   if (measured.loss && !std::isfinite(*measured.loss))
     return -std::numeric_limits<double>::infinity();
-  for (const Figure& figure : evaluation_.figures) {
-    const std::optional<double> value = value_of(measured.figures, figure.name);
-    if (figure.name == options_.best_by && value)
-      return figure.greater_is_better ? *value : -*value;
+  for (const Metric& metric : evaluation_.metrics) {
+    const std::optional<double> value = value_of(measured.metrics, metric.name);
+    if (metric.name == options_.best_by && value)
+      return metric.greater_is_better ? *value : -*value;
   }
   return -measured.loss.value_or(0);
 }
@@ -211,8 +211,8 @@ void Trainer::save() {
   if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;
   state["bits_per_byte"] = progress_.bits_per_byte;
   if (progress_.best_loss) state["best_loss"] = *progress_.best_loss;
-  state["best_figures"] = progress_.best_figures;
-  if (!start_figures_.empty()) state["start_figures"] = start_figures_;
+  state["best_metrics"] = progress_.best_metrics;
+  if (!start_metrics_.empty()) state["start_metrics"] = start_metrics_;
   state["stale"] = stale_;
   state["bad_in_row"] = bad_in_row_;
   state["tokens"] = progress_.tokens;

@@ -23,10 +23,10 @@ class Trainer {
  private:
   void resume();
   void evaluate();
-  // The figures of the held-out part.
+  // The metrics of the held-out part.
   struct Measured {
     std::optional<double> loss;
-    FigureValues figures = {};  // figures other than the loss
+    MetricValues metrics = {};  // metrics other than the loss
     double bits_per_byte = 0;   // 0 = not applicable
   };
   Measured measure(const Transformer& model) const;
@@ -49,7 +49,7 @@ class Trainer {
   Record record_;
   TrainProgress progress_;
   const EvaluationTask evaluation_;
-  FigureValues start_figures_;  // figures before the first step
+  MetricValues start_metrics_;  // metrics before the first step
   std::optional<Measured> best_;
   int64_t stale_ = 0;  // evaluations since the best one
   int64_t bad_in_row_ = 0;

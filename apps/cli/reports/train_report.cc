@@ -132,11 +132,11 @@ void TrainReport::step(const TrainProgress& p) {
     line_.above(fmt::format("sample at step {}:\n{}", p.step, sample_block(p.sample)));
   if (!p.saved.empty()) line_.above(fmt::format("step {}: saved {}", p.step, printable(p.saved)));
 
-  const bool measured = p.validation_loss != validation_ || p.figures != figures_;
+  const bool measured = p.validation_loss != validation_ || p.metrics != metrics_;
   validation_ = p.validation_loss;
-  figures_ = p.figures;
+  metrics_ = p.metrics;
   std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
-  for (const auto& [name, value] : p.figures) val += fmt::format("  {} {:.4g}", name, value);
+  for (const auto& [name, value] : p.metrics) val += fmt::format("  {} {:.4g}", name, value);
   const std::string rest = fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val,
                                        amount(p.tokens_per_second), duration(p.seconds_left));
   const std::string where = fmt::format("{}/{}", p.step, p.steps);
@@ -153,7 +153,7 @@ std::string result_text(const TrainResult& r, const TrainOptions& options, const
   if (r.best_loss > 0) best = fmt::format(", best held-out loss {:.4f}", r.best_loss);
   if (r.best_loss > 0 && r.bits_per_byte > 0)
     best += fmt::format(" ({:.3f} bits per byte)", r.bits_per_byte);
-  for (const auto& [name, value] : r.figures) best += fmt::format(", {} {:.4g}", name, value);
+  for (const auto& [name, value] : r.metrics) best += fmt::format(", {} {:.4g}", name, value);
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
   return fmt::format(
       "{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nPeak memory: {}; planned: {}\nThe "
@@ -182,7 +182,7 @@ std::string result_json(const TrainResult& r, const TrainOptions& options, const
                {"threads", plan.threads},
                {"interrupted", r.interrupted},
                {"stopped_early", r.stopped_early}};
-  for (const auto& [name, value] : r.figures) json[name] = finite(value);
+  for (const auto& [name, value] : r.metrics) json[name] = finite(value);
   return json_line(json) + "\n";
 }
 

@@ -24,7 +24,7 @@ class TrainReport {
   ProgressLine line_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<double> validation_;
-  std::vector<std::pair<std::string, double>> figures_;
+  std::vector<std::pair<std::string, double>> metrics_;
 };
 
 std::string result_text(const TrainResult& result, const TrainOptions& options,

@@ -148,10 +148,10 @@ class EmbedCommand : public Command {
     const SimilarityEvaluation r = evaluate_similarity(embedder, pairs_, options_);
     nlohmann::ordered_json object = {{"pairs", r.pairs}};
     std::string rows = fmt::format("{:<10}{}\n", "pairs", r.pairs);
-    for (const Figure& figure : evaluation_task("similarity").figures) {
-      const double value = value_of(r.figures, figure.name).value();
-      object[figure.name] = value;
-      rows += fmt::format("{:<10}{:.{}f}\n", figure.title, value, figure.decimals);
+    for (const Metric& metric : evaluation_task("similarity").metrics) {
+      const double value = value_of(r.metrics, metric.name).value();
+      object[metric.name] = value;
+      rows += fmt::format("{:<10}{:.{}f}\n", metric.title, value, metric.decimals);
     }
     print(json ? object.dump() + "\n" : rows);
     return 0;

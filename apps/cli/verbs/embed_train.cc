@@ -16,8 +16,8 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-std::optional<double> spearman(const std::vector<std::pair<std::string, double>>& figures) {
-  for (const auto& [name, value] : figures)
+std::optional<double> spearman(const std::vector<std::pair<std::string, double>>& metrics) {
+  for (const auto& [name, value] : metrics)
     if (name == "spearman") return value;
   return std::nullopt;
 }
@@ -71,7 +71,7 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
 }
 
 void EmbedderTrainRequest::report(const TrainResult& r, const TrainPlan& plan, bool json) const {
-  const std::optional<double> before = spearman(r.start_figures), after = spearman(r.figures);
+  const std::optional<double> before = spearman(r.start_metrics), after = spearman(r.metrics);
   if (json) {
     print(nlohmann::ordered_json({{"out", training_.out},
                                   {"examples", plan.training_sequences},

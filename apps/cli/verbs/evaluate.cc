@@ -119,12 +119,12 @@ class EvalCommand : public Command {
                   fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",
                               hypotheses_, hypotheses.size(), references_, references.size()));
     }
-    const FigureValues scores = score_translations(hypotheses, references);
-    const std::vector<Figure>& figures = evaluation_task("pairs").figures;
+    const MetricValues scores = score_translations(hypotheses, references);
+    const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
     Json result;
-    add_json(result, figures, scores);
+    add_json(result, metrics, scores);
     result["sequences"] = hypotheses.size();
-    print(json ? result.dump() + "\n" : rows_of(figures, scores));
+    print(json ? result.dump() + "\n" : rows_of(metrics, scores));
     return 0;
   }
 
@@ -132,25 +132,25 @@ class EvalCommand : public Command {
     return fmt::format("{:<15}{}\n", name, value);
   }
 
-  static std::string rows_of(const std::vector<Figure>& figures, const FigureValues& values) {
+  static std::string rows_of(const std::vector<Metric>& metrics, const MetricValues& values) {
     std::string out;
-    for (const Figure& figure : figures) {
-      const std::optional<double> value = value_of(values, figure.name);
+    for (const Metric& metric : metrics) {
+      const std::optional<double> value = value_of(values, metric.name);
       if (!value) continue;
-      std::string text = fmt::format("{:.{}f}", *value, figure.decimals);
-      if (!figure.unit.empty()) text += " " + figure.unit;
-      if (!figure.signature.empty()) text += "  " + figure.signature;
-      out += row(figure.title, text);
+      std::string text = fmt::format("{:.{}f}", *value, metric.decimals);
+      if (!metric.unit.empty()) text += " " + metric.unit;
+      if (!metric.signature.empty()) text += "  " + metric.signature;
+      out += row(metric.title, text);
     }
     return out;
   }
 
-  static void add_json(Json& json, const std::vector<Figure>& figures, const FigureValues& values) {
-    for (const Figure& figure : figures) {
-      const std::optional<double> value = value_of(values, figure.name);
+  static void add_json(Json& json, const std::vector<Metric>& metrics, const MetricValues& values) {
+    for (const Metric& metric : metrics) {
+      const std::optional<double> value = value_of(values, metric.name);
       if (!value) continue;
-      json[figure.name] = finite(*value);
-      if (!figure.signature.empty()) json[figure.name + "_signature"] = figure.signature;
+      json[metric.name] = finite(*value);
+      if (!metric.signature.empty()) json[metric.name + "_signature"] = metric.signature;
     }
   }
 
@@ -160,7 +160,7 @@ class EvalCommand : public Command {
   static std::string as_text(const Evaluation& r) {
     const EvaluationTask& task = evaluation_task(r.objective);
     const bool labels = r.objective == "labels";
-    std::string out = rows_of(task.loss, r.figures) + rows_of(task.figures, r.figures);
+    std::string out = rows_of(task.loss, r.metrics) + rows_of(task.metrics, r.metrics);
     if (r.sequences > 0) out += row(labels ? "texts" : "pairs", fmt::format("{}", r.sequences));
     out += row(labels ? "labels" : "tokens", fmt::format("{}", r.tokens));
     if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
@@ -178,7 +178,7 @@ class EvalCommand : public Command {
                  {"bytes", r.bytes},
                  {"unknown", r.unknown},
                  {"sequences", r.sequences}};
-    add_json(json, evaluation_task(r.objective).figures, r.figures);
+    add_json(json, evaluation_task(r.objective).metrics, r.metrics);
     return json.dump() + "\n";
   }
 

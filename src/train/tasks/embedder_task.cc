@@ -144,7 +144,7 @@ void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
 // Only Spearman's correlation is logged; it selects the best snapshot.
 EvaluationTask EmbedderTask::evaluation() const {
   EvaluationTask task = evaluation_task("similarity");
-  std::erase_if(task.figures, [&](const Figure& figure) { return figure.name != task.decisive; });
+  std::erase_if(task.metrics, [&](const Metric& metric) { return metric.name != task.decisive; });
   return task;
 }
 

@@ -110,7 +110,7 @@ class PairsTask : public ExamplesTask {
   EvaluationTask evaluation() const override {
     EvaluationTask task = evaluation_task("pairs");
     if (options_.bleu_lines == 0) {
-      task.figures.clear();
+      task.metrics.clear();
       task.decisive = "loss";
     }
     return task;

@@ -80,8 +80,8 @@ TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
   });
   EXPECT_EQ(plan.first_step, 7);
   EXPECT_EQ(found.step, expected.step);
-  EXPECT_EQ(found.start_figures, expected.start_figures);
-  EXPECT_EQ(found.figures, expected.figures);
+  EXPECT_EQ(found.start_metrics, expected.start_metrics);
+  EXPECT_EQ(found.metrics, expected.metrics);
   EXPECT_EQ(weights(stopped), weights(whole));
   const std::string state = "/checkpoint-" + std::to_string(expected.step) + "/state.safetensors";
   EXPECT_EQ(read_file(stopped.out + state), read_file(whole.out + state));
@@ -101,7 +101,7 @@ TEST_F(EmbedderTrainingTest, StopsEarlyWithTheBestWeights) {
   const TrainResult result = train_embedder(t);
   EXPECT_TRUE(result.stopped_early);
   EXPECT_LT(result.step, 30);
-  EXPECT_GE(result.figures.at(0).second, result.start_figures.at(0).second);
+  EXPECT_GE(result.metrics.at(0).second, result.start_metrics.at(0).second);
   const TrainResult again = train_embedder(t);
   EXPECT_TRUE(again.stopped_early);
   EXPECT_EQ(again.step, result.step);

@@ -39,8 +39,8 @@ class Objectives : public testing::Test {
     o.labels = {runs_ / "labels.tsv"};
     return o;
   }
-  static double figure(const TrainResult& result, const std::string& name) {
-    for (const auto& [key, value] : result.figures)
+  static double metric(const TrainResult& result, const std::string& name) {
+    for (const auto& [key, value] : result.metrics)
       if (key == name) return value;
     return -1;
   }
@@ -55,7 +55,7 @@ TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
   TrainOptions o = options("masked");
   const TrainResult result = train(small_encoder(), o);
   EXPECT_LT(result.best_loss, 1.9);  // six words, some of which are determined by their neighbours
-  EXPECT_GE(figure(result, "accuracy"), 0);
+  EXPECT_GE(metric(result, "accuracy"), 0);
   EXPECT_EQ(family(o), "bert");
 
   TrainOptions next = labelled("labels");
@@ -90,8 +90,8 @@ TEST_F(Objectives, TrainAClassifierFromScratch) {
   o.tokenizer = "wordpiece:100";
   o.steps = 80;
   const TrainResult result = train(small_encoder(), o);
-  EXPECT_EQ(figure(result, "accuracy"), 1);
-  EXPECT_EQ(figure(result, "f1"), 1);
+  EXPECT_EQ(metric(result, "accuracy"), 1);
+  EXPECT_EQ(metric(result, "f1"), 1);
   EXPECT_EQ(family(o), "bert");
 }
 
@@ -109,7 +109,7 @@ TEST_F(Objectives, TrainADecoderToLabelWords) {
   o.labels = {runs_ / "words.jsonl"};
   o.tokenizer = "bpe:400";
   const TrainResult result = train(small_spec(), o);
-  EXPECT_EQ(figure(result, "accuracy"), 1);
+  EXPECT_EQ(metric(result, "accuracy"), 1);
 }
 
 TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {

@@ -79,11 +79,11 @@ TEST_F(Pairs, TrainATranslator) {
   const TrainResult result = train(small_translator(), o);
   EXPECT_LT(result.best_loss, 0.5);  // 5.7 before training; 0.8 without knowing the order of words
   EXPECT_GT(result.bits_per_byte, 0);
-  ASSERT_EQ(result.figures.size(), 2u);
-  EXPECT_EQ(result.figures[0].first, "bleu");
-  EXPECT_GT(result.figures[0].second, 50);
-  EXPECT_EQ(result.figures[1].first, "chrf");
-  EXPECT_LT(result.figures[1].second, 100.1);
+  ASSERT_EQ(result.metrics.size(), 2u);
+  EXPECT_EQ(result.metrics[0].first, "bleu");
+  EXPECT_GT(result.metrics[0].second, 50);
+  EXPECT_EQ(result.metrics[1].first, "chrf");
+  EXPECT_LT(result.metrics[1].second, 100.1);
 
   const ModelFiles files = open_model_files(o.out, Weights::mapped);
   EXPECT_STREQ(files.origin.family->model_type, "marian");
@@ -123,18 +123,18 @@ TEST_F(Pairs, SelectTheBestWeightsByBleu) {
   o.evaluate_every = 6;
   double best = -1;
   const TrainResult whole = train(small_translator(), o, {}, [&](const TrainProgress& progress) {
-    for (const auto& [name, value] : progress.figures)
+    for (const auto& [name, value] : progress.metrics)
       if (name == "bleu") best = std::max(best, value);
     return true;
   });
-  EXPECT_DOUBLE_EQ(whole.figures.at(0).second, best);
+  EXPECT_DOUBLE_EQ(whole.metrics.at(0).second, best);
   const std::string state = state_bytes(o, 60), model = read_file(o.out + "/model.safetensors");
   EXPECT_NE(read_file(o.out + "/loss.svg").find("BLEU"), std::string::npos);
   EXPECT_NE(read_file(o.out + "/log.jsonl").find("\"bleu\":"), std::string::npos);
 
   o.out = runs_ / "stopped";
   EXPECT_TRUE(train(small_translator(), o, {}, stop_after(33)).interrupted);
-  EXPECT_EQ(train(small_translator(), o).figures, whole.figures);
+  EXPECT_EQ(train(small_translator(), o).metrics, whole.metrics);
   EXPECT_EQ(state_bytes(o, 60), state);
   EXPECT_EQ(read_file(o.out + "/model.safetensors"), model);
 

@@ -1,4 +1,4 @@
-#include "fovea/figures.h"
+#include "fovea/metrics.h"
 
 #include <numbers>
 
@@ -39,24 +39,24 @@ std::vector<EvaluationTask> make_tasks() {
   using P = const Predictions&;
   using Value = std::optional<double>;
   const auto loss = [](const char* unit) {
-    return Figure{"loss", "loss", unit, 6, false, [](P p) -> Value { return p.loss; }};
+    return Metric{"loss", "loss", unit, 6, false, [](P p) -> Value { return p.loss; }};
   };
   const auto perplexity = [](const char* title) {
-    return Figure{
+    return Metric{
         "perplexity", title, "", 4, false, [](P p) -> Value { return math::exp(p.loss); }};
   };
-  const Figure bits{"bits_per_byte", "bits per byte", "", 6, false, bits_per_byte};
-  const Figure right{"accuracy", "accuracy", "",
+  const Metric bits{"bits_per_byte", "bits per byte", "", 6, false, bits_per_byte};
+  const Metric right{"accuracy", "accuracy", "",
                      4,          true,       [](P p) -> Value { return accuracy(p.choices); }};
-  const Figure f1{"f1", "f1", "", 4, true, [](P p) -> Value { return mean_f1(p.choices); }};
+  const Metric f1{"f1", "f1", "", 4, true, [](P p) -> Value { return mean_f1(p.choices); }};
   const std::string by = "|version:fovea-" + version();  // in place of sacrebleu's version
-  const Figure bleu{"bleu", "BLEU", "", 2, true, corpus_score<Bleu>, Bleu::signature() + by};
-  const Figure chrf{"chrf", "chrF2", "", 2, true, corpus_score<Chrf>, Chrf::signature() + by};
-  const Figure rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
-  const Figure linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
+  const Metric bleu{"bleu", "BLEU", "", 2, true, corpus_score<Bleu>, Bleu::signature() + by};
+  const Metric chrf{"chrf", "chrF2", "", 2, true, corpus_score<Chrf>, Chrf::signature() + by};
+  const Metric rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
+  const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
-  const std::vector<Figure> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
-  const std::vector<Figure> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
+  const std::vector<Metric> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
+  const std::vector<Metric> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
   return {
       {"next_token", "decoders", "text", of_tokens, {}, "loss"},
       {"masked", "encoders", "text", of_tokens, {right}, "loss"},
@@ -84,16 +84,16 @@ const EvaluationTask& evaluation_task(std::string_view name) {
        fmt::join(names, " or "));
 }
 
-std::optional<double> value_of(const FigureValues& values, std::string_view name) {
+std::optional<double> value_of(const MetricValues& values, std::string_view name) {
   for (const auto& [each, value] : values)
     if (each == name) return value;
   return std::nullopt;
 }
 
-FigureValues values_of(const std::vector<Figure>& figures, const Predictions& predictions) {
-  FigureValues values;
-  for (const Figure& figure : figures)
-    if (const auto value = figure.value(predictions)) values.emplace_back(figure.name, *value);
+MetricValues values_of(const std::vector<Metric>& metrics, const Predictions& predictions) {
+  MetricValues values;
+  for (const Metric& metric : metrics)
+    if (const auto value = metric.value(predictions)) values.emplace_back(metric.name, *value);
   return values;
 }
 

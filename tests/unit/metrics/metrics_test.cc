@@ -1,4 +1,4 @@
-#include "fovea/figures.h"
+#include "fovea/metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -13,30 +13,30 @@
 namespace fovea {
 namespace {
 
-TEST(EvaluationTasks, HaveUniqueNamesAndADecisiveFigure) {
+TEST(EvaluationTasks, HaveUniqueNamesAndADecisiveMetric) {
   std::set<std::string> names;
   for (const EvaluationTask& task : evaluation_tasks()) {
     EXPECT_TRUE(names.insert(task.name).second) << task.name;
-    std::set<std::string> figures;
-    for (const auto* list : {&task.loss, &task.figures})
-      for (const Figure& figure : *list) EXPECT_TRUE(figures.insert(figure.name).second);
-    EXPECT_TRUE(figures.contains(task.decisive)) << task.name;
+    std::set<std::string> metrics;
+    for (const auto* list : {&task.loss, &task.metrics})
+      for (const Metric& metric : *list) EXPECT_TRUE(metrics.insert(metric.name).second);
+    EXPECT_TRUE(metrics.contains(task.decisive)) << task.name;
     EXPECT_FALSE(task.models.empty() || task.data.empty()) << task.name;
   }
   expect_error(ErrorKind::InvalidArgument, {"summaries is unknown", "next_token or masked"},
                [] { evaluation_task("summaries"); });
 }
 
-FigureValues all_values(const char* task, const Predictions& predictions) {
-  FigureValues values = values_of(evaluation_task(task).loss, predictions);
-  for (const auto& value : values_of(evaluation_task(task).figures, predictions))
+MetricValues all_values(const char* task, const Predictions& predictions) {
+  MetricValues values = values_of(evaluation_task(task).loss, predictions);
+  for (const auto& value : values_of(evaluation_task(task).metrics, predictions))
     values.push_back(value);
   return values;
 }
 
-TEST(Figures, OfTheLoss) {
+TEST(Metrics, OfTheLoss) {
   Predictions found{.loss = std::log(2.0), .labels = 100, .bytes = 200};  // two bytes per token
-  const FigureValues values = all_values("next_token", found);
+  const MetricValues values = all_values("next_token", found);
   ASSERT_EQ(values.size(), 3u);
   EXPECT_EQ(value_of(values, "loss"), std::log(2.0));
   EXPECT_NEAR(value_of(values, "perplexity").value(), 2, 1e-12);
@@ -45,16 +45,16 @@ TEST(Figures, OfTheLoss) {
   EXPECT_FALSE(value_of(all_values("next_token", found), "bits_per_byte"));
 }
 
-TEST(Figures, OfChosenLabels) {
+TEST(Metrics, OfChosenLabels) {
   const Predictions found{.choices = {{0, 0}, {0, 0}, {0, 1}, {1, 1}, {2, 1}}};
-  const FigureValues values = all_values("labels", found);
+  const MetricValues values = all_values("labels", found);
   EXPECT_DOUBLE_EQ(value_of(values, "accuracy").value(), 0.6);
   // F1: 2 * 2 / (3 + 2), 2 * 1 / (1 + 3), 0
   EXPECT_NEAR(value_of(values, "f1").value(), (0.8 + 0.5 + 0) / 3, 1e-12);
   EXPECT_EQ(value_of(all_values("labels", {}), "accuracy"), 0);
 }
 
-TEST(Figures, OfTranslationsNeedTranslations) {
+TEST(Metrics, OfTranslationsNeedTranslations) {
   Predictions found;
   EXPECT_FALSE(value_of(all_values("pairs", found), "bleu"));
   found.translations.emplace().emplace_back("a cat sat on the mat", "a cat sat on the mat");
@@ -62,9 +62,9 @@ TEST(Figures, OfTranslationsNeedTranslations) {
   EXPECT_NEAR(value_of(all_values("pairs", found), "chrf").value(), 100, 1e-9);
 }
 
-TEST(Figures, OfSimilaritiesAreInPercent) {
+TEST(Metrics, OfSimilaritiesAreInPercent) {
   const Predictions found{.similarities = {{1, 2}, {2, 4}, {3, 6}, {4, 9}}};
-  const FigureValues values = all_values("similarity", found);
+  const MetricValues values = all_values("similarity", found);
   EXPECT_NEAR(value_of(values, "spearman").value(), 100, 1e-10);
   EXPECT_NEAR(value_of(values, "pearson").value(), 99.43767126843688, 1e-10);  // scipy's
 }
