@@ -1,4 +1,4 @@
-"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora, and the tokens of unusual lines, by sacrebleu.
+"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora, and the tokens of unusual lines, as computed by sacrebleu.
 
     python3 tools/make_score_goldens.py      (needs: pip install sacrebleu)"""
 import json

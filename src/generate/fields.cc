@@ -31,7 +31,7 @@ void visit_sampling(Sampling& s, OptionVisitor& v) {
   v.number({"min_p", "drop tokens below this fraction of the highest probability; 0 = off"},
            s.min_p, 0, 1);
   v.number({"typical_p",
-            "sample from the tokens of typical surprise with this total probability; "
+            "sample from the tokens of typical surprisal with this total probability; "
             "1 = all"},
            s.typical_p, 1e-6, 1);
   v.seed({"seed", "random seed; the same seed gives the same text"}, s.seed);

@@ -18,8 +18,8 @@ bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
   return a.token < b.token;
 }
 
-// A vocabulary may have 100,000 logits, and a server draws tokens for many requests: the loops
-// below process blocks of logits, which the compiler vectorises.
+// A vocabulary may have 100,000 tokens, and a server draws tokens for many requests. The loops
+// below therefore process blocks of logits, which the compiler vectorises.
 constexpr int64_t kBlock = 64;
 
 template <class Test>
@@ -105,8 +105,8 @@ void normalise(Candidates& candidates) {
   for (auto& c : candidates) c.probability = static_cast<float>(c.probability * inverse);
 }
 
-// Keeps candidates by ascending rank(candidate) until the sum of their probabilities reaches
-// `share`, including the one that crosses it. Uses partitioning instead of sorting. The order
+// Keeps the candidates of lowest rank(candidate) until the sum of their probabilities reaches
+// `share`, including the one that reaches it. Uses partitioning instead of sorting. The order
 // within each half depends on the C++ library, so probabilities are summed as integers, in units of
 // 2^-56, for which the order does not matter.
 template <class Rank>
@@ -141,14 +141,14 @@ void keep_share(Candidates& candidates, double share, const Rank& rank) {
 
 // Nucleus sampling (Holtzman et al. 2020).
 void keep_nucleus(Candidates& candidates, float share) {
-  // All candidates below `least` have less than 1 - share in total.
+  // The candidates below `least` have a total probability of less than 1 - share.
   const double least = (1 - double{share}) / static_cast<double>(candidates.size()) / 2;
   std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
   keep_share(candidates, share, [](const auto& c) { return -double{c.probability}; });
 }
 
-// Typical sampling (Meister et al. 2023): ranks tokens by the distance of their surprisal from the
-// entropy of the distribution.
+// Typical sampling (Meister et al. 2023): ranks tokens by the difference between their surprisal
+// and the entropy of the distribution.
 void keep_typical(Candidates& candidates, float share) {
   double entropy = 0;
   for (const auto& c : candidates) entropy -= c.probability * math::log(double{c.probability});

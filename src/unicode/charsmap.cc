@@ -21,7 +21,7 @@ size_t count(std::string_view text) {
   return characters;
 }
 
-// Returns the length of the first grapheme cluster.
+// Returns the length of the first grapheme cluster, in bytes.
 size_t cluster_length(std::string_view text) {
   utf8proc_int32_t state = 0;
   utf8::Character last = utf8::first(text);

@@ -9,7 +9,7 @@ WORDS = ["red", "dog", "sun", "tree", "book", "moon", "star", "hill"]
 
 
 def lines(count, seed):
-    """Returns sentences, and the same words in reverse order."""
+    """Returns lines of random words, and the same lines with their words in reverse order."""
     generator = random.Random(seed)
     sources = [[generator.choice(WORDS) for _ in range(generator.randint(1, 5))] for _ in range(count)]
     return "".join(" ".join(s) + "\n" for s in sources), "".join(" ".join(reversed(s)) + "\n" for s in sources)

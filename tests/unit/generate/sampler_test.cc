@@ -123,7 +123,7 @@ TEST(Samplers, PreferLowerIdsInTies) {
 TEST(Samplers, FindTheLargestLogitAnywhere) {
   Sampling greedy = plain();
   greedy.temperature = 0;
-  const int64_t vocabulary = 150;  // two and a part of the search's blocks
+  const int64_t vocabulary = 150;  // two blocks of the search and a part of one
   for (const int64_t place : {0, 1, 63, 64, 127, 128, 149}) {
     Floats logits(static_cast<size_t>(vocabulary), -1.0f);
     logits[static_cast<size_t>(place)] = logits.back() = 3;
@@ -161,11 +161,11 @@ TEST(Samplers, RefuseLogitsWithoutAFiniteMaximum) {
   }
 }
 
-// Meister et al. 2023, section 4: the tokens with the smallest |surprise - entropy| that together
+// Meister et al. 2023, section 4: the tokens with the smallest |surprisal - entropy| that together
 // have the requested probability.
 TEST(Samplers, ApplyTypicalSampling) {
   const Floats logits{std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
-  // The surprises are 0.69, 1.20, 1.90 and 3.00, the entropy is 1.14: token 1 is closest, then 0.
+  // The surprisals are 0.69, 1.20, 1.90 and 3.00, the entropy is 1.14: token 1 is closest, then 0.
   Sampling options = plain();
   options.typical_p = 0.2f;
   EXPECT_EQ(probabilities(options, logits), (Floats{0, 1, 0, 0}));
