@@ -21,8 +21,8 @@ struct EvaluationData {
   // Encoders: mask one token at a time, with one pass per token. exp(loss) is then the
   // pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
-  // How to translate the sources of `pairs` for BLEU and chrF. Unset: not translated. With beams =
-  // 0 they are not translated either, but the prefix still applies to the loss.
+  // How to translate the sources of `pairs` for BLEU, chrF and ROUGE-L. Unset: not translated. With
+  // beams = 0 they are not translated either, but the prefix still applies to the loss.
   std::optional<TranslateOptions> translation = {};
 };
 

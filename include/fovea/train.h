@@ -83,9 +83,9 @@ struct TrainOptions {
   int64_t save_every = 500;  // steps; 0 = only at the end
   int64_t keep = 2;          // number of snapshots to keep
   int64_t patience = 0;      // stop after this many evaluations without improvement; 0 = never
-  // The figure that decides the best weights: "loss", "bleu" or "chrf" for pairs, "accuracy" or
-  // "f1" for labels, "accuracy" for masked tokens. "automatic": bleu for pairs if bleu_lines > 0,
-  // else loss.
+  // The figure that decides the best weights: "loss", "bleu", "chrf" or "rouge_l" for pairs,
+  // "accuracy" or "f1" for labels, "accuracy" for masked tokens. "automatic": bleu for pairs if
+  // bleu_lines > 0, else loss.
   std::string best_by = "automatic";
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
   // stop after this many consecutive steps with a non-finite loss or gradient

@@ -69,7 +69,8 @@ struct TranslationDirection {
 std::vector<TranslationDirection> translation_directions(const Model& model);
 
 // BLEU (Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing) and chrF2 (Popovic 2015)
-// against one reference per translation, computed as by sacrebleu: the figures of
+// against one reference per translation, computed as by sacrebleu, and the mean ROUGE-L of the
+// lines (Lin 2004: uncased, without stemming), computed as by Google's rouge-score: the figures of
 // evaluation_task("pairs"). Throws InvalidArgument if the lists differ in length.
 FigureValues score_translations(const std::vector<std::string>& hypotheses,
                                 const std::vector<std::string>& references);
