@@ -42,6 +42,7 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
       {"min_tokens", {"--min-new-tokens"}},
       {.field = "temperature", .aliases = {"--temp"}, .section = "Sampling"},
       {"typical_p", {"--typical"}},
+      {"top_n_sigma", {"--top-nsigma"}},
       {.field = "seed", .omitted = true},  // declared below, since its range includes -1
       {.field = "repetition_penalty", .aliases = {"--repeat-penalty"}, .section = "Penalties"},
       {"no_repeat_ngram", {"--no-repeat-ngram-size"}},

@@ -157,6 +157,7 @@ std::vector<Field> sampling_fields() {
       option("top_p", kBoth, "top_p", "model"),
       option("min_p", kBoth, "min_p", "model"),
       option("typical_p", kBoth, "typical_p", "model"),
+      option("top_n_sigma", kBoth, "top_n_sigma", "model"),
       option("repetition_penalty", kBoth, "repetition_penalty", "model"),
       named("repeat_penalty", kBoth, "alias of repetition_penalty",
             option("repetition_penalty", kBoth, "repetition_penalty", "model")),

@@ -22,8 +22,8 @@ struct EvaluationData {
   // Encoders, with `text`: mask one token at a time, in one copy of the window per token. exp(loss)
   // is then the pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
-  // How to translate the sources of `pairs` for BLEU and chrF. If it is unset or beams is 0, the
-  // sources are not translated. The source prefix also applies to the loss.
+  // How to translate the sources of `pairs` for BLEU, chrF and ROUGE-L. If it is unset or beams is
+  // 0, the sources are not translated. The source prefix also applies to the loss.
   std::optional<TranslateOptions> translation = {};
 };
 

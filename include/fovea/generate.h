@@ -12,8 +12,8 @@
 namespace fovea {
 
 // How the next token is sampled. Logits are changed first, in this order: bias; repetition,
-// presence and frequency penalties; repeated n-grams. Then follow top-k, the temperature, top-p,
-// typical and min-p.
+// presence and frequency penalties; repeated n-grams. Then follow top-n-sigma, top-k, the
+// temperature, top-p, typical and min-p.
 struct Sampling {
   float temperature = 0.8f;  // 0 = greedy: always the most likely token
   int64_t top_k = 40;        // keep only the k most likely tokens; 0 = all
@@ -23,6 +23,9 @@ struct Sampling {
   // Locally typical sampling (Meister et al. 2023): keep the tokens whose surprisal is nearest to
   // the entropy, up to this total probability; 1 = all.
   float typical_p = 1.0f;
+  // Keep the tokens whose logit is at most this many standard deviations of all logits below the
+  // highest (Tang et al. 2024); 0 = off.
+  float top_n_sigma = 0.0f;
   // Divides positive and multiplies negative logits of tokens that already occur in the prompt or
   // in the generated text (Keskar et al. 2019); 1 = off.
   float repetition_penalty = 1.0f;

@@ -83,9 +83,9 @@ struct TrainOptions {
   int64_t save_every = 500;  // steps between snapshots; 0 = only at the end
   int64_t keep = 2;          // number of snapshots to keep
   int64_t patience = 0;      // stop after this many evaluations without improvement; 0 = never
-  // The metric that selects the best weights: "loss"; for pairs also "bleu" and "chrf"; for labels
-  // also "accuracy" and "f1"; for masked tokens also "accuracy". "automatic": bleu for pairs if
-  // bleu_lines > 0, else loss.
+  // The metric that selects the best weights: "loss"; for pairs also "bleu", "chrf" and "rouge_l";
+  // for labels also "accuracy" and "f1"; for masked tokens also "accuracy". "automatic": bleu for
+  // pairs if bleu_lines > 0, else loss.
   std::string best_by = "automatic";
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
   // Stop after this many consecutive steps with a non-finite loss or gradient.

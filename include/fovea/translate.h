@@ -69,9 +69,10 @@ struct TranslationDirection {
 // config.json and from language codes such as ">>deu<<" in its vocabulary; empty for other models.
 std::vector<TranslationDirection> translation_directions(const Model& model);
 
-// Returns the metrics of evaluation_task("pairs"), with one reference per translation, as computed
-// by sacrebleu: BLEU (Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing) and chrF2
-// (Popovic 2015). Throws InvalidArgument if the lists differ in length.
+// Returns the metrics of evaluation_task("pairs"), with one reference per translation: BLEU
+// (Papineni et al. 2002: cased, tokenizer 13a, exponential smoothing) and chrF2 (Popovic 2015) as
+// computed by sacrebleu, and the mean ROUGE-L of the lines (Lin 2004: uncased, without stemming) as
+// computed by rouge-score. Throws InvalidArgument if the lists differ in length.
 MetricValues score_translations(const std::vector<std::string>& hypotheses,
                                 const std::vector<std::string>& references);
 

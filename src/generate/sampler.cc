@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -87,6 +88,36 @@ Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
   }
   std::sort_heap(kept.begin(), kept.end(), likelier);
   return kept;
+}
+
+// Returns the mean of term(x) over the finite elements of x [count].
+template <class Term>
+double mean_of(const float* x, int64_t count, const Term& term) {
+  constexpr int64_t kLanes = 16;
+  double sums[kLanes] = {};
+  int64_t finite[kLanes] = {};
+  const auto add = [&](int64_t i, int64_t lane) {
+    const bool counted = std::isfinite(x[i]);
+    sums[lane] += counted ? term(double{x[i]}) : 0;
+    finite[lane] += counted;
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane) add(i + lane, lane);
+  for (; i < count; ++i) add(i, 0);
+  return std::accumulate(sums, sums + kLanes, 0.0) /
+         static_cast<double>(std::accumulate(finite, finite + kLanes, int64_t{0}));
+}
+
+// Top-n-sigma (Tang et al. 2024): keeps tokens whose logit is at least the highest one minus n
+// standard deviations of all logits. Forbidden tokens, whose logit is -inf, do not count. The
+// candidates hold logits.
+void keep_within_deviations(Candidates& candidates, const float* logits, int64_t V, float highest,
+                            float n) {
+  const double mean = mean_of(logits, V, [](double x) { return x; });
+  const double variance = mean_of(logits, V, [=](double x) { return (x - mean) * (x - mean); });
+  const double least = highest - n * std::sqrt(variance);
+  std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
 }
 
 // Replaces the logits of the candidates, the largest of which is `highest`, by softmax(logits /
@@ -184,6 +215,8 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
   const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
   Candidates candidates =
       all ? every_logit(logits, vocabulary) : largest_logits(logits, vocabulary, options_.top_k);
+  if (options_.top_n_sigma > 0)
+    keep_within_deviations(candidates, logits, vocabulary, highest, options_.top_n_sigma);
   softmax(candidates, highest, options_.temperature);
   std::erase_if(candidates, [](const Candidate& c) { return c.probability == 0; });
   if (options_.top_p < 1) {

@@ -61,12 +61,11 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.integer({"accumulate", "forward passes per optimiser step", true}, o.accumulate, 1, 65536);
   v.integer({"patience", "stop after N evaluations without improvement; 0 = never"}, o.patience, 0,
             kMostSteps);
-  v.text(
-      {"best_by",
-       "metric that selects the best model: loss, bleu or chrf (pairs), accuracy or f1 (labels); "
-       "automatic = bleu for pairs, else loss",
-       true},
-      o.best_by);
+  v.text({"best_by",
+          "metric that selects the best model: loss, bleu, chrf or rouge_l (pairs), accuracy or f1 "
+          "(labels); automatic = bleu for pairs, else loss",
+          true},
+         o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
             o.bad_steps, 1, 1'000'000);
 }
@@ -104,14 +103,15 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs, labels = o.objective == Objective::labels;
-  const bool by_translations = o.best_by == "bleu" || o.best_by == "chrf";
+  const bool by_translations = o.best_by == "bleu" || o.best_by == "chrf" || o.best_by == "rouge_l";
   // If weights are averaged, the steps of the evaluations determine which ones.
   v.integer({"evaluate_every", "steps between evaluations; 0 = only at the end", o.average > 1},
             o.evaluate_every, 0, kMostSteps);
   // Losses on different windows cannot be compared.
   v.integer({"evaluate_windows", "windows of text per evaluation; 0 = all", !pairs && !labels},
             o.evaluate_windows, 0, kMostSteps);
-  v.integer({"bleu_lines", "held-out pairs translated per evaluation, for BLEU and chrF; 0 = none",
+  v.integer({"bleu_lines",
+             "held-out pairs translated per evaluation, for BLEU, chrF and ROUGE-L; 0 = none",
              pairs && by_translations},
             o.bleu_lines, 0, kMostSteps);
   v.integer({"sample_every", "steps between generated samples; 0 = only at the end"},

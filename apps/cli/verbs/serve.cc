@@ -161,6 +161,7 @@ class ServeCommand : public Command {
     Spellings spellings = {
         {"max_tokens", {"-n", "--max-tokens"}, "--predict"},
         {"temperature", {"--temp"}},
+        {"top_n_sigma", {"--top-nsigma"}},
         {"repetition_penalty", {"--repeat-penalty"}},
     };
     for (const char* field : {"stop", "stop_ids", "ignore_end", "seed", "guesses", "answers",

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "api_fixture.h"
+#include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "serve/fields.h"
 #include "serve/tool_calls.h"
@@ -24,6 +25,10 @@ TEST_F(ApiTest, ListsModels) {
   EXPECT_EQ(parsed(ask("GET", "/health"))["status"], "ok");
   EXPECT_NE(ask("GET", "/metrics")->answer.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
             std::string::npos);
+}
+
+TEST_F(ApiTest, ReportsTheVersionOfTheProgram) {
+  EXPECT_EQ(parsed(ask("GET", "/version")), (Json{{"version", version()}}));
 }
 
 TEST_F(ApiTest, CompletesAChat) {
