@@ -14,8 +14,8 @@
 namespace fovea {
 namespace {
 
-// The length of the prompt before the measured decoding. It is short, as in the peers' benchmark,
-// so that reading the weights takes most of the time.
+// The length of the prompt before the measured decoding. It is short, as in the benchmarks of other
+// programs, so that reading the weights takes most of the time.
 constexpr int64_t kBefore = 16;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -250,7 +250,7 @@ std::string pretty(const json& value) { return value.dump(2) + "\n"; }
 
 std::string brief(const json& value) {
   if (value.is_object()) return "an object";
-  if (value.is_array()) return fmt::format("an array of {}", value.size());
+  if (value.is_array()) return fmt::format("an array of {} elements", value.size());
   return excerpt(value.dump(), 40);
 }
 

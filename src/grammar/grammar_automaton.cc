@@ -167,7 +167,7 @@ int32_t GrammarAutomaton::state_of(int32_t number) {
 
 int32_t GrammarAutomaton::adopt(const GrammarAutomaton& other, int32_t state) {
   const int32_t top = other.states_[static_cast<size_t>(state)];
-  // Edges lead to nodes with lower numbers; the bottom's edges lead to itself.
+  // Edges lead to nodes with lower numbers, except that of the bottom node, which leads back to it.
   std::set<int32_t> reached = {top};
   for (auto at = reached.rbegin(); at != reached.rend(); ++at)
     for (const Edge& edge : other.edges(*at)) reached.insert(edge.below);

@@ -152,7 +152,8 @@ Spec validated(Spec s) {
   complete(s.head);
   if (s.source_vocabulary == s.vocabulary) s.source_vocabulary = 0;
   const bool tokens = s.input.kind == InputKind::tokens;
-  check(s.encoder || tokens, "spec: input.kind needs an encoder; expected tokens");
+  check(s.encoder || tokens,
+        "spec: input.kind is image or audio without an encoder; expected tokens, or an encoder");
   check(s.source_vocabulary == 0 || (s.encoder && s.decoder && tokens),
         "spec: source_vocabulary is {}; expected 0, or an encoder and a decoder",
         s.source_vocabulary);

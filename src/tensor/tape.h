@@ -100,7 +100,7 @@ void clear_tape();
 // cases.
 class Saved {
  public:
-  Saved(const Tensor& x);  // NOLINT: implicit, so that a lambda can capture `x = Saved(x)`
+  explicit Saved(const Tensor& x);
   // Keeps only x's gradient slot, for ops whose gradient needs no elements, such as addition and
   // dropout.
   static Saved slot(const Tensor& x);

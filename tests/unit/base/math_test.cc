@@ -127,7 +127,8 @@ TEST(Math, RoundsLogarithmsOfFloats) {
   }
 }
 
-// Near multiples of pi / 2, nearly all digits of the reduced argument cancel.
+// Near multiples of pi / 2, nearly all leading digits of the argument cancel in the range
+// reduction.
 TEST(Math, IsAccurateAtMultiplesOfAQuarterTurn) {
   for (int64_t n = 1; n < 100'000; ++n) {
     const double x = static_cast<double>(n) * 1.5707963267948966;

@@ -242,7 +242,7 @@ TEST_F(Snapshots, CheckTheManifest) {
   bad = good;
   bad["files"]["state.json"]["bytes"] = -1;
   refused(bad, "bytes is -1; expected an integer of at least 0");
-  refused(nlohmann::json::array(), "is an array of 0; expected an object");
+  refused(nlohmann::json::array(), "is an array of 0 elements; expected an object");
 }
 
 TEST_F(Snapshots, PruneAllButTheNewestIntactOnes) {

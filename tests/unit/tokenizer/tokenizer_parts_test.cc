@@ -159,7 +159,7 @@ TEST(TokenizerParts, NameTheDamagedPart) {
       {"/normalizer",
        {{"type", "Precompiled"}, {"precompiled_charsmap", "/////w=="}},
        bad,
-       "normalizer: the charsmap's trie is longer than the charsmap"},
+       "normalizer: the charsmap's trie has an invalid size"},
       {"/pre_tokenizer", expression, not_supported,
        "pre_tokenizer.pattern: the regular expression"},
       {"/pre_tokenizer", large, not_supported, "pre_tokenizer.pattern: the regular expression"},

@@ -20,9 +20,8 @@ struct Range {
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// Returns the size of blocks, at most `most` rounded up to a multiple of `step`, that divide `size`
-// as equally as multiples of `step` allow, so that the last block is not much smaller than the
-// others.
+// Returns the size of the blocks into which `size` is split: nearly equal multiples of `step`, at
+// most `most` rounded up to such a multiple.
 inline int64_t even_block(int64_t size, int64_t most, int64_t step) {
   return size == 0 ? step : round_up(ceil_div(size, ceil_div(size, most)), step);
 }

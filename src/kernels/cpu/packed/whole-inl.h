@@ -221,7 +221,8 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
     const Vector rounded = hn::Add(hn::Mul(part[v], inverse), all(kRound));
     const WholeVector near =
         hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
-    // NaN is far beyond the limits; clamping prevents an overflow of the sums.
+    // The integer that the bits of a NaN give is far outside the limits; clamping prevents an
+    // overflow of the sums.
     const WholeVector whole =
         hn::Min(hn::Max(near, hn::Set(Wholes(), -127)), hn::Set(Wholes(), 127));
     sums = hn::Add(sums, whole);
