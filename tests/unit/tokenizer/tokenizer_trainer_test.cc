@@ -224,7 +224,7 @@ TEST(WordCounter, DoesNotDependOnBlocks) {
 // at the cuts depended on the number of threads.
 TEST(WordCounter, DoesNotDependOnThreads) {
   std::string line;
-  for (int i = 0; line.size() < (size_t{9} << 20); ++i) line += std::to_string(i * 7919) + " ";
+  for (int64_t i = 0; line.size() < (size_t{9} << 20); ++i) line += std::to_string(i * 7919) + " ";
   const int threads = thread_count();
   std::vector<WordCounts> found;
   for (const int count : {1, 3, 8}) {
