@@ -14,7 +14,7 @@ LengthBatches batches_of(const TokenPairs& pairs, int64_t budget, uint64_t seed)
   return LengthBatches(lengths, budget, 0, seed);
 }
 
-Examples::Part part_of(const TokenPairs& pairs) {
+Examples::Part pair_part(const TokenPairs& pairs) {
   return {pairs.sources.count(), pairs.sources.total() + pairs.targets.total(),
           pairs.targets.total(), pairs.bytes};
 }
@@ -25,7 +25,8 @@ PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t b
                            PairTokens tokens, uint64_t seed)
     : LengthExamples(
           std::move(training), std::move(validation),
-          [=](const TokenPairs& pairs) { return batches_of(pairs, batch_tokens, seed); }, part_of),
+          [=](const TokenPairs& pairs) { return batches_of(pairs, batch_tokens, seed); },
+          pair_part),
       tokens_(tokens) {}
 
 // Fills rows from the left; the rest is padding, which no query sees in the source and which has no
