@@ -252,10 +252,15 @@ TEST_F(CModel, TurnsExceptionsOfCallbacksIntoErrors) {
   options.on_text = [](const char*, size_t, void*) -> int { throw std::runtime_error("thrown"); };
   refuse(options, FOVEA_INTERNAL, "thrown");
   options.on_text = [](const char*, size_t, void*) -> int { throw std::bad_alloc(); };
-  refuse(options, FOVEA_OUT_OF_MEMORY, "out of memory");
+  refuse(options, FOVEA_OUT_OF_MEMORY, "memory");
   options.on_text = [](const char*, size_t, void*) -> int { throw 1; };
   refuse(options, FOVEA_INTERNAL, "exception");
   options.on_text = nullptr;
+  options.on_logits = [](const int32_t*, size_t, float*, size_t, void*) {
+    throw std::runtime_error("thrown");
+  };
+  refuse(options, FOVEA_INTERNAL, "thrown");
+  options.on_logits = nullptr;
   EXPECT_EQ(generate(options).finish, FOVEA_FINISH_LENGTH);  // the handle stays usable
 }
 

@@ -10,13 +10,15 @@
 namespace fovea {
 namespace {
 
-// Collects the values of fields as texts that name the same values. Lists that are empty get one
-// element.
+// Collects the values of fields as texts that set the same values. Values out of range are replaced
+// by the least one, and empty lists by one element.
 class Values : public OptionVisitor {
  public:
   std::map<std::string, std::string> found;
 
-  void integer(const Field& f, int64_t& v, int64_t, int64_t) override { add(f, v); }
+  void integer(const Field& f, int64_t& v, int64_t least, int64_t) override {
+    add(f, std::max(v, least));
+  }
   void integers(const Field& f, std::vector<int64_t>& v, int64_t least, int64_t) override {
     add(f, v.empty() ? least : v[0]);
   }
