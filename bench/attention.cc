@@ -1,5 +1,5 @@
-// Measures tiled attention with typical shapes: milliseconds, and GFLOP/s without masked pairs (4 D
-// operations per visible pair forward, 10 D backward).
+// Measures tiled attention with typical shapes: milliseconds, and GFLOP/s that count only visible
+// pairs of query and key (4 D operations per pair forward, 10 D backward).
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Measures matrix products in fp32 and bf16, and those of oneDNN if it is installed, with the
-// shapes of a GPT's training step, prompt and decoding: bench_gemm [filter]
+// shapes of a GPT's training step, prompt and decoding. Usage: bench_gemm [filter]
 
 #include <immintrin.h>
 
@@ -74,8 +74,8 @@ class Numbers {
   std::unique_ptr<void, void (*)(void*)> data_;
 };
 
-// Runs 16 independent chains of multiply-adds: more than their latency (4 cycles) times their
-// throughput (2 per cycle).
+// Runs 16 independent chains of multiply-adds, more than latency (4 cycles) times throughput (2 per
+// cycle), so that the throughput is reached.
 __attribute__((target("avx512f"))) void multiply_add_loop(int64_t rounds) {
   __m512 sums[16], x = _mm512_set1_ps(0.5f);
   for (__m512& sum : sums) sum = x;
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
   std::printf("%d threads, %s, peak %.0f GFLOP/s\n", fovea::thread_count(),
               fovea::active_isa().c_str(), peak);
   std::printf("%-22s %4s %6s %6s %6s    %9s %9s %9s %7s\n", "GFLOP/s", "", "m", "n", "k", "ours",
-              "of fp32", "oneDNN", "ratio");
+              "of peak", "oneDNN", "ratio");
   struct Layer {
     const char* model;
     int64_t tokens, outputs, inputs, units;

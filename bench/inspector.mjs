@@ -1,5 +1,5 @@
-// Measures the page of `fovea inspect`: the time until it is loaded, from Enter to the first map, and from a click to another
-// head. usage: node bench/inspector.mjs MODEL (with the tools of tests/browser/package.json)
+// Measures the page of `fovea inspect`: the time until it is loaded, from Enter to the first map, and from a click
+// on another head to its map. Usage: node bench/inspector.mjs MODEL (with the tools of tests/browser/package.json)
 
 import { missing, opened, closeBrowser, served } from "../tests/browser/support.mjs";
 
@@ -71,6 +71,6 @@ await page.addInitScript(watch);
 await page.goto(`${address}#text=1+2+3`);
 await page.waitForSelector("[data-weight]");
 report(`${TOKENS} tokens, from Enter to the first map`, await repeat((n) => reading(page, n)));
-report("from a click to another head on the screen", await repeat((n) => switching(page, n)));
+report("from a click on another head to its map", await repeat((n) => switching(page, n)));
 await closeBrowser();
 stop();

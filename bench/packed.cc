@@ -1,5 +1,5 @@
 // Measures products with packed weights, as in decoding and in reading a prompt: bytes of weights
-// and operations per second, and the read bandwidth of the machine: bench_packed [rows]
+// and operations per second, and the read bandwidth of the machine. Usage: bench_packed [rows]
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Measures tokenisation on one core: bench_tokenizers TEXT TOKENIZER... prints MB/s for the entire
+// Measures tokenisation on one core. bench_tokenizers TEXT TOKENIZER... prints MB/s for the entire
 // text, line by line, and with offsets, and the milliseconds to load the tokenizer. Times are the
 // best of a few runs.
 

@@ -1,5 +1,5 @@
-# Tests of the page in apps/web: its arithmetic and its types with Node.js, the page in Chromium. A test whose tools are missing is
-# skipped by name; `npm install --prefix tests/browser` installs the tools.
+# Tests of the page in apps/web: its arithmetic and its types with Node.js, the page in Chromium. Tests whose packages are missing
+# are skipped; `npm install --prefix tests/browser` installs the packages.
 find_program(NODE node)
 if(NOT NODE OR NOT TARGET fovea_cli)
   return()

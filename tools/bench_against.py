@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the speed of this tree with that of another revision. The two programs run alternately (ABBA), which is fair on a noisy
-machine. The other revision is built and kept in .cache/against. For each row, prints the median of the paired ratios of speed, which is
+"""Compares the speed of this tree with that of another revision. The two programs run alternately (ABBA), so that
+other load on the machine affects both. The other revision is built and kept in .cache/against. For each row, prints the median of the paired ratios of speed, which is
 above 1 if this tree is faster, and a 95% confidence interval of this median from the ranks of the ratios."""
 import argparse
 import json
@@ -14,7 +14,7 @@ import bench_models
 from bench_training import ROOT, bench
 
 MODELS = ROOT / ".cache/bench_models"
-ROWS = {  # name: (arguments of fovea bench, figure of its JSON); a run takes 1 to 3 s on two cores
+ROWS = {  # name: (arguments of fovea bench, key of the figure in its JSON); a run takes 1 to 3 s on two cores
     "train fp32": (["--train", "nano", "--dtype", "fp32", "--steps", "50"], "tokens_per_second"),
     "train bf16": (["--train", "nano", "--dtype", "bf16", "--steps", "50"], "tokens_per_second"),
     "prompt bf16": ([MODELS / "llama", "--dtype", "bf16", "--prompt", "512", "--decode", "1"], "prompt_tokens_per_second"),

@@ -10,13 +10,13 @@ BLOCK = 1 << 16  # a block of random numbers that is repeated in the weights, on
 
 
 def random_block(spread):
-    """Returns normal numbers in bf16, the upper half of fp32."""
+    """Returns normally distributed numbers in bf16, the upper half of fp32."""
     generator = random.Random(1)
     return b"".join(struct.pack("<f", generator.gauss(0, spread))[2:] for _ in range(BLOCK))
 
 
 def write_safetensors(path, shapes):
-    """Writes tensors in bf16; vectors are 1, as suits norms; biases are 0."""
+    """Writes tensors in bf16: random matrices, biases of 0, and other vectors (the gains of norms) of 1."""
     header, offset = {}, 0
     for name, shape in shapes.items():
         size = 2 * math.prod(shape)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the speed of training with fovea and PyTorch, alternately, which is fair on a noisy machine.
+"""Measures the speed of training with fovea and PyTorch alternately, so that other load on the machine affects both.
 
 PEERS_PYTHON names a Python with torch (default: python3); --peer names the script that measures PyTorch. If either is missing, only fovea
 is measured."""
@@ -45,7 +45,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--peer", type=pathlib.Path, default=ROOT / "../shared/peers/train_gpt.py")
-    options.add_argument("--steps", type=int, default=0, help="per measurement; 0 = 150 of nano, 8 of baby")
+    options.add_argument("--steps", type=int, default=0, help="steps per measurement; 0 = 150 for nano, 8 for baby")
     given = options.parse_args()
     python = find_python() if given.peer.exists() else None
     if not python:

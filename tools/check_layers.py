@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the rules of the tree: which folders may include which, and the lengths of files, lines and functions. Prints violations; exits
-with 1 if there are any."""
+"""Checks the rules for C++ files: which folders and libraries a file may include, where families may be named, which functions of the C++
+library are not portable, and the lengths of files, lines and functions. Prints violations; exits with 1 if there are any."""
 import pathlib
 import re
 import sys
@@ -16,7 +16,7 @@ APART = {"generate", "embed", "inspect", "plan"}  # verbs do not include one ano
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
-                 "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # keys of that format
+                 "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # the last three: keys of GGUF
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/text.cc"),
@@ -56,7 +56,7 @@ def check_include(path, header):
     if parts[0] == "examples" and inner:
         return f"includes \"{header}\"; examples include only include/fovea"
     if parts[0] == "include" and inner:
-        return f"includes \"{header}\"; the public headers include one another only"
+        return f"includes \"{header}\"; public headers include only one another"
     if parts[0] == "src" and inner and not may_include(parts[1], first):
         return f"includes \"{header}\"; {parts[1]} is not below {first}"
     return None
@@ -92,7 +92,7 @@ def check_file(path):
             yield number, f"std::{unportable[1] or unportable[2]} depends on the version of the library; use base/math.h or base/random.h"
         family = FAMILIES.search(line)
         if family and not name.startswith(FAMILY_PLACES):
-            yield number, f"names the family {family[1]}; only families/, tests/ and docs/ may name families"
+            yield number, f"names the family {family[1]}; only src/families/, the presets, apps/, bench/ and tests/ may name families"
     for start, length in functions(lines):
         if length > FUNCTION_LINES:
             yield start, f"the function has {length} lines; at most {FUNCTION_LINES}"

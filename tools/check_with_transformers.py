@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-TOLERANCE = 1e-4  # relative to the largest logit: sums in another order differ by about 1e-6
+TOLERANCE = 1e-4  # relative to the largest logit: sums in a different order differ by about 1e-6
 
 
 def trace(program, folder, *how):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports words that the glossary in docs/notation.md replaces, in comments, strings and documents. Exits 1 if it finds any."""
+"""Reports words in comments, strings and documents for which the glossary in docs/notation.md has other terms. Exits with 1 if it finds any."""
 import re
 import sys
 

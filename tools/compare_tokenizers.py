@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares fovea's tokenizers with Hugging Face's on many lines of many scripts: ids, tokens, offsets and decoded texts.
+"""Compares fovea's tokenizers with Hugging Face's on many lines in many scripts: ids, tokens, offsets and decoded texts.
 
 Needs a Python with `tokenizers`. Builds small tokenizers of many kinds, saves each, encodes the same lines with both, and prints the first
 differences. --lines N sets the total number of lines; --only NAME selects the kinds whose name contains NAME."""
@@ -183,7 +183,7 @@ def compare(program, name, make, lines, folder):
     tokenizer, trainer = make()
     # A Unigram vocabulary must contain every character of its training text.
     plain = [line for line in lines if max(line, default="a") < "\u0500"] if "metaspace" in name or name == "nmt" else lines
-    # A word that is also a special token would leave a hole in the ids.
+    # A word that is also a special token would leave a gap in the ids.
     plain = [line for line in plain if not any(token in line for token in ("<s>", "[UNK]"))]
     tokenizer.train_from_iterator(plain[: len(plain) // 2], trainer)
     surround(tokenizer, name)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the output of a program on a terminal as an SVG for the documents: `script -qec COMMAND LOG`, then draw_terminal.py 'COMMAND AS
-SHOWN' LOG OUT.svg. Supports the output of fovea: carriage returns, erasing to the end of a line, styles."""
+"""Draws the output of a program on a terminal as an SVG for the documents. Usage: `script -qec COMMAND LOG`, then
+`draw_terminal.py 'COMMAND AS SHOWN' LOG OUT.svg`. Supports only what fovea prints: carriage returns, erasing to the end of a line, and
+styles."""
 import html
 import re
 import sys

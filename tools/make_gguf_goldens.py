@@ -10,7 +10,7 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "tests/goldens/gguf/every
 Type = gguf.GGMLQuantizationType
 DECODED = (Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q4_K, Type.Q5_K, Type.Q6_K)
 ENCODED = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0)
-SCALES = {Type.Q4_1: (0, 2), Type.Q5_1: (0, 2), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,)}  # bytes; others (0,)
+SCALES = {Type.Q4_1: (0, 2), Type.Q5_1: (0, 2), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,)}  # offsets of the fp16 scales in bytes; (0,) for all other types
 
 
 def blocks(random, kind, count):

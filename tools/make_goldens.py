@@ -3,7 +3,7 @@
 
 Needs torch, transformers (made with 5.23) and safetensors; run it in the root of the repository. Each folder contains config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss, grad.*, padded.* (a
-second row with four pads on the left) and greedy (the prompt and 24 tokens, with the end token ignored). adamw.safetensors contains ten
+second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored). adamw.safetensors contains ten
 optimizer steps from gpt2_relu."""
 import json
 import pathlib

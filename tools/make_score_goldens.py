@@ -1,10 +1,11 @@
-"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora, and the tokens of unusual lines, by sacrebleu.
+"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora, and the tokens of unusual lines, as computed by sacrebleu; ROUGE-L as computed by rouge-score.
 
-    python3 tools/make_score_goldens.py      (needs: pip install sacrebleu)"""
+    python3 tools/make_score_goldens.py      (needs: pip install sacrebleu rouge-score)"""
 import json
 import pathlib
 import random
 
+from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
@@ -28,12 +29,20 @@ def corpus(seed, size, noise):
     return hypotheses, references
 
 
+def rouge_l(hypotheses, references):
+    scorer = RougeScorer(["rougeL"], use_stemmer=False)
+    scores = [scorer.score(r, h)["rougeL"].fmeasure for h, r in zip(hypotheses, references)]
+    return 100 * sum(scores) / len(scores)
+
+
 corpora = [corpus(seed, size, noise) for seed, size, noise in ((1, 1, 0.1), (2, 30, 0.1), (3, 30, 0.3), (4, 50, 0.8), (5, 3, 0.95))]
 corpora += [(LINES, LINES[1:] + LINES[:1]), (LINES, LINES), (["", ""], ["a b", "c"]), (["a b c"], ["d e f"]), (["a"], ["a"])]
+corpora += [(["300 K\u212a \u0130X Don't RUN_to", "\u00c4B\u017f c"], ["kk 300 i x dont don run t to", "b c"])]  # lower case of other alphabets
 tokenize = Tokenizer13a()
 result = {
     "words": [{"text": line, "tokenized": tokenize(line.rstrip())} for line in LINES],
-    "corpora": [{"hypotheses": h, "references": r, "bleu": BLEU().corpus_score(h, [r]).score, "chrf": CHRF().corpus_score(h, [r]).score}
+    "corpora": [{"hypotheses": h, "references": r, "bleu": BLEU().corpus_score(h, [r]).score, "chrf": CHRF().corpus_score(h, [r]).score,
+                 "rouge_l": rouge_l(h, r)}
                 for h, r in corpora],
 }
 out = pathlib.Path(__file__).parent.parent / "tests/goldens/scores.json"

@@ -19,7 +19,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/goldens/chat_te
 
 
 class FixedDate(datetime.datetime):
-    """A date that is also the time of the tests."""
+    """The date that the templates of the goldens and of the tests receive."""
 
     @classmethod
     def now(cls, tz=None):

@@ -55,7 +55,7 @@ def case(tokenizer, text):
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     source, target = train(ENGLISH, 95), train(GERMAN, 98)
-    # Numbered like the tools of these models do: by frequency in both languages, without rare pieces.
+    # As in these models, the ids cover the pieces of both languages, in a different order, and some pieces are missing.
     both = list(dict.fromkeys(pieces_of(target) + pieces_of(source)))
     kept = [piece for i, piece in enumerate(both) if i % 17 != 5]
     tokens = ["</s>", "<unk>", *kept, ">>deu<<", ">>nld<<", "<pad>"]

@@ -11,7 +11,7 @@ from tokenizers import Regex, __version__, normalizers, pre_tokenizers
 
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 ALL = "".join(map(chr, CODE_POINTS))
-APART = "ab" + "ab".join(ALL) + "ab"  # so that a piece of it has one character
+APART = "ab" + "ab".join(ALL) + "ab"  # so that every character is between ASCII letters
 
 
 def pattern(text):
@@ -46,7 +46,8 @@ CLASSES = [pattern(r"\p{L}"), pattern(r"\p{Lu}\p{Lt}"), pattern(r"\p{Ll}"), patt
 
 
 def scripts():
-    """Returns the number of each code point's script; 0 combines with any other. Tests whether two characters are separated."""
+    """Returns the number of each code point's script; a character of script 0 is not separated from any other. Determines the scripts by
+    testing whether two characters are separated."""
     pre_tokenizer = pre_tokenizers.UnicodeScripts()
 
     def apart(one, other):

@@ -30,7 +30,7 @@ class Connection:
         self.heard, self.busy = b"", True
 
     def hear(self):
-        """Sends a request and returns the status when the response is complete."""
+        """Receives bytes; returns the status when the response is complete, else None."""
         piece = self.socket.recv(1 << 20)
         if not piece:
             raise ConnectionError("the server closed a connection")
@@ -81,7 +81,7 @@ class Load:
         self.selector.close()
 
     def open(self, rate, seconds):
-        """Sends requests at a constant rate, independently of the responses."""
+        """Sends requests at a constant rate, independently of the responses. Returns the statuses and the elapsed seconds."""
         statuses, begin, sent = collections.Counter(), time.monotonic(), 0
         idle = [key.data for key in self.selector.get_map().values()]
         while (now := time.monotonic() - begin) < seconds:

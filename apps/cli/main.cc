@@ -72,7 +72,8 @@ OptionTable table_of(Command& command, Common& common) {
   command.declare(table);
   table.section("Common");
   table.add(integer("--threads", {"-t", "--cpu-threads"},
-                    "compute threads; 0 = the number of available cores", common.threads, 0, 1024));
+                    "compute threads; 0 = OMP_NUM_THREADS, or else all available cores",
+                    common.threads, 0, 1024));
   table.add(flag("--json", {}, "print the result as one JSON object", command.json));
   table.add(flag("--strict", {},
                  "treat warnings about a model's files as errors (NaN in a weight, ...)", strict));

@@ -17,8 +17,8 @@ using boost::system::error_code;
 
 constexpr size_t kReadBytes = 16 << 10;   // bytes per read: an idle client takes little memory
 constexpr size_t kWriteBytes = 64 << 10;  // bytes per write: each write has its own time limit
-// The rest of a refused request is read and discarded up to these limits of size and time, so that
-// the client receives the response instead of a connection reset.
+// Before a connection is closed, the rest of the request is read and discarded up to these limits
+// of size and time, so that the client receives the response instead of a connection reset.
 constexpr size_t kLingerBytes = size_t{16} << 20;
 constexpr std::chrono::seconds kLinger{2};
 
@@ -142,7 +142,7 @@ void Connection::refuse(const Refusal& refusal) {
   answer_unread(error_response(refusal.status, refusal.message));
 }
 
-// The rest of the body cannot be distinguished from the next request, so nothing more is read.
+// An unread body cannot be distinguished from the next request, so the connection is then closed.
 void Connection::answer_unread(Response response) {
   if (head_ && (head_->chunked || head_->body_bytes > 0)) head_->keep_alive = false;
   idle_ = false;
@@ -215,7 +215,7 @@ void Connection::dispatch() {
   body_.reset();
   watch();
   auto handle = [route = route_, request = std::move(request), exchange]() mutable {
-    if (exchange->answered()) return;  // it has waited too long
+    if (exchange->answered()) return;  // its time limit was exceeded while it waited
     try {
       route->handler(std::move(request), exchange);
     } catch (const std::exception& error) {
@@ -245,7 +245,7 @@ void Connection::watch() {
   });
 }
 
-// Notifies the handler that the client has disconnected.
+// Notifies the handler that the rest of the response is not needed.
 void Connection::call_off() {
   if (!outbox_) return;
   std::function<void()> call;
@@ -311,7 +311,7 @@ void Connection::log(bool whole) {
     record.id = head_->request.id;
     if (route_ != nullptr) record.route = route_->path;
   }
-  constexpr int kClientLeft = 499;  // no status was sent; logged as by nginx
+  constexpr int kClientLeft = 499;  // no status was sent; the code that nginx logs
   {
     const std::lock_guard lock(outbox_->mutex);  // a handler may still use it
     record.status = outbox_->status != 0 ? outbox_->status : kClientLeft;

@@ -19,7 +19,7 @@ class HandlerPool {
   HandlerPool& operator=(const HandlerPool&) = delete;
 
   bool run(std::function<void()> work);  // false if too many tasks wait
-  void stop();                           // drops waiting tasks
+  void stop();                           // drops waiting tasks and waits for running ones
 
  private:
   void work_on();

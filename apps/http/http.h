@@ -39,7 +39,8 @@ std::string error_object(int status, std::string_view message, std::string_view 
 std::string_view reason_of(int status);  // "Not Found"
 
 // A handler responds through an Exchange, immediately or later, from any thread. Releasing it
-// without a response sends status 500. Owners must release it before the server is destroyed.
+// without a response sends status 500; releasing it within a response in pieces closes the
+// connection. Owners must release it before the server is destroyed.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -48,16 +49,17 @@ class Exchange {
   // Alternatively, begin, write and finish send a response in pieces. The body of `head` is the
   // first piece.
   virtual void begin(Response head) = 0;
-  virtual bool write(std::string_view piece) = 0;  // returns false if the client has disconnected
+  virtual bool write(std::string_view piece) = 0;  // returns false if the response was cut short
   virtual void finish() = 0;
 
   // Closes the connection, so that the client notices that the response is incomplete.
   virtual void abort() = 0;
 
-  // Returns whether the client has disconnected or reads too slowly.
+  // Returns whether the rest of the response is not needed: the client has disconnected or reads
+  // too slowly, or the time limit of the response was exceeded.
   virtual bool gone() const = 0;
-  // Sets a function that is called once, on the server's thread, when the client disconnects. It
-  // must return quickly.
+  // Sets a function that is called once, on the server's thread, when gone() becomes true; if it is
+  // already true, the function is called immediately. It must return quickly.
   virtual void on_gone(std::function<void()> call) = 0;
 };
 

@@ -22,14 +22,14 @@ struct Times {
   std::chrono::milliseconds answer{0};
 };
 
-// What the log records of a handled request: its path, but none of its contents.
+// What the log records of a request: its path, but none of its contents.
 struct AccessRecord {
   std::string method, path, id;
   std::string route;  // the route's path, such as /v1/models/{id}; empty if none matched
   int status = 0;
   size_t bytes = 0;
   double seconds = 0;
-  bool whole = true;  // false: the client disconnected before the end
+  bool whole = true;  // false: the connection was closed before the end of the response
 };
 
 struct ServerOptions {
@@ -38,14 +38,15 @@ struct ServerOptions {
   Access access;
   Limits limits;
   Times times;
-  size_t connections = 512;  // further ones receive 503
+  size_t connections = 512;  // 64 further ones receive 503, the rest wait
   size_t handlers = 2;       // threads that run handlers
   size_t waiting = 256;      // requests that wait for such a thread; further ones receive 503
   std::function<void(const AccessRecord&)> log = {};  // called on the server's thread
 };
 
-// An HTTP/1.1 server for a few routes. One thread does all reading and writing; handlers run on
-// their own threads and may respond later, from any thread.
+// An HTTP/1.1 server for a few routes. One thread, the server's, does all reading and writing and
+// runs the handlers of routes with `at_once`. Other handlers run on the threads of a pool. Handlers
+// may respond later, from any thread.
 class Server {
  public:
   // Binds and listens; throws InvalidArgument if the address or the port is not available.
@@ -56,7 +57,8 @@ class Server {
 
   uint16_t port() const;
   void start();
-  // Accepts no more connections, lets running responses finish for `grace`, then closes them.
+  // Accepts no more connections, waits at most `grace` for running responses, and closes all
+  // connections.
   void stop(std::chrono::milliseconds grace);
 
  private:

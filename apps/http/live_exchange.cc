@@ -7,11 +7,11 @@
 namespace fovea::http {
 namespace {
 
-// Maximum bytes of a stream that wait to be sent, far more than with any normal delay.
+// Maximum bytes of a stream that may wait to be sent; normal delays cause far fewer.
 constexpr size_t kMostUnsent = size_t{4} << 20;
 
-// Returns whether a header's value contains no line break, with which a client's text could add a
-// header.
+// Returns whether a header's value contains no control characters. A line break in a client's text
+// could otherwise add a header.
 bool is_safe(std::string_view value) {
   for (const char c : value) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;

@@ -21,7 +21,7 @@ struct Outbox {
   bool last = false;     // the response is complete
   bool cut = false;      // close without completing the response
   bool close = false;    // the connection ends with this response
-  bool gone = false;     // the client has disconnected
+  bool gone = false;     // the rest is not needed, as in Exchange::gone()
   bool noticed = false;  // the server's thread was notified of `bytes`
   std::function<void()> on_gone;
 };
@@ -41,7 +41,7 @@ std::string response_head(const Response& response, const AnswerTo& to, bool clo
 
 class LiveExchange : public Exchange {
  public:
-  // `notify` makes the server's thread process the outbox; `draining` is set when the server is
+  // `notify` makes the server's thread process the outbox; `draining` returns whether the server is
   // about to stop.
   LiveExchange(std::shared_ptr<Outbox> outbox, AnswerTo to, std::function<void()> notify,
                std::function<bool()> draining);

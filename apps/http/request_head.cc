@@ -16,7 +16,7 @@ constexpr int kEmptyLines = 8;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Returns whether the text may be a name (RFC 9110, 5.6.2).
+// Returns whether the text is a token, such as a method or a header's name (RFC 9110, 5.6.2).
 bool is_token(std::string_view text) {
   const auto part = [](char c) {
     return is_digit(c) || is_letter(c) ||
@@ -195,8 +195,8 @@ std::map<std::string, std::string> form_values(std::string_view text, const std:
 std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limits) {
   RequestHead head;
   std::string_view rest = bytes;
-  // RFC 9112, 2.2. The head is parsed from its start for each piece that arrives, so many empty
-  // lines would take quadratic time.
+  // Skips empty lines (RFC 9112, 2.2). The head is parsed from its start for each piece that
+  // arrives, so many empty lines would take quadratic time.
   for (int lines = 0; rest.substr(0, 2) == "\r\n"; rest.remove_prefix(2)) {
     if (++lines > kEmptyLines) refuse(400, "request line: too many empty lines before it");
   }

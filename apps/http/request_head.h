@@ -41,7 +41,7 @@ struct RequestHead {
 std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limits);
 
 // Returns the names and values of a query or a form, such as "a=1&b=2". Throws a Refusal that names
-// `what`.
+// `what` if a percent-escape is invalid or a name or value contains a NUL.
 std::map<std::string, std::string> form_values(std::string_view text, const std::string& what);
 
 }  // namespace fovea::http

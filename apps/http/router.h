@@ -18,7 +18,8 @@ struct Route {
   // The handler runs on the server's own thread, so that it responds under any load. Only for
   // handlers that neither wait nor compute much.
   bool at_once = false;
-  // The format of errors that occur outside the handler; unset: OpenAI's.
+  // Formats the 503 for too many waiting requests or an exceeded time limit; unset: OpenAI's
+  // format.
   std::function<Response(int status, const std::string& message, const char* code)> failure = {};
 };
 

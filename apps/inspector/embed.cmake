@@ -1,4 +1,4 @@
-# Writes the files of the page as arrays into a C++ source: OUT, FILES.
+# Writes FILES, the files of the page, as arrays into the C++ source OUT.
 set(arrays "")
 set(rows "")
 set(number 0)

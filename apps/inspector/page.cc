@@ -29,7 +29,7 @@ std::string import_map() {
   return nlohmann::ordered_json({{"imports", imports}}).dump();
 }
 
-// Returns the page with links that preload all modules at once instead of one import after another.
+// Returns the page with links that preload all modules in parallel, not one import after the other.
 std::string front_page() {
   constexpr std::string_view kMain = R"(<script type="module" src="main.js"></script>)";
   std::string page(page_files().at("index.html")), preloads;

@@ -11,8 +11,8 @@ namespace fovea::inspector {
 // The files of apps/web, embedded in the program, by name.
 const std::map<std::string, std::string_view>& page_files();
 
-// Returns one of these files: "" is the page itself, "saved.html" is the page without captured
-// responses. 404 if it does not exist.
+// Returns one of these files: "" is the page itself, "saved.html" is saved_page() without captured
+// responses. The status is 404 if the file does not exist.
 Answer page_file(const std::string& path);
 
 // Returns the page as one HTML file that needs no server. `answers` maps request paths

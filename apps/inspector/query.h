@@ -8,7 +8,8 @@
 
 namespace fovea::inspector {
 
-// Parses the query string of a URL. Throws InvalidArgument, naming the parameter that is invalid.
+// Parses the parameters of a URL's query. Throws InvalidArgument, naming the parameter, if a value
+// is invalid or a required parameter is missing.
 class Query {
  public:
   explicit Query(const std::map<std::string, std::string>& parts) : parts_(parts) {}

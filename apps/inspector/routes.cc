@@ -29,7 +29,7 @@ void append(std::string& bytes, const void* data, size_t size) {
   bytes.append(static_cast<const char*>(data), size);
 }
 
-// Returns int32 numbers of heads, rows and keys, then the weights as float32.
+// Returns the numbers of heads, rows and keys as int32, then the weights as float32.
 Answer map_answer(const Inspector& run, const Query& query) {
   const auto [first_row, end_row] = query.span("q");
   const auto [first_key, end_key] = query.span("k");
@@ -96,7 +96,7 @@ Json lens_json(const Inspector& run, const Query& query) {
 }
 
 Json walk_json(const Inspector& run, const Query& query) {
-  // 128 values are enough for a head's vector; the page could not show many more digits.
+  // 128 values are a whole vector of most heads; the page could not show many more digits.
   const int64_t values = std::min<int64_t>(query.number("values", 8), 128);
   Json steps = Json::array();
   for (const Step& step : run.walk({query.look(), query.number("token"), query.number("layer"),
@@ -262,8 +262,13 @@ std::string Routes::start(const std::string& body) {
   std::string id;
   {
     const std::lock_guard lock(mutex_);
-    for (const Run& run : runs_)
-      if (run.wanted == wanted && run.of == &model.parts()) inspector = run.inspector, id = run.id;
+    const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {
+      return run.wanted == wanted && run.of == &model.parts();
+    });
+    if (found != runs_.end()) {
+      runs_.splice(runs_.begin(), runs_, found);
+      inspector = found->inspector, id = found->id;
+    }
   }
   if (!inspector) {
     inspector = std::make_shared<const Inspector>(model, input_of(asked));
@@ -338,8 +343,9 @@ Answer Routes::answer(const Question& question) {
     return failure(405, question.method + ": expected GET or POST");
   // JSON escapes may use six bytes per byte.
   if (question.body.size() > 6 * kInspectedBytes)
-    return failure(413, "text: " + std::to_string(question.body.size()) +
-                            " bytes; expected at most " + std::to_string(kInspectedBytes));
+    return failure(413, "text: the request has " + std::to_string(question.body.size()) +
+                            " bytes; expected a text of at most " +
+                            std::to_string(kInspectedBytes) + " bytes");
   try {
     return dispatch(question);
   } catch (const Error& error) {

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kWholeWeights = int64_t{2} << 20;  // weights of all layers: 11 MB in base64
+constexpr int64_t kWholeWeights = int64_t{2} << 20;  // of all layers at most: 11 MB in base64
 constexpr int64_t kThumbnail = 32;                   // as in thumbnails.js
 
 const char* name_of(Look look) {

@@ -35,8 +35,8 @@ void write_all(int file, std::string_view bytes, const std::string& path) {
   }
 }
 
-// Extends a 64-bit FNV-1a hash by more bytes; 0 starts a new hash. It detects damage and other
-// files, but not forgery.
+// Extends a 64-bit FNV-1a hash by more bytes; 0 starts a new hash. The hash detects damage and
+// different files, but not forgery.
 uint64_t hash_bytes(uint64_t before, std::string_view bytes) {
   uint64_t hash = before == 0 ? 0xcbf29ce484222325 : before;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -72,7 +72,7 @@ class StreamOutput : public JobOutput {
   File file_;
 };
 
-// Writes a file whose first bytes are known only at the end.
+// Writes to a stream, whose first bytes are known only at the end, through a temporary file.
 class HeldOutput : public JobOutput {
  public:
   explicit HeldOutput(const std::string& path) : stream_(path), held_(unnamed_file()) {}

@@ -23,7 +23,7 @@ uint64_t hash_lines(uint64_t before, const std::vector<std::string>& lines);
 class JobOutput {
  public:
   virtual ~JobOutput() = default;
-  // Returns the progress of the earlier run of the same job that this run resumes.
+  // Returns the progress of the earlier run that this run resumes; zero if there is none.
   virtual JobProgress progress() const { return {}; }
   virtual void add(std::string_view bytes, const JobProgress& after) = 0;
   // Completes the output; `beginning` replaces the first bytes and may be empty.
@@ -33,8 +33,8 @@ class JobOutput {
 // Opens the output. A file appears at `path` when it is complete. Until then PATH.part contains the
 // finished output and PATH.journal the progress, so that the same job resumes after it was stopped
 // or killed. `job` contains every setting, besides the lines, that affects the bytes; throws
-// BadFile if PATH.part belongs to another job. A device or a FIFO is written directly. An empty
-// path means standard output, written immediately or, if the beginning is known only at the end,
+// BadFile if PATH.part belongs to another job. An empty path means standard output. Standard
+// output, a device or a FIFO is written immediately or, if the beginning is known only at the end,
 // through a temporary file.
 std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginning_at_the_end,
                                            const nlohmann::ordered_json& job);

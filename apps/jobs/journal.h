@@ -14,7 +14,7 @@ namespace fovea::jobs {
 std::string difference(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
 
 // PATH.journal: a line of JSON that describes the job that writes PATH.part, then a line for each
-// complete block of lines in it. The last complete line is valid even after a kill.
+// complete block of lines in PATH.part. Its last complete line is valid even after a kill.
 class Journal {
  public:
   struct Entry {
@@ -26,8 +26,9 @@ class Journal {
   // entries.
   using Holds = std::function<bool(const Entry&)>;
 
-  // Continues an existing journal up to the last entry for which `holds` returns true, or starts a
-  // new one. Throws BadFile if the journal belongs to another job.
+  // Continues an existing journal, or starts a new one. The first entry for which `holds` returns
+  // false and all later entries are discarded. Throws BadFile if the file belongs to another job or
+  // is not a journal.
   Journal(const std::string& path, const nlohmann::ordered_json& job, const Holds& holds);
 
   const Entry& entry() const { return entry_; }  // the last entry

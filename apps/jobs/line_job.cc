@@ -123,7 +123,8 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     });
   }
   if (!cli::asked_to_stop()) return queue.finish();
-  if (!job.out.empty()) cli::note("the finished output is kept; the same command resumes it\n");
+  if (!job.out.empty())
+    cli::note("the finished output is kept; the same command resumes the job\n");
   return std::nullopt;
 }
 

@@ -20,7 +20,7 @@ struct BlockResult {
 };
 
 // A job that converts the lines of files to bytes, each block of lines independently, so that
-// several processes can share them and a stopped job can be resumed.
+// several processes can share the blocks and a stopped job can be resumed.
 struct LineJob {
   std::vector<std::string> files;  // empty = standard input
   std::string out;                 // empty = standard output
@@ -33,7 +33,7 @@ struct LineJob {
 };
 
 // Writes the result of `compute` for each block, in the order of the lines. Under mpirun, ranks
-// share the blocks. Returns nothing if a signal stopped it, or on a rank other than 0.
+// share the blocks. Returns nothing if a signal stopped the job, or on a rank other than 0.
 std::optional<JobProgress> run_lines(const LineJob& job,
                                      const std::function<BlockResult(const LineBlock&)>& compute);
 

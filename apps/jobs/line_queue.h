@@ -13,8 +13,7 @@ namespace fovea::jobs {
 // Distributes the blocks of a job among several threads, and orders their results.
 class LineQueue {
  public:
-  // `ahead`: number of blocks that may be started beyond the first unfinished one. It bounds the
-  // memory.
+  // `ahead`: maximum number of blocks that are started and not yet written. It bounds the memory.
   LineQueue(const LineJob& job, size_t ahead);
 
   // Returns the next block; empty at the end of the input. Waits while the limit is reached.
@@ -23,10 +22,10 @@ class LineQueue {
   bool try_take(std::optional<LineBlock>& block);
   // Adds the result of the block that starts at line `first`.
   void put(size_t first, BlockResult result);
-  // Makes all other calls throw this error.
+  // Makes take(), put(), check() and finish() throw this error.
   void fail(std::exception_ptr error);
   void check();
-  // Completes the output. Must be called after the last result.
+  // Waits until all started blocks are written, then completes the output.
   JobProgress finish();
 
  private:

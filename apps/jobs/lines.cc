@@ -12,7 +12,7 @@
 namespace fovea::jobs {
 namespace {
 
-constexpr size_t kLongestLine = size_t{64} << 20;  // usually exceeded by files that are not text
+constexpr size_t kLongestLine = size_t{64} << 20;  // usually exceeded only by files without text
 constexpr size_t kBlockBytes = size_t{4} << 20;    // maximum bytes of a block
 
 }  // namespace

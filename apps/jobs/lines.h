@@ -17,8 +17,8 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
 
   // Returns the next lines without their line breaks: at most `lines`, and fewer if they are long.
-  // Empty at the end of the file. Throws BadFile if the file cannot be read or a line has more than
-  // 64 MB.
+  // Empty at the end of the file. Throws BadFile if the file cannot be read or a line is longer
+  // than 64 MiB.
   std::vector<std::string> next(size_t lines);
   size_t lines_read() const { return lines_read_; }
   const std::string& name() const { return name_; }
@@ -55,7 +55,7 @@ class BlockReader {
   std::unique_ptr<LineReader> reader_;
 };
 
-// Reads all lines of a file at once.
+// Returns all lines of a file. Throws BadFile like LineReader.
 std::vector<std::string> all_lines(const std::string& path);
 
 }  // namespace fovea::jobs

@@ -128,8 +128,8 @@ Ranks::Message Ranks::wait() const {
 }
 
 void Ranks::fail(const std::string& message, int code) {
-  // An error that occurs on all ranks is reported once: one rank of each machine reports it, and
-  // the machine with the lowest ranks ends the others while they wait.
+  // An error that occurs on all ranks is reported once: one rank of a machine reports it, and the
+  // machine with the lowest ranks ends the others while they wait.
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank(), kMostWaits) * 100ms);
   if (reported_->exchange(1) == 0)
@@ -145,7 +145,8 @@ void Ranks::leave(int code) {
   _exit(code);
 }
 
-// If one rank has died, mpirun ends all ranks by SIGTERM, and by SIGKILL a second later.
+// If one rank has ended unexpectedly, mpirun ends all ranks by SIGTERM, and by SIGKILL a second
+// later.
 void Ranks::watch(const std::stop_token& stop) {
   while (!cli::asked_to_stop()) {
     if (stop.stop_requested()) return;
@@ -165,8 +166,8 @@ void Ranks::report_the_dead() {
   }
   if (dead.empty() || reported_->exchange(1) != 0) return;
   cli::note(
-      fmt::format("fovea: error: {}: has died; the output so far is kept, and the same command "
-                  "resumes it\n",
+      fmt::format("fovea: error: {}: ended unexpectedly; the output so far is kept, and the same "
+                  "command resumes the job\n",
                   dead));
 }
 

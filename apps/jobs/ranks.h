@@ -12,8 +12,8 @@
 
 namespace fovea::jobs {
 
-// The processes of one job, started by mpirun on one or several machines, including this one. Rank
-// 0 reads, writes and distributes the work.
+// The processes (ranks) of one job, started by mpirun on one or several machines. Rank 0 reads,
+// writes and distributes the work.
 class Ranks {
  public:
   using Json = nlohmann::ordered_json;
@@ -25,13 +25,13 @@ class Ranks {
   // mpirun binds each rank to a single core if there are few ranks. This function resets the
   // binding if the rank's share of the machine is larger; call it before any code counts cores.
   static void take_cores();
-  // Returns the ranks of this process; null if there is only one process.
+  // Returns the ranks of this process's job; null if there is only one process.
   static Ranks* current();
   // Returns whether this is a rank other than 0; only rank 0 prints messages.
   static bool only_helps() { return current() != nullptr && current()->rank() > 0; }
 
-  Ranks();   // waits for all others; throws like open_communicator()
-  ~Ranks();  // waits for all others
+  Ranks();   // waits for all other ranks; throws like open_communicator()
+  ~Ranks();  // waits for all other ranks
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
@@ -64,7 +64,7 @@ class Ranks {
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::string> hosts_;  // host name of each rank
   std::vector<Neighbour> neighbours_;
-  std::atomic<int>* reported_ = nullptr;  // shared: whether another rank has reported an error
+  std::atomic<int>* reported_ = nullptr;  // shared: 1 if a rank of this machine reported an error
   std::atomic<int>* own_state_ = nullptr;
   std::jthread watcher_;
 };

@@ -109,7 +109,7 @@ std::optional<Spelling> spelling_in(const Spellings& spellings, const Field& fie
   return spelling;
 }
 
-// Visits one field. -> whether it was found
+// Visits one field. Returns whether it was found.
 bool with_field(const VisitFields& visit_fields, const Spelling& spelling, bool sets,
                 const std::function<void(const Option&)>& use) {
   bool found = false;

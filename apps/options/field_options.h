@@ -12,7 +12,7 @@ namespace fovea::cli {
 struct Spelling {
   std::string field;
   std::vector<std::string> aliases = {};
-  std::string name = {};         // of the option; without "--": an argument by place
+  std::string name = {};         // of the option; without "--": a positional argument
   std::string placeholder = {};  // of the value in the help
   std::string section = {};      // heading in the help of this and the following fields
   int most = 1;                  // maximum values per occurrence

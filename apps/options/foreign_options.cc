@@ -12,8 +12,8 @@ struct Foreign {
   const char* sentence;
 };
 
-// Options of llama.cpp, nanoGPT, transformers, sentence-transformers and vLLM. Verbs that have an
-// option of the same name do not look here.
+// Options of llama.cpp, nanoGPT, transformers, sentence-transformers and vLLM. An option of the
+// verb itself takes precedence.
 constexpr Foreign kForeign[] = {
     {"--resume --resume-from-checkpoint --resume-from --init-from",
      "a training run resumes by itself if --out holds a snapshot of it"},

@@ -4,8 +4,8 @@
 
 namespace fovea::cli {
 
-// What takes the place of an option of another program that people type from habit, in one
-// sentence; empty if the option is not known.
+// Returns a sentence that names fovea's equivalent of an option of another program, such as
+// --resume; empty if the option is not known.
 std::string foreign_option(const std::string& typed);
 
 }  // namespace fovea::cli

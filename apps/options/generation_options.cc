@@ -42,7 +42,8 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
       {"min_tokens", {"--min-new-tokens"}},
       {.field = "temperature", .aliases = {"--temp"}, .section = "Sampling"},
       {"typical_p", {"--typical"}},
-      {.field = "seed", .omitted = true},  // of another range: -1 = a random one
+      {"top_n_sigma", {"--top-nsigma"}},
+      {.field = "seed", .omitted = true},  // declared below, since its range includes -1
       {.field = "repetition_penalty", .aliases = {"--repeat-penalty"}, .section = "Penalties"},
       {"no_repeat_ngram", {"--no-repeat-ngram-size"}},
       {.field = "guesses",
@@ -65,7 +66,7 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
 }
 
 void GenerationOptions::declare_draft(OptionTable& table) {
-  constexpr int64_t kMostGuesses = 64;  // more is never useful
+  constexpr int64_t kMostGuesses = 64;  // more are rarely accepted
   table.section("Speculative decoding");
   table.add(as("DIR", text("--draft", {"--model-draft", "--assistant-model"},
                            "smaller model with the same vocabulary that proposes speculative "

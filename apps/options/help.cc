@@ -35,7 +35,7 @@ std::string spelling_line(const Option& option) {
   return option.placeholder.empty() ? line : line + " " + option.placeholder;
 }
 
-// The short form leaves out ranges and aliases.
+// The short form omits ranges and aliases.
 std::string described(const Option& option, bool brief) {
   std::string extra;
   const auto say = [&](const std::string& part) { extra += (extra.empty() ? "" : "; ") + part; };

@@ -66,7 +66,7 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   }
 }
 
-// CLI11 would read -np as -n p. Users of other programs mean one option by it, and a number that is
+// CLI11 would read -np as -n p. In other programs -np is a single option, and a value that is
 // joined to a short option is easily misread, so both are refused.
 void refuse_joined(const std::vector<std::string>& arguments, const OptionTable& table) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -77,7 +77,7 @@ void refuse_joined(const std::vector<std::string>& arguments, const OptionTable&
       const bool joined = typed.find('=') != typed.npos;
       if (option->kind == Kind::flag || (joined && typed.starts_with("--"))) continue;
       if (!joined) {
-        ++i;  // its value, whatever it looks like
+        ++i;  // skips its value, which may begin with '-'
         continue;
       }
     }

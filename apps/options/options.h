@@ -57,8 +57,8 @@ Option text(std::string name, std::vector<std::string> aliases, std::string help
             std::string& value);
 Option list(std::string name, std::vector<std::string> aliases, std::string help,
             std::vector<std::string>& values);
-// Accepts up to `most` values per occurrence: "--pairs train.de train.en".
 constexpr int kMostFiles = 10'000;
+// Accepts up to `most` values per occurrence: "--pairs train.de train.en".
 Option files(std::string name, std::vector<std::string> aliases, std::string help,
              std::vector<std::string>& values, int most);
 // Positional arguments. They may also be given by one of the aliases.
@@ -66,7 +66,7 @@ Option place(std::string name, std::vector<std::string> aliases, std::string hel
              std::string& value);
 Option places(std::string name, std::vector<std::string> aliases, std::string help,
               std::vector<std::string>& values);
-// Returns `option` with another placeholder for its value: as("FILE", text(...)).
+// Returns `option` with this placeholder for its value: as("FILE", text(...)).
 Option as(std::string placeholder, Option option);
 
 // The options of one verb.
@@ -75,11 +75,11 @@ class OptionTable {
   // Sets the section of options added afterwards; they follow the options that it already has.
   void section(std::string title) { section_ = std::move(title); }
   void add(Option option);
-  // Allows all options added so far except these in --config.
+  // Allows all options added so far in --config, except these.
   void set_in_config(const std::vector<std::string>& except);
-  // Hides all options added so far except these from the short help.
+  // Hides all options added so far from the short help, except these.
   void show_only(const std::vector<std::string>& names);
-  // Throws UsageError for unknown options and missing values.
+  // Throws UsageError for unknown options, missing values and unexpected arguments.
   void parse(const std::vector<std::string>& arguments);
   void apply(const std::string& name);  // sets one option to its typed values
   void apply();                         // sets all options
@@ -98,13 +98,14 @@ class OptionTable {
 // "learning_rate" -> "--learning-rate"
 std::string option_name(const std::string& field);
 
-// The message of an error of the library, with options in the place of the fields that it names.
+// Returns the message of an error of the library, with the names of options instead of fields.
 std::string message_of(const Error& error, const OptionTable& table);
 
 // Returns the table as JSON, from which tests are generated.
 std::string table_json(const OptionTable& table);
 
-// Returns the given options, except those in `indifferent`, which do not affect the result.
+// Returns the program's version and the given options, except positional arguments and the options
+// in `indifferent`, which do not affect the result.
 nlohmann::ordered_json decisive_options(const OptionTable& table,
                                         const std::vector<std::string>& indifferent);
 

@@ -74,7 +74,7 @@ const Spellings& train_spellings() {
   return all;
 }
 
-// In --config are the training options, except those of a single run's files and machine.
+// The training options that --config may not contain: the files of a single run and its machine.
 const std::vector<std::string>& outside_config() {
   static const std::vector<std::string> names = {"DATA",
                                                  "--pairs",

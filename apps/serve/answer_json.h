@@ -47,9 +47,9 @@ class LogprobList {
       offsets_;  // contents of JSON arrays; only the first is used by chats
 };
 
-// Returns null for NaN and infinity, which JSON lacks.
+// Returns the number as JSON text: "null" for NaN and infinity, which JSON lacks.
 std::string json_number(float number);
-// Adds members whose values are already JSON text, so that large ones are never parsed.
+// Members of an object whose values are already JSON text, so that large ones are never parsed.
 using Members = std::vector<std::pair<const char*, std::string>>;
 std::string json_object(const Json& object, const Members& members);
 // "data: ...\n\n"

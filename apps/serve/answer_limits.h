@@ -14,14 +14,15 @@ constexpr int64_t kMostAnswerBytes = int64_t{64} << 20;
 // Maximum bytes of all responses that are being assembled.
 constexpr int64_t kMostHeldBytes = int64_t{256} << 20;
 
-// Throws ApiError 400, naming `param`, if `bytes` exceeds the limit of one response.
+// Throws ApiError 400, naming `param`, if `bytes` exceeds the limit of one response. `instead` ends
+// the message: what the client can send instead.
 void check_answer_bytes(int64_t bytes, const std::string& param, const std::string& instead);
 void check_vectors(int64_t count, int64_t width, bool as_base64, const std::string& param);
 
 // Estimated JSON bytes per token of a response.
 int64_t bytes_of_token(const ApiRequest& request, int64_t width, int64_t context);
 
-// Accounts for the JSON of one response that is held in memory until it is complete.
+// Accounts for the JSON of one response, which is held in memory until the response is complete.
 class HeldBytes {
  public:
   HeldBytes() = default;

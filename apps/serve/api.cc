@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "fovea/doctor.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
 #include "serve/api_error.h"
@@ -198,6 +199,10 @@ http::Router Api::router() {
   };
   router.add({"GET", "/health", false, well, true});
   router.add({"GET", "/v1/health", false, well, true});
+  const http::Handler program = [](const http::Request&, const Answer& answer) {
+    answer->send(json_response({{"version", version()}}));
+  };
+  router.add({"GET", "/version", true, program, true});
   const http::Handler metrics = [this](const http::Request&, const Answer& answer) {
     answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models_)});
   };

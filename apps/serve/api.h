@@ -11,8 +11,7 @@
 
 namespace fovea::serve {
 
-// OpenAI's API and related routes over a list of models. The router's handlers refer to this
-// object.
+// OpenAI's API and related routes over a list of models. The object must outlive its router.
 class Api {
  public:
   explicit Api(std::vector<std::shared_ptr<ServedModel>> models);

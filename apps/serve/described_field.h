@@ -4,8 +4,8 @@
 
 namespace fovea::serve {
 
-// Fills type, range, default and sentence of a request's field from the description of an option,
-// which is the default's source too unless `initial` is given.
+// Fills the type, range, default and help of a request's field from the description of an option. A
+// default that the field already has is kept.
 class DescribeField : public OptionVisitor {
  public:
   DescribeField(const std::string& option, Field& field) : option_(option), field_(field) {}

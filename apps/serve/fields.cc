@@ -86,7 +86,7 @@ void put_stream_options(const Json& value, ApiRequest& request) {
   request.include_usage = found->get<bool>();
 }
 
-// `field` with other bounds, for the reason stated at the call. `note` continues its sentence.
+// Returns `field` with other bounds. `note` is appended to its help.
 Field bounded(double least, double most, Field field, const char* note = "") {
   field.least = least;
   field.most = most;
@@ -142,7 +142,7 @@ std::vector<Field> length_fields() {
             bounded(1, kMostChoices, option("n", kBoth, "answers"))),
       {"best_of", kCompletion, FieldType::integer, 1, kMostChoices, "n", "must equal n",
        [](const Json& v, ApiRequest& r) { r.best_of = v; }},
-      // each is looked for after every token
+      // The server searches for each string after every token.
       bounded(0, 16, option("stop", kBoth, "stop", "none"), ", of at most 256 bytes each"),
       bounded(0, 64, option("stop_token_ids", kBoth, "stop_ids", "none")),
       option("ignore_eos", kBoth, "ignore_end"),
@@ -157,10 +157,11 @@ std::vector<Field> sampling_fields() {
       option("top_p", kBoth, "top_p", "model"),
       option("min_p", kBoth, "min_p", "model"),
       option("typical_p", kBoth, "typical_p", "model"),
+      option("top_n_sigma", kBoth, "top_n_sigma", "model"),
       option("repetition_penalty", kBoth, "repetition_penalty", "model"),
       named("repeat_penalty", kBoth, "alias of repetition_penalty",
             option("repetition_penalty", kBoth, "repetition_penalty", "model")),
-      // the bounds of OpenAI's API
+      // The bounds of OpenAI's API.
       bounded(-2, 2, option("presence_penalty", kBoth, "presence_penalty")),
       bounded(-2, 2, option("frequency_penalty", kBoth, "frequency_penalty")),
       option("no_repeat_ngram_size", kBoth, "no_repeat_ngram", "model"),
@@ -219,8 +220,8 @@ std::vector<Field> chat_fields() {
 std::vector<Field> trace_fields() {
   return {
       {"fovea", kBoth, FieldType::object, 0, 16, "none",
-       "intermediate results to return for each generated token; the generated tokens keep their "
-       "bits",
+       "intermediate results to return for each generated token; this does not change the "
+       "generated tokens",
        [](const Json&, ApiRequest&) {}},
       {"fovea.attention", kBoth, FieldType::object, 0, 16, "none",
        "the tokens with the largest attention weights of one decoder head",
@@ -289,10 +290,10 @@ std::vector<Field> text_fields() {
       {"prompt", kTokenize, FieldType::text, 0, kMostText, "", "alias of content",
        [](const Json& v, ApiRequest& r) { r.text = v; }},
       {"add_special", kTokenize, FieldType::boolean, 0, 0, "false",
-       "add special tokens at the begin and end, such as [CLS]",
+       "add special tokens at the beginning and the end, such as [CLS]",
        [](const Json& v, ApiRequest& r) { r.add_special = v; }},
       {"parse_special", kTokenize, FieldType::boolean, 0, 0, "true",
-       "read names of special tokens in the text as these tokens",
+       "parse names of special tokens in the text as special tokens",
        [](const Json& v, ApiRequest& r) { r.parse_special = v; }},
       {"with_pieces", kTokenize, FieldType::boolean, 0, 0, "false",
        "return each token's text with its id",

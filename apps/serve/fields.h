@@ -51,7 +51,7 @@ struct Field {
   // Inclusive bounds: of a number's value, a list's length, a text's bytes, or the values of
   // biases.
   double least = 0, most = 0;
-  // the default, for people; "model" = option, generation_config.json or program default
+  // The default, for documentation; "model" = option, generation_config.json or program default.
   std::string initial = {};
   std::string help = {};
   std::function<void(const Json& value, ApiRequest& request)> put = {};

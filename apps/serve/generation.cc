@@ -57,7 +57,7 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
   }
 }
 
-// Returns false if the request ended before it was submitted.
+// Returns false if the client has disconnected.
 bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
   const uint64_t number = model_->needs_engine().submit(
       ids, request_.options,

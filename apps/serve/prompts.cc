@@ -40,8 +40,8 @@ Json template_message(Json message, bool knows_developer) {
   return message;
 }
 
-// A message that only calls tools may have no content. Templates without tool calls expect a
-// string.
+// A message that only calls tools may have no content. Templates that do not support tool calls
+// expect a string: if rendering fails, it is repeated with empty strings.
 std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages) {
   try {
     return model.chat->render(guarded(chat, model.needs_tokenizer()));
@@ -187,8 +187,8 @@ void bound_length(ApiRequest& request, const PreparedPrompts& prompts, const Ser
   }
 }
 
-// Limits the JSON bytes of the response: reduces max_tokens if the client has not set it, and
-// otherwise throws ApiError.
+// Limits the JSON bytes of the response by reducing max_tokens. Throws ApiError if the client has
+// set max_tokens above the limit, or if one token per choice exceeds the limit.
 void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const ModelFacts& facts) {
   const auto answers = std::ssize(prompts.ids) * request.options.answers;
   int64_t echoed = 0;
@@ -215,17 +215,18 @@ void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const Mo
 }
 
 void check_attention_trace(const AttentionTraceOptions& trace, const ModelFacts& facts) {
-  const auto check = [](const char* param, int64_t value, int64_t most) {
+  const auto check = [](const char* param, int64_t value, int64_t most, const char* what) {
     if (value <= most) return;
-    throw ApiError{
-        400, fmt::format("{}: expected at most {}, the model's last layer or head", param, most),
-        param, "out_of_range"};
+    throw ApiError{400, fmt::format("{}: expected at most {}, {}", param, most, what), param,
+                   "out_of_range"};
   };
   if (trace.attention) {
-    check("fovea.attention.layer", trace.attention->layer, facts.layers - 1);
-    check("fovea.attention.head", trace.attention->head, facts.heads - 1);
+    check("fovea.attention.layer", trace.attention->layer, facts.layers - 1,
+          "the model's last layer");
+    check("fovea.attention.head", trace.attention->head, facts.heads - 1, "the model's last head");
   }
-  check("fovea.hidden_states.layer", trace.hidden.value_or(0), facts.layers);
+  check("fovea.hidden_states.layer", trace.hidden.value_or(0), facts.layers,
+        "the number of layers");
 }
 
 void check_combinations(ApiRequest& request, bool chat) {

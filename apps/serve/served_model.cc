@@ -3,7 +3,7 @@
 namespace fovea::serve {
 namespace {
 
-constexpr int64_t kUnsetTokens = -2;  // -1 is a value
+constexpr int64_t kUnsetTokens = -2;  // -1 is a valid value of max_tokens
 
 }  // namespace
 

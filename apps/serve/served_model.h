@@ -61,15 +61,15 @@ class ServedModel {
   std::vector<int32_t> ends;          // end-of-text tokens
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
   double most_seconds = 0;            // limit per request; 0 = unlimited
-  // Exactly one of these is set: a model that generates (and may translate), one that computes
-  // vectors, or one that scores pairs of texts.
+  // A model that generates sets engine (and translator if it translates), one that computes vectors
+  // sets embedder and embed_queue, and one that scores pairs of texts sets rerank_queue.
   std::optional<TextEngine> engine;
   std::optional<Translator> translator;
   std::optional<Embedder> embedder;
   std::shared_ptr<EmbedQueue> embed_queue;  // for embedder
   std::shared_ptr<RerankQueue> rerank_queue;
 
-  // Throw ApiError 400 if the model lacks the capability.
+  // These functions throw ApiError 400 if the model lacks the capability.
   const Tokenizer& needs_tokenizer() const;
   const TextEngine& needs_engine() const;
   const Embedder& needs_embedder() const;

@@ -19,7 +19,7 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
 
   // Cancels all submissions when the client of the exchange disconnects.
   void follow(http::Exchange& exchange);
-  // Adds a submission. Returns false, and cancels it, if the client has already disconnected.
+  // Adds a submission. Cancels it and returns false if the client has already disconnected.
   bool add(uint64_t number);
   void cancel();
   bool cancelled() const;

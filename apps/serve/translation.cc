@@ -83,11 +83,11 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   }
 
   static constexpr size_t kMostTranslations = 65'536;
-  // Maximum lines of one request in the engine's queue, so that a long text leaves room for others.
+  // Maximum lines of one request in the engine's queue: a long text leaves room for other requests.
   static constexpr size_t kAtOnce = 32;
 
-  // Submits further lines. Returns false if the engine is full and no line is running. Requires
-  // `mutex_`.
+  // Submits further lines. Returns false if the engine is full and no line is running. The caller
+  // must hold `mutex_`.
   bool submit_more() {
     while (under_way_ < kAtOnce && next_ < asked_.size()) {
       const uint64_t number = model_->needs_engine().submit(
@@ -104,7 +104,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
     return true;
   }
 
-  // Takes an event of a line. Called on the engine's thread.
+  // Processes an event of a line. Called on the engine's thread.
   bool take(Asked& line, const Event& event) {
     const std::lock_guard lock(mutex_);
     if (failed_ || submissions_->cancelled()) return false;
@@ -176,7 +176,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   std::vector<std::vector<std::vector<std::string>>> lines_;  // [text][line][rank]
   HeldBytes held_;
   int64_t held_bytes_ = 0;           // bytes of lines_
-  size_t next_ = 0, under_way_ = 0;  // indices into asked_
+  size_t next_ = 0, under_way_ = 0;  // the next line of asked_ to submit; lines in progress
   bool failed_ = false;
 };
 

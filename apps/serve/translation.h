@@ -9,7 +9,7 @@
 namespace fovea::serve {
 
 // Handles /translate in LibreTranslate's format: {"translatedText", "alternatives"?,
-// "detectedLanguage"?}, or arrays of these for an array of texts. The lines of a text are
+// "detectedLanguage"?}. For an array of texts, the values are arrays. The lines of a text are
 // translated separately. Throws ApiError.
 void answer_translation(const ApiRequest& request,
                         const std::vector<std::shared_ptr<ServedModel>>& models,
@@ -18,7 +18,7 @@ void answer_translation(const ApiRequest& request,
 // Handles /languages: [{"code", "name", "targets"}].
 Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models);
 
-// Converts an HTML form to the equivalent JSON.
+// Converts the body of an HTML form ("q=Hallo&source=de") to the equivalent JSON.
 std::string json_of_form(const std::string& form);
 
 }  // namespace fovea::serve

@@ -48,8 +48,8 @@ EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, con
   return options;
 }
 
-// Writes a vector without a tree of JSON values, since vectors are long. The shortest decimal form
-// of a number is exact.
+// Writes a vector without a tree of JSON values, since vectors are long. Clients that parse the
+// decimal numbers as floats get the same bits.
 void add_vector(std::string& out, const float* values, int64_t width, bool as_base64) {
   const auto count = static_cast<size_t>(width);
   if (as_base64) {

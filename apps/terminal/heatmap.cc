@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kLabel = 14;  // width of row labels
 
-// Truncates a label to `most` characters, and makes white space visible.
+// Truncates or pads a label to `most` characters. Spaces become '_', newlines '\' and other control
+// characters '?'.
 std::string label(const std::string& token, size_t most) {
   std::string text;
   size_t letters = 0;
@@ -59,7 +60,7 @@ std::string cell(float weight, Shades shades) {
   return "";
 }
 
-// Prints the names of the keys vertically, so that each fits into its column.
+// Returns the names of the keys, written vertically, so that each fits into its column.
 std::string key_names(const std::vector<std::string>& keys, size_t step, size_t count) {
   constexpr size_t kLongest = 8;
   size_t most = 1;  // longest name, up to the limit

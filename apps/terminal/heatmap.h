@@ -7,7 +7,7 @@
 
 namespace fovea::cli {
 
-enum class Shades { colours, blocks, digits };  // 256 colours; U+2591 to U+2588; 0 to 9
+enum class Shades { colours, blocks, digits };  // 256 colours; shade characters; digits 0 to 9
 
 // Draws one head's attention in `width` terminal columns; rows are queries. If the keys do not fit,
 // each cell shows the largest weight of a square of the map.

@@ -15,6 +15,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   // `details` is printed next to the bar; `plain` is the line that is printed without a terminal.
+  // Calls in quick succession print nothing, except with `now`.
   void show(double fraction, const std::string& details, const std::string& plain,
             bool now = false);
   // Prints a permanent message above the progress line.

@@ -11,7 +11,7 @@
 namespace fovea::cli {
 namespace {
 
-// Signal handlers may only use lock-free atomics and write(2).
+// Signal handlers may use only lock-free atomics and async-signal-safe functions such as write(2).
 std::atomic<int> received{0};
 std::atomic<const char*> gentle{nullptr};  // message printed on the first signal
 static_assert(std::atomic<int>::is_always_lock_free &&

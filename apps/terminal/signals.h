@@ -2,9 +2,9 @@
 
 namespace fovea::cli {
 
-// Installs the signal handling. SIGPIPE is ignored. If a mapped file is truncated, the program ends
-// with one line and exit code 1. Until catch_signals() is called, SIGINT and SIGTERM end the
-// program immediately with 130 and 143.
+// Installs the signal handlers. SIGPIPE and SIGXFSZ are ignored. If a mapped file is truncated, the
+// program prints one line and ends with exit code 1. Until catch_signals() is called, SIGINT and
+// SIGTERM end the program immediately with 130 and 143.
 void start_signals();
 
 // After this call the first SIGINT or SIGTERM only requests a stop and prints `notice` (unless it

@@ -49,7 +49,7 @@ void print(std::string_view text) {
   }
 }
 
-// Failures are ignored: a lost note must not stop the work.
+// A lost note must not stop the work.
 void note(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 bool is_terminal(Channel channel) {

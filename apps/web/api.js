@@ -1,4 +1,4 @@
-// Requests to the server. Responses are cached, since they never change. A page saved as one file contains them.
+// Requests to the server. Responses are cached, since most never change. A page saved as one file contains the responses that it needs.
 
 /** @typedef {{id: number, text: string, special: boolean}} Token */
 /** @typedef {{run: string, tokens: Token[], source: Token[]}} Run */
@@ -76,7 +76,7 @@ export async function ask(path, query = {}) {
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-/** Like ask(), without the cache. @param {string} path @param {Record<string, string | number>} query */
+/** Like ask(), for responses that change: ignores a cached one. @param {string} path @param {Record<string, string | number>} query */
 export async function askAnew(path, query) {
   answers.delete(address(path, query));
   return ask(path, query);
@@ -104,7 +104,7 @@ export function forgetRuns() {
 /**
  * @typedef {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} MapQuery
  */
-// Cells of a map: maps up to this size are requested entirely, so that further requests need no server.
+// Maximum cells of a map that is requested entirely, so that its other parts need no further request.
 const SMALL = 256 * 256;
 
 /** @param {MapQuery} query @param {number} [cells] of the whole map @returns {Promise<WeightMap>} */

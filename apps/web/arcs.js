@@ -1,12 +1,12 @@
-// The tokens on one line. Arcs above it lead to the tokens that the selected token attends to; arcs below it come from tokens
-// that attend to the selected token. The drawing is redundant: the words above it work with the keyboard, and the list has the numbers.
+// The tokens on one line, with arcs between the selected token and the tokens that it attends to or that attend to it. For
+// cross-attention, two lines of tokens. The drawing is redundant: the words above it work with the keyboard, and the list has the numbers.
 
 import { headColor } from "./colors.js";
 import { figure, replace, shown, svg } from "./dom.js";
 import { change } from "./state.js";
 
 const MOST_TOKENS = 160; // on the line, around the selected one
-const MOST_ARCS = 24; // of each head; the list and the map have the others
+const MOST_ARCS = 24; // of each head; the list and the map show all weights
 
 /**
  * @param {HTMLElement} root
@@ -109,7 +109,7 @@ function drawBetween(root, { rows, keys, state, found }) {
   });
   const best = strongest(found);
   const width = Math.max(upper.total, lower.total);
-  replace(root, svg("svg", { width, height: 200, role: "img", "aria-label": "Lines between the answer, above, and the source, below" }, paths,
+  replace(root, svg("svg", { width, height: 200, role: "img", "aria-label": "Lines between the target, above, and the source, below" }, paths,
     above.map((i, n) => between(rows[i], i, upper.centers[n], 4, to ? NaN : best[i], to && i === chosen, () => change({ token: String(i), direction: "to" }, { replace: true }))),
     below.map((i, n) => between(keys[i], i, lower.centers[n], 154, to ? best[i] : NaN, !to && i === chosen, () => change({ token: String(i), direction: "from" }, { replace: true })))));
   keepInSight(root, from);

@@ -1,6 +1,6 @@
 // Colours that differ in lightness as well as in hue, for colour-blind readers and for print.
 
-// Viridis (Smith and van der Walt 2015), sampled at sixteenths.
+// 19 samples of viridis (Smith and van der Walt 2015).
 const VIRIDIS = [
   [68, 1, 84], [72, 20, 103], [72, 38, 119], [69, 55, 129], [63, 71, 136], [57, 85, 140], [50, 100, 142],
   [45, 113, 142], [40, 125, 142], [35, 138, 141], [31, 150, 139], [32, 163, 134], [41, 175, 127], [63, 188, 115],

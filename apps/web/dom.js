@@ -65,7 +65,7 @@ export function put(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Formats a number with four decimals and a real minus sign. @param {number} x @param {number} [digits] */
+/** Formats a number with `digits` decimals and a true minus sign; very small and very large numbers in exponential notation. @param {number} x @param {number} [digits] */
 export function figure(x, digits = 4) {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
   const size = Math.abs(x);

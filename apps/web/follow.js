@@ -10,7 +10,7 @@ import { worked } from "./worked.js";
 
 /** @typedef {{name: string, shape: number[], values: number[], size: number, rms: number, ids: number[]}} Step */
 
-const VALUES = 128; // of each vector: an entire head, so that its products can be verified
+const VALUES = 128; // of each vector: entire heads of up to this width, so that their products can be verified
 const SHOWN = 32; // of them until more are requested
 
 /**
@@ -19,13 +19,13 @@ const SHOWN = 32; // of them until more are requested
  */
 const MEANING = {
   embedding: ["Input", "Embedding", "x = E[id]", "The token's id selects one row of the embedding matrix: the vector that the model has learned for it. Nothing else about the token enters the model."],
-  type: ["Input", "Sentence type", "x = x + S[0]", "A learned vector that marks which of two sentences the token belongs to is added."],
+  type: ["Input", "Sentence type", "x = x + S[0]", "Adds a learned vector that depends on the sentence, the first or the second, to which the token belongs."],
   position: ["Input", "Position", "x = x + P[t]", "Attention itself does not depend on order. This vector encodes the position of the token; it is added, not appended."],
   embedding_norm: ["Input", "Norm of the embedding", "x = norm(x)", "This model normalises the sum before the first layer."],
   stream: ["Attention", "Residual stream", "x", "The sum of the embedding and the outputs of all earlier layers. The layer reads it and adds to it."],
   attention_norm: ["Attention", "Norm", "y = norm(x)", "Scales the vector to a common size, so that attention compares directions rather than lengths."],
   query: ["Attention", "Query of this head", "q = W_Q y", "What this token looks for. With rotary positions, the vector is rotated by an angle that grows with its position."],
-  key: ["Attention", "Key of this head", "k = W_K y", "What this token offers: the queries of other tokens are compared with it."],
+  key: ["Attention", "Key of this head", "k = W_K y", "What this token offers: queries are compared with it."],
   value: ["Attention", "Value of this head", "v = W_V y", "What this token passes on to the tokens that attend to it."],
   scores: ["Attention", "Scores", "s = q · k / √d", "The dot product of the query with the key of every visible token. A high score is a good match."],
   weights: ["Attention", "Weights", "a = softmax(s)", "The softmax turns the scores into weights that add up to 1. The attention map shows these numbers."],
@@ -33,11 +33,11 @@ const MEANING = {
   attention_output: ["Attention", "All heads together", "o = W_O [z₀; z₁; …]", "The concatenated results of all heads, multiplied by one more matrix to give the width of the model."],
   attention_output_norm: ["Attention", "Norm of the result", "o = norm(o)", "This model normalises the output of attention."],
   attention_stream: ["Attention", "Add to the stream", "x = x + o", "The result is added to the residual stream, which keeps its earlier contents. (In a post-norm model, the sum is normalised here.)"],
-  cross_norm: ["Cross-attention", "Norm", "y = norm(x)", "As before attention."],
+  cross_norm: ["Cross-attention", "Norm", "y = norm(x)", "Scales the vector to a common size, as before self-attention."],
   cross_query: ["Cross-attention", "Query of this head", "q = W_Q y", "What the decoder's token looks for in the source."],
   cross_scores: ["Cross-attention", "Scores", "s = q · k / √d", "The dot products of the query with the keys of the encoder's output."],
   cross_weights: ["Cross-attention", "Weights", "a = softmax(s)", "The source tokens that this token attends to."],
-  cross_sum: ["Cross-attention", "Weighted sum", "z = Σ a v", "The average of their values, weighted by attention."],
+  cross_sum: ["Cross-attention", "Weighted sum", "z = Σ a v", "The average of the values of the source tokens, weighted by attention."],
   cross_output: ["Cross-attention", "All heads together", "o = W_O [z₀; z₁; …]", "The concatenated results, projected to the width of the model."],
   cross_output_norm: ["Cross-attention", "Norm of the result", "o = norm(o)", "This model normalises the output before it is added."],
   cross_stream: ["Cross-attention", "Add to the stream", "x = x + o", "The result is added to the residual stream."],

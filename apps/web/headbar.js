@@ -47,7 +47,7 @@ function headButtons(session, state, several) {
         "aria-pressed": nth >= 0 ? "true" : "false", "aria-label": `Head ${head}`, "data-control": `head${head}`,
         class: muted.has(`${state.look}.${state.layer}.${head}`) ? "muted" : undefined,
         style: { "--head": chosen.length > 1 && !state.mean ? headColor(nth) : "var(--accent)", ...(nth >= 0 && !(chosen.length > 1 && !state.mean) ? { color: "var(--accent-ink)" } : {}) },
-        title: several ? "Shift-click adds this head. Double-click selects only this head." : "",
+        title: several ? "Shift-click adds or removes this head. Double-click selects only this head." : "",
         onclick: (/** @type {MouseEvent} */ event) => choose(event, head, chosen, several),
         ondblclick: () => change({ heads: String(head), mean: "" }, { replace: true }),
       }, head));

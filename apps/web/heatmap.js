@@ -19,7 +19,7 @@ const HIGHEST = 640; // maximum height in pixels
  * @property {[number, number]} keySpan the keys of the map
  * @property {(q: string, k: string, step: number) => Promise<import("./api.js").WeightMap>} load
  * @property {(query: number, key: number) => boolean} sees
- * @property {number[]} heads drawn on top of one another; each has its own colour if there are several
+ * @property {number[]} heads the heads of the map; each has its own colour if there are several
  */
 
 /** @typedef {{canvas: HTMLCanvasElement | null, map: import("./api.js").WeightMap | null, come: Promise<void>}} Tile `come` resolves when the tile is loaded or has failed */
@@ -64,8 +64,8 @@ export class Heatmap {
     this.cursor = null;
     this.chosen = -1;
     this.size = 1; // size of a cell in CSS pixels
-    this.x = 0; // the first visible row and key
-    this.y = 0;
+    this.x = 0; // the first visible key
+    this.y = 0; // the first visible row
     this.dragged = false;
   }
 
@@ -390,7 +390,7 @@ function short(text, most) {
 }
 
 /**
- * Draws one head with the colour scale; several in their own colours, the largest weight on top.
+ * Draws one head with the colour scale. Of several heads, each cell gets the colour of the head with the largest weight.
  * @param {import("./api.js").WeightMap} map @param {(row: number, key: number) => boolean} sees
  */
 export function pixels(map, sees) {

@@ -88,7 +88,7 @@ export function learnView(root) {
 function noTraining(models) {
   if (models[0]?.ready === false) return [h("h2", {}, "Training"), h("p", {}, "The training run has not written a log yet.")];
   return [h("h2", {}, "Training"),
-    h("p", {}, "This is not the directory of a training run, so there are no curves. To see them, use ", h("code", {}, "fovea train … --inspect"), ", or ", h("code", {}, "fovea inspect DIR"), " for the directory of a running or finished training."),
+    h("p", {}, "This is not the directory of a training run, so there are no curves. To see them, use ", h("code", {}, "fovea train … --inspect"), ", or ", h("code", {}, "fovea inspect DIR"), " for the directory of a running or finished training run."),
     models.length === 1 ? h("p", { class: "quiet" }, "To compare two models, for example before and after fine-tuning or quantisation: ", h("code", {}, "fovea inspect MODEL --with OTHER"), ".") : ""];
 }
 
@@ -247,7 +247,7 @@ async function difference(both, look, layer, head) {
     if (apart > most) [most, at] = [apart, i];
   });
   const { rows, keys } = named[0];
-  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by at most ", h("b", { class: "mono" }, figure(most, 6)), `${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” attending to “${shown(keys[at % a.keys].text)}”)` : ""}, and by ${figure(sum / a.rows, 6)} per row in total.`);
+  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by at most ", h("b", { class: "mono" }, figure(most, 6)), `${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” attending to “${shown(keys[at % a.keys].text)}”)` : ""}; the differences of a row add up to ${figure(sum / a.rows, 6)} on average.`);
 }
 
 /** The map of a head at each checkpoint. @param {Known} known @param {Known[]} models @param {{look: string, layer: number, head: number}} place */

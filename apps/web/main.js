@@ -190,7 +190,7 @@ function grow() {
   }
 }
 
-// Longer texts do not fit into an address, and the server refuses them.
+// The characters that fit into an address. The server refuses texts of more than 2^18 bytes.
 const MOST = 200000;
 
 /** Whether a text is too long; shows an error if it is. @param {string} text */

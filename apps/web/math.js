@@ -37,7 +37,7 @@ export function attention(q, k, v, divisor, sees = () => true) {
   return { scores, scaled, weights, output: times(weights, v) };
 }
 
-/** The Frobenius norm of the Jacobian of the softmax: the fraction of a gradient that passes. @param {number[]} p */
+/** The Frobenius norm of the Jacobian of the softmax: at most this fraction of a gradient passes. @param {number[]} p */
 export function gradientThrough(p) {
   let squares = 0;
   for (let i = 0; i < p.length; ++i) for (let j = 0; j < p.length; ++j) squares += ((i === j ? p[i] : 0) - p[i] * p[j]) ** 2;

@@ -42,7 +42,7 @@ export class ModelShape {
     return look === "cross" ? 0 : this.stack(look).attention.windows[layer] ?? 0;
   }
 
-  /** Whether a key is visible to a query. @param {string} look @param {number} layer */
+  /** Returns a function that returns whether a key is visible to a query. @param {string} look @param {number} layer */
   mask(look, layer) {
     const causal = this.causal(look);
     const window = this.window(look, layer);

@@ -83,7 +83,7 @@ export function rotaryPlay(root) {
   const k = randomOf("a key", here.width);
   const out = h("div");
   root.append(h("section", { class: "panel" }, h("h2", {}, "Rotary positions"),
-    h("p", {}, "Pairs of elements of queries and keys are rotated by an angle that grows with the position. The score then depends only on the distance: if both move by the same number, it stays the same."),
+    h("p", {}, "Pairs of elements of queries and keys are rotated by an angle that grows with the position. The score then depends only on the distance: if both positions move by the same number, the score stays the same."),
     h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Position of the query, m", { least: 0, most: 40, step: 1, value: 6 }, (x) => { here.query = x; draw(); }).row, slider("Position of the key, n", { least: 0, most: 40, step: 1, value: 2 }, (x) => { here.key = x; draw(); }).row,
       slider("Move both by", { least: 0, most: 1000, step: 1, value: 0 }, (x) => { here.shift = x; draw(); }).row, slider("Pair shown", { least: 0, most: 3, step: 1, value: 0 }, (x) => { here.pair = x; draw(); }).row), out));
   const draw = () => {

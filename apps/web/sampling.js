@@ -28,7 +28,7 @@ export function filtered(logits, temperature, topK, topP, count) {
   return { order: listed, probabilities: Float64Array.from(listed, (id, i) => (i < kept ? weight(id) / total : 0)), kept };
 }
 
-/** Moves the largest to the front, sorted. @param {Int32Array} order @param {Float32Array} logits @param {number} many */
+/** Moves the ids of the `many` largest logits to the front, in descending order. @param {Int32Array} order @param {Float32Array} logits @param {number} many */
 function selectTop(order, logits, many) {
   const threshold = Float32Array.from(logits).sort()[logits.length - many];
   const top = [...order].filter((id) => logits[id] >= threshold).sort((a, b) => logits[b] - logits[a] || a - b);

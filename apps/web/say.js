@@ -87,7 +87,7 @@ function drawSliders(root, state, act) {
     h("div", { class: "controls" },
       line("temperature", "Temperature", 0.05, 3, 0.05, "Divides the logits: low values favour likely tokens, high values give more variety.", (x) => Number(x).toFixed(2)),
       line("k", "Top k", 0, 100, 1, "Keeps only the k most likely tokens.", (x) => (x === "0" ? "all" : x)),
-      line("p", "Top p", 0.05, 1, 0.01, "Keeps only the smallest set of the most likely tokens with this probability.", (x) => (Number(x) === 1 ? "all" : Number(x).toFixed(2)))),
+      line("p", "Top p", 0.05, 1, 0.01, "Keeps only the most likely tokens: as few as possible whose probabilities add up to at least this value.", (x) => (Number(x) === 1 ? "all" : Number(x).toFixed(2)))),
     h("p", { class: "quiet small", style: { "margin-top": ".8rem" } }, "Applied in this order: temperature, top k, top p. Excluded tokens are pale; the other probabilities are normalised to 1."),
     h("button", { onclick: () => {
       change({ temperature: "1", k: "0", p: "1" }, { replace: true });
@@ -104,7 +104,7 @@ async function drawBars(root, session, state, logits) {
   const place = placeOf(session, state);
   const decoder = Boolean(session.shape.spec.decoder);
   replace(root, h("h2", {}, decoder ? "Next token" : "Token at this position"),
-    h("p", { class: "quiet small" }, decoder ? "After “" : "At “", h("b", {}, shown(session.run.tokens[place].text)), `” (token ${place}). ${kept === logits.length ? "Every token" : kept} ${kept === logits.length ? `of ${kept.toLocaleString("en")}` : kept === 1 ? "token is" : "tokens are"} ${kept === logits.length ? "can be sampled." : "left."}`),
+    h("p", { class: "quiet small" }, decoder ? "After “" : "At “", h("b", {}, shown(session.run.tokens[place].text)), `” (token ${place}). ${kept === logits.length ? `All ${kept.toLocaleString("en")} tokens can be sampled.` : kept === 1 ? "1 token is left." : `${kept} tokens are left.`}`),
     h("div", { class: "bars", role: "list", "aria-label": "Probabilities" }, texts.map((token, i) => h("div", { class: `bar-row${i >= kept ? " cut" : ""}`, role: "listitem" },
       h("span", { class: "name", dir: "auto", title: `id ${token.id}` }, shown(token.text)),
       h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * probabilities[i]}%` } })),
@@ -168,7 +168,7 @@ async function drawLens(root, session, place) {
   const rows = [...layers.keys()].filter((layer) => layer % every === 0 || layer === layers.length - 1).reverse();
   const go = (/** @type {number} */ to) => change({ place: String(Math.min(Math.max(to, 0), tokens.length - 1)) }, { replace: true });
   replace(root, h("h2", {}, "Logit lens"),
-    h("p", { class: "quiet small" }, "The prediction of the head from the residual stream after each layer. Read a column from the bottom to the top. The colour shows the probability. Click the word of a column to see the probabilities at that position."),
+    h("p", { class: "quiet small" }, "The prediction of the head from the residual stream before each layer and after the last one (end). Read a column from the bottom to the top. The colour shows the probability. Click the word of a column to see the probabilities at that position."),
     h("div", { class: "lens", tabindex: "0", role: "region", "aria-label": "Logit lens table" }, h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "layer"), tokens.slice(first, end).map((token, i) =>
         h("th", { scope: "col" }, h("button", { class: "small", "aria-pressed": first + i === place ? "true" : "false", "data-place": first + i, style: { border: "0", padding: "0 .2rem" }, onclick: () => go(first + i) }, shown(token.text)))))),

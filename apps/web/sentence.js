@@ -57,7 +57,7 @@ export function sides(session, look) {
 
 /**
  * @typedef {object} Found
- * @property {number[]} heads one row of weights for each, or one for their average
+ * @property {number[]} heads the selected heads, or [-1] for their average
  * @property {Float32Array[]} weights by head, for the tokens of the other side
  * @property {Token[]} others
  */

@@ -36,7 +36,7 @@ export function current() {
 }
 
 /**
- * Sliders and similar controls replace the address instead of adding an entry to the history.
+ * Adds an entry to the browser's history only if the view changes, and not with `replace`, which sliders and similar controls set.
  * @param {Partial<State>} changes @param {{replace?: boolean}} [options]
  */
 export function change(changes, options = {}) {

@@ -53,7 +53,7 @@ function build(root, session, state) {
     }
   }
   replace(root, h("h2", {}, "All heads"),
-    h("p", { class: "quiet small" }, `Rows: layers. Columns: heads. Click one to enlarge it.${each > 1 ? " Heads under one line share keys and values." : ""}${windows ? " ≤: the size of the layer's window in tokens." : ""}`),
+    h("p", { class: "quiet small" }, `Rows: layers. Columns: heads. Click a map to enlarge it.${each > 1 ? " Heads under one line share keys and values." : ""}${windows ? " ≤: the size of the layer's window in tokens." : ""}`),
     oneStop(h("div", { class: "thumbs", role: "group", "aria-label": "Layers and heads", style: { "grid-template-columns": `${windows ? 2.6 : 1.7}rem repeat(${heads}, minmax(26px, ${heads > 12 ? 60 : 84}px))` } }, cells), heads));
   mark(root, state);
 }

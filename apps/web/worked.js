@@ -72,7 +72,7 @@ function ownScore(scores, query, key, token) {
   if (!query || !key || found === undefined || query.values.length < query.size) return null;
   const product = query.values.reduce((total, x, i) => total + x * key.values[i], 0);
   const width = query.size;
-  // Only the result is shown for models with another scale, a softcap or a bias by distance.
+  // Only the result is shown for models with a different scale, a softcap or a bias by distance.
   const scaled = Math.abs(product / Math.sqrt(width) - found) < 1e-4 * Math.max(1, Math.abs(found));
   return line(`with its own key:  q · k = ${figure(product)}${scaled ? `,  divided by √${width} = ${figure(Math.sqrt(width))}:  ` : "  →  "}${figure(found, 6)}`);
 }

@@ -13,12 +13,13 @@ namespace fovea {
 struct Comparison {
   int64_t tokens = 0;  // number of predicted tokens
   double perplexity = 0, full_perplexity = 0;
-  double divergence = 0;  // mean over tokens of KL(full || model), in nats
+  double divergence = 0;  // mean of KL(full || model) over the tokens, in nats
   double flips = 0;       // fraction of tokens for which the most likely next token differs
   int64_t weight_bytes = 0, full_weight_bytes = 0;
 };
 
-// Reads `data` as evaluate() does. Throws InvalidArgument if the vocabularies differ.
+// Compares two decoder-only models on text files. `progress`: see evaluate(). Throws
+// InvalidArgument if a model has an encoder, or if the sizes of the vocabularies differ.
 Comparison compare(const Model& model, const Model& full, const std::vector<std::string>& data,
                    const std::function<bool(double fraction)>& progress = {});
 

@@ -9,29 +9,29 @@ namespace fovea {
 enum class FileDType { automatic, fp32, bf16, fp16 };
 enum class Quantize { automatic, none, int8, int4 };
 
-// `automatic` for a directory writes unquantised weights unless `quantize` is set, since no other
-// program reads quantised weights in fovea's format. `automatic` for a .gguf file keeps the
-// precision of the source unless either option is set.
+// With `quantize` = automatic, a directory gets unquantised weights, since no other program reads
+// quantised weights in fovea's format. A .gguf file keeps the precision of the source if both
+// options are automatic.
 struct ConvertOptions {
-  // dtype of unquantised tensors; automatic: as in the source file
+  // Dtype of unquantised tensors; automatic: as in the source file.
   FileDType dtype = FileDType::automatic;
   Quantize quantize = Quantize::automatic;
-  int64_t group = 32;  // number of weights that share a scale: 32 or 64
+  int64_t group = 32;  // number of weights that share a scale: 32 or, in a directory, 64
 };
 
 struct Conversion {
   int64_t parameters = 0;
   int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors or of the .gguf file
-  // precision of the written matrices: "fp32", "int8 in groups of 32", "q8_0", ...
+  // Precision of the written matrices: "fp32", "int8 in groups of 32", "q8_0", ...
   std::string weights;
 };
 
 // Converts a model with its tokenizer. `from` and `to` are each a directory or a .gguf file.
 // Changes the dtype, or quantises the matrices of the layers and the head (in GGUF, int8 is Q8_0
 // and int4 is Q4_0). Quantised source weights are dequantised first; in fp32 this is lossless.
-// `warnings`: see Model::open(). Throws InvalidArgument if `to` already contains a model, or if a
-// quantised directory would be quantised in another way. After a failure, `to` contains nothing
-// new.
+// `warnings`: see Model::open(). Throws InvalidArgument if `to` already is or contains a model, or
+// if a quantised directory would be quantised in a different format. After a failure, `to` contains
+// nothing new.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,
                          std::vector<std::string>* warnings = nullptr);

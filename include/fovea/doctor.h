@@ -8,18 +8,18 @@ namespace fovea {
 
 struct Finding {
   std::string topic;    // "instruction sets", "cores", ...
-  std::string message;  // one sentence
-  bool good = true;
+  std::string message;  // one line
+  bool good = true;     // false = a problem
 };
 
-// Checks this machine; with `folder`, also whether the model in that directory is complete.
+// Checks this machine and, with `folder`, whether the model and the snapshots in it are intact.
 std::vector<Finding> doctor(const std::string& folder = "");
 
-// Sets the number of compute threads; overrides OMP_NUM_THREADS and the number of cores.
+// Sets the number of compute threads, which overrides OMP_NUM_THREADS and the number of cores.
 void set_threads(int count);
 int threads();
 
-// Returns a hash of the files in a model directory, or of a .gguf file, that determine its results.
+// Returns a hash of a .gguf file, or of the files in a model directory that determine its results.
 uint64_t model_fingerprint(const std::string& path);
 
 std::string version();  // "0.1.0"

@@ -14,18 +14,19 @@
 namespace fovea {
 
 struct EmbedOptions {
-  // Prompt prepended to each text: the name of one of the model's prompts ("query", "document",
-  // ...), or a prompt of your own. Neither: the model's default prompt, which usually is none.
+  // The prompt prepended to each text: the name of one of the model's prompts ("query", "document",
+  // ...), or any text, which takes precedence. Without both: the model's default prompt, if any.
   std::string prompt_name;
   std::optional<std::string> prompt;
   // Keep only the first `dimensions` elements of each vector, for models trained for this (Kusupati
-  // et al. 2022). 0 = all.
+  // et al. 2022); 0 = all.
   int64_t dimensions = 0;
-  // Normalise to unit length. Unset: the model's setting; truncated vectors are re-normalised.
+  // Normalise vectors, after truncation, to unit length. Unset: only if the model does. False does
+  // not disable a normalisation within the model.
   std::optional<bool> normalise;
   // Truncate texts that exceed the model's limit. If false, such a text is an error.
   bool truncate = true;
-  int64_t batch_tokens = 0;  // tokens per forward pass; 0 = the fastest number
+  int64_t batch_tokens = 0;  // maximum tokens per forward pass; 0 = a fast default
   std::function<std::string(size_t)> name_of_text;  // used in errors; unset: "text 1", ...
   // Called before each text is tokenised, from several threads. If it returns true, the call throws
   // Failed.
@@ -36,8 +37,8 @@ void visit(EmbedOptions& options, OptionVisitor& visitor);  // fovea/options.h
 struct Embeddings {
   int64_t count = 0, width = 0;
   std::vector<float> values;    // [count, width], in the order of the texts
-  std::vector<int64_t> tokens;  // of each text, special tokens included
-  std::vector<int64_t> cut;     // of each text, number of truncated tokens
+  std::vector<int64_t> tokens;  // number of tokens of each text, with prompt and special tokens
+  std::vector<int64_t> cut;     // number of truncated tokens of each text
 };
 
 // One token of a text: its byte range and its unit-length vector. Special tokens and tokens of a
@@ -48,21 +49,23 @@ struct EmbeddedToken {
 };
 
 // Computes vectors of texts; texts of similar meaning have vectors of similar direction (Reimers
-// and Gurevych 2019). A text's vector has the same bits regardless of the other texts in the batch.
-// Cheap to copy; safe to use from several threads.
+// and Gurevych 2019). A vector's bits do not depend on the other texts in the batch. Cheap to copy;
+// safe to use from several threads.
 class Embedder {
  public:
-  // Opens a sentence-transformers directory, or a Hugging Face directory of an encoder or decoder;
-  // the latter gets mean pooling. `warnings` receives messages about suspicious but harmless
-  // contents. Throws BadFile if a file is damaged or inconsistent, Unsupported if the model is not
-  // supported.
+  // Opens a sentence-transformers directory, or a Hugging Face directory of an encoder or decoder.
+  // Without modules.json, the vector is the mean over the tokens. `warnings` receives messages
+  // about suspicious but harmless contents. Throws BadFile if a file is damaged or inconsistent,
+  // Unsupported if the model is not supported.
   static Embedder open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
                        WeightPrecision precision = WeightPrecision::stored);
 
-  // Throws InvalidArgument if an option does not fit the model; throws Failed, with the text's
-  // name, if a vector is not finite.
+  // Returns one vector per text. Throws InvalidArgument if an option does not fit the model, or if
+  // a text is too long and `truncate` is false. Throws Failed, with the text's name, if a vector is
+  // not finite.
   Embeddings embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const;
-  // Returns the last hidden state of each token of a text.
+  // Returns the normalised last hidden state of each token of the prompt and the text, truncated to
+  // max_tokens(). Of the options, only the prompt is used.
   std::vector<EmbeddedToken> embed_tokens(const std::string& text,
                                           const EmbedOptions& options = {}) const;
 
@@ -70,11 +73,12 @@ class Embedder {
   int64_t max_tokens() const;                  // maximum tokens of a text, special tokens included
   const std::string& similarity_name() const;  // cosine, dot, euclidean or manhattan
   const std::map<std::string, std::string>& prompts() const;
-  float similarity(const float* a, const float* b, int64_t width) const;  // greater = more similar
+  // Returns the similarity of two vectors by similarity_name(); greater = more similar.
+  float similarity(const float* a, const float* b, int64_t width) const;
   const Tokenizer& tokenizer() const;
   const Spec& spec() const;  // of the Transformer
-  // A hash of the files that determine the vectors. It does not depend on the precision chosen at
-  // open().
+  // Returns a hash of the files that determine the vectors. It does not depend on the precision
+  // chosen at open().
   uint64_t fingerprint() const;
 
   struct Parts;  // internals, for the library only
@@ -85,10 +89,10 @@ class Embedder {
   std::shared_ptr<const Parts> parts_;
 };
 
-// Compact vector formats. int8 and uint8: each vector is scaled by its largest element to -127 ..
-// 127 or 1 .. 255 (128 = 0), which preserves cosines. ubinary: one bit per element, 1 if it is
-// positive, the first element in the highest bit of a byte. binary: the same bytes minus 128, as
-// signed bytes.
+// Compact vector formats. int8 and uint8: each vector is scaled by its largest magnitude to -127 ..
+// 127 or 1 .. 255 (128 = 0), which preserves cosines except for rounding. ubinary: one bit per
+// element, 1 if the element is positive; the first element is the highest bit of a byte. binary:
+// the bytes of ubinary minus 128, as signed bytes.
 enum class VectorPrecision { float32, int8, uint8, binary, ubinary };
 int64_t bytes_of_vector(int64_t width, VectorPrecision precision);
 // Converts values [count, width] to count * bytes_of_vector() bytes.
@@ -96,22 +100,24 @@ std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_
                                       VectorPrecision precision);
 
 struct RerankOptions {
-  bool raw = false;  // return the model's raw score, without the activation named in its files
+  bool raw = false;  // return the logit, without the model's activation
+  // As in EmbedOptions:
   bool truncate = true;
   int64_t batch_tokens = 0;
-  std::function<bool()> stop;  // see EmbedOptions
+  std::function<bool()> stop;
 };
 void visit(RerankOptions& options, OptionVisitor& visitor);
 
-// Scores how well a text answers a query. Query and text are read together (a cross-encoder,
-// Nogueira and Cho 2019), which is slower and more accurate than comparing vectors.
+// Scores how well a text answers a query. The model reads query and text together (a cross-encoder,
+// Nogueira and Cho 2019), which is slower than comparing vectors, but usually more accurate.
 class Reranker {
  public:
-  // Opens a directory of a sequence classifier with one label. Warnings and errors as for
-  // Embedder::open.
+  // Opens a directory of a sequence classifier with one label. Warnings and errors: see
+  // Embedder::open().
   static Reranker open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
                        WeightPrecision precision = WeightPrecision::stored);
-  // Returns one score for each text, in the order of the texts. Greater = better.
+  // Returns one score for each text, in the order of the texts; greater = better. Throws the errors
+  // of Embedder::embed().
   std::vector<float> score(const std::string& query, const std::vector<std::string>& texts,
                            const RerankOptions& options = {}) const;
 
@@ -126,13 +132,13 @@ class Reranker {
   std::shared_ptr<const Parts> parts_;
 };
 
-// Correlation between the similarities of vectors and human scores of sentence pairs, in percent:
+// The correlations between similarities of vectors and human scores of sentence pairs, in percent:
 // the metrics of evaluation_task("similarity").
 struct SimilarityEvaluation {
   int64_t pairs = 0;
   MetricValues metrics;
 };
-// `file` holds pairs and scores as STS benchmarks do: CSV or TSV (two texts and a number), or JSON
+// `file` contains scored pairs as in STS benchmarks: CSV or TSV (two texts and a number), or JSON
 // lines (sentence1, sentence2, score). Throws BadFile, with the line, if the file is malformed.
 SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::string& file,
                                          const EmbedOptions& options = {});

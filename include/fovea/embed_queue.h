@@ -11,35 +11,35 @@
 namespace fovea {
 
 struct QueueOptions {
-  int64_t batch_tokens = 0;    // per forward pass, padding included; 0 = the fastest number
-  int64_t most_waiting = 256;  // at most this many requests wait; further ones are refused
-  // A request is also refused if at least this many tokens are waiting.
+  int64_t batch_tokens = 0;    // per forward pass, padding included; 0 = a fast default
+  int64_t most_waiting = 256;  // maximum unfinished requests; further ones are refused
+  // A request is also refused if more than this number of tokens are waiting.
   int64_t most_tokens = int64_t{1} << 20;
 };
 
 struct QueueStatus {
-  int64_t waiting = 0, waiting_tokens = 0;        // requests, and their remaining tokens
-  int64_t requests = 0, tokens = 0, batches = 0;  // since construction
+  int64_t waiting = 0, waiting_tokens = 0;  // unfinished requests, and tokens not yet in a batch
+  int64_t requests = 0, tokens = 0, batches = 0;  // totals since construction
 };
 
 class TokenQueue;
 
-// An Embedder for concurrent callers. Texts of similar length share a batch, and callers are served
-// in turn. A vector's bits do not depend on the other texts in its batch. All members are safe to
-// call from any thread; the computation runs on the queue's own thread.
+// An Embedder for concurrent callers. Texts of similar length share a batch, and requests are
+// served in turn. A vector's bits do not depend on the other texts in its batch. All members are
+// safe to call from any thread; the model runs on the queue's own thread.
 class EmbedQueue {
  public:
-  // Receives the embeddings or an error; the other argument is null. Called once, on the queue's
-  // thread; it should return quickly.
+  // Receives either the embeddings or an error; the other argument is null. Called once, on the
+  // queue's thread, unless the request is dropped. Should return quickly.
   using Done = std::function<void(const Embeddings* embeddings, const char* error)>;
 
   explicit EmbedQueue(const Embedder& embedder, const QueueOptions& options = {});
-  ~EmbedQueue();  // drops waiting requests
+  ~EmbedQueue();  // drops unfinished requests
 
-  // Returns the request's number, or 0 if the queue is full. Throws the errors of Embedder::embed
+  // Returns the request's number, or 0 if the queue is full. Throws the errors of Embedder::embed()
   // for invalid options and texts.
   uint64_t submit(const std::vector<std::string>& texts, const EmbedOptions& options, Done done);
-  void cancel(uint64_t request);  // drops the request; `done` may never be called
+  void cancel(uint64_t request);  // drops the request, unless it is complete
   QueueStatus status() const;
 
  private:
@@ -47,7 +47,7 @@ class EmbedQueue {
   std::unique_ptr<TokenQueue> queue_;
 };
 
-// The same queue for a Reranker.
+// The same kind of queue for a Reranker.
 class RerankQueue {
  public:
   // `scores` has one score for each text.

@@ -10,12 +10,12 @@ enum class ErrorKind {
   InvalidArgument,  // an invalid option, value or shape                               exit 2
   BadFile,          // a file that cannot be read or has invalid contents              exit 2
   Unsupported,      // valid, but not supported by this build or device                exit 2
-  OutOfMemory,      // a limit refused before work started, or memory ran out          exit 3
-  Failed,           // the run failed: disk full, non-finite loss, directory in use    exit 1
+  OutOfMemory,      // a size or memory limit would be exceeded, or memory ran out     exit 3
+  Failed,           // disk full, non-finite loss, directory in use, interruption      exit 1
   Internal,         // a broken invariant: a bug in fovea                              exit 1
 };
 
-// One line: "<file or option>: <what is wrong> (<where>); <what was expected>".
+// An error with a message of one line: "<file or option>: <what is wrong>; <what was expected>".
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

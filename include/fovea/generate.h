@@ -12,30 +12,34 @@
 namespace fovea {
 
 // How the next token is sampled. Logits are changed first, in this order: bias; repetition,
-// presence and frequency penalties; n-grams. Filters follow: temperature, top-k, top-p, typical,
-// min-p.
+// presence and frequency penalties; repeated n-grams. Then follow top-n-sigma, top-k, the
+// temperature, top-p, typical and min-p.
 struct Sampling {
   float temperature = 0.8f;  // 0 = greedy: always the most likely token
   int64_t top_k = 40;        // keep only the k most likely tokens; 0 = all
-  // keep the smallest set of most likely tokens with this total probability; 1 = all
+  // Keep the smallest set of most likely tokens with at least this total probability; 1 = all.
   float top_p = 0.95f;
   float min_p = 0.0f;  // drop tokens below this fraction of the highest probability; 0 = off
-  // Locally typical sampling (Meister et al. 2023): keep the tokens whose surprise is nearest to
+  // Locally typical sampling (Meister et al. 2023): keep the tokens whose surprisal is nearest to
   // the entropy, up to this total probability; 1 = all.
   float typical_p = 1.0f;
-  // Divides positive and multiplies negative logits of earlier tokens (Keskar et al. 2019); 1 =
-  // off.
+  // Keep the tokens whose logit is at most this many standard deviations of all logits below the
+  // highest (Tang et al. 2024); 0 = off.
+  float top_n_sigma = 0.0f;
+  // Divides positive and multiplies negative logits of tokens that already occur in the prompt or
+  // in the generated text (Keskar et al. 2019); 1 = off.
   float repetition_penalty = 1.0f;
-  // Subtracted from the logits of generated tokens: once, and once per occurrence; 0 = off.
+  // Subtracted from the logits of tokens that were already generated: once, and once per
+  // occurrence; 0 = off.
   float presence_penalty = 0.0f, frequency_penalty = 0.0f;
   int64_t no_repeat_ngram = 0;  // never repeat an n-gram of this length; 0 = off
   std::vector<std::pair<int32_t, float>> logit_bias = {};  // added to a token's logit
   uint64_t seed = 0;
 };
 
-// When a beam search with `beams` finished hypotheses ends. no: when the best unfinished
-// hypothesis, if it ended now, would not be among them. yes: immediately. never: when no unfinished
-// hypothesis could be among them at any length. As in transformers.
+// When a beam search with `beams` finished hypotheses ends, as in transformers. no: when the best
+// unfinished hypothesis, if it ended now, would not be among them. yes: immediately. never: when no
+// unfinished hypothesis could be among them at any length.
 enum class EarlyStopping { no, yes, never };
 
 struct GenerateOptions {
@@ -47,83 +51,93 @@ struct GenerateOptions {
   float length_penalty = 1.0f;
   EarlyStopping early_stopping = EarlyStopping::no;
 
-  int64_t max_tokens = 256;  // -1 = unlimited: until the end-of-text token or `stop`
-  int64_t min_tokens = 0;    // the text does not end before this many tokens
-  bool ignore_end = false;   // continue past the end-of-text token
+  // Maximum number of generated tokens; -1 = no limit, but an Engine and a beam search also end
+  // when the context is full.
+  int64_t max_tokens = 256;
+  int64_t min_tokens = 0;   // minimum number of generated tokens
+  bool ignore_end = false;  // continue past the end-of-text token
   // Generation ends before the first occurrence of one of these strings; the text excludes it.
   std::vector<std::string> stop;
   std::vector<int32_t> stop_ids;  // tokens that end generation like the end-of-text token
   bool keep_special = false;      // keep special tokens in the text
-  // The first tokens of an encoder-decoder's output.
+  // The tokens with which the output begins.
   std::vector<int32_t> forced;
 
-  // Number of speculative tokens per pass (Leviathan et al. 2023); 0 = off. The model checks them
-  // in one pass, so the results do not change, and generation is faster if many are accepted. They
-  // come from a draft model, or else from the continuation of an earlier occurrence of the same
-  // words.
+  // Number of speculative tokens per pass (Leviathan et al. 2023); 0 = off. They come from a draft
+  // model or, without one, from the continuation of an earlier occurrence of the last tokens. The
+  // model checks them in one pass and rejects those that it would not generate, so the results do
+  // not change. Generation is faster if many are accepted.
   int64_t guesses = 0;
 
-  // -1 = no log-probabilities; n = those of each token and of its n most likely alternatives.
+  // -1 = no log-probabilities; n = those of each generated token and of the n most likely tokens at
+  // its position.
   int64_t logprobs = -1;
-  // Called with the tokens generated so far; may edit the logits [V] of the next one (-inf forbids
-  // a token). Also called for speculative tokens that may be rejected afterwards.
+  // Called with the tokens generated so far; may change the logits [V] of the next token (-inf
+  // forbids a token). Also called after speculative tokens, which may be rejected later.
   std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>
       constrain;
 };
-// Visits the fields of `sampling` too; not logit_bias, forced and constrain (fovea/options.h).
+// Visits the fields, including those of `sampling` (fovea/options.h), except logit_bias,
+// early_stopping, keep_special, forced and constrain.
 void visit(GenerateOptions& options, OptionVisitor& visitor);
 
-// Log-probabilities before any penalty or filter.
+// Log-probabilities before any penalty or filter; in a beam search, after the penalties.
 struct TokenLogprob {
   float logprob = 0;
   std::vector<std::pair<int32_t, float>> top;  // most likely first
 };
 
 struct Generation {
-  std::vector<int32_t> ids;            // generated tokens, without the end-of-text token
-  std::string text;                    // decoded, without the stop string
-  std::string finish;                  // "length", "stop" (a stop string or a stop id) or "end"
+  std::vector<int32_t> ids;  // generated tokens, without the end-of-text token
+  std::string text;          // decoded, without the stop string
+  // "length", "end" (the end-of-text token), or "stop" (a stop string, a stop id, or the caller).
+  std::string finish;
   std::vector<TokenLogprob> logprobs;  // of each of `ids`, if requested
-  float score = 0;  // beam search: log-probability, end included, / length ^ length_penalty
+  float score = 0;  // beam search: log-probability / length ^ length_penalty, end token included
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;                        // prompt tokens found in the cache
   int64_t guessed_tokens = 0, accepted_tokens = 0;  // speculative tokens checked and accepted
   double prompt_seconds = 0, generation_seconds = 0;
 };
 
-// Receives text as soon as it is final: never a partial character, never the start of a stop
-// string. Return false to end the generation. Requires answers = 1; a beam search passes its whole
-// text at the end.
+// Receives text of the first answer as soon as it is final: never a partial character, never the
+// start of a stop string. Return false to end the generation. A beam search passes its whole text
+// at the end.
 using TextSink = std::function<bool(std::string_view piece)>;
 
-// Continues `prompt`. An encoder-decoder reads the prompt in its encoder and generates the output
-// from its decoder. When a decoder's context is full, its oldest half is dropped and the rest is
-// read again. An empty prompt starts with the end-of-text token if the model has one, else with a
-// newline or the first character of the vocabulary. Throws InvalidArgument if the vocabulary of
-// `draft` differs from the model's.
+// Continues `prompt`, and returns one Generation per answer. An encoder-decoder reads the prompt in
+// its encoder. When the context of a decoder is full, the older half of the text is dropped and the
+// rest is read again, except in a beam search. An empty prompt of a decoder-only model is replaced
+// by the end-of-text token, else by a newline, else by token 0. Throws InvalidArgument if an option
+// is out of range, or if `draft` does not fit the model, for example because its vocabulary
+// differs.
 std::vector<Generation> generate(const Model& model, const std::string& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const Model* draft = nullptr);
-// The same for token ids. Without a tokenizer the texts stay empty.
+// The same for token ids. If the model has no tokenizer, the texts stay empty.
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const Model* draft = nullptr);
 
-// Returns `program` overridden by the model's generation_config.json. An encoder-decoder decodes
-// greedily unless that file sets otherwise.
+// Returns `program` overridden by the settings in the model's generation_config.json or
+// config.json. An encoder-decoder decodes greedily unless they enable sampling.
 GenerateOptions generation_defaults(const Model& model, const GenerateOptions& program = {});
-// The tokens that end a text of this model.
+// Returns the tokens that end a text of this model.
 const std::vector<int32_t>& end_ids(const Model& model);
 
-// Returns the ids of a prompt, with the special tokens that the tokenizer prepends.
+// Returns the ids of a prompt, with the special tokens that the tokenizer adds; for a decoder-only
+// model, without an end token.
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
 
-// Returns the log-probability of each of `ids` given the ids before it; 0 for the first.
+// Returns the log-probability of each of `ids` given the ids before it (0 for the first), and of
+// the `alternatives` most likely tokens at its position. Throws InvalidArgument if the model is not
+// decoder-only or if `ids` are empty or exceed its context.
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
                                 int64_t alternatives = 0);
-// exp(-logprob / tokens), where `logprob` is the sum over `tokens` tokens; NaN for 0 tokens.
+// Returns exp(-logprob / tokens), where `logprob` is the sum over `tokens` tokens; NaN for 0
+// tokens.
 double perplexity(double logprob, int64_t tokens);
-// Returns the softmax of the log-probabilities of texts: each text's probability among them.
+// Returns the softmax of the log-probabilities of texts: the probability of each among these texts.
 std::vector<double> probabilities(const std::vector<double>& logprobs);
 
 }  // namespace fovea

@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// Storage of matrices in a .gguf file. q8_0 and q4_0: blocks of 32 elements that share a scale, 8.5
-// and 4.5 bits per element. Vectors are always f32.
+// Storage format of the matrices in a .gguf file. q8_0 and q4_0: blocks of 32 elements that share a
+// scale, 8.5 and 4.5 bits per element. Vectors are always f32.
 enum class GgufDtype { f32, f16, bf16, q8_0, q4_0 };
 
 // Writes a model and its tokenizer as one file, readable by llama.cpp and Model::open(). The file

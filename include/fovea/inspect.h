@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-// Which attention: self-attention (of the decoder if there are two stacks), self-attention of the
-// encoder of an encoder-decoder, or cross-attention from the decoder to the encoder.
+// Selects an attention. self: self-attention, of the decoder if there are two stacks. encoder:
+// self-attention of the encoder of an encoder-decoder. cross: from the decoder to the encoder.
 enum class Look { self, encoder, cross };
 
 struct HeadPlace {
@@ -20,11 +20,11 @@ struct HeadPlace {
 };
 
 struct InspectInput {
-  // The input, as `text` or as `ids`. In an encoder-decoder, the encoder's input.
+  // The input, as `text` or as `ids`; in an encoder-decoder, the encoder's input.
   std::string text;
   std::vector<int32_t> ids;
-  // The output of an encoder-decoder. If `target` and `target_ids` are empty, the model's greedy
-  // output.
+  // The output of an encoder-decoder, as text or as ids. If both are empty, the model's greedy
+  // output of at most 64 tokens is used.
   std::string target;
   std::vector<int32_t> target_ids;
 
@@ -32,12 +32,12 @@ struct InspectInput {
   std::vector<HeadPlace> muted{};  // heads whose output is set to zero
 };
 
-// The longest accepted text, in bytes. Tokens are limited by the model's context.
+// The maximum size of an input text in bytes. The model's context limits its tokens.
 constexpr size_t kInspectedBytes = size_t{1} << 18;
 
 struct InspectedToken {
   int32_t id = 0;
-  std::string text;  // as in the input if the token covers complete characters
+  std::string text;  // as in the input if the token covers complete characters, else as decoded
   bool special = false;
 };
 
@@ -46,39 +46,42 @@ struct MapQuery {
   Look look = Look::self;
   int64_t layer = 0;
   std::vector<int64_t> heads{0};
-  bool mean = false;                    // return the mean of `heads` as one map
-  int64_t first_row = 0, end_row = -1;  // query rows; -1 = to the last
+  bool mean = false;  // return the mean of `heads` as one map
+  // Query rows [first_row, end_row) and keys [first_key, end_key); an end of -1 = all that follow.
+  int64_t first_row = 0, end_row = -1;
   int64_t first_key = 0, end_key = -1;
-  int64_t step = 1;  // downsample: the largest weight of each square of step x step
+  int64_t step = 1;  // return only the largest weight of each square of step x step weights
 };
 struct Map {
   int64_t heads = 0, rows = 0, keys = 0;
   std::vector<float> weights;  // [heads, rows, keys]; heads = 1 for the mean
 };
 
-// One of the strongest keys of a query row.
+// The index of a key, and the attention weight that a query gives it.
 struct Looked {
   int32_t key = 0;
   float weight = 0;
 };
 
-// Statistics of a head on this text: fractions of the attention weight, as means over the queries.
+// Statistics of a head on this text, as means over the queries. All but `diffuse` and `distance`
+// are fractions of the attention weight.
 struct HeadScores {
   double previous = 0, next = 0;  // on the preceding token, on the following token
   double itself = 0, first = 0;   // on the query's own token, on the first token of the text
   double same = 0;                // on other tokens with the same id
-  double punctuation = 0;         // on tokens without letters or digits
+  double punctuation = 0;         // on tokens of ASCII punctuation
   double diffuse = 0;   // entropy / log of the number of visible keys; 1 = uniform attention
-  double distance = 0;  // mean distance between query and key, in tokens
+  double distance = 0;  // distance between query and key in tokens, weighted by the attention
 };
 
-// How well the model predicts the token at a position, given the tokens before it. An encoder sees
-// all tokens, including this one.
+// How well the model predicts a token, given the tokens before it. An encoder sees all tokens,
+// including this one.
 struct Surprise {
   int32_t id = 0, likeliest = 0;
-  double probability = 0, entropy = 0;  // of the token; of the distribution, in nats
+  double probability = 0;  // of the token
+  double entropy = 0;      // of the distribution, in nats
   double likeliest_probability = 0;
-  int64_t rank = 0;  // 0 = the most likely token
+  int64_t rank = 0;  // number of more likely tokens
 };
 
 struct Guess {
@@ -90,16 +93,17 @@ struct Guess {
 struct Step {
   std::string name;
   std::vector<int64_t> shape;  // shape of the complete tensor, such as [T, C]
-  std::vector<float> values;   // the first elements of this token's row
-  int64_t size = 0;            // number of elements in the row
+  std::vector<float> values;   // the first, or for scores, weights and logits, selected elements
+  int64_t size = 0;            // number of elements in this token's row
   float root_mean_square = 0;  // of the complete row
-  // what the values belong to: keys of scores, tokens of logits, experts
+  // The keys of scores and weights, the tokens of logits and probabilities, the experts, or the id
+  // of an embedding.
   std::vector<int32_t> ids{};
 };
 struct WalkQuery {
   Look look = Look::self;  // self or encoder: selects the stack
   int64_t token = 0, layer = 0, head = 0;
-  int64_t values = 8;  // maximum elements to return of each row
+  int64_t values = 8;  // maximum elements to return of each row; twice this number of scores
 };
 
 struct Routed {
@@ -107,51 +111,56 @@ struct Routed {
   float weight = 0;
 };
 
-// Magnitudes in a layer, and the entropy of its attention, as means over tokens.
+// Magnitudes in a layer, and the entropy of its attention.
 struct LayerSizes {
   float stream = 0;    // root mean square of the residual stream at the layer's input
-  float gradient = 0;  // norm of the layer's gradients; 0 = not requested
-  // entropy of each head / log of the number of visible keys, as in HeadScores::diffuse
+  float gradient = 0;  // norm of the layer's gradients; 0 = not computed
+  // HeadScores::diffuse of each head.
   std::vector<float> entropy;
 };
 
 // The intermediate results of a model on one text, kept so that later queries are fast. Attention
 // weights are computed on demand for the selected rows and heads, and equal those of `fovea trace`.
-// Calls from several threads run one at a time.
+// Safe to use from several threads; the calls run one at a time.
 class Inspector {
  public:
-  // Throws InvalidArgument if the text is empty or too long, if tokens exceed the model's context
-  // or vocabulary, or if a muted head does not exist. Throws Unsupported for models that read
-  // images or audio.
+  // Runs the model. Throws InvalidArgument if the text is empty or too long, if its tokens exceed
+  // the model's context or vocabulary, or if a muted head does not exist. Throws Unsupported for
+  // models that read images or audio.
   Inspector(const Model& model, const InspectInput& input);
   ~Inspector();
   Inspector(Inspector&&) noexcept;
 
-  const std::vector<InspectedToken>& tokens() const;  // Look::self
-  const std::vector<InspectedToken>& source() const;  // Look::encoder; empty without an encoder
+  const std::vector<InspectedToken>& tokens() const;  // of Look::self
+  const std::vector<InspectedToken>& source() const;  // of Look::encoder; empty for one stack
 
   Map map(const MapQuery& query) const;
-  // Returns the `count` strongest keys of each row, by the mean over the heads.
+  // Returns the `count` strongest keys of each query row, by the mean weight over `query.heads`.
   std::vector<std::vector<Looked>> strongest(const MapQuery& query, int64_t count) const;
   std::vector<HeadScores> head_scores(Look look, int64_t layer) const;  // one entry per head
 
-  // Returns the head's output at a position: logits of the vocabulary or of the labels.
+  // Returns the output of the model's head at a position: logits of the vocabulary or of the
+  // labels. A head with one output per sequence ignores `position`.
   std::vector<float> logits(int64_t position) const;
-  // Logit lens: applies the head to the residual stream after each layer.
-  // -> [layers + 1][positions]
+  // Logit lens: applies the final norm and the model's head to the residual stream before the first
+  // and after each layer, at the positions [first, end), at most 64 of them. Returns the most
+  // likely tokens, [layers + 1][end - first]. Throws InvalidArgument if the head is not a language
+  // model.
   std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
-  // Returns one entry per predicted token; none if the head is not a language model.
+  // Returns one entry per predicted token; empty if the head is not a language model.
   std::vector<Surprise> surprise() const;
   double loss() const;  // mean negative log-likelihood over surprise(), in nats
 
+  // Returns the intermediate results for one token, in the order of the computation.
   std::vector<Step> walk(const WalkQuery& query) const;
   // Returns the experts selected for each token, by descending weight; empty in a layer without
   // experts.
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
-  std::vector<LayerSizes> sizes(Look look, bool gradients) const;  // one entry per layer
+  // Returns one entry per layer. Gradients are those of the loss of a decoder-only language model.
+  std::vector<LayerSizes> sizes(Look look, bool gradients) const;
 
-  // Writes a .safetensors file with the tensor names of `fovea trace`: input_ids, hidden.*, and the
-  // attention of one layer [1, H, T, S].
+  // Writes input_ids, hidden.*, and the attention of one layer [1, H, T, S] to a .safetensors file,
+  // under the names of `fovea trace`.
   void save(const std::string& path, Look look, int64_t layer) const;
 
  private:
@@ -159,18 +168,19 @@ class Inspector {
   std::unique_ptr<State> state_;
 };
 
-// Returns the displayed text of ids that do not come from a text. Throws InvalidArgument if an id
-// is outside the vocabulary.
+// Returns the tokens of ids, with texts to display. Throws InvalidArgument if an id is outside the
+// vocabulary.
 std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids);
 
-// Returns induction scores (Olsson et al. 2022): the mean attention weight from a repeated token to
-// the token after its first occurrence, on random tokens that are repeated once; [layers][heads] of
-// Look::self.
+// Returns the induction scores of Look::self, [layers][heads] (Olsson et al. 2022): the mean
+// attention weight from a repeated token to the token after its first occurrence, on a sequence of
+// random tokens that is repeated once.
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed = 0);
 
-// Return the steps of the snapshots of a training run, ascending (empty if `folder` is not the
-// output directory of `fovea train`), and the model of one snapshot.
+// Returns the steps of the snapshots of a training run, ascending; empty if `folder` is not the
+// output directory of `fovea train`.
 std::vector<int64_t> snapshots(const std::string& folder);
+// Opens the model of one snapshot.
 Model open_snapshot(const std::string& folder, int64_t step);
 
 }  // namespace fovea

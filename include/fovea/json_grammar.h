@@ -10,15 +10,15 @@
 
 namespace fovea {
 
-// An index of a vocabulary by the bytes of its tokens. Building it takes up to a second; build it
+// An index of a vocabulary by the bytes of its tokens. It takes up to a second to build; build it
 // once per model. Safe to use from any thread.
 class JsonVocabulary {
  public:
-  // `ends`: the end-of-text tokens. Throws InvalidArgument if there are none.
+  // `ends`: the end-of-text tokens. Throws InvalidArgument if `ends` is empty.
   JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends);
   ~JsonVocabulary();
 
-  struct Tokens;
+  struct Tokens;  // internals, for the library only
   const Tokens& tokens() const { return *tokens_; }
 
  private:
@@ -34,9 +34,12 @@ using Constraint =
 // additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, anyOf, oneOf
 // (treated as anyOf), allOf (with one element), $ref within the schema, $defs, definitions.
 // Annotations such as title are ignored, and so is format. Properties are generated in the schema's
-// order. Keys that the schema does not name may occur twice. An empty `schema` means any object.
+// order. Keys that the schema does not name may occur twice. An empty `schema` allows any object.
 //
-// The value is completed in its shortest form before `most_tokens` tokens are used; -1 = no limit.
+// The value and the end token take at most `most_tokens` tokens: near this limit, the value is
+// completed in its shortest form. A limit that is too small for the shortest value is ignored; -1 =
+// no limit. Use a constraint for one request only, from one thread at a time.
+//
 // Throws InvalidArgument if the schema is invalid, unsatisfiable, larger than docs/serve.md allows,
 // or requires text that the vocabulary cannot represent. Throws Unsupported for other keywords that
 // restrict the value. The constraint itself throws InvalidArgument if the schema matches the text

@@ -2,9 +2,10 @@
 
 namespace fovea {
 
-// Returns the path of the file that fovea has mapped at `address`, or null. Weights and texts are
-// read from mapped files; if another process truncates such a file, reading it raises SIGBUS. This
-// function serves a handler of that signal, so it neither locks nor allocates.
+// Returns the path of the file that fovea has mapped at `address`, or null if there is none.
+// Weights and texts are read from mapped files; if another process truncates such a file, reading
+// it raises SIGBUS. This function is for a handler of that signal, so it neither locks nor
+// allocates.
 const char* mapped_file_at(const void* address) noexcept;
 
 }  // namespace fovea

@@ -12,33 +12,34 @@ struct Predictions;  // internals, for the library only
 
 // A metric of an evaluation, such as loss or accuracy.
 struct Metric {
-  std::string name;   // in JSON, in log.jsonl and for TrainOptions::best_by: "bits_per_byte"
+  std::string name;   // in JSON, in log.jsonl and in TrainOptions::best_by: "bits_per_byte"
   std::string title;  // in tables: "bits per byte"
   std::string unit;   // in tables, after the value: "nats per token"; empty = none
   int decimals;       // in tables
   bool greater_is_better;
-  // No value if the predictions lack what the metric needs, such as translations.
+  // Returns no value if the predictions lack what the metric needs, such as translations.
   std::optional<double> (*value)(const Predictions&);
   std::string signature = {};  // the exact computation, as sacrebleu writes it; empty = none
 };
 
-// Values by the names of their metrics.
+// Pairs of a metric's name and its value.
 using MetricValues = std::vector<std::pair<std::string, double>>;
+// Returns the value of the metric `name`, if it is in the list.
 std::optional<double> value_of(const MetricValues& values, std::string_view name);
 
 // A kind of evaluation: the models and the data that it applies to, and its metrics.
 struct EvaluationTask {
-  std::string name;             // Evaluation::objective and TrainPlan::objective
+  std::string name;             // as in Evaluation::objective: "next_token"
   std::string models, data;     // such as "encoder-decoders" and "pairs of texts"
-  std::vector<Metric> loss;     // the loss and what follows from it; empty = the task has none
+  std::vector<Metric> loss;     // the loss and metrics derived from it; empty = no loss
   std::vector<Metric> metrics;  // all others
-  std::string decisive;         // the metric that selects the best weights in training
+  std::string decisive;         // the default metric that selects the best weights in training
 };
 
-// Returns all evaluations of fovea: `fovea train`, `fovea eval` and `fovea embed --evaluate`
-// measure and print the metrics listed here.
+// Returns all evaluation tasks. `fovea train`, `fovea eval` and `fovea embed --evaluate` measure
+// and print the metrics of these tasks.
 const std::vector<EvaluationTask>& evaluation_tasks();
-// Throws InvalidArgument if there is no task of this name.
+// Returns the task `name`. Throws InvalidArgument if there is no task of this name.
 const EvaluationTask& evaluation_task(std::string_view name);
 
 }  // namespace fovea

@@ -11,26 +11,27 @@
 namespace fovea {
 
 // Precision of a model's matrices in memory. full: fp32, mapped from the file if possible; required
-// for training and for gradients. The others are packed for fast inference: stored keeps the file's
-// precision (fp16 becomes fp32), the rest convert to the named format. Weights that are already
-// quantised in the file (quantization_config) stay so.
+// for gradients. The others are packed for fast inference. stored: the file's precision, except
+// that fp16 becomes fp32, and GGUF blocks other than Q8_0 and Q4_0 become bf16. The rest convert to
+// the named format. Weights that are quantised in the file (quantization_config) always stay so.
 enum class WeightPrecision { full, stored, fp32, bf16, int8, int4 };
 
 // Precision of the cached keys and values of a decoder. automatic: fp32 for fp32 weights, else
 // bf16. int8: with one scale per head and token.
 enum class CachePrecision { automatic, fp32, bf16, int8 };
 
-// A Transformer with its tokenizer. Cheap to copy: copies share the weights. Inference (generate,
-// evaluate, trace) is safe from several threads; training is not.
+// A Transformer with its tokenizer. Cheap to copy: copies share the weights. Functions that take a
+// const Model, such as generate(), evaluate() and trace(), are safe to call from several threads.
 class Model {
  public:
-  // Opens a Hugging Face directory (config.json, *.safetensors and optionally tokenizer.json) or a
+  // Opens a Hugging Face directory (config.json, *.safetensors and optionally a tokenizer) or a
   // .gguf file. `warnings` receives messages about suspicious but harmless contents. Throws BadFile
   // if a file is damaged or inconsistent, Unsupported if the model is not supported.
   static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
                     WeightPrecision precision = WeightPrecision::full,
                     CachePrecision cache = CachePrecision::automatic);
-  // Creates a model with random weights. If spec.vocabulary is 0, it is the tokenizer's size.
+  // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
+  // size.
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
   // Writes a Hugging Face directory. Each file is written atomically.

@@ -13,14 +13,14 @@ namespace fovea {
 // Describes one field of an options struct or of a Spec.
 struct Field {
   std::string name;  // unique in its struct: "learning_rate"; the command line derives its option
-  std::string help;  // one sentence
-  bool decides = false;   // training: the value decides the results of this run
+  std::string help;  // one phrase, for help and documents
+  bool decides = false;   // training: the value affects the results; a resumed run must keep it
   std::string path = {};  // Spec: the place in spec.json, such as "decoder.attention.heads"
 };
 
-// Visits the fields of a struct, for checks, the command line, the server, resuming and tests. Each
-// function `visit(Options&, OptionVisitor&)` passes every field with its bounds, which are
-// inclusive. A visitor overrides the functions of the kinds that it treats; it may change the
+// Visits the fields of a struct, for checks, the command line, the server, resumed runs and tests.
+// Each function `visit(Options&, OptionVisitor&)` passes the fields with their bounds, which are
+// inclusive. A visitor overrides the functions of the kinds that it processes; it may change the
 // values.
 class OptionVisitor {
  public:
@@ -37,8 +37,8 @@ class OptionVisitor {
   virtual void texts(const Field&, std::vector<std::string>&) {}
   virtual void bytes(const Field&, uint64_t&) {}
   virtual void seed(const Field&, uint64_t&) {}  // any value
-  // `present` says whether an optional field, or a group of fields, is set. The value, or the
-  // group's fields, are visited only if it is true after the call.
+  // `present`: whether an optional field, or a group of fields, is set. The value of the field, or
+  // the fields of the group, are visited only if `present` is true after the call.
   virtual void optional(const Field&, bool& /*present*/) {}
   virtual void group(const Field&, bool& /*present*/) {}
 
@@ -65,7 +65,8 @@ class OptionVisitor {
 };
 
 // An Error about one field of an options struct: "<field>: <what is wrong>; <what was expected>".
-// Other fields are in backticks: "`batch`". The command line prints its options instead.
+// The message names other fields in backticks: "`batch`". The command line replaces the names of
+// fields by those of its options.
 class FieldError : public Error {
  public:
   FieldError(ErrorKind kind, const std::string& field, const std::string& message)

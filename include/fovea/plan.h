@@ -8,23 +8,24 @@
 
 namespace fovea {
 
-// Cost of a model and of its training, computed from the Spec. No weights are created, so models of
-// any size can be planned instantly.
+// The cost of a model and of its training, computed from the Spec. No weights are created, so
+// models of any size can be planned instantly.
 
-// One component of a model, such as its attention. A shared matrix counts in the first component.
+// One component of a model, such as its attention. The parameters of a shared matrix count in the
+// first component that uses it.
 struct Part {
   std::string name;
   int64_t parameters = 0;
-  int64_t active = 0;  // used per token: only the chosen experts count
-  double flops = 0;    // of the matrix products in one forward pass over one sequence
+  int64_t active = 0;  // parameters used per token: only the chosen experts count
+  double flops = 0;    // FLOPs of the matrix products in one forward pass over one sequence
 };
 
 struct PlanOptions {
   int64_t batch = 1;
   int64_t length = 0;  // tokens per sequence; 0 = the model's context
-  // tokens per encoder input of an encoder-decoder; 0 = the encoder's maximum
+  // Tokens per encoder input of an encoder-decoder; 0 = the encoder's maximum.
   int64_t source_length = 0;
-  double tokens = 0;       // training tokens; 0 = the compute-optimal number
+  double tokens = 0;       // training tokens; 0 = the compute-optimal number, 20 per parameter
   double speed = 0;        // peak FLOP/s of one device; 0 = unknown, then time and cost are 0
   double utilisation = 1;  // fraction of the peak speed that training reaches
   double price = 0;        // of one device-hour
@@ -34,7 +35,8 @@ void visit(PlanOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct AttentionShare {
   int64_t length = 0;
-  double share = 0;  // fraction of forward FLOPs in products of queries, keys and values
+  // Fraction of the forward FLOPs in products of queries with keys and of weights with values.
+  double share = 0;
 };
 
 // Bytes with elements of 32, 16, 8 and 4 bits. Scales of int8 and int4 are excluded.
@@ -46,27 +48,29 @@ struct MemoryPlan {
   Bytes weights;
   double gradients = 0, moments = 0;  // in fp32; AdamW keeps two moments
   Bytes activations;                  // of a training step on the batch, in fp32 and bf16
-  // The key-value cache: per additional token, and for the whole batch at full length. A layer with
-  // a window caches at most its window.
+  // The key-value cache: per additional token, and for the whole batch at full length. In `cache`,
+  // a layer with a window caches at most its window and the global tokens.
   Bytes cache_per_token, cache;
 };
 
 struct TrainingPlan {
   double tokens = 0;
-  // of matrix products, forward and backward; backward costs twice the forward pass
+  // FLOPs of the matrix products; the backward pass costs twice as much as the forward pass.
   double flops = 0;
   double rule_flops = 0;  // 6 N D (Kaplan et al. 2020), N = active parameters, D = tokens
   double seconds = 0, device_hours = 0, cost = 0;  // for `flops`; 0 if speed or price is unknown
   double optimal_tokens = 0;                       // for this model size (Hoffmann et al. 2022)
-  double loss = 0;                                 // predicted by their fit, in nats per token
+  // Predicted by the fit of Hoffmann et al. 2022, in nats per token; 0 if there is an encoder.
+  double loss = 0;
 };
 
 struct Plan {
   int64_t parameters = 0, active = 0;
   std::vector<Part> parts;  // only components that the model has
   int64_t batch = 0;
-  int64_t length = 0, source_length = 0;  // lengths used here; 0 = no such stack
-  // of one forward pass over one sequence; a training step costs three times as much
+  // The planned lengths; source_length = 0 unless there are two stacks.
+  int64_t length = 0, source_length = 0;
+  // FLOPs of one forward pass over one sequence; training costs three times as much.
   double flops = 0;
   double flops_per_token = 0;  // `flops` / tokens of the sequence, source tokens included
   std::vector<AttentionShare> attention;
@@ -74,27 +78,31 @@ struct Plan {
   TrainingPlan training;
 };
 
-// Throws InvalidArgument, naming the option, if an option is out of range.
+// Returns the plan of a model. Throws InvalidArgument, naming the option, if an option is out of
+// range.
 Plan plan(const Spec& spec, const PlanOptions& options = {});
 
-// Reads the Spec from config.json in a model directory; the weights are not needed.
+// Reads the Spec from config.json in a model directory, or from a .gguf file. The weights of a
+// directory are not needed.
 Spec read_model_spec(const std::string& folder);
 
-double rule_flops(double parameters, double tokens);  // 6 N D
+// Returns 6 N D for N parameters and D tokens.
+double rule_flops(double parameters, double tokens);
 
-// Scaling laws of Kaplan et al. 2020, equations 1.1, 1.2 and 1.5: loss in nats per token, limited
-// by parameters (without embeddings), by tokens, or by both.
+// Return the loss in nats per token by the scaling laws of Kaplan et al. 2020, equations 1.1, 1.2
+// and 1.5: limited by the parameters (without embeddings), by the tokens, or by both.
 double kaplan_loss_of_size(double parameters);
 double kaplan_loss_of_data(double tokens);
 double kaplan_loss(double parameters, double tokens);
-// Hoffmann et al. 2022: E + A / N^alpha + B / D^beta with the constants of their third approach,
-// and their rule of thumb of 20 tokens per parameter.
+// Return the loss E + A / N^alpha + B / D^beta, with the constants of the third approach of
+// Hoffmann et al. 2022, and the compute-optimal numbers by their rule of thumb of 20 tokens per
+// parameter.
 double chinchilla_loss(double parameters, double tokens);
 double optimal_tokens(double parameters);
-double optimal_parameters(double flops);  // the compute-optimal size by 6 N D
+double optimal_parameters(double flops);  // where 6 N D = flops and D = 20 N
 
 // Returns the number of query-key pairs in self-attention over `length` tokens. window: number of
-// keys that a query sees in each direction, itself included; 0 = all. global: number of first
+// keys that a query sees in each direction, including its own; 0 = all. global: number of first
 // tokens that see, and are seen by, all tokens.
 int64_t attention_pairs(int64_t length, bool causal, int64_t window = 0, int64_t global = 0);
 

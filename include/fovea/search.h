@@ -9,16 +9,17 @@
 namespace fovea {
 
 struct SearchBuildOptions {
-  int64_t passage_tokens = 0;  // maximum per passage; 0 = the model's limit, at most 256
-  // tokens shared by neighbouring passages of a long paragraph; -1 = an eighth of a passage
+  int64_t passage_tokens = 0;  // maximum per passage; 0 = 256, or what fits into the model
+  // Maximum tokens that adjacent passages of a long paragraph share; -1 = an eighth of a passage.
   int64_t overlap_tokens = -1;
-  // Receives the numbers of embedded passages and of passages to embed; return false to stop.
+  // Receives the number of embedded passages and the number of passages to embed; return false to
+  // stop.
   std::function<bool(int64_t embedded, int64_t passages)> progress;
 };
 
 struct SearchBuild {
-  int64_t files = 0;
-  std::vector<std::string> skipped;    // files that are not text
+  int64_t files = 0;                   // text files that were read
+  std::vector<std::string> skipped;    // files that are not text, or exceed 64 MiB
   std::vector<std::string> links_out;  // symbolic links out of the folder, which are not followed
   int64_t passages = 0;
   int64_t embedded = 0;  // passages whose vector was computed, not reused
@@ -26,18 +27,20 @@ struct SearchBuild {
 
 // Splits the text files in `folder` and its subfolders into passages and writes an index of their
 // vectors. Names that begin with a dot are skipped. If `index` exists and was built with the same
-// model, the vectors of unchanged passages are reused. The index is written atomically.
+// model, the vectors of unchanged passages are reused. The index is written atomically. Throws
+// BadFile if there is no text, InvalidArgument if `index` exists and is not an index, and Failed if
+// `progress` returned false.
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options = {});
 
 struct FoundPassage {
-  std::string file;  // path relative to the indexed folder
-  int64_t line = 0, last_line = 0;
+  std::string file;                 // path relative to the indexed folder
+  int64_t line = 0, last_line = 0;  // first and last line in the file, from 1
   std::string text;
-  float score = 0;  // similarity of the vectors
+  float score = 0;  // similarity of the vectors of query and passage
 };
 
-// A word of the query and the most similar word of the passage, by the vectors of their tokens.
+// A word of the query and the most similar word of the passage, by cosine similarity.
 struct WordMatch {
   std::string query, passage;
   int64_t line = 0;  // line of the passage's word in the file
@@ -47,16 +50,18 @@ struct WordMatch {
 // An opened index. Cheap to copy; safe to use from several threads.
 class SearchIndex {
  public:
-  // Opens an index. Empty `model`: the directory recorded in the index. Throws BadFile if the index
-  // is damaged, InvalidArgument if it was built with another model.
+  // Opens an index with the model in the directory `model`; empty: the directory that the index
+  // names. Throws BadFile if the index is damaged, InvalidArgument if it was built with a different
+  // model.
   static SearchIndex open(const std::string& index, const std::string& model = "",
                           std::vector<std::string>* warnings = nullptr);
 
   // Returns the `count` passages most similar to the query, best first.
   std::vector<FoundPassage> search(const std::string& query, int64_t count) const;
+  // Returns the best match of each word of the query.
   std::vector<WordMatch> explain(const std::string& query, const FoundPassage& passage) const;
-  const std::string& folder() const;
-  int64_t passages() const;
+  const std::string& folder() const;  // the indexed folder
+  int64_t passages() const;           // number of passages
 
  private:
   struct Parts;

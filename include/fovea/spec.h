@@ -22,8 +22,9 @@ enum class PositionKind { none, learned, sinusoidal, rotary };
 // of distances (Raffel et al. 2020, 2.1).
 enum class DistanceBias { none, alibi, relative };
 
-// Layout of sin and cos of frequency i = 0 .. C/2 - 1. neighbours: (2i, 2i + 1), as in the paper.
-// halves: (i, i + C/2). spread: halves, with a last frequency of exactly 1 / 10000.
+// The elements with sin and cos of frequency i = 0 .. C/2 - 1. neighbours: (2i, 2i + 1), as in
+// Vaswani et al. 2017. halves: (i, i + C/2). spread: like halves, with frequencies spread so that
+// the last one is exactly 1 / 10000.
 enum class Waves { neighbours, halves, spread };
 
 // How rotary frequencies are scaled for contexts longer than the original one.
@@ -32,13 +33,13 @@ enum class RotaryScaling { none, linear, dynamic, llama3, yarn, longrope };
 struct RotarySpec {
   float theta = 10000;
   float local_theta = 0;    // theta of windowed layers, which are then unscaled; 0 = same as theta
-  float share = 1;          // fraction of each head's width that is rotated
-  bool neighbours = false;  // rotate pairs (2i, 2i + 1), as in the paper, instead of (i, i + D/2)
+  float share = 1;          // fraction of each head's width D that is rotated
+  bool neighbours = false;  // rotate pairs (2i, 2i + 1), as Su et al. do, instead of (i, i + D/2)
   RotaryScaling scaling = RotaryScaling::none;
   float factor = 1;                             // new context / original context
-  int64_t original_context = 0;                 // every kind but linear; 0 = the model's context
+  int64_t original_context = 0;                 // all kinds but linear; 0 = the model's context
   float low_frequency = 1, high_frequency = 4;  // llama3
-  // yarn (Peng et al. 2023): rotations over the context that bound the ramp
+  // yarn (Peng et al. 2023): numbers of turns over the original context that bound the ramp.
   float fast = 32, slow = 1;
   float attention_factor = 0;  // yarn, longrope: scales cos and sin; 0 = derived from factor
   std::vector<float> short_factors = {}, long_factors = {};  // longrope: one factor per pair
@@ -71,15 +72,15 @@ struct NormSpec {
   bool epsilon_outside = false;
 };
 
-// Normalises queries and keys before positions are applied: per head, or over all heads.
+// The norm of queries and keys before the rotation. head: of each head. all: over all heads.
 enum class QueryKeyNorm { none, head, all };
 
 struct AttentionSpec {
   int64_t heads = 0;
-  int64_t kv_heads = 0;    // equal to heads: MHA; fewer: GQA; 1: MQA. 0 = heads
+  int64_t kv_heads = 0;    // equal to heads: MHA; fewer: GQA; 1: MQA; 0 = heads
   int64_t head_width = 0;  // 0 = width / heads
-  // Window of each layer: the number of keys that a query sees in each allowed direction, itself
-  // included; 0 = all. One element applies to all layers; empty = no windows.
+  // Window of each layer: the number of keys that a query sees in each allowed direction, including
+  // its own; 0 = all. One element applies to all layers; empty = no windows.
   std::vector<int64_t> windows = {};
   int64_t global = 0;  // with windows: number of first tokens that see, and are seen by, all tokens
   bool bias = true;    // of query and value; of key if key_bias is also true
@@ -114,7 +115,7 @@ struct StackSpec {
   PositionSpec position = {};
   NormSpec norm = {};
   Placement placement = {};
-  bool parallel = false;        // y = x + attention(x) + ffn(x)
+  bool parallel = false;        // y = x + attention(input_norm(x)) + ffn(input_norm(x))
   bool embedding_norm = false;  // a norm on the embeddings
   bool first_norm = true;       // the first layer's attention has an input norm
   bool final_norm = true;
@@ -138,29 +139,30 @@ struct InputSpec {
 enum class HeadKind { language_model, pooled, sequence, token, span };
 enum class Pooling { first, mean, last };
 
-//   output(norm(activation(transform(pool(hidden)))))
+// output(norm(activation(transform(pool(hidden))))); pooled has no output layer.
 struct HeadSpec {
   HeadKind kind = HeadKind::language_model;
   bool tied = true;        // language_model: share the output matrix with the token embedding
-  int64_t labels = 0;      // number of outputs of the other kinds
+  int64_t labels = 0;      // sequence, token, span: number of outputs
   bool bias = false;       // of the output layer
   bool transform = false;  // an additional layer before the output layer
   ActivationKind activation = ActivationKind::gelu;
   bool transform_bias = true, transform_norm = false;
-  Pooling pooling = Pooling::first;  // for pooled and sequence
+  Pooling pooling = Pooling::first;  // pooled, sequence
   bool scaled = false;               // multiply hidden states by width^-1/2 (Raffel et al. 2020)
   float softcap = 0;                 // logits z become softcap * tanh(z / softcap); 0 = off
 };
 
+// Dropout probabilities in training.
 struct DropoutSpec {
   float embedding = 0, attention = 0, residual = 0;
 };
 
-// The architecture of a model as plain data, with one field per variant. validated() refuses
-// illegal combinations and names the field.
+// The architecture of a model as plain data. validated() refuses illegal combinations and names the
+// field.
 struct Spec {
   int64_t vocabulary = 0;  // 0 = the tokenizer's size
-  // size of a separate encoder embedding in an encoder-decoder; 0 = shared
+  // Size of a separate encoder embedding in an encoder-decoder; 0 = shared.
   int64_t source_vocabulary = 0;
   int64_t context = 0;  // maximum tokens in one sequence
   int64_t width = 0;
@@ -168,30 +170,32 @@ struct Spec {
   int64_t token_types = 0;        // size of the segment (sentence) embedding; 0 = none
   bool scaled_embedding = false;  // multiply token embeddings by sqrt(width)
   InputSpec input;                // of the encoder
-  // One of them, or both for an encoder-decoder.
+  // The stacks: one, or both for an encoder-decoder.
   std::optional<StackSpec> encoder;                // bidirectional
   std::optional<StackSpec> decoder = StackSpec();  // causal
   HeadSpec head;
   DropoutSpec dropout;
-  // Standard deviation of the normal distribution of initial weights. Projections into the residual
-  // stream use this / sqrt(2 * layers) (Radford et al. 2019).
+  // Standard deviation of the normal distribution of initial weights. For projections into the
+  // residual stream, it is divided by sqrt(2 * layers) (Radford et al. 2019).
   float init_deviation = 0.02f;
 };
 
-// Visits every field (fovea/options.h). The fields of the decoder and those outside of the stacks
-// have short names ("layers"), those of the encoder begin with "encoder_".
+// Visits every field (fovea/options.h). The fields of the decoder and those outside the stacks have
+// short names ("layers"); the names of the encoder's fields begin with "encoder_".
 void visit(Spec& spec, OptionVisitor& visitor);
 
 std::vector<std::string> preset_names();
-Spec preset(const std::string& name);  // throws InvalidArgument, suggesting the nearest name
+// Returns the preset `name`. Throws InvalidArgument, with the nearest name, if it is unknown.
+Spec preset(const std::string& name);
 
-// Missing keys keep their defaults. `name` is the file name in errors. Throws BadFile for unknown
-// keys.
+// Reads a Spec from JSON; missing keys keep their defaults. `name` is the file name in errors.
+// Throws InvalidArgument, with the file and the key, if a key is unknown or a value is out of
+// range.
 Spec read_spec(const std::string& json, const std::string& name);
 std::string write_spec(const Spec& spec);  // indented JSON
 
-// Fills derived defaults (fields that are 0) and checks the whole Spec. Throws InvalidArgument with
-// the field, its value and the allowed range.
+// Returns the Spec with derived defaults in place of fields that are 0. Throws InvalidArgument,
+// with the field, its value and the allowed range, if a field or a combination is invalid.
 Spec validated(Spec spec);
 
 }  // namespace fovea

@@ -10,10 +10,9 @@
 
 namespace fovea {
 
-// How special tokens such as "<|endoftext|>" in a text are read. as_text: as plain characters; use
-// it for text that users type. parsed: as special tokens, like Hugging Face unless
-// split_special_tokens is set. guarded: parsed, except those marked by Tokenizer::guarded(); for
-// encode() only.
+// How special tokens such as "<|endoftext|>" in a text are read. as_text: as plain characters, for
+// text that users type. parsed: as special tokens, as in Hugging Face unless split_special_tokens
+// is set. guarded: like parsed, except those marked by Tokenizer::guarded(); for encode() only.
 enum class SpecialTokens { as_text, parsed, guarded };
 
 // A token and the bytes of the text that it covers.
@@ -44,7 +43,7 @@ class TokenTexts {
     bytes_ += text;
     ends_.push_back(end());
   }
-  // Appends the texts [begin, end) of another list.
+  // Appends the texts [begin, end) of `other`.
   void append(const TokenTexts& other, size_t begin, size_t end);
 
  private:
@@ -54,16 +53,16 @@ class TokenTexts {
   std::vector<uint32_t> ends_;
 };
 
-// The complete encoding of a text. Each list has one entry per token.
+// The complete encoding of a text. Each list except `overflowing` has one entry per token.
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;      // index of the text in a pair, by the post-processor's rules
   TokenTexts tokens;                  // as written in the vocabulary
-  std::vector<Offsets> offsets;       // in characters; {0, 0} for added tokens
-  std::vector<Offsets> byte_offsets;  // in bytes; {0, 0} for added tokens
+  std::vector<Offsets> offsets;       // in characters of the text; {0, 0} if special_mask is 1
+  std::vector<Offsets> byte_offsets;  // in bytes of the text; {0, 0} if special_mask is 1
   std::vector<uint8_t> special_mask;  // 1 for tokens added by the post-processor or by padding
   std::vector<uint8_t> attention_mask;  // 0 for padding, else 1
-  std::vector<Encoding> overflowing;    // the truncated rest, in pieces of the same length
+  std::vector<Encoding> overflowing;    // the truncated tokens, in pieces of the maximum length
 };
 
 struct EncodingOptions {
@@ -84,13 +83,13 @@ class Tokenizer {
   // the JSON path or the key, for a component that fovea does not support.
   static Tokenizer open(const std::filesystem::path& path);
 
-  // Writes tokenizer.json and tokenizer_config.json into an existing directory. Hugging Face reads
-  // them too.
+  // Writes tokenizer.json and tokenizer_config.json, which Hugging Face also reads, into an
+  // existing directory. For the tokenizers of a translation model, see TranslationTokenizers.
   void save(const std::filesystem::path& folder) const;
 
   // Encodes the text without adding special tokens and without truncation. A character that is not
-  // in the vocabulary becomes the unknown token; without an unknown token it is dropped, as in
-  // Hugging Face.
+  // in the vocabulary becomes the unknown token; if there is no unknown token, the character is
+  // dropped, as in Hugging Face.
   std::vector<int32_t> encode(std::string_view text,
                               SpecialTokens special = SpecialTokens::as_text) const;
   void encode(std::string_view text, std::vector<int32_t>& ids,
@@ -99,16 +98,18 @@ class Tokenizer {
                             SpecialTokens special = SpecialTokens::as_text) const;
 
   // Returns the text with a mark (the noncharacter U+FDD0) before each special token in it.
-  // encode(..., SpecialTokens::guarded) then reads these as plain text and drops the marks. Use it
-  // for the user's part of a text whose special tokens are parsed.
+  // encode(..., SpecialTokens::guarded) then reads the marked ones as plain text and drops the
+  // marks. Use guarded() for the user's part of a text whose other special tokens are parsed.
   std::string guarded(std::string_view text) const;
 
   // Returns what Hugging Face's encode() returns for a text or a pair of texts. Throws
-  // InvalidArgument if truncation has to remove more tokens than there are.
+  // InvalidArgument if truncation leaves no room for the special tokens or cannot remove enough
+  // tokens.
   Encoding encoding(std::string_view text, const EncodingOptions& options = {}) const;
   Encoding encoding(std::string_view text, std::string_view pair,
                     const EncodingOptions& options = {}) const;
-  // Encodes several texts. If the tokenizer pads, they are padded to the longest one.
+  // Encodes several texts. If the tokenizer pads, the encodings are padded to its fixed length, or
+  // else to that of the longest one.
   std::vector<Encoding> encodings(const std::vector<std::string>& texts,
                                   const EncodingOptions& options = {}) const;
 
@@ -121,10 +122,11 @@ class Tokenizer {
   std::vector<std::string> unknown(std::string_view text) const;
 
   int32_t size() const;  // number of ids, special tokens included; ids are [0, size)
+  // Returns a token as written in the vocabulary. Throws InvalidArgument if `id` is outside it.
   std::string_view text_of(int32_t id) const;
-  // Returns the bytes that a token stands for within a text; not always complete characters.
+  // Returns the bytes that a token represents within a text; not always complete characters.
   std::string bytes_of(int32_t id) const;
-  std::optional<int32_t> id_of(std::string_view text) const;  // the id of a token with this text
+  std::optional<int32_t> id_of(std::string_view text) const;  // the id of the token with this text
   bool is_special(int32_t id) const;
   std::optional<int32_t> unknown_id() const;
   std::optional<int32_t> bos_id() const;
@@ -139,9 +141,9 @@ class Tokenizer {
   std::shared_ptr<const TokenizerState> state_;
 };
 
-// The tokenizers of a translation model, for source and target texts. They are equal except in a
+// The tokenizers of a translation model, for source and target texts. They differ only in a
 // directory with source.spm, target.spm and vocab.json (and target_vocab.json if the languages have
-// separate ids); there Tokenizer::open returns the source tokenizer.
+// separate ids). For such a directory, Tokenizer::open() returns the source tokenizer.
 struct TranslationTokenizers {
   Tokenizer source, target;
 

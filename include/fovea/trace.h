@@ -16,14 +16,16 @@ struct TraceOptions {
   std::vector<int32_t> ids;
   std::string input;
 
-  // also write loss and grad.<tensor>; without labels, the targets are the input ids
+  // Also write the loss and grad.<tensor>. Without labels, the targets are the input ids.
   bool gradients = false;
   std::string out;  // path of the .safetensors file to write
 };
 
 // Runs the model once and writes its intermediate results: logits [B, T, V], hidden.{i} [B, T, C]
-// (0 = embeddings, last = after the final norm), attention.{i} [B, H, T, T], loss [1], and grad.*
-// under the checkpoint's tensor names. Returns the names of the written tensors.
+// (0 = embeddings, last = after the final norm), attention.{i} [B, H, T, T], loss [1] with labels
+// or gradients, and grad.* under the checkpoint's tensor names. In an encoder-decoder, the names of
+// hidden and attention begin with "encoder_" or "decoder_"; cross_attention.{i} is [B, H, T, S].
+// Returns the names of the written tensors.
 std::vector<std::string> trace(const Model& model, const TraceOptions& options);
 
 }  // namespace fovea

@@ -20,8 +20,8 @@ enum class Precision { automatic, fp32, bf16 };
 // The training objective. next_token: predict the next token (decoders). masked: predict masked
 // tokens (encoders; Devlin et al. 2019). spans: predict spans that were cut out of the text
 // (encoder-decoders; Raffel et al. 2020). pairs: predict a target text from a source text
-// (encoder-decoders). labels: predict the label of a text. automatic: pairs or labels if such data
-// is given, else the objective that fits the model.
+// (encoder-decoders). labels: predict the label of a text or of each word. automatic: pairs or
+// labels if such data is given, else the objective that fits the model.
 enum class Objective { automatic, next_token, masked, spans, pairs, labels };
 
 // Which evaluations contribute to averaged weights: the last ones or the best ones.
@@ -32,42 +32,42 @@ struct TrainOptions {
   // Instead of `data`: two files with corresponding lines, source and target, or one file of lines
   // "source<TAB>target".
   std::vector<std::string> pairs;
-  std::vector<std::string> validation_pairs;  // empty = hold out the last pairs
+  std::vector<std::string> validation_pairs;  // empty = hold out a fraction, from the end
   // pairs: prepended to every source, such as "translate German to English: "
   std::string source_prefix;
   // Instead of `data`: files of lines "text<TAB>label" or "text<TAB>second text<TAB>label", or JSON
   // lines with "text", optionally "text_pair", and "label".
   std::vector<std::string> labels;
-  std::vector<std::string> validation_labels;  // empty = hold out the last texts
+  std::vector<std::string> validation_labels;  // empty = hold out evenly spaced texts
   Objective objective = Objective::automatic;
   std::string out;   // output directory, for the model and the training state
   std::string from;  // directory of initial weights; empty = random weights
 
   int64_t steps = 2000;  // number of optimiser steps
   int64_t batch = 12;    // sequences per forward pass; for pairs see batch_tokens
-  // Pairs: at most this many tokens per forward pass, counted on the longer side, padding included.
-  // Sequences of similar length share a batch.
+  // Pairs: maximum tokens per forward pass, counted on the longer side, padding included. Sequences
+  // of similar length share a batch.
   int64_t batch_tokens = 4096;
   // Tokens per sequence of text; 0 = the model's context, but at most 1024 with `from`.
   int64_t length = 0;
   int64_t accumulate = 1;   // forward passes per optimiser step
-  double validation = 0.1;  // fraction of the text, from its end, that is held out for evaluation
-  // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (trained on the data), or a model
-  // directory or tokenizer.json. With `from`, that model's tokenizer is used.
+  double validation = 0.1;  // fraction of the data that is held out; of text, its end
+  // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (trained on the data), or the path of a
+  // model directory or tokenizer.json. With `from`, the tokenizer of that model is used, if any.
   std::string tokenizer = "char";
   int64_t max_vocabulary = 0;  // char: keep only the most frequent characters; 0 = all
 
   double learning_rate = 1e-3;  // peak learning rate
   double final_rate = 0.1;      // rate of the last step, as a fraction of the peak
-  int64_t warmup = 100;         // steps in which the rate rises from 0 to the peak
+  int64_t warmup = 100;         // number of first steps, in which the rate rises to the peak
   Schedule schedule = Schedule::cosine;
   double decay_fraction = 0.2;  // trapezoid: final fraction of the steps, in which the rate falls
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
   double weight_decay = 0.1;  // applies to matrices and token embeddings only
   double clip = 1.0;          // maximum norm of the gradient; 0 = off
-  // Probability spread over all labels (Szegedy et al. 2016); in training only.
+  // Probability that training spreads over all labels (Szegedy et al. 2016).
   double label_smoothing = 0;
-  double mask = 0.15;    // masked, spans: fraction of tokens to mask
+  double mask = 0.15;    // masked, spans: fraction of tokens to mask or cut out
   double mean_span = 3;  // spans: mean number of tokens per span
   // Evaluate and write the mean of the weights at this many evaluations; 1 = no averaging.
   int64_t average = 1;
@@ -76,19 +76,19 @@ struct TrainOptions {
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
 
-  int64_t evaluate_every = 250;    // steps; 0 = only at the end
+  int64_t evaluate_every = 250;    // steps between evaluations; 0 = only at the end
   int64_t evaluate_windows = 256;  // windows of held-out text per evaluation; 0 = all
-  int64_t sample_every = 500;      // steps; 0 = never
+  int64_t sample_every = 500;      // steps between generated samples; 0 = only at the end
   int64_t sample_tokens = 120;
-  int64_t save_every = 500;  // steps; 0 = only at the end
+  int64_t save_every = 500;  // steps between snapshots; 0 = only at the end
   int64_t keep = 2;          // number of snapshots to keep
   int64_t patience = 0;      // stop after this many evaluations without improvement; 0 = never
-  // The metric that decides the best weights: "loss", "bleu" or "chrf" for pairs, "accuracy" or
-  // "f1" for labels, "accuracy" for masked tokens. "automatic": bleu for pairs if bleu_lines > 0,
-  // else loss.
+  // The metric that selects the best weights: "loss"; for pairs also "bleu", "chrf" and "rouge_l";
+  // for labels also "accuracy" and "f1"; for masked tokens also "accuracy". "automatic": bleu for
+  // pairs if bleu_lines > 0, else loss.
   std::string best_by = "automatic";
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
-  // stop after this many consecutive steps with a non-finite loss or gradient
+  // Stop after this many consecutive steps with a non-finite loss or gradient.
   int64_t bad_steps = 3;
 
   uint64_t memory_limit = 0;         // bytes; 0 = the free memory of the machine or the cgroup
@@ -98,7 +98,7 @@ struct TrainOptions {
 
 void visit(TrainOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
-// Recommended steps, batch size and learning rates of a preset.
+// Returns the options recommended for training a preset. Throws InvalidArgument if it is unknown.
 TrainOptions preset_training(const std::string& preset);
 
 // Describes a run before it starts.
@@ -109,19 +109,21 @@ struct TrainPlan {
   int64_t first_step = 0, steps = 0;  // the run takes steps [first_step, steps)
   int64_t parameters = 0;
   int64_t training_tokens = 0, validation_tokens = 0;  // in the data
-  // pairs or labelled texts; 0 for plain text
+  // Pairs, labelled texts or an embedder's examples; 0 for plain text.
   int64_t training_sequences = 0, validation_sequences = 0;
   int64_t vocabulary = 0;
-  int64_t tokens_per_step = 0;  // mean, without padding
+  int64_t tokens_per_step = 0;  // mean number, without padding
   double epochs = 0;            // passes over the training data
-  // process_bytes: code, threads, data in memory, loading and saving.
+  // weight_bytes includes gradients and averages. process_bytes: code, threads, data, loading and
+  // saving.
   uint64_t weight_bytes = 0, optimizer_bytes = 0, activation_bytes = 0, process_bytes = 0,
            total_bytes = 0, available_bytes = 0;
   double flops_per_step = 0;
-  double seconds = 0;  // estimate from a short measurement of matrix products on this machine
+  // Estimate from a few steps if they are fast, else from measured matrix products.
+  double seconds = 0;
   std::string precision, isa;
   int threads = 0;
-  std::vector<std::string> notes;  // files used, characters dropped, ...
+  std::vector<std::string> notes;  // messages: files used, characters dropped, ...
 };
 
 struct TrainProgress {
@@ -131,13 +133,13 @@ struct TrainProgress {
   double bits_per_byte = 0;               // of the last evaluation
   std::optional<double> validation_loss;  // of the last evaluation
   std::optional<double> best_loss;        // of the best evaluation
-  // Further metrics of the last and the best evaluation by name, such as "accuracy".
+  // Other metrics of the last and of the best evaluation, such as "accuracy".
   std::vector<std::pair<std::string, double>> metrics = {}, best_metrics = {};
   double learning_rate = 0, gradient_norm = 0;
   double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
   int64_t tokens = 0;       // processed so far
   uint64_t peak_bytes = 0;  // peak resident memory
-  // Set only when they occur at this step.
+  // Empty unless they occur at this step.
   std::string sample;  // a generated text
   std::string saved;   // the snapshot that was just written
   std::string warning;
@@ -146,11 +148,11 @@ struct TrainProgress {
 struct TrainResult {
   int64_t step = 0;
   double loss = 0;
-  // Held-out loss of the weights in model.safetensors; 0 = never evaluated.
+  // Held-out loss of the weights in model.safetensors; 0 = not evaluated.
   double best_loss = 0;
-  // further metrics of these weights, by name
+  // Other metrics of these weights.
   std::vector<std::pair<std::string, double>> metrics = {};
-  // metrics before the first step, if the task measures them
+  // Metrics before the first step, if the task measures them.
   std::vector<std::pair<std::string, double>> start_metrics = {};
   double bits_per_byte = 0;
   double seconds = 0, tokens_per_second = 0;
@@ -158,14 +160,17 @@ struct TrainResult {
   bool interrupted = false, stopped_early = false;
 };
 
-// Returns the plan of a run. Reads the data and checks every option; writes nothing to disk.
+// Returns the plan of a run. Reads the data and checks every option; writes nothing. Throws the
+// errors of train().
 TrainPlan plan_training(const Spec& spec, const TrainOptions& options);
 
-// Trains a model. Resumes if `options.out` holds a snapshot of the same run. `reading` receives the
-// fraction of the text that has been read; return false to stop before anything is written.
+// Trains a model. Resumes if `options.out` contains a snapshot of the same run. `reading` receives
+// the fraction of a long text that has been read; return false to stop before the model is written.
 // `planned` receives the plan before the first step; return false to stop. `progress` is called
-// after every step; return false to save a snapshot and stop. Throws Failed after `bad_steps`
-// consecutive steps with a non-finite loss or gradient.
+// after every step; return false to save a snapshot and stop. Throws InvalidArgument if an option
+// is out of range or differs from that of the run to resume, BadFile if a file is damaged,
+// OutOfMemory if the plan exceeds the memory, and Failed after `bad_steps` consecutive steps with a
+// non-finite loss or gradient.
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned = {},
                   const std::function<bool(const TrainProgress&)>& progress = {},

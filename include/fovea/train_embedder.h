@@ -11,43 +11,43 @@ namespace fovea {
 
 struct EmbedderTraining {
   std::string model;  // initial model; a directory that Embedder::open() accepts
-  std::string out;    // output, a sentence-transformers directory; holds the training state too
-  // CSV, TSV or JSON lines of pairs of related texts, triplets (with an unrelated third text) or
-  // scored pairs. Pairs and triplets train by in-batch contrast; scored pairs train cosines to
-  // match the scores.
+  std::string out;    // output: a sentence-transformers directory, with the training state
+  // File of training examples (CSV, TSV or JSON lines): pairs of related texts, triplets (with an
+  // unrelated third text) or scored pairs. Pairs and triplets train by in-batch contrast; scored
+  // pairs train the cosines to match the scores.
   std::string data;
-  std::string validation;  // scored pairs for Spearman's correlation; empty = none
+  std::string validation;  // file of scored pairs, for Spearman's correlation; empty = none
 
   int64_t epochs = 1;
-  int64_t batch = 64;  // examples per step; memory use does not depend on it
+  int64_t batch = 64;  // examples per step; the memory of activations does not depend on it
   double learning_rate = 2e-5;
-  double warmup = 0.1;         // fraction of the steps in which the rate rises
+  double warmup = 0.1;         // fraction of the steps in which the learning rate rises
   double weight_decay = 0.01;  // applies to matrices and token embeddings only
-  double temperature = 0.05;   // divides the cosines
+  double temperature = 0.05;   // pairs, triplets: divides the cosines
   // Also train vectors truncated to each of these widths (Kusupati et al. 2022).
   std::vector<int64_t> dimensions;
-  int64_t evaluate_every = 0;  // steps; 0 = only before the first and after the last step
-  int64_t save_every = 500;    // steps between snapshots; 0 = only at the end
-  int64_t keep = 2;            // number of snapshots to keep
-  // Stop after this many evaluations without improvement; `out` then holds the best weights. 0 =
-  // never; `out` then holds the newest weights.
+  // Steps between evaluations; 0 = only before the first and after the last step.
+  int64_t evaluate_every = 0;
+  int64_t save_every = 500;  // steps between snapshots; 0 = only at the end
+  int64_t keep = 2;          // number of snapshots to keep
+  // Stop after this many evaluations without improvement; `out` then contains the best weights. 0 =
+  // never; `out` then contains the newest weights.
   int64_t patience = 0;
   uint64_t seed = 1337;
   bool allow_change = false;  // resume even if data or options differ from the snapshot's
 };
 void visit(EmbedderTraining& training, OptionVisitor& visitor);  // fovea/options.h
 
-// Returns the plan; reads the data, checks every option, writes nothing. Throws as
-// train_embedder().
+// Returns the plan of a run. Reads the data and checks every option; writes nothing. Throws the
+// errors of train_embedder().
 TrainPlan plan_embedder_training(const EmbedderTraining& training);
 
-// Trains the Transformer of an embedder; Dense layers stay as they are. Resumes where training.out
-// holds a snapshot of the same run. `planned` receives the plan before the first step and returns
-// false to stop there; `progress` is called after every step and returns false to save and stop.
-// The metric "spearman", in percent, is measured on training.validation.
-// Throws InvalidArgument if an option is out of range or differs from that of the run to resume,
-// BadFile if an example is malformed, OutOfMemory if the plan needs more than there is, and Failed
-// if the loss is not finite.
+// Trains the Transformer of an embedder; Dense layers stay unchanged. Resumes if training.out
+// contains a snapshot of the same run. `planned` receives the plan before the first step; return
+// false to stop. `progress` is called after every step; return false to save a snapshot and stop.
+// The metric "spearman", in percent, is measured on training.validation. Throws InvalidArgument if
+// an option is out of range or differs from that of the run to resume, BadFile if an example is
+// malformed, OutOfMemory if the plan exceeds the memory, and Failed if the loss is not finite.
 TrainResult train_embedder(const EmbedderTraining& training,
                            const std::function<bool(const TrainPlan&)>& planned = {},
                            const std::function<bool(const TrainProgress&)>& progress = {});

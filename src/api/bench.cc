@@ -17,7 +17,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kVocabulary = 65;  // as in the character-level text used to measure the peers
+constexpr int64_t kVocabulary = 65;  // as in the character-level text of docs/performance.md
 constexpr int64_t kTokens = 1 << 20;
 constexpr int64_t kWarmup = 5;
 
@@ -57,7 +57,7 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   check_field(spec.decoder && !spec.encoder, "preset",
               "{} is not a decoder; expected a preset such as nano", preset_name);
   spec.vocabulary = kVocabulary;
-  // The architecture used to measure the peers: no biases, exact GELU, no dropout.
+  // The architecture that docs/performance.md compares: no biases, exact GELU, no dropout.
   spec.dropout = {};
   spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
       false;

@@ -14,8 +14,8 @@
 namespace fovea {
 namespace {
 
-// The length of the prompt before measured decoding: short, as in the peers' benchmark, so that
-// reading the weights takes most of the time.
+// The length of the prompt before the measured decoding. It is short, as in the benchmarks of other
+// programs, so that reading the weights takes most of the time.
 constexpr int64_t kBefore = 16;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -42,7 +42,7 @@ class Streams {
           scheduler_.request({static_cast<uint64_t>(i + 1), std::move(ids), options, {}, false}));
     }
   }
-  // Runs until all requests together have generated `tokens` tokens, or have ended.
+  // Runs until all requests together have generated `tokens` tokens, or all have ended.
   void write(int64_t tokens) {
     while (scheduler_.status().written_tokens < tokens && scheduler_.step()) {
     }
@@ -67,7 +67,8 @@ GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t dec
                                  int64_t batch) {
   const FloatMode mode;
   const Spec& spec = checked_writer(model.spec());
-  check(!spec.encoder, "bench: the model has an encoder; expected only a decoder (or `translate`)");
+  check(!spec.encoder,
+        "bench: the model has an encoder; expected a decoder-only model (or `translate`)");
   check_field(prompt >= 1 && prompt <= spec.context, "prompt",
               "{}; expected 1 to {}, the model's context", prompt, spec.context);
   check_field(decode >= 1 && decode + kBefore < spec.context, "decode", "{}; expected 1 to {}",

@@ -46,7 +46,7 @@ TokenSums compare_row(const float* logits, const float* full_logits, int64_t siz
   return sums;
 }
 
-// Reads a text as generation reads a prompt: keys and values pass through a cache.
+// Reads a text as generation reads a prompt: keys and values are stored in a cache, in its dtype.
 // ids [1, T] -> [1, T, C]
 Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   KvCache cache(PagePool::layout_for(*model.spec.decoder, cache_type), 1, ids.size());
@@ -55,7 +55,7 @@ Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   return model.hidden(ids, pass);
 }
 
-// Adds the sums of one window, of which each token except the last predicts the next.
+// Adds the sums of one window. Each of its tokens except the last predicts the next token.
 void add_window(const Transformer& model, DType cache, const Transformer& full,
                 const std::vector<int32_t>& window, TokenSums& total) {
   const NoGradient off;
@@ -96,7 +96,7 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
               full.spec().vocabulary, model.spec().vocabulary);
   for (const Model* each : {&model, &full}) {
     check_field(!checked_writer(each->spec()).encoder, "against",
-                "the model has an encoder; expected only a decoder");
+                "the model has an encoder; expected a decoder-only model");
   }
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, model.tokenizer(), {.validation = 0, .cache = {}});

@@ -26,8 +26,8 @@ int64_t weight_files(const std::string& folder) {
   return bytes;
 }
 
-// Returns the packing. A bf16 file is quantised directly, so that the complete model never exists
-// in fp32.
+// Returns the packing that the options request. A bf16 file is quantised directly, so that the
+// complete model never exists in fp32.
 Packing packing_of(const ConvertOptions& options) {
   Packing packing;
   packing.group = options.group;
@@ -45,7 +45,7 @@ bool quantizes(const ConvertOptions& options) {
   return options.quantize == Quantize::int8 || options.quantize == Quantize::int4;
 }
 
-// Returns the block format of most of the layers' weights in a .gguf file.
+// Returns the block format that stores most bytes of the layers' matrices in a .gguf file.
 std::string main_block(const std::string& path) {
   std::map<std::string, size_t> bytes;
   const Gguf file(path);
@@ -81,7 +81,7 @@ GgufDtype same_dtype(const Origin& origin) {
   return origin.dtype == DType::f16 ? GgufDtype::f16 : GgufDtype::f32;
 }
 
-// Returns the requested format, or else the format in which the model is stored.
+// Returns the requested format or, if none is requested, the format in which the model is stored.
 GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, const Origin& origin) {
   if (options.quantize == Quantize::int8) return GgufDtype::q8_0;
   if (options.quantize == Quantize::int4) return GgufDtype::q4_0;
@@ -112,7 +112,8 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
           kGgufDtypes[static_cast<size_t>(dtype)].name};
 }
 
-// Returns "bf16", "fp16 and fp32" if tensors differ, or "int8 in groups of 32".
+// Returns the precision of the weights, such as "bf16", "fp16 and fp32" (if tensors differ), or
+// "int8 in groups of 32".
 std::string weights_of(const Origin& origin) {
   if (origin.quantization) {
     return fmt::format("int{} in groups of {}", bits_of(origin.quantization->format),

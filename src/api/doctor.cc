@@ -19,7 +19,7 @@
 namespace fovea {
 namespace {
 
-// Suffixes of files with weights, settings and vocabularies.
+// Suffixes of the files with weights, settings and vocabularies.
 constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
                                           ".model", ".spm", ".gguf"};
 
@@ -32,7 +32,7 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
     for (const std::string& warning : warnings) findings.push_back({"model", warning, false});
     if (!model.has_tokenizer())
       findings.push_back(
-          {"model", folder + ": has no tokenizer.json; it can be traced but not prompted", false});
+          {"model", folder + ": has no tokenizer; it can be traced but not prompted", false});
   } catch (const std::exception& error) {
     findings.push_back({"model", error.what(), false});
   }

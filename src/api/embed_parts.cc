@@ -9,8 +9,8 @@
 namespace fovea {
 namespace {
 
-// Returns the number of tokens of a prompt before a text, including special tokens before the
-// prompt but not after it.
+// Returns the number of tokens of a prompt before a text, including the special tokens before the
+// prompt.
 int64_t prompt_tokens(const TextFormat& format, const std::string& prompt) {
   if (prompt.empty()) return 0;
   return static_cast<int64_t>(format.text(prompt).ids.size()) - format.trailing();

@@ -23,13 +23,13 @@ struct Reranker::Parts {
 // The tokens of texts, and the result without its vectors.
 struct EmbedInput {
   std::vector<TokenizedText> texts;
-  int64_t prompt = 0;  // number of prompt tokens in each text
+  int64_t prompt = 0;  // number of tokens of the prompt in each text
   Embeddings result;
 };
 
 // Returns the prompt that the options select.
 std::string prompt_of(const SentenceModules& modules, const EmbedOptions& options);
-// Tokenizes texts. Throws the errors of Embedder::embed.
+// Tokenises texts. Throws the errors of Embedder::embed() for invalid options and texts.
 EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>& texts,
                       const EmbedOptions& options);
 // Truncates and normalises the model's vectors x [B, C] as the options request -> [B, dimensions].
@@ -37,6 +37,7 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
 // Throws Failed, with the text's name, if one of the vectors [B, C] is not finite.
 void check_finite(const Tensor& vectors, const EmbedOptions& options);
 
+// Tokenises pairs of the query and each text.
 std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options);

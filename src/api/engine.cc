@@ -32,7 +32,7 @@ int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
 
 }  // namespace
 
-// Requests arrive on any thread; everything else happens on `thread_`.
+// Requests arrive on any thread; the scheduler runs on `thread_`.
 class Engine::Worker {
  public:
   Worker(const Model& model, const EngineOptions& options)
@@ -107,7 +107,7 @@ class Engine::Worker {
     }
   }
 
-  // Waits for work unless `busy`; returns false when the engine stops.
+  // Waits for work unless `busy`, and adds and cancels requests. Returns false if the engine stops.
   bool take_in(bool busy) {
     std::vector<std::unique_ptr<Request>> arrived;
     std::vector<uint64_t> cancelled;
@@ -137,7 +137,7 @@ class Engine::Worker {
   bool stopping_ = false;
   EngineStatus status_;
 
-  std::thread thread_;  // declared last: it uses the others
+  std::thread thread_;  // declared last, since it uses the other members
 };
 
 Engine::Engine(const Model& model, const EngineOptions& options) {

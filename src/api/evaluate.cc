@@ -23,7 +23,7 @@ void tell(const Progress& progress, int64_t n, int64_t count) {
   if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
 }
 
-// Sets the metrics of the predictions.
+// Sets the results that follow from the predictions.
 void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
   result.objective = task.name;
   result.loss = found.loss;
@@ -99,7 +99,7 @@ void translate_pairs(const Model& model, const EvaluationData& data, const Progr
       });
 }
 
-// Evaluates as during training, but on all data; `translate` may add translations.
+// Evaluates as in training, but on all data; `translate` may add translations to the predictions.
 Evaluation by_task(const Model& model, const TrainOptions& options, const Progress& progress,
                    const std::function<void(Predictions&)>& translate) {
   const Transformer& transformer = model.parts().transformer;
@@ -156,7 +156,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data, const Progre
     return next_tokens(model, data.text, progress);
   if (!data.translation || data.translation->beams == 0)
     return by_task(model, options, progress, {});
-  // Scoring the pairs is fast, generating translations is slow.
+  // The fraction of the progress for scoring the pairs, which is faster than translating.
   constexpr double kScoring = 0.2;
   const auto part = [&](double from, double to) -> Progress {
     if (!progress) return {};

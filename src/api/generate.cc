@@ -45,8 +45,8 @@ void check_draft(const Model& model, const Model& draft) {
               "the model generates no text; expected a decoder with a language-model head");
   check_field(mine.encoder.has_value() == its.encoder.has_value(), "draft",
               "the model is {}; expected {}, like the model that it drafts for",
-              its.encoder ? "an encoder-decoder" : "only a decoder",
-              mine.encoder ? "an encoder-decoder" : "only a decoder");
+              its.encoder ? "an encoder-decoder" : "a decoder-only model",
+              mine.encoder ? "an encoder-decoder" : "a decoder-only model");
   if (!model.has_tokenizer() || !draft.has_tokenizer()) {
     const bool same =
         mine.vocabulary == its.vocabulary && mine.source_vocabulary == its.source_vocabulary;
@@ -91,7 +91,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
   const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = checked_writer(transformer.spec);
-  check(!spec.encoder, "score: the model has an encoder; expected only a decoder");
+  check(!spec.encoder, "score: the model has an encoder; expected a decoder-only model");
   check(!ids.empty(), "score: no tokens; expected at least one");
   check(std::ssize(ids) <= spec.context,
         "score: {} tokens; expected at most {}, the model's "

@@ -21,8 +21,8 @@ namespace {
 // Maximum number of tokens that an encoder-decoder generates if no target is given.
 constexpr int64_t kSaid = 64;
 
+// Returns whether the bytes are complete UTF-8 characters, at least one.
 bool is_text(std::string_view bytes) {
-  // Bytes that begin or end within a character are not text.
   if (bytes.empty()) return false;
   size_t expected = 0;
   for (const char c : bytes) {
@@ -53,7 +53,7 @@ std::vector<InspectedToken> named(const Model& model, const std::vector<int32_t>
   return tokens;
 }
 
-// Parses the ids in a text for a model without a tokenizer, separated by spaces or commas.
+// Parses a text for a model without a tokenizer: ids separated by spaces, commas or line breaks.
 std::vector<int32_t> ids_in(const std::string& text) {
   std::vector<int32_t> ids;
   for (size_t at = 0; at < text.size();) {
@@ -143,7 +143,7 @@ struct Inspector::State {
     tokens.front().special = true;
   }
 
-  // Considers only ASCII: punctuation of other scripts is too rare to need its tables here.
+  // Considers only ASCII punctuation; that of other scripts would need tables.
   static bool is_punctuation(const InspectedToken& token) {
     bool mark = false;
     for (const char c : token.text) {
@@ -270,7 +270,7 @@ std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t s
   const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = transformer.spec;
-  // Long enough for a stable mean, short enough to compute 15 heads in 30 layers quickly.
+  // Long enough for a stable mean; short enough to compute 15 heads in 30 layers quickly.
   const int64_t period = std::min<int64_t>(48, spec.context / 2);
   std::vector<int32_t> ids;
   Random random(seed, Stream::sampling);

@@ -20,15 +20,15 @@ struct Model::Parts {
   DType cache = DType::f32;  // dtype of keys and values during generation
 };
 
-// Returns the text before every source: from the options or, if they name a task, from the
-// checkpoint.
+// Returns the text that is prepended to every source: that of the options or, if they name a task,
+// that of the checkpoint.
 std::string source_prefix_of(const Model& model, const TranslateOptions& options);
 
 // Throws InvalidArgument if the draft cannot propose tokens for the model, for example because its
 // vocabulary differs.
 void check_draft(const Model& model, const Model& draft);
 
-// Whether there is a tokenizer in the directory or in the .gguf file.
+// Returns whether the directory or the .gguf file contains a tokenizer.
 bool comes_with_tokenizer(const std::string& path);
 
 }  // namespace fovea

@@ -18,7 +18,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kPassagesAtOnce = 256;  // number embedded between two calls of progress
+constexpr int64_t kPassagesAtOnce = 256;  // number embedded between two calls of `progress`
 
 // Returns the options for one side of a search, with the first of the named prompts that the model
 // has. The names are those of sentence-transformers.
@@ -58,8 +58,8 @@ PassageRules rules_for(const Embedder& embedder, const SearchBuildOptions& optio
   return rules;
 }
 
-// The vectors of the older index, by the text of their passages, for reuse. Empty if the index is
-// damaged or was built with another model.
+// The vectors of the existing index, by the texts of their passages, for reuse. Empty if the index
+// is damaged or was built with a different model.
 class KnownVectors {
  public:
   KnownVectors(const std::string& path, const std::string& fingerprint, int64_t width) {
@@ -86,7 +86,7 @@ class KnownVectors {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// Copies known vectors and computes the others; returns the number of the others.
+// Copies known vectors and computes the other vectors. Returns the number of computed vectors.
 int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder& embedder,
                      const KnownVectors& known, const SearchBuildOptions& options, float* vectors) {
   const int64_t width = embedder.width();

@@ -12,7 +12,7 @@ std::vector<int64_t> snapshots(const std::string& folder) {
   return steps;
 }
 
-// The directory's own model defines the shapes and the names; the snapshot has the weights.
+// The model in the directory defines the shapes and the names; the weights are the snapshot's.
 Model open_snapshot(const std::string& folder, int64_t step) {
   const FloatMode mode;
   Model model = Model::open(folder);

@@ -10,7 +10,8 @@
 namespace fovea {
 namespace {
 
-// Converts token ids, which PyTorch writes as int64; returns an empty tensor if there are none.
+// Reads token ids, which PyTorch writes as int64, as int32. Returns an empty tensor if `name` is
+// missing.
 Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
   if (file.find(name) == nullptr) return {};
   const Tensor value = file.tensor(name);
@@ -31,7 +32,7 @@ Tensor as_int32(const SafeTensors& file, const std::string& path, const std::str
   return ids;
 }
 
-// Converts a waveform of one dimension to the encoder's input: [1, bins, 2 * frames].
+// Converts a waveform [samples] to the encoder's input -> [1, bins, 2 * frames]
 Tensor heard(const Tensor& waveform, const InputSpec& input) {
   return from(log_mel(to_floats(waveform), input.bins, 2 * input.frames),
               {1, input.bins, 2 * input.frames});

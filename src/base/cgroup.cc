@@ -35,7 +35,7 @@ int64_t free_memory_of(const std::filesystem::path& group) {
 }
 
 // Returns the tightest limit of a group and of all groups above it. In a container, the path may be
-// the host's and not exist; then only the groups that exist count.
+// the host's and not exist here; only the groups that exist count.
 template <class Limit>
 int64_t tightest(const std::filesystem::path& mount, const std::filesystem::path& group,
                  Limit limit_of_group) {

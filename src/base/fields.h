@@ -11,7 +11,7 @@ template <class... Args>
   throw FieldError(kind, field, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Throws InvalidArgument about a field of the caller's options unless a condition holds.
+// Throws a FieldError of kind InvalidArgument that names the field if `holds` is false.
 template <class... Args>
 void check_field(bool holds, const char* field, fmt::format_string<Args...> format,
                  Args&&... args) {
@@ -50,7 +50,7 @@ std::optional<OutOfRange> find_out_of_range(Options options) {
   return range.found;
 }
 
-// Throws InvalidArgument for the first field that is out of its range.
+// Throws a FieldError of kind InvalidArgument if a field is out of its range, for the first one.
 template <class Options>
 void check_fields(const Options& options) {
   if (const auto wrong = find_out_of_range(options))

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 int free_space_of(const char* path, uint64_t* bytes) {
   struct statvfs status;
   if (statvfs(path, &status) != 0) return -1;
-  // Some network file systems report no sizes; then the write shows whether there is enough space.
+  // Some network file systems report no sizes; a write then fails if the space is insufficient.
   *bytes = status.f_blocks == 0 ? UINT64_MAX : uint64_t{status.f_bavail} * status.f_frsize;
   return 0;
 }
@@ -66,7 +66,7 @@ class File {
   bool is_open() const { return file_ >= 0; }
   int descriptor() const { return file_; }
 
-  // The system closes the file even if close() returns EINTR.
+  // Linux closes the file even if close() fails with EINTR.
   bool close() {
     const int file = std::exchange(file_, -1);
     return file < 0 || system_calls().close(file) == 0 || errno == EINTR;
@@ -147,8 +147,8 @@ void write_durably(const std::string& path, const Pieces& pieces, const Target& 
   if (!file.close()) fail_to_write(target, "close");
 }
 
-// Makes the names in a folder durable. A file system that cannot do this returns EINVAL, which is
-// ignored.
+// Makes the names in a folder durable. The error EINVAL, of file systems that do not support this,
+// is ignored.
 void sync_folder(const std::string& folder, const Target& target) {
   File file(folder, O_RDONLY | O_DIRECTORY);
   if (!file.is_open()) fail_to_write(target, "open");

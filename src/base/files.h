@@ -1,8 +1,8 @@
 #pragma once
 
-// Files and folders. Errors name the path and the reason: BadFile if a file cannot be read, Failed
-// if it cannot be written, OutOfMemory if it exceeds a limit. No function leaves a partly written
-// file or folder under its final name.
+// Files and folders. Errors name the path and the reason: BadFile if a path cannot be read, Failed
+// if it cannot be written, created or removed, OutOfMemory if a file exceeds a limit. Files are
+// written under temporary names, so that no partly written file has its final name.
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -16,9 +16,9 @@
 
 namespace fovea {
 
-// All access to the file system goes through these functions, so that a test can make the N-th
-// write fail. Each entry behaves like the system call of its name. Replace entries only while no
-// other thread uses files.
+// The system calls that open, read, write, rename and remove files. A test can replace them, for
+// example to make the N-th write fail, while no other thread uses files. Each entry behaves like
+// the system call of its name. Locks and listings of folders do not use this table.
 struct SystemCalls {
   int (*open)(const char* path, int flags, mode_t mode);
   int (*fstat)(int file, struct stat* status);
@@ -32,7 +32,7 @@ struct SystemCalls {
   int (*mkdir)(const char* path, mode_t mode);
   int (*unlink)(const char* path);
   int (*rmdir)(const char* path);
-  int (*free_space)(const char* path, uint64_t* bytes);
+  int (*free_space)(const char* path, uint64_t* bytes);  // by statvfs; returns 0 or -1
 };
 SystemCalls& system_calls();
 
@@ -53,7 +53,7 @@ class MappedFile {
   const char* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view bytes() const { return {data_, size_}; }
-  // Call it after the last use of these bytes: they no longer count as memory of this process.
+  // Call this after the last use of these bytes: they no longer count as memory of this process.
   void release(const char* begin, size_t bytes) const;
 
  private:
@@ -65,18 +65,19 @@ class MappedFile {
 // The contents of a file, in consecutive pieces.
 using Pieces = std::vector<std::string_view>;
 
-// Writes a new file next to `path`, makes it durable, and replaces the old one in a single step. On
-// failure the old file is unchanged and the new one is removed. A device or a FIFO is written
-// directly.
+// Writes a new file next to `path`, makes it durable, and replaces the old one in a single step. If
+// this fails before the replacement, the old file is unchanged and the new one is removed. A device
+// or a FIFO is written directly.
 void write_file_atomically(const std::string& path, const Pieces& pieces);
 void write_file_atomically(const std::string& path, std::string_view bytes);
 
-// Writes a folder of files in the same way: it appears under its name complete, or not at all.
+// Writes a folder of files in the same way: it appears under its name complete or not at all.
 class DirectoryWriter {
  public:
   // `bytes` is the total size of the files. Throws Failed if less than 1.1 times as much is free.
   DirectoryWriter(const std::string& path, uint64_t bytes);
-  ~DirectoryWriter();  // removes the folder unless it was committed
+  // Removes the temporary folder: the new one, or the old one after a commit that replaced it.
+  ~DirectoryWriter();
   DirectoryWriter(const DirectoryWriter&) = delete;
   DirectoryWriter& operator=(const DirectoryWriter&) = delete;
 
@@ -90,18 +91,18 @@ class DirectoryWriter {
   bool committed_ = false;
 };
 
-// A folder that is filled under a temporary path and appears under its final name when it is
-// complete; on failure, nothing remains.
+// A folder that is filled under a temporary path and gets its final name when it is complete.
+// Without commit(), nothing of it remains.
 class StagedFolder {
  public:
   explicit StagedFolder(const std::string& path);
-  ~StagedFolder();  // removes the folder unless it was committed
+  ~StagedFolder();  // removes the temporary folder
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
 
   const std::string& path() const { return temporary_; }  // where to write
-  // A new folder gets its final name at once. If the folder exists, the files are moved into it;
-  // the file `last`, which marks the folder as complete, is moved last.
+  // A new folder gets its final name in a single step. If the folder exists, the files are moved
+  // into it one by one; the file `last`, which marks the folder as complete, is moved last.
   void commit(const std::string& last);
 
  private:
@@ -111,12 +112,12 @@ class StagedFolder {
   bool committed_ = false;
 };
 
-// Removes the leftovers of killed writers from the folder. Only the process that holds its
-// DirectoryLock may call this.
+// Removes the temporary files and folders of killed processes from `folder`. Only the process that
+// holds the folder's DirectoryLock may call this.
 void remove_leftovers(const std::string& folder);
 
 // Locks a folder for this process; the lock ends at the latest when the process ends. Throws Failed
-// if another process holds it.
+// if this or another process already holds a lock of the folder.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::string& folder);
@@ -130,10 +131,10 @@ class DirectoryLock {
 
 uint64_t free_space(const std::string& path);  // bytes that this user may write there
 void make_directories(const std::string& path);
-// Removes links without following them; does nothing if the path does not exist.
+// Removes symbolic links without following them. Does nothing if the path does not exist.
 void remove_tree(const std::string& path);
 // Like remove_tree(), but if the process is killed, the folder either remains complete or has a
-// temporary name.
+// temporary name. Throws Failed if the path does not exist.
 void remove_folder(const std::string& path);
 bool is_folder(const std::string& path);
 bool is_file(const std::string& path);                           // a regular file, or a link to one

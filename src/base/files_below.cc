@@ -36,7 +36,7 @@ FilesBelow files_below(const std::string& folder) {
     if (entry.depth() > kDeepest)
       fail(ErrorKind::BadFile, "{}: more than {} folders deep; expected fewer", folder, kDeepest);
     const fs::path& path = entry->path();
-    std::error_code lost;  // files that disappear meanwhile are skipped
+    std::error_code lost;  // files that disappear during the listing are skipped
     if (path.filename().string().starts_with('.')) {
       entry.disable_recursion_pending();
     } else if (entry->is_symlink(lost) && !stays_below(path, root)) {

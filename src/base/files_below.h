@@ -13,9 +13,10 @@ struct FilesBelow {
   std::vector<std::filesystem::path> links_out;
 };
 
-// Returns the regular files of a folder and of its subfolders, except names that begin with a dot.
-// A link to a file is included if the file is also in the folder; links to folders are not
-// followed, since they could form cycles. Throws BadFile if a folder cannot be listed.
+// Returns the regular files of a folder and of its subfolders, except files and subfolders whose
+// names begin with a dot. A link to a file is included if the file is below the folder too; links
+// to folders are not followed, since they could form cycles. Throws BadFile if a folder cannot be
+// listed or is more than 64 levels deep.
 FilesBelow files_below(const std::string& folder);
 
 }  // namespace fovea

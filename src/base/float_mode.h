@@ -4,9 +4,9 @@
 
 namespace fovea {
 
-// A thread's rounding mode and treatment of denormal numbers: the control bits of MXCSR (vectors
-// and all arithmetic on float and double) and the x87 control word, which affects the C library's
-// strtod.
+// A thread's rounding mode and treatment of denormal numbers: the control bits of MXCSR (all scalar
+// and vector arithmetic on float and double) and the x87 control word, which affects the C
+// library's strtod.
 struct FloatModeBits {
   uint32_t sse = 0;
   uint16_t x87 = 0;
@@ -15,7 +15,7 @@ struct FloatModeBits {
 
 // Round to nearest even, keep denormal numbers, mask all exceptions: the default of a process.
 constexpr FloatModeBits kDefaultFloatMode{0x1f80, 0x037f};
-// Like the default, but denormal inputs and results of vector arithmetic are zero (DAZ and FTZ).
+// Like the default, but denormal inputs and results of SSE and AVX arithmetic are zero (DAZ, FTZ).
 constexpr FloatModeBits kFlushToZero{0x1f80 | 0x8040, 0x037f};
 
 // Sets the calling thread's mode during its lifetime and then restores the previous one. Each

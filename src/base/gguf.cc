@@ -83,7 +83,7 @@ class HeaderReader {
     if (name.empty() || name.size() > kNameLimit ||
         std::any_of(name.begin(), name.end(), invalid)) {
       refuse(fmt::format("contains {} of {} bytes that is not a valid name", what, name.size()),
-             "printable ASCII");
+             fmt::format("1 to {} printable ASCII characters without spaces", kNameLimit));
     }
     return std::string(name);
   }
@@ -129,7 +129,8 @@ class HeaderReader {
     for (uint32_t i = 0; i < rank; ++i) {
       const auto size = number<uint64_t>("a tensor's shape");
       if (size == 0 || size > INT64_MAX / rows)
-        refuse(fmt::format("{} has a dimension of {}", tensor.name, size), "at least 1");
+        refuse(fmt::format("{} has a dimension of {}", tensor.name, size),
+               "at least 1, and fewer than 2^63 elements");
       rows *= size;
       tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(size));
     }
@@ -233,7 +234,8 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
   }
   const int64_t alignment = integer("general.alignment").value_or(kGgufAlignment);
   if (alignment < 1 || alignment > (1 << 20) || (alignment & (alignment - 1)) != 0) {
-    fail(ErrorKind::BadFile, "{}: general.alignment is {}; expected a power of two", path,
+    fail(ErrorKind::BadFile,
+         "{}: general.alignment is {}; expected a power of two of at most 1048576", path,
          alignment);
   }
   const auto unit = static_cast<uint64_t>(alignment);
@@ -254,8 +256,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
             [](const Place& a, const Place& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < places.size(); ++i) {
     if (places[i].begin < places[i - 1].end) {
-      fail(ErrorKind::BadFile,
-           "{}: {} and {} overlap at {}; expected each byte to be of one tensor", path,
+      fail(ErrorKind::BadFile, "{}: {} and {} overlap at {}; expected no shared bytes", path,
            excerpt(tensors_[places[i - 1].tensor].name), excerpt(tensors_[places[i].tensor].name),
            places[i].begin);
     }

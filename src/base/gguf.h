@@ -3,7 +3,8 @@
 // The GGUF container (github.com/ggml-org/ggml/blob/master/docs/gguf.md), versions 2 and 3,
 // little-endian: typed metadata by key, then a list of tensors, then their elements in blocks.
 // Reading checks everything except the elements; no allocation depends on an unchecked size in the
-// file. Throws BadFile or Unsupported, naming the file, the key or tensor, and the position.
+// file. Throws BadFile if the file is damaged, and Unsupported if its version, the type of a tensor
+// or an array of arrays is not supported. The message names the file and the key or tensor.
 
 #include <cstdint>
 #include <memory>
@@ -44,13 +45,14 @@ struct GgufValue {
   std::string_view bytes;  // in the mapped file
 };
 
-// The storage of a tensor's elements: blocks of `elements` along its rows, each of `bytes` bytes.
+// The storage format of a tensor: each block of `elements` consecutive elements of a row takes
+// `bytes` bytes.
 struct GgufBlock {
   uint32_t number;  // ggml_type
   const char* name;
   uint32_t elements, bytes;
 };
-const GgufBlock* find_gguf_block(uint32_t number);  // null if there is none
+const GgufBlock* find_gguf_block(uint32_t number);  // null if the number is unknown
 
 struct GgufTensor {
   std::string name;
@@ -71,8 +73,9 @@ class Gguf {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // sorted by name
   const GgufTensor* find_tensor(std::string_view name) const;          // null if there is none
 
-  // Returns the value of a key; empty if the key is missing. Throws BadFile if the value has
-  // another type.
+  // Returns the value of a key; empty if the key is missing. Throws BadFile if the value is not of
+  // the requested type. Integers of any width are accepted if they fit into int64; number() also
+  // accepts integers, and numbers() only f32.
   std::optional<int64_t> integer(std::string_view key) const;
   std::optional<double> number(std::string_view key) const;
   std::optional<bool> boolean(std::string_view key) const;

@@ -14,7 +14,7 @@ namespace fovea {
 uint64_t hash_bytes(std::string_view bytes);
 std::string hash_text(uint64_t hash);  // 16 lower-case hexadecimal digits
 
-// The hash of bytes that arrive in pieces: equal to hash_bytes of all of them.
+// Hashes bytes that arrive in pieces; the hash equals hash_bytes() of their concatenation.
 class Hasher {
  public:
   Hasher();

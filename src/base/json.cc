@@ -15,8 +15,8 @@ using nlohmann::json;
 namespace {
 
 // An iterator over the characters that records the parser's position, which the parser itself
-// reports only in errors. It skips most of a long run of blanks between values, since the parser
-// would keep them all for its messages.
+// reports only in errors. It skips most of a long run of white space between values, since the
+// parser would keep all of it for its messages.
 class Characters {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -227,7 +227,7 @@ std::string range_text(std::string_view kind, auto min, auto max) {
   return std::string(kind);
 }
 
-// Returns the value that a find_ function found; throws if there is none.
+// Returns the value that a find_ function found; throws BadFile if there is none.
 template <class T>
 T required(std::optional<T>&& found, const json& object, std::string_view key,
            const std::string& name, const std::string& expected) {
@@ -250,7 +250,7 @@ std::string pretty(const json& value) { return value.dump(2) + "\n"; }
 
 std::string brief(const json& value) {
   if (value.is_object()) return "an object";
-  if (value.is_array()) return fmt::format("an array of {}", value.size());
+  if (value.is_array()) return fmt::format("an array of {} elements", value.size());
   return excerpt(value.dump(), 40);
 }
 

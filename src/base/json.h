@@ -1,8 +1,8 @@
 #pragma once
 
-// Reads untrusted JSON. Throws BadFile, naming the file and the byte, for nesting deeper than 64,
-// duplicate keys, invalid UTF-8, NUL, numbers outside the range of double, and text after the
-// value.
+// Reads untrusted JSON. Throws BadFile, naming the file and the byte, for syntax errors, nesting
+// deeper than 64, duplicate keys, invalid UTF-8, NUL, numbers outside the range of double, and text
+// after the value.
 
 #include <cstdint>
 #include <limits>
@@ -14,12 +14,13 @@
 
 namespace fovea {
 
-constexpr int kJsonDepth = 64;  // deepest nesting accepted; real files stay below 15
+constexpr int kJsonDepth = 64;  // maximum depth of nesting; real files stay below 15
 
 // `name` is the file's name in errors.
 nlohmann::json parse_json(std::string_view text, const std::string& name);
 
 constexpr size_t kJsonLimit = size_t{256} << 20;  // the largest known tokenizer.json has 33 MB
+// Throws OutOfMemory if the file is larger than kJsonLimit bytes.
 nlohmann::json read_json(const std::string& path);
 
 // Returns the JSON text, indented by two spaces, with a final newline. The keys of ordered_json are
@@ -27,8 +28,8 @@ nlohmann::json read_json(const std::string& path);
 std::string pretty(const nlohmann::ordered_json& value);
 std::string pretty(const nlohmann::json& value);
 
-// Receives the values of a JSON text in order, for a text that is too large for a tree. A derived
-// class must check for duplicate keys itself.
+// Passes the values of a JSON text in order to a derived class, for a text that is too large for a
+// tree. The derived class must check for duplicate keys itself.
 class JsonReader {
  public:
   virtual ~JsonReader() = default;
@@ -52,11 +53,12 @@ class JsonReader {
   const char* reached_ = nullptr;
 };
 
-// Returns a value for messages, cut to 40 characters.
+// Describes a value in messages: "an object", "an array of 3 elements", or its JSON text, cut to 40 bytes.
 std::string brief(const nlohmann::json& value);
 
-// These functions return the checked value of a key; `name` is the file's name in errors. If the
-// key is missing or null, get_ functions throw and find_ functions return an empty result.
+// These functions return the value of a key; `name` is the file's name in errors. They throw
+// BadFile if the value has another type or is out of range. If the key is missing or null, get_
+// functions throw BadFile and find_ functions return an empty result.
 int64_t get_int(const nlohmann::json& object, std::string_view key, const std::string& name,
                 int64_t min = std::numeric_limits<int64_t>::min(),
                 int64_t max = std::numeric_limits<int64_t>::max());

@@ -93,7 +93,7 @@ double scaled(const Exponential& e) {
   return ((shifted.high + (shifted.low + low * scale)) - 1) * power_of_two(-1022);
 }
 
-constexpr double kMostExp = 710, kLeastExp = -746;  // beyond, e^x is infinity or 0
+constexpr double kMostExp = 710, kLeastExp = -746;  // outside, e^x is infinity or 0
 
 // x = 2^k m with m in [sqrt(1/2), sqrt(2)), for 0 < x < infinity.
 struct Scaled {
@@ -257,8 +257,8 @@ double log(double x) {
                                                           2.0 / 19, 2.0 / 21, 2.0 / 23))));
 }
 
-// Has no unrounded terms: the error is about 2^-50, in half of the time; attention computes one
-// logarithm per row.
+// Keeps no unrounded terms: the relative error before the final rounding is about 2^-50, and it
+// takes half as long as the double version. Attention computes one logarithm per row.
 float log(float x) {
   if (!(x > 0 && x < std::numeric_limits<float>::infinity()))
     return static_cast<float>(log(double{x}));
@@ -277,7 +277,7 @@ double log10(double x) {
   return y.high + y.low;
 }
 
-// Treats special arguments as C's Annex F does.
+// Treats special arguments as Annex F of the C standard specifies.
 double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (std::isnan(x) || std::isnan(y)) return x + y;

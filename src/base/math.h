@@ -8,11 +8,11 @@ namespace fovea::math {
 // float mode (base/float_mode.h).
 //
 // For all arguments, including signed zeros, denormal numbers, infinities and NaN, they return what
-// C's Annex F specifies, but they neither set errno nor raise exceptions on purpose. A result is
-// within 0.57 units in the last place of the true value (exp, pow: 0.53; log10: 0.51). The float
-// versions compute in double and round once more.
+// Annex F of the C standard specifies, but they neither set errno nor deliberately raise
+// floating-point exceptions. A result is within 0.57 units in the last place of the true value
+// (exp, pow: 0.53; log10: 0.51). The float versions compute in double and round once more.
 
-double sin(double x);  // x may be of any size: the reduction uses enough digits of 2 / pi
+double sin(double x);  // accurate for any x: the reduction uses enough digits of 2 / pi
 double cos(double x);
 struct SineAndCosine {
   double sine, cosine;

@@ -6,8 +6,8 @@
 namespace fovea {
 namespace {
 
-// The fewest insertions, deletions, replacements and swaps of neighbours (optimal string
-// alignment).
+// Returns the minimum number of insertions, deletions, replacements and swaps of neighbours
+// (optimal string alignment).
 size_t distance_of(const std::string& word, const std::string& candidate) {
   const size_t columns = candidate.size() + 1;
   std::vector<size_t> before(columns), last(columns), row(columns);  // distances between prefixes

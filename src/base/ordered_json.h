@@ -8,8 +8,7 @@
 
 namespace fovea {
 
-// Parses JSON from clients, models and files; objects keep the order of their keys. The depth is
-// limited, so that recursive functions cannot overflow the stack.
+// The maximum depth of nesting; it keeps recursive functions from overflowing the stack.
 constexpr int kMostDepth = 64;
 // The maximum number of keys in all objects of a text; later steps process them one by one.
 constexpr size_t kMostKeys = 100'000;
@@ -25,8 +24,9 @@ class JsonFault : public Error {
   const char* code_;
 };
 
-// Takes time proportional to the length of the text, whatever its keys are. Throws JsonFault for
-// invalid JSON, duplicate keys and exceeded limits.
+// Parses JSON from clients, models and files; objects keep the order of their keys. Takes time
+// proportional to the length of the text, whatever its keys are. Throws JsonFault for invalid JSON,
+// duplicate keys and exceeded limits.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& name);
 
 // Returns the value in one line, without a newline. Invalid UTF-8, which the tokens of a vocabulary

@@ -20,7 +20,7 @@
 namespace fovea {
 namespace {
 
-// Returns the first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is unset or invalid. The
+// Returns the first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is unset or not a number. The
 // OpenMP runtime itself reports invalid values.
 int64_t asked_for() {
   const char* text = std::getenv("OMP_NUM_THREADS");
@@ -73,11 +73,12 @@ class WaitingThreads {
   std::vector<std::thread> threads_;
 };
 
-// Returns the number of thread stacks that fit into a quarter of the remaining address space.
+// Returns the number of thread stacks that fit into a quarter of the remaining address space;
+// kMostThreads if the address space has no limit.
 int64_t affordable_threads() {
   rlimit space = {};
   if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) return kMostThreads;
-  mallopt(M_ARENA_MAX, 1);  // each additional arena takes 64 MB of address space
+  mallopt(M_ARENA_MAX, 1);  // each additional arena of malloc takes 64 MB of address space
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const uint64_t used = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -96,7 +97,7 @@ int64_t affordable_threads() {
 int started(int64_t count) {
   const int64_t most = std::min({count, int64_t{kMostThreads}, affordable_threads() + 1}) - 1;
   const int team = static_cast<int>(1 + (most > 0 ? WaitingThreads().start(most) : 0));
-  omp_set_num_threads(team);  // also applies to other OpenMP loops of this process
+  omp_set_num_threads(team);  // also applies to other OpenMP loops of this thread
   if (team > 1 && !omp_in_parallel()) {
 #pragma omp parallel num_threads(team)
     std::atomic_signal_fence(std::memory_order_relaxed);  // keeps the compiler from removing this

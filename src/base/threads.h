@@ -11,13 +11,14 @@
 
 namespace fovea {
 
-// A limit above the number of cores of any machine, to catch mistakes.
+// A limit well above the number of cores of common machines, to catch mistakes.
 constexpr int kMostThreads = 1024;
 
-// Returns the size of the compute team: OMP_NUM_THREADS, otherwise the number of CPUs that the CPU
-// affinity and the cgroup's quota allow; at most kMostThreads, and at most the number of threads
-// that the process can start.
+// Returns the size of the compute team: the count that was set, otherwise OMP_NUM_THREADS,
+// otherwise the number of CPUs that the CPU affinity and the cgroup's quota allow; at most
+// kMostThreads, and at most the number of threads that the process can start.
 int thread_count();
+// Throws InvalidArgument if `count` is less than 1.
 void set_thread_count(int count);
 
 // Keeps the first exception of a parallel region, since an exception that leaves the region ends
@@ -44,9 +45,9 @@ class FirstException {
 
 // Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece
 // must not affect the result: a body writes only the elements of its own indices. `grain` is the
-// smallest number of indices that is worth another thread. Every thread computes in the caller's
-// float mode, not in the mode in which the team was created. The first exception of a body is
-// rethrown to the caller after all pieces have ended.
+// number of indices that justifies one more thread: there are at most count / grain pieces, rounded
+// up. Every thread computes in the caller's float mode, not in the mode in which the team was
+// created. The first exception of a body is rethrown to the caller after all pieces have ended.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   const int64_t pieces =

@@ -81,9 +81,11 @@ void KvCache::begin(int64_t B, int64_t T) {
   int64_t rows = 0;
   for (const Member& member : members_) {
     const int64_t length = member.text->length + member.tokens;
-    check(length <= capacity_ && make_room(*pool_, *member.text, length),
-          "KV cache: {} tokens and {} more; expected at most {}", member.text->length,
-          member.tokens, capacity_);
+    check(length <= capacity_, "KV cache: {} tokens and {} more; expected at most {}",
+          member.text->length, member.tokens, capacity_);
+    check(make_room(*pool_, *member.text, length),
+          "KV cache: {} tokens and {} more; expected enough free pages ({} of {} are free)",
+          member.text->length, member.tokens, pool_->free_pages(), pool_->pages());
     rows += member.tokens;
   }
   check(rows == B * T, "KV cache: {} new tokens; expected {}", B * T, rows);
@@ -119,7 +121,8 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
       row += count, t += count;
     }
   }
-  // Elements per thread; few, because each element of a key is on a different cache line.
+  // Elements that are worth another thread; few, because each element of a key is on a different
+  // cache line.
   constexpr int64_t kGrain = 1024;
   const int64_t count = std::ssize(pieces);
   parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {
@@ -208,7 +211,7 @@ std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
   int64_t row = 0;
   const CachedText::Memory* before = nullptr;
   for (const auto& [text, tokens, horizon] : members_) {
-    if (text->memory.get() == before) {  // another beam of the same text: merge the spans
+    if (text->memory.get() == before) {  // one more beam of the same text: merge the spans
       spans.back().queries += tokens;
       row += tokens;
       continue;

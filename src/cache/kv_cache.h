@@ -33,8 +33,8 @@ class KvCache {
   struct Member {
     CachedText* text = nullptr;
     int64_t tokens = 0;  // rows of this pass
-    // The known final length of the text, at least its length after this pass: scaled rotations
-    // depend on it.
+    // The known final length of the text, at least its length after this pass. Scaled rotary
+    // frequencies depend on it.
     int64_t horizon = 0;
   };
 
@@ -46,13 +46,14 @@ class KvCache {
   int64_t length() const;  // tokens of the longest text, without this pass
   int64_t total() const;   // tokens of the longest text, including this pass
   const std::vector<Member>& members() const { return members_; }
-  void clear();  // removes all texts
+  void clear();  // removes the tokens of all texts
 
-  // Begins a pass of tokens [B, T] and allocates pages for each text. Throws InvalidArgument if the
-  // rows do not match or the pages do not suffice.
+  // Begins a pass of tokens [B, T] and takes pages for each text. Throws InvalidArgument if B * T
+  // is not the number of new tokens of the members, a text exceeds the capacity, or the pool has
+  // too few pages.
   void begin(int64_t B, int64_t T);
   Tensor places() const;  // i32 [1, rows]: the positions of the rows' tokens
-  // Appends k and v [rows, G, D] to the texts.
+  // Appends the keys k and values v [rows, G, D] of one layer to the texts.
   void append(int64_t layer, const Tensor& k, const Tensor& v);
   void end();  // call it after the last layer
 
@@ -73,13 +74,13 @@ class KvCache {
   PagePool* pool_;
   std::vector<Member> members_;
   int64_t capacity_;
-  std::vector<const void*> pointers_;  // pages of the last spans returned
+  std::vector<const void*> pointers_;  // the pages of the last spans that were returned
 };
 
 // Takes pages until there is room for `length` tokens. Returns false, and takes none, if the pool
 // has too few. A shared page that will be written is copied first.
 bool make_room(PagePool& pool, CachedText& text, int64_t length);
-// Releases the pages after the first `length` tokens.
+// Shortens the text to at most `length` tokens, and releases the pages after them.
 void shorten(PagePool& pool, CachedText& text, int64_t length);
 // Returns a copy of the text that shares its pages.
 CachedText forked(PagePool& pool, const CachedText& text);

@@ -10,7 +10,7 @@ namespace fovea {
 
 // Memory for keys and values in pages (Kwon et al. 2023). A page holds kPageTokens tokens for every
 // layer of a decoder, in the layout of kernels/kv_page.h, and may have several users: texts with a
-// common prefix. Pages that were never written take no memory.
+// common prefix, and the prefix cache. Pages that were never written take no memory.
 class PagePool {
  public:
   struct Layout {
@@ -32,7 +32,7 @@ class PagePool {
   int64_t pages() const { return static_cast<int64_t>(users_.size()); }
   int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
 
-  int32_t take();  // a page with one user; -1 if all are in use
+  int32_t take();  // returns a page, now with one user; -1 if all are in use
   void share(int32_t page) { ++users_[static_cast<size_t>(page)]; }
   void release(int32_t page);  // removes one user
   int64_t users(int32_t page) const { return users_[static_cast<size_t>(page)]; }
@@ -47,7 +47,7 @@ class PagePool {
   }
 
   Layout layout_;
-  int64_t plane_bytes_;  // one layer's keys or values of one page
+  int64_t plane_bytes_;  // bytes of one layer's keys or values in a page
   Tensor memory_;        // u8 [pages, 2 layers, bytes]
   std::vector<int64_t> users_;
   std::vector<int32_t> free_;

@@ -19,7 +19,8 @@ class PrefixCache {
   void begin(CachedText& text, const std::vector<int32_t>& ids);
   // Stores the full pages of `text`, whose tokens are `ids`.
   void keep(const CachedText& text, const std::vector<int32_t>& ids);
-  // Removes the least recently used page that has no other user; returns false if there is none.
+  // Removes the least recently used page that has no other user and that no cached page follows.
+  // Returns false if there is none.
   bool evict();
   int64_t pages() const { return std::ssize(entries_); }
 
@@ -27,13 +28,13 @@ class PrefixCache {
   struct Key {
     uint64_t before;  // the number of the previous entry; 0 = none
     std::vector<int32_t> tokens;
-    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): no pointer
   };
   struct Entry {
     uint64_t number;
     int32_t page;
-    uint64_t used;  // time of the last use, in steps of `clock_`
-    int64_t followers = 0;
+    uint64_t used;          // time of the last use, in steps of `clock_`
+    int64_t followers = 0;  // number of entries that directly follow this one
   };
   using Entries = std::map<Key, Entry>;
 

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr size_t kTemplateBytes = size_t{1} << 20;  // real templates have up to about 20 KB
+constexpr size_t kTemplateBytes = size_t{1} << 20;  // real templates have at most about 20 KB
 
 // Returns a Runtime for the caller's own variables, which are not limited.
 Runtime unlimited() {
@@ -123,7 +123,7 @@ ModelChat ModelChat::open(const std::filesystem::path& folder) {
   if (found.empty()) {
     fail(ErrorKind::Unsupported,
          "{}: the model has no chat template (neither chat_template.jinja nor chat_template in "
-         "tokenizer_config.json); expected a model for conversations",
+         "tokenizer_config.json); expected a chat model",
          chat.folder_);
   }
   for (const NamedSource& each : found) {
@@ -163,7 +163,8 @@ const ChatTemplate& ModelChat::choose(const ChatRequest& request) const {
 
 namespace {
 
-// Returns a message whose reasoning has each name that templates read, as in transformers.
+// Returns the message with its reasoning under both names that templates read, reasoning_content
+// and thinking, as in transformers.
 Value with_reasoning(Runtime& runtime, const Value& message) {
   const Value* reasoning = nullptr;
   for (const std::string_view name : {"reasoning_content", "thinking", "reasoning"}) {
@@ -222,7 +223,7 @@ ChatTemplate::Result ModelChat::render(const ChatRequest& request, const RenderL
 namespace {
 
 // Copies JSON while it is read, with each string and key guarded. Keys keep their order, which
-// templates can observe; a JSON tree that keeps the order takes quadratic time.
+// templates can observe; a JSON tree that keeps the order would take quadratic time.
 class GuardedJson : public JsonReader {
  public:
   explicit GuardedJson(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}

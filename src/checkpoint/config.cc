@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// The names that transformers uses for an activation; the first name of each is the one written.
+// The names that transformers uses for activations; the first name of an activation is written.
 struct ActivationName {
   const char* name;
   ActivationKind kind;

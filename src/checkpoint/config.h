@@ -26,7 +26,8 @@ class Config {
   const std::string& name() const { return name_; }  // name of the file
 
   void operator()(const char* key, int64_t& field);
-  // `absent` is the value of a key that is missing or null in the file.
+  // `absent` is the value of a key that is missing or null in the file. A float must be in [0,
+  // most].
   void operator()(const char* key, int64_t& field, int64_t absent);
   void operator()(const char* key, float& field, float absent, float most = 1);
   void operator()(const char* key, bool& field, bool absent);
@@ -34,35 +35,38 @@ class Config {
   // Reads or writes a list of integers; empty if the key is missing.
   void operator()(const char* key, std::vector<int64_t>& field);
   // Reads or writes pad_token_id, in families where transformers gives the embedding a padding row.
+  // `absent` is the id if the key is missing; null means no padding token.
   void padding(Spec& spec, int64_t absent = -1);
   void spec(const char* key, Spec& field);  // a complete Spec, in the form of spec.json
   // Reads or writes max_position_embeddings, and rotary positions in both spellings: rope_theta,
   // partial_rotary_factor and rope_scaling at the root (before transformers 5), or all in
   // rope_parameters. With by_layer_type, rope_parameters has one entry for full_attention and one
   // for sliding_attention. The initial values of share and local_theta in the field are the
-  // family's defaults; the old spelling does not change local_theta. Throws for an unknown scaling.
+  // family's defaults; the old spelling does not change local_theta. Throws Unsupported if the kind
+  // of scaling is unknown.
   struct RopeDefaults {
     int64_t context = 2048;
     float theta = 10000;
     bool by_layer_type = false;
-    int64_t original_context = 0;  // for longrope, if the file has it elsewhere
+    int64_t original_context = 0;  // for longrope, if the file has it under a different key
   };
   void rope(int64_t& context, RotarySpec& field, const RopeDefaults& defaults);
   // Reads or writes which layers have a window of `window` keys: layer_types, or the family's
   // pattern if the file has no layer_types.
   void layer_types(StackSpec& stack, int64_t window, const std::vector<bool>& pattern);
-  // Accepts only this value: any other would change the arithmetic. Throws Unsupported for others.
+  // Throws Unsupported if the file has the key with a different value, which would change the
+  // arithmetic.
   void only(const char* key, const nlohmann::json& value);
-  // Writes a key for other readers; fovea does not read it.
+  // When writing, sets the key; when reading, marks it as known.
   void write(const char* key, const nlohmann::ordered_json& value);
 
-  // Returns whether the file has the key, even if it is null.
+  // When reading, returns whether the file has the key, even if it is null.
   bool says(const char* key) const { return reading_ && json_->contains(key); }
   // Returns the value of a key; null if it is missing, and when writing.
   nlohmann::json value(const char* key);
 
-  // Call it after a family's function: throws if the file has a key that the function did not read
-  // and that is not known to be harmless.
+  // Call it at the end of a family's function. Throws Unsupported if the file has a key that is not
+  // null, was not read, and is neither in `harmless` nor harmless in all families.
   void refuse_unknown(std::initializer_list<const char*> harmless) const;
 
   const nlohmann::ordered_json& written() const { return written_; }

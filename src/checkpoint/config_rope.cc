@@ -24,7 +24,7 @@ constexpr float kMostStretch = 1024;  // limit of the factor by which a file ext
 
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 
-// Reads or writes the fields of a kind of scaling besides its factor.
+// Calls field(key, number) for the factor and the other numbers of the kind of scaling.
 template <class Field>
 void scaling_fields(RotarySpec& s, Field&& field) {
   field("factor", s.factor);
@@ -103,7 +103,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   }
   number("rope_theta", s.theta);
   number("partial_rotary_factor", s.share);
-  if (s.scaling == RotaryScaling::longrope) s.factor = 0;  // computed from the contexts below
+  if (s.scaling == RotaryScaling::longrope) s.factor = 0;  // rope() computes it from the contexts
   scaling_fields(s, number);
   float original = 0;
   if (s.scaling != RotaryScaling::none) {

@@ -14,13 +14,14 @@ struct Architecture {
 // A two-way table between a kind of Hugging Face directory and a Spec.
 struct Family {
   const char* model_type;
-  // The first is the language model, or the class for the family's main use. Its head is set before
-  // `config` runs; `config` may change it.
+  // The first is the language model, or the class for the family's main use. The head of the class
+  // that the file names is set before `config` runs; `config` may change it.
   std::vector<Architecture> architectures;
   void (*config)(Config& io, Spec& spec);
   Names names;
   const char* prefix = "";  // prefix of tensor names that some files omit
-  // Suffixes of tensors that are not weights: buffers, and copies of tied weights.
+  // Suffixes of the names of tensors that are ignored: buffers, copies of tied weights, and parts
+  // of heads that fovea does not use.
   std::vector<std::string> buffers = {};
   // The names of some tensors in memory in transformers 5 and later; files may use these names too.
   Names names_in_memory = {};
@@ -29,7 +30,8 @@ struct Family {
 };
 
 // Returns the file's tensors for a model of this family, named by `names`; with `in_memory`, the
-// rules of names_in_memory take precedence. A model without a head is stored without the prefix.
+// rules of names_in_memory take precedence. A model with a pooled head is stored without the
+// prefix.
 inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& model,
                                             bool in_memory = false) {
   Names names = in_memory ? family.names_in_memory : Names();

@@ -55,9 +55,9 @@ void q8_0(Bytes b, float* y) {
     y[i] = static_cast<float>(static_cast<int8_t>(b[2 + i])) * half_at(b, 0);
 }
 
-// Blocks of 256, eight groups of 32. The 6-bit scales and minimums are in twelve bytes. Groups 0-3:
-// the low six bits of bytes 0-3 (scales) and 4-7 (minimums). Groups 4-7: the low four bits are in
-// bytes 8-11, the high two bits in the top bits of bytes 0-7.
+// Blocks of 256 elements, eight groups of 32. The 6-bit scales and minimums are in twelve bytes.
+// Groups 0-3: the low six bits of bytes 0-3 (scales) and 4-7 (minimums). Groups 4-7: the low four
+// bits are in bytes 8-11, the high two bits in the top bits of bytes 0-7.
 struct Group {
   float scale, minimum;
 };
@@ -75,7 +75,8 @@ Group group_of(Bytes b, int group) {
   return {half_at(b, 0) * static_cast<float>(scale), half_at(b, 2) * static_cast<float>(minimum)};
 }
 
-// Returns element i of a group. Two groups share 32 bytes; the first uses the lower halves.
+// Returns the low 4 bits of element i of a group. Two groups share 32 bytes; the first group uses
+// the lower halves of the bytes.
 int group_quant(Bytes quants, int group, int i) {
   return quants[group / 2 * 32 + i] >> (group % 2 * 4) & 15;
 }
@@ -133,7 +134,7 @@ uint16_t narrow_half(float x) {
   const float size = std::fabs(x);
   const uint32_t bits = std::bit_cast<uint32_t>(size);
   if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00u);
-  // A subnormal half counts units of 2^-24, the value of the last bit of 0.5.
+  // A subnormal half counts units of 2^-24, the value of the last bit of the float 0.5.
   const uint32_t half = size < 0x1p-14f
                             ? std::bit_cast<uint32_t>(size + 0.5f) - std::bit_cast<uint32_t>(0.5f)
                             : ((bits + 0xfffu + (bits >> 13 & 1u)) >> 13) - (112u << 10);

@@ -8,12 +8,12 @@
 
 namespace fovea {
 
-// The layout in the file of a parameter that fovea keeps as [out, in]. transposed: [in, out].
-// by_head: fused parts alternate head by head. batched: with a leading axis of 1. convolution:
-// [out, in / n, n], or [out, in / (n n), n, n] for an image. stacked: all experts, with a leading
-// axis for them. rotary_pairs: each head's rows i and i + n / 2, which rotary positions rotate
-// together, are neighbours 2 i and 2 i + 1. one_plus: the file has the factor 1 + w instead of the
-// gain w.
+// How the file stores a parameter that fovea keeps as [out, in]. transposed: as [in, out]. by_head:
+// fused parts alternate head by head. batched: with a leading axis of 1. convolution: [out, in / n,
+// n], where n is the kernel width. image_convolution: [out, in / (n n), n, n]. stacked: all
+// experts, with a leading axis for them. rotary_pairs: rows i and i + D / 2 of each head, which
+// RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the width of a head). one_plus: the
+// file has the factor 1 + w instead of the gain w.
 enum class Stored {
   plain,
   transposed,
@@ -26,10 +26,11 @@ enum class Stored {
   one_plus
 };
 
-// One rule of a family's table, read from left to right when loading and from right to left when
-// saving.
+// One rule of a family's table: names of tensors in the file (`theirs`, on the left) and fovea's
+// names of the parameters (`ours`, on the right).
 //   {i} {e}  any layer's and expert's number, the same on both sides
-//   {a,b}    alternatives; the n-th group on the left matches the n-th on the right, item by item
+//   {a,b}    alternatives; each group on the left matches the group at the same place on the right,
+//            item by item
 //   {a+b}    on the right only: one tensor in the file holds these in order along the outputs
 struct NameRule {
   std::string theirs, ours;
@@ -43,8 +44,8 @@ struct FileTensor {
   std::string name;
   Stored stored = Stored::plain;
   std::vector<std::string> parts;
-  int64_t group = 0;  // by_head, rotary_pairs: the width of a head; convolutions: n; stacked: the
-                      // number of experts
+  int64_t group = 0;  // by_head, rotary_pairs: the width of a head; convolutions: the kernel
+                      // width; stacked: the number of experts
 };
 
 // Returns the file's tensors for a model's parameters, by the rules. Throws Internal if a parameter
@@ -55,8 +56,8 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
 // The inverse of to_file(): returns the parts, in f32, of these shapes. A tensor that needs no
-// change is not copied. With `keep_dtype`, the parts keep the file's dtype; transposed tensors do
-// not support this.
+// change is not copied. With `keep_dtype`, the parts keep the file's dtype; transposed and
+// one_plus do not support this.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype = false);
 

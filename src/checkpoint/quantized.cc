@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kKey = "quantization_config";
 
-// Returns the tensor with the outputs as the first axis.
+// Returns the tensor's description with the outputs as the first axis.
 FileTensor untransposed(FileTensor tensor) {
   if (tensor.stored == Stored::transposed) tensor.stored = Stored::plain;
   return tensor;

@@ -1,8 +1,9 @@
 #pragma once
 
 // Quantised weights in safetensors: a matrix [N, K] is I8 [N, K], or U8 [N, K/2] with two weights
-// per byte (see kernels/packed.h), under its usual name; NAME_scale is F16 [N, K/group]. The
-// outputs are the first axis, even if the family transposes. config.json has "quantization_config":
+// per byte (see kernels/packed.h), under its usual name; NAME_scale is F16 [N, K/group]. Quotients
+// are rounded up. The outputs are the first axis, even if the family transposes. config.json has
+// "quantization_config":
 // {"quant_method": "fovea", "bits": 8 or 4, "group_size": 32 or 64}.
 
 #include <nlohmann/json.hpp>
@@ -19,7 +20,7 @@ struct Quantization {
 };
 
 // Removes the key from a config.json and returns its value. `path` is the file's path. Throws
-// Unsupported if another program's method made the file, BadFile for invalid numbers.
+// Unsupported if the file names a different method than fovea's, BadFile if a number is invalid.
 std::optional<Quantization> take_quantization(nlohmann::json& config, const std::string& path);
 nlohmann::ordered_json quantization_json(const Quantization& quantization);
 
@@ -40,7 +41,8 @@ std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const Te
 void quantized_to_file(const FileTensor& tensor, const std::vector<PackedWeight>& parts,
                        std::map<std::string, Tensor>& tensors);
 
-// Returns whether a tensor's parts can be quantised; convolutions cannot, because of their shape.
+// Returns whether tensors of this layout can be quantised: plain, transposed, by_head and stacked
+// ones.
 bool can_be_quantized(const FileTensor& tensor);
 
 }  // namespace fovea

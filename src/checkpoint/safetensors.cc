@@ -132,7 +132,7 @@ SafeTensors SafeTensors::open_shards(const std::string& folder, const std::strin
     }
   }
   refuse_if_any(index, unlisted, "in a shard but not in weight_map");
-  refuse_if_any(index, misplaced, "in another shard than weight_map says");
+  refuse_if_any(index, misplaced, "in a different shard than in weight_map");
 
   std::sort(all.stored_.begin(), all.stored_.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
@@ -175,8 +175,8 @@ SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, const 
   size_t position = 0;
   for (const auto* named : order) {
     const auto& [name, tensor] = *named;
-    check(tensor && name != "__metadata__", "tensor {}: {}; expected another", name,
-          tensor ? "is a reserved name" : "is absent");
+    check(name != "__metadata__", "tensor {}: is a reserved name; expected a different name", name);
+    check(static_cast<bool>(tensor), "tensor {}: is unset; expected its elements", name);
     const size_t end = position + tensor.bytes();
     json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                         nlohmann::json(name).dump(), stored_type_name(tensor.dtype()),

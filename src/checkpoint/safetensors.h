@@ -2,8 +2,8 @@
 
 // The safetensors format (github.com/huggingface/safetensors): eight bytes of little-endian header
 // length, a JSON header of names, dtypes, shapes and offsets, then the elements. Accepts the same
-// files as the reference reader, except that it also rejects duplicate names. Throws BadFile naming
-// file, tensor and position.
+// files as the reference reader, except that it also rejects duplicate names and more tensors or
+// axes than its limits. Throws BadFile naming file, tensor and position.
 
 #include <map>
 #include <memory>
@@ -25,9 +25,10 @@ class SafeTensors : public TensorSource {
   // Mapped tensors are read-only memory and keep the mapping alive.
   explicit SafeTensors(const std::string& path, Links links = Links::follow);
 
-  // Opens model.safetensors of a folder, the shards that its model.safetensors.index.json lists, or
-  // a single file. A shard must be a plain file name in the folder; links that leave the folder are
-  // rejected, except Hugging Face's own links into ../../blobs.
+  // Opens model.safetensors of a folder, the shards that an index file lists (by default,
+  // model.safetensors.index.json of the folder), or a single file. A shard must be a plain file
+  // name in the folder; links that leave the folder are rejected, except Hugging Face's own links
+  // into ../../blobs.
   static SafeTensors open_model(const std::string& path);
 
   const std::vector<StoredTensor>& stored() const override { return stored_; }
@@ -35,7 +36,7 @@ class SafeTensors : public TensorSource {
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
 
   // Borrows the mapping, or copies if the elements are not aligned. Throws BadFile if the tensor is
-  // missing, Unsupported for its type.
+  // missing, Unsupported if fovea does not support its type.
   Tensor tensor(std::string_view name) const override;
   // Call it after the last use of a tensor: its pages stop counting as this process's memory.
   void release(const StoredTensor& stored) const override {

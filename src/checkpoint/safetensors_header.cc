@@ -107,7 +107,7 @@ class HeaderReader : public JsonReader {
       entry.tensor.shape = Shape(integers_.begin(), integers_.end());
     } else {
       if (integers_.size() != 2) {
-        refuse_here(fmt::format("an array of {}", integers_.size()));
+        refuse_here(fmt::format("an array of {} elements", integers_.size()));
       }
       entry.begin = integers_[0];
       entry.end = integers_[1];

@@ -22,7 +22,8 @@ nlohmann::ordered_json manifest_of(const std::vector<NamedFile>& files) {
   nlohmann::ordered_json entries = nlohmann::ordered_json::object();
   for (const auto& [name, pieces] : files) {
     check(!entries.contains(name) && name != kManifest && name.find('/') == name.npos,
-          "snapshot file {}: the name is reserved; expected another name", name);
+          "snapshot file {}: the name is reserved, in use or not plain; expected a different name",
+          name);
     Hasher hasher;
     uint64_t bytes = 0;
     for (const std::string_view piece : pieces) {
@@ -40,12 +41,12 @@ void verify_file(const std::string& path, const nlohmann::json& entry,
   const std::string expected = get_string(entry, "xxh3", manifest);
   const MappedFile file(path);
   if (file.size() != bytes) {
-    fail(ErrorKind::BadFile, "{}: has {} bytes; expected {} by the manifest", path, file.size(),
+    fail(ErrorKind::BadFile, "{}: has {} bytes; expected {}, as in the manifest", path, file.size(),
          bytes);
   }
   if (const std::string found = hash_text(hash_bytes(file.bytes())); found != expected) {
-    fail(ErrorKind::BadFile, "{}: is damaged (XXH3 {}); expected {} by the manifest", path, found,
-         expected);
+    fail(ErrorKind::BadFile, "{}: is damaged (XXH3 {}); expected {}, as in the manifest", path,
+         found, expected);
   }
 }
 
@@ -130,7 +131,7 @@ void SnapshotFolder::save(int64_t step, const SnapshotContents& contents) {
   for (const auto& entry : manifest["files"]) bytes += entry["bytes"].get<uint64_t>();
   DirectoryWriter writer(snapshot_path(folder_, step), bytes);
   for (const auto& [name, pieces] : files) writer.write(name, pieces);
-  writer.write(kManifest, {manifest_text});  // last: it lists the others
+  writer.write(kManifest, {manifest_text});  // written last, since it lists the other files
   writer.commit();
 }
 

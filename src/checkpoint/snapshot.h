@@ -57,12 +57,13 @@ class SnapshotFolder {
  public:
   explicit SnapshotFolder(const std::string& folder);
 
-  // Writes a snapshot, replacing one of the same step. On failure, throws an error that names the
-  // path and the bytes needed; the earlier snapshots are unchanged and nothing of the new one
+  // Writes a snapshot, replacing a snapshot of the same step. Throws Failed, naming the path, if
+  // this is not possible; then the earlier snapshots are unchanged and nothing of the new one
   // remains.
   void save(int64_t step, const SnapshotContents& contents);
 
-  // Removes all but the `keep` newest intact snapshots, so never the only intact one.
+  // Keeps the `keep` newest intact snapshots and removes all older ones. Newer damaged snapshots
+  // stay, and the only intact snapshot is never removed.
   void prune(int keep);
 
  private:

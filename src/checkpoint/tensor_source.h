@@ -27,7 +27,7 @@ class TensorSource {
   virtual ~TensorSource() = default;
   virtual const std::vector<StoredTensor>& stored() const = 0;  // sorted by name
   // Returns a tensor, borrowed from the file if the elements need no conversion. Throws BadFile if
-  // the tensor is missing, Unsupported for its type.
+  // the tensor is missing, Unsupported if fovea does not support its type.
   virtual Tensor tensor(std::string_view name) const = 0;
 
   // Call it after the last use of a tensor: its pages may stop counting as this process's memory.

@@ -6,12 +6,13 @@
 
 namespace fovea {
 
-// The order of training samples, a pure function of (seed, sample number), so that a resumed run
-// sees the same samples, as does a run with another batch size. An epoch starts at a random phase,
-// cuts the tokens into windows of context + 1 tokens that start every `context` tokens, and visits
-// each window once in a random order. An epoch has one window fewer than would fit (but at least
-// one), so that there are more than `context` phases: all epochs have the same number of windows,
-// no token is omitted from all of them, and windows rarely begin at the same positions twice.
+// The training samples. A sample is a pure function of the seed and its number, so that a resumed
+// run and a run with a different batch size see the same samples. An epoch starts at a random
+// phase, cuts the tokens into windows of context + 1 tokens that start every `context` tokens, and
+// visits each window once in a random order. If at least two windows fit, an epoch has one window
+// fewer than would fit, so that there are more than `context` phases: windows rarely begin at the
+// same positions twice. All epochs have the same number of windows, and no token is omitted from
+// all of them.
 class Batches {
  public:
   // Throws InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the

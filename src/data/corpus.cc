@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t piece_bytes = 1 << 20;
-// Far larger than a document, far smaller than the memory of a computer.
+// Far larger than any document, and far smaller than the memory of a computer.
 constexpr size_t json_line_limit = size_t{64} << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", gzip_mark = "\x1F\x8B";
 
@@ -124,7 +124,7 @@ class Parser {
     ++line_;
   }
 
-  // Counts the lines of a valid text.
+  // Moves line_ and before_line_ past a valid text.
   void pass(std::string_view text) {
     line_ += std::count(text.begin(), text.end(), '\n');
     const size_t newline = text.rfind('\n');
@@ -147,7 +147,8 @@ class Parser {
   size_t before_line_ = 0;  // bytes of line `line_` so far
 };
 
-// Adds a file's size and format: boundaries and formats affect the tokens as much as bytes do.
+// Adds a file's size and format: the boundaries between files and their formats affect the tokens
+// too.
 void add_header(Hasher& hasher, const Corpus::File& file) {
   const int64_t header[] = {file.bytes, static_cast<int64_t>(file.format)};
   hasher.add({reinterpret_cast<const char*>(header), sizeof header});

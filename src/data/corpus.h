@@ -32,8 +32,8 @@ class Corpus {
     bool starts_document;
   };
 
-  // Throws BadFile if a path is missing, unreadable, empty, not a regular file, or a folder without
-  // text files.
+  // Throws InvalidArgument if there are no paths, and BadFile if a path does not exist or is an
+  // unreadable file, an empty file, a folder without text, or neither a file nor a folder.
   explicit Corpus(const std::vector<std::filesystem::path>& paths);
 
   // The files in order, without empty files of folders.
@@ -43,12 +43,13 @@ class Corpus {
   int64_t bytes() const;             // total size of the files
   bool separates_documents() const;  // more than one file, or JSON lines
 
-  // Passes all pieces to `use` in order. Throws BadFile, with file:line:byte, if the text is not
-  // UTF-8 or looks binary or compressed, if a line is not JSON with a "text", or if a file shrank
-  // or changed.
+  // Passes all pieces to `use` in order. Throws BadFile if a text is not UTF-8 or looks binary
+  // (with file:line:byte), if a line of a JSON file has no "text" (with file:line), if a file is
+  // compressed, shrank or changed, or if there is no text at all.
   void read(const std::function<void(const Piece&)>& use);
 
-  // Called regularly with the fraction read so far; returning false throws ReadingStopped.
+  // Sets a callback that read() calls regularly with the fraction read so far. read() throws
+  // ReadingStopped if it returns false.
   using Watch = std::function<bool(double fraction)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
 

@@ -7,7 +7,7 @@
 namespace fovea {
 
 // Reads a file in blocks of at most a megabyte, up to `bytes`, its size when it was first examined;
-// data appended later is ignored. Throws BadFile if the file shrank.
+// data appended later is ignored. Throws BadFile if the file cannot be read or has shrunk.
 class FileReader {
  public:
   FileReader(const std::string& path, int64_t bytes);

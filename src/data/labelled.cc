@@ -65,7 +65,8 @@ std::vector<std::string> list_of(const nlohmann::json& json, const char* key, co
                                  const std::string& name, bool labels) {
   const nlohmann::json list = json.value(json.contains(key) ? key : other, nlohmann::json());
   if (!list.is_array())
-    fail(ErrorKind::BadFile, "{}: {} is {}; expected a list", name, key, brief(list));
+    fail(ErrorKind::BadFile, "{}: {} is {}; expected a list", name,
+         json.contains(key) || !json.contains(other) ? key : other, brief(list));
   std::vector<std::string> texts;
   for (const auto& value : list) {
     if (!labels && !value.is_string())
@@ -144,7 +145,8 @@ LabelledTexts read_labelled(const std::vector<std::string>& files) {
   for (const LabelledText& row : texts.rows) {
     if (row.words.empty() == texts.by_word) {
       fail(ErrorKind::BadFile,
-           "{}: some texts have one label, others one per word; expected one kind", files.front());
+           "{}: some texts have one label, others have one per word; expected only one kind",
+           files.front());
     }
   }
   texts.hash = hash_of(texts);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint32_t kSubstream = 16;  // substream of Stream::shuffle; windows of text use 0
 
-// Returns the longest length in the same class as `length`. Each length up to 8 is a class; above
-// 8, a class spans about an eighth of its longest length. Finer classes leave fewer samples to
+// Returns the longest length in the same class as `length`. Each length up to 16 is a class; above
+// 16, a class spans about an eighth of its longest length. Finer classes leave fewer samples to
 // shuffle; coarser classes need more padding.
 int32_t class_of(int32_t length) {
   int32_t most = 1;

@@ -52,7 +52,8 @@ std::vector<double> mel_filters(int64_t bins) {
   return filters;
 }
 
-// Returns the waveform, padded with silence to `samples`, with half a window mirrored at both ends.
+// Returns the waveform, cut or padded with silence to `samples`. Adds half a window at each end, a
+// mirror image of the samples there.
 std::vector<double> padded(const std::vector<float>& waveform, int64_t samples) {
   const int64_t half = kWindow / 2;
   const auto at = [&](int64_t i) {
@@ -65,8 +66,9 @@ std::vector<double> padded(const std::vector<float>& waveform, int64_t samples) 
   return all;
 }
 
-// Computes the power [kFrequencies] of a window by the definition of the Fourier transform: kWindow
-// is not a power of two, and a second of speech takes a few milliseconds.
+// Computes the power [kFrequencies] of a window by the definition of the discrete Fourier
+// transform. kWindow is not a power of two, and the definition is fast enough: a few milliseconds
+// for a second of speech.
 struct Transform {
   std::vector<double> cosines, sines, hann;
 

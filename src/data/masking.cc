@@ -9,11 +9,11 @@
 namespace fovea {
 namespace {
 
-// Substreams of Stream::shuffle; windows and batches use others.
+// Substreams of Stream::shuffle; windows and batches use different ones.
 constexpr uint32_t kMaskSubstream = 17, kSpanSubstream = 18;
 
 // Returns `parts` positive numbers whose sum is `total`; all such lists are equally likely. Draws
-// the positions of parts - 1 borders among total - 1, without replacement.
+// parts - 1 borders from the total - 1 possible positions, without replacement.
 std::vector<int64_t> split(int64_t total, int64_t parts, Random& random) {
   std::vector<char> border(static_cast<size_t>(total), 0);
   for (int64_t left = parts - 1, at = 1; at < total; ++at) {

@@ -21,7 +21,7 @@ Permutation::Permutation(uint64_t count, uint64_t key)
 
 uint64_t Permutation::operator()(uint64_t index) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
-  do {  // count_ is at least a quarter of the power of four: at most four iterations on average
+  do {  // count_ is at least a quarter of 4^half_bits_: at most four iterations on average
     uint64_t left = index >> half_bits_, right = index & mask;
     for (uint32_t round = 0; round < rounds; ++round) {
       const uint64_t mixed = left ^ (philox(key_, Stream::shuffle, 1 + round, right)[0] & mask);

@@ -5,8 +5,8 @@
 namespace fovea {
 
 // A pseudo-random permutation of [0, count) in constant memory: a Feistel network (Luby and Rackoff
-// 1988) over the next power of four, with rounds keyed by Philox, applied until the value is in the
-// range.
+// 1988) over the next power of four, whose round function is Philox. The network is applied
+// repeatedly until the value is below count.
 class Permutation {
  public:
   Permutation(uint64_t count, uint64_t key);

@@ -10,7 +10,7 @@ namespace fovea {
 namespace {
 
 constexpr size_t kLongest = 64;     // maximum length of a name, in bytes
-constexpr size_t kMostNames = 256;  // distinct names that are counted
+constexpr size_t kMostNames = 256;  // maximum number of distinct names
 constexpr std::string_view kOpening = "<[";
 
 constexpr std::array<std::string_view, 22> kUsual = {
@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, 22> kUsual = {
     "[BOS]",       "[EOS]", "[INST]", "[/INST]", "<eod>",  "<start_of_turn>", "<end_of_turn>",
     "<extra_id_0>"};
 
-// Whether the text has the form <|name|>, also with the full-width bars of DeepSeek.
+// Returns whether the text has the form <|name|>, with ASCII bars or the full-width bars of
+// DeepSeek.
 bool has_bars(std::string_view text) {
   for (const std::string_view bar : {std::string_view("|"), std::string_view("\uFF5C")}) {
     if (text.size() > 2 + 2 * bar.size() && text.substr(1).starts_with(bar) &&

@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kGaps = 100;  // Raffel et al. 2020, 3.1.4
+constexpr int kGaps = 100;  // as in the vocabulary of Raffel et al. 2020
 
 // The special tokens and their roles.
 struct Roles {
   std::vector<std::string> special;                          // ids 0, 1, ...
-  std::vector<std::pair<std::string, std::string>> by_role;  // in the form of tokenizer_config.json
+  std::vector<std::pair<std::string, std::string>> by_role;  // as in tokenizer_config.json
   std::string before, after;                                 // around a text; empty = none
 };
 
@@ -44,7 +44,8 @@ Roles roles_of(TokenizerUse use) {
   return roles;
 }
 
-// Returns the number of distinct characters: a BPE without merges has one token per character.
+// Returns the number of tokens of a BPE without merges: it has one token for each distinct
+// character.
 int64_t characters_in(const EachText& texts) {
   std::set<char32_t> found = {U'\u2581', U'\n'};  // the mark of a space, and the line end
   texts([&](std::string_view text) {

@@ -12,14 +12,16 @@ namespace fovea {
 // Calls `use` with each text.
 using EachText = std::function<void(const std::function<void(std::string_view)>& use)>;
 
-// Trains or opens a tokenizer for models that read complete texts instead of windows of a long
-// text.
+// The special tokens of a trained tokenizer.
 //   translation  "<pad>", "</s>" and "<unk>" are ids 0 to 2; "</s>" ends every text
-//   masking      "[PAD]", "[UNK]", "[CLS]", "[SEP]" and "[MASK]"; "[CLS]" and "[SEP]" around a text
+//   masking      "[PAD]", "[UNK]", "[CLS]", "[SEP]" and "[MASK]" are ids 0 to 4; "[CLS]" begins and
+//                "[SEP]" ends every text
 //   spans        as translation, followed by 100 gap tokens "<extra_id_0>", ...
-// `choice`, as for make_tokenizer(): "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" is
-// trained on the texts; anything else is a folder or file to open.
 enum class TokenizerUse { translation, masking, spans };
+
+// Trains or opens a tokenizer for an encoder or an encoder-decoder. `choice`, as for
+// make_tokenizer(): "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" is trained on the texts;
+// anything else is a folder or file to open.
 Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts, const std::string& choice,
                               int64_t context);
 

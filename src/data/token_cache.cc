@@ -22,7 +22,7 @@ struct Footer {
   uint64_t ids_hash = 0;
   uint64_t version = 1;
   char name[8] = {};
-  uint64_t hash = 0;  // hash of all preceding bytes
+  uint64_t hash = 0;  // hash of the preceding bytes of the footer
 };
 static_assert(sizeof(Footer) == 88, "its memory is written, so it must have no padding");
 
@@ -34,7 +34,7 @@ uint64_t hash_of(const Footer& footer) {
 
 TokenCacheWriter::TokenCacheWriter(const std::string& path) : path_(path) {
   const std::filesystem::path final_path(path);
-  // A name that remove_leftovers() recognises.
+  // remove_leftovers() recognises this name.
   temporary_ =
       fmt::format("{}/.{}.saving-{}", parent_of(path), final_path.filename().string(), getpid());
   system_calls().unlink(temporary_.c_str());  // from a killed process with the same id

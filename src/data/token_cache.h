@@ -22,12 +22,12 @@ struct TokenCacheContents {
 };
 
 // Writes a cache file in one pass: the ids, then a footer with the counts, the XXH3 hash of the
-// ids, the version, the magic bytes and the XXH3 hash of the footer. All integers are
+// ids, the version, the magic bytes and the XXH3 hash of these fields. All integers are
 // little-endian.
 class TokenCacheWriter {
  public:
   explicit TokenCacheWriter(const std::string& path);
-  ~TokenCacheWriter();  // removes the file unless it was committed
+  ~TokenCacheWriter();  // removes the temporary file unless it was committed
   TokenCacheWriter(const TokenCacheWriter&) = delete;
   TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
 
@@ -49,8 +49,8 @@ struct TokenCache {
   TokenCacheContents counts;
 };
 
-// Opens a cache file. Returns nothing if it is missing, damaged or of another version: it must be
-// built again.
+// Opens a cache file. Returns nothing if the file is missing, is damaged or has a different
+// version; it must then be built again.
 std::optional<TokenCache> open_token_cache(const std::string& path);
 
 }  // namespace fovea

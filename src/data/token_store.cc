@@ -104,7 +104,7 @@ int64_t training_part(int64_t tokens, double validation) {
   return static_cast<int64_t>(static_cast<double>(tokens) * (1 - validation));
 }
 
-// Passes the ids of the corpus to `sink`, and counts them.
+// Passes the ids of the corpus to `sink`. Returns `counts` with the numbers of tokens and bytes.
 template <class Sink>
 TokenCacheContents encode_all(Corpus& corpus, const Tokenizer& tokenizer,
                               const TokenStoreOptions& options, TokenCacheContents counts,

@@ -32,16 +32,17 @@ struct TokenStoreOptions {
 
 // The token ids of a corpus, in memory or in a memory-mapped cache file, split into a training and
 // a validation part: of n tokens the first n * (1 - validation), rounded down, are for training. A
-// cache file that is damaged or belongs to another corpus, tokenizer or split is built again.
+// cache file that is damaged or belongs to a different corpus, tokenizer or split is built again.
 class TokenStore {
  public:
-  // Throws InvalidArgument if `validation` is outside [0, 1), and the errors of Corpus::read.
+  // Throws InvalidArgument if `validation` is outside [0, 1), Failed if the cache file cannot be
+  // written, and the errors of Corpus::read().
   TokenStore(Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options);
 
   const TokenSpan& training() const { return training_; }
   const TokenSpan& validation() const { return validation_; }
   uint64_t corpus_hash() const { return corpus_hash_; }
-  bool reused() const { return reused_; }  // the cache file was used
+  bool reused() const { return reused_; }  // an existing cache file was used
 
  private:
   void use(std::shared_ptr<const void> storage, const char* ids, const TokenCacheContents& counts);

@@ -20,7 +20,7 @@ struct Read {
   SpecialNames names;
 };
 
-// Calls use(piece) for all text and reports progress.
+// Calls use(piece) for each piece of the corpus, and `progress` while it is read.
 template <class Use>
 Read read_all(Corpus& corpus, const OnProgress& progress, Use&& use) {
   if (progress) {
@@ -84,7 +84,7 @@ bool is_trained_choice(const std::string& choice) {
 }
 
 int64_t vocabulary_in(const std::string& choice) {
-  constexpr int64_t kMost = int64_t{1} << 24;  // ids and their texts fit into memory
+  constexpr int64_t kMost = int64_t{1} << 24;  // so that ids and their texts fit into memory
   const size_t begin = choice.find(':') + 1;
   const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
   int64_t size = 0;

@@ -15,15 +15,15 @@ std::optional<TrainedTokenizer> train_tokenizer(
     Corpus& corpus, const TokenizerTraining& options,
     const std::function<bool(const TokenizerTrainingProgress&)>& progress = nullptr);
 
-// Whether the tokenizer is to be trained on the text: "char", "bpe", "bpe:8000" and similar.
+// Returns whether the choice requests a new tokenizer: "char", "bpe", "bpe:8000" and similar.
 bool is_trained_choice(const std::string& choice);
 int64_t vocabulary_in(const std::string& choice);  // the vocabulary size after the colon
 
 // Trains or opens the tokenizer that TrainOptions::tokenizer requests: "char", "bpe:8000",
 // "wordpiece:8000" or "unigram:8000" is trained on the corpus; anything else is a folder or file to
-// open. A trained tokenizer has "<|endoftext|>" if the corpus has several documents.
-// `max_characters` is the vocabulary for "char" (0 = all); `context` becomes the model_max_length
-// of the files (0 = no limit).
+// open. A trained tokenizer has "<|endoftext|>" if the corpus has several files or JSON lines.
+// `max_characters` is the maximum number of characters for "char" (0 = all); `context` becomes the
+// model_max_length of the files (0 = no limit).
 Tokenizer make_tokenizer(Corpus& corpus, const std::string& choice, int64_t max_characters = 0,
                          int64_t context = 0);
 

@@ -1,7 +1,6 @@
 #include "embed/batching.h"
 
 #include <algorithm>
-#include <exception>
 #include <numeric>
 
 #include "base/error.h"
@@ -9,21 +8,15 @@
 #include "tensor/tape.h"
 
 namespace fovea {
+
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize) {
-  constexpr int64_t kGrain = 16;  // texts that justify another thread
+  constexpr int64_t kGrain = 16;  // minimum number of texts for an additional thread
   std::vector<TokenizedText> texts(count);
-  std::exception_ptr error;  // exceptions must not leave a parallel region
   parallel_for(static_cast<int64_t>(count), kGrain, [&](int64_t begin, int64_t end) {
-    try {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        texts[i] = tokenize(i);
-    } catch (...) {
-#pragma omp critical(tokenize_all)
-      error = std::current_exception();
-    }
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      texts[i] = tokenize(i);
   });
-  if (error) std::rethrow_exception(error);
   return texts;
 }
 

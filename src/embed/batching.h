@@ -18,14 +18,15 @@ constexpr int64_t kFastBatchTokens = 1024;
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize);
 
-// Sorts the texts by descending length and divides them into batches of at most `most` tokens,
-// including padding; a longer text gets a separate batch, and a text without tokens gets none.
+// Returns the indices of the texts, sorted by descending length and divided into batches of at most
+// `most` tokens, including padding. A longer text gets a separate batch, and a text without tokens
+// gets none.
 std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedText>& texts,
                                                    int64_t most);
 
-// Runs `model` ([B, T] -> f32 [B, width]) on the texts. Row i of the result [N, width] is the
-// output for text i; zeros if it has no tokens. `most`: see batches_by_length(); 0 = the fastest
-// size. Records no gradients.
+// Runs `model` ([B, T] -> f32 [B, width]) on the texts. Row i of the result [texts, width] is the
+// output for text i, or zeros if the text has no tokens. `most`: see batches_by_length(); 0 = the
+// fastest size. Records no gradients.
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model);
 

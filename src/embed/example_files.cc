@@ -77,7 +77,7 @@ bool holds_names(const Record& record) {
 
 [[noreturn]] void refuse(const Record& record, const char* expected) {
   fail(ErrorKind::BadFile, "{} has {} fields{}; expected {}", record.name, record.fields.size(),
-       record.fields.size() == 3 ? " and no number" : "", expected);
+       record.fields.size() == 3 && !number(record.fields[2]) ? " and no number" : "", expected);
 }
 
 ScoredPair scored_pair(const Record& record) {

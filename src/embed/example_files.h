@@ -13,7 +13,7 @@ struct ScoredPair {
   double score = 0;
 };
 // Reads two texts and a number per record; in JSON lines, with keys sentence1, sentence2 and score.
-// Throws BadFile, naming the record, if one is invalid.
+// Skips a header. Throws BadFile, naming the record, if a record is invalid.
 std::vector<ScoredPair> read_scored_pairs(const std::string& file);
 
 // pairs: two related texts (JSON: anchor or query, positive). triplets: with a third text that is
@@ -22,12 +22,13 @@ enum class ExampleKind { pairs, triplets, scored };
 struct TextExamples {
   ExampleKind kind = ExampleKind::pairs;
   std::vector<std::string> anchors, positives, negatives;
-  std::vector<float> scores;  // divided by the largest score if it exceeds 1
+  std::vector<float> scores;  // divided by the largest score if that exceeds 1
 };
-// Reads examples; the first record determines their kind, and a header with names is skipped.
+// Reads examples. The first record after an optional header determines their kind. Throws BadFile
+// if a record is invalid (naming the record), or if there are no examples.
 TextExamples read_text_examples(const std::string& file);
 
-// Returns the fields of the record at `at`, and moves `at` after it.
+// Returns the fields of the record that begins at text[at], and moves `at` to the next record.
 std::vector<std::string> next_record(const std::string& text, size_t& at, char separator);
 
 }  // namespace fovea

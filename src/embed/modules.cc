@@ -184,7 +184,8 @@ LayerMean read_layer_mean(const std::string& folder) {
   double sum = 0;
   for (const float weight : mean.weights) sum += weight;
   if (!std::isfinite(sum) || sum == 0)
-    fail(ErrorKind::BadFile, "{}/model.safetensors: layer_weights sum to {}; expected another sum",
+    fail(ErrorKind::BadFile,
+         "{}/model.safetensors: layer_weights sum to {}; expected a finite sum other than 0",
          folder, sum);
   for (float& weight : mean.weights) weight = static_cast<float>(weight / sum);
   return mean;
@@ -204,7 +205,7 @@ void read_tokenizer_settings(const std::string& folder, TextSettings& settings) 
     settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
 }
 
-// Whether the name is sentence_FAMILY_config.json, where FAMILY is the family of the model.
+// Returns whether the name is sentence_FAMILY_config.json, where FAMILY is any family of models.
 bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
 }
@@ -273,7 +274,7 @@ std::optional<Activation> activation_named(const std::string& type, const std::s
   if (name == "SiLU") return Activation::silu;
   if (name == "Sigmoid") return Activation::sigmoid;
   fail(ErrorKind::Unsupported,
-       "{}: activation_function {} is not known; expected Identity, Tanh, ReLU, GELU, SiLU or "
+       "{}: activation {} is not known; expected Identity, Tanh, ReLU, GELU, SiLU or "
        "Sigmoid",
        file, type);
 }

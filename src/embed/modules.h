@@ -1,8 +1,8 @@
 #pragma once
 
-// A sentence-transformers directory: modules.json lists the modules after the Transformer, each
-// with its own folder. Directories of all releases are supported; modules are identified by the
-// last component of their type.
+// A sentence-transformers directory: modules.json lists the Transformer and the modules after it,
+// each with its own folder. The files of all releases are supported; the last component of its type
+// identifies a module.
 
 #include <map>
 #include <optional>
@@ -44,7 +44,7 @@ enum class Similarity { cosine, dot, euclidean, manhattan };
 const std::string& name_of(Similarity similarity);
 std::optional<Similarity> similarity_named(const std::string& name);
 
-// The settings that affect how a text is tokenized.
+// The settings that affect how a text is tokenised.
 struct TextSettings {
   std::optional<int64_t> max_tokens;  // unset: the model's context
   bool lower_case = false;
@@ -59,28 +59,30 @@ struct SentenceModules {
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // the name of a prompt; empty = none
   Similarity similarity = Similarity::cosine;
-  uint64_t hash = 0;  // hash of all files that were read
+  uint64_t hash = 0;  // hash of the modules after the Transformer: their kinds and files
 };
 
-// Reads the modules after the Transformer, whose width is `width`. Throws BadFile or Unsupported,
-// naming the file and the key, if something is missing, unknown or inconsistent.
+// Reads the modules after the Transformer, whose width is `width`. Without modules.json, the only
+// module is mean pooling. Throws BadFile or Unsupported, naming the file and the key, if something
+// is missing, unknown or inconsistent.
 SentenceModules read_modules(const std::string& folder, int64_t width);
 
-// Reads the settings in the folder with config.json and the tokenizer.
+// Reads the settings from the folder that contains config.json and the tokenizer.
 TextSettings read_text_settings(const std::string& folder);
 
-// Writes the files of a sentence-transformers directory other than those of its Transformer: copies
-// of the files in `from`, or, if it has none, files that describe the default modules.
+// Writes the files of a sentence-transformers directory, except the model and the tokenizer of its
+// Transformer: copies of the files in `from`, or, if `from` has no modules.json, files that
+// describe mean pooling. `width` is the width of the Transformer.
 void copy_modules(const std::string& from, const std::string& to, int64_t width);
 
-// Returns the folder with config.json and the tokenizer: the folder of the first module, if modules
-// are listed.
+// Returns the folder that contains config.json and the tokenizer: that of the first module in
+// modules.json, or `folder` if there is no modules.json.
 std::string transformer_folder(const std::string& folder);
 
 bool has_modules(const std::string& folder);
 
-// Returns the activation with the full name of a class of torch.nn; unset = the identity. Throws
-// Unsupported, naming the file, for other names.
+// Returns the activation for the full name of a class of torch.nn; unset = the identity. Throws
+// Unsupported, naming the file, if the class is not known.
 std::optional<Activation> activation_named(const std::string& type, const std::string& file);
 
 // Applies a module: x [B, C] -> [B, C']; differentiable

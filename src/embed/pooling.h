@@ -10,16 +10,16 @@
 
 namespace fovea {
 
-// For tokens t = first .. last, in the order of the enumerators: the first token; the maximum of
-// each element; the mean; the sum divided by the square root of the number of tokens; the mean with
-// weights t + 1; the last token.
+// For tokens t = first .. last of a row, in the order of the enumerators: the first token; the
+// maximum of each element; the mean; the sum divided by the square root of the number of tokens;
+// the mean with weights t + 1; the last token.
 enum class TokenPooling { cls, max, mean, mean_sqrt_len, weighted_mean, last };
 
 // Parses a name of sentence-transformers; throws BadFile, naming the file and the valid modes, if
 // it is unknown.
 TokenPooling token_pooling_named(const std::string& name, const std::string& file);
 
-// Pools the tokens `pooled` of each batch row, at least one.
+// Pools the interval `pooled` of each batch row. Throws InvalidArgument if an interval is empty.
 // hidden [B, T, C] -> f32 (f64 if hidden is f64) [B, C]; differentiable
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled);
 

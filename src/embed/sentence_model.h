@@ -19,11 +19,12 @@ struct TokenBatch {
   std::vector<Interval> valid;  // the tokens of each row, without padding
 };
 
-// Batches the texts chosen[0], chosen[1], ...; none may be empty.
+// Returns the batch of the texts with the indices chosen[0], chosen[1], ...; each must have a
+// token.
 TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen);
 
-// Returns the vectors of tokens [B, T, C] in `compute`: of the last layer, or the weighted mean of
-// several layers.
+// Returns the vectors of tokens [B, T, C]: those of the last layer, in `compute`, or the weighted
+// means of several layers.
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, DType compute);
 // Returns the vectors of texts, f32 [B, modules.width]. The first `prompt` tokens of each text
@@ -39,12 +40,11 @@ struct SentenceModel {
   TextFormat format;
   std::vector<std::string> warnings;
 
-  // Opens a sentence-transformers directory, or the directory of a Transformer alone; then the
-  // vector of a text is the mean of its tokens.
+  // Opens a sentence-transformers directory, or the directory of a Transformer alone. In the latter
+  // case, the vector of a text is the mean of the vectors of its tokens.
   static SentenceModel open(const std::string& folder, Weights weights,
                             const Packing& packing = {});
 
-  // Returns the vectors of tokens [B, T, C] in `compute`.
   Tensor token_states(const TokenBatch& batch, DType compute) const {
     return fovea::token_states(transformer, modules, batch, compute);
   }

@@ -11,13 +11,20 @@
 namespace fovea {
 namespace {
 
-std::string lower_case_of(std::string_view text) {
-  std::string lower;
-  while (!text.empty()) {
-    const utf8::Character c = utf8::first(text);
-    text.remove_prefix(c.bytes);
+struct LowerCase {
+  std::string text;
+  std::vector<Offsets> sources;  // for each byte of `text`, the original character's byte range
+};
+
+LowerCase lower_case_of(std::string_view original) {
+  LowerCase lower;
+  for (uint32_t begin = 0; begin < original.size();) {
+    const utf8::Character c = utf8::first(original.substr(begin));
+    const uint32_t end = begin + static_cast<uint32_t>(c.bytes);
     for (const char32_t character : unicode::lowercase(c.code_point))
-      if (character != 0) utf8::append(lower, character);
+      if (character != 0) utf8::append(lower.text, character);
+    lower.sources.resize(lower.text.size(), {begin, end});
+    begin = end;
   }
   return lower;
 }
@@ -84,7 +91,7 @@ TextFormat::Frame TextFormat::frame_of(int texts) const {
 }
 
 std::vector<int32_t> TextFormat::own_ids(std::string_view text) const {
-  return lower_case_ ? tokenizer_.encode(lower_case_of(text)) : tokenizer_.encode(text);
+  return lower_case_ ? tokenizer_.encode(lower_case_of(text).text) : tokenizer_.encode(text);
 }
 
 TokenizedText TextFormat::framed(const Frame& frame,
@@ -113,13 +120,19 @@ TokenizedText TextFormat::text(std::string_view text) const {
 }
 
 std::vector<Offsets> TextFormat::places(std::string_view text) const {
-  const std::string read = lower_case_ ? lower_case_of(text) : std::string(text);
+  LowerCase lower;
+  if (lower_case_) lower = lower_case_of(text);
+  const std::string_view read = lower_case_ ? lower.text : text;
   std::vector<Token> tokens = tokenizer_.tokens(read);
   const auto kept = std::min(tokens.size(), static_cast<size_t>(most_ - single_.size()));
   std::vector<Offsets> places(single_.added[0].size());
   for (size_t i = 0; i < kept; ++i) {
     const auto begin = static_cast<uint32_t>(tokens[i].text.data() - read.data());
-    places.push_back({begin, begin + static_cast<uint32_t>(tokens[i].text.size())});
+    const auto end = begin + static_cast<uint32_t>(tokens[i].text.size());
+    if (lower_case_ && end > begin)
+      places.push_back({lower.sources[begin].begin, lower.sources[end - 1].end});
+    else
+      places.push_back({begin, end});
   }
   places.resize(kept + static_cast<size_t>(single_.size()));
   return places;

@@ -15,8 +15,8 @@
 namespace fovea {
 
 struct TokenizedText {
-  std::vector<int32_t> ids, types;  // types: empty if all are 0
-  int64_t cut = 0;                  // number of the text's tokens that were truncated
+  std::vector<int32_t> ids, types;  // types: empty if all are 0, or if the model has none
+  int64_t cut = 0;                  // number of tokens that truncation removed
 };
 
 class TextFormat {
@@ -27,13 +27,13 @@ class TextFormat {
   static TextFormat open(const std::string& folder, const Spec& spec);
 
   TokenizedText text(std::string_view text) const;
-  // Returns the range of bytes of each token; empty for special tokens.
+  // Returns the byte range of each token of text(text) in `text`; special tokens have empty ranges.
   std::vector<Offsets> places(std::string_view text) const;
   // Returns all tokens of a text, without special tokens.
   std::vector<int32_t> own_ids(std::string_view text) const;
   // Returns the tokens of a pair of texts. If these exceed the limit, the longer text is truncated
   // first. The first text is given as its own_ids(), since it may be paired with thousands of
-  // others.
+  // second texts.
   TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
 
   int64_t most() const { return most_; }
@@ -46,8 +46,8 @@ class TextFormat {
   struct Special {
     int32_t id, type;
   };
-  // The special tokens that the tokenizer adds before, between and after the texts, and their
-  // types.
+  // The special tokens that the tokenizer adds before, between and after the texts, and the token
+  // types of the texts.
   struct Frame {
     std::vector<Special> added[3];
     int32_t types[2] = {0, 0};

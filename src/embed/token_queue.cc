@@ -14,8 +14,8 @@ namespace {
 
 // Limits padding: the lengths of a batch's texts differ by at most about a quarter.
 bool alike(int64_t shortest, int64_t longest) { return longest <= shortest + shortest / 4 + 1; }
-// In batches of at most this many tokens, the lengths may differ more: the weights dominate the
-// cost of such a pass.
+// In batches of at most this many tokens, the lengths may differ more, since reading the weights
+// dominates the time of such a pass.
 constexpr int64_t kSmallBatch = 128;
 
 }  // namespace
@@ -166,7 +166,7 @@ void TokenQueue::compute(const Batch& batch) {
   }
 }
 
-// Finishes the jobs that are complete, or all of them after an error.
+// Finishes those of `jobs` that are complete, or all of `jobs` after an error.
 void TokenQueue::finish(const std::set<uint64_t>& jobs, const char* error) {
   for (const uint64_t number : jobs) {
     Job job;

@@ -24,7 +24,7 @@ class TokenQueue {
   using Model = std::function<Tensor(const TokenBatch& batch, int64_t group)>;
   // Receives either rows [texts, width], of which row i is the output of the model for text i
   // (zeros if it has no tokens), or an error. Called once, on the queue's thread, unless the job
-  // was cancelled.
+  // was cancelled or the queue was destroyed.
   using Done = std::function<void(std::vector<float> rows, const char* error)>;
 
   TokenQueue(Model model, int64_t width, const QueueOptions& options);
@@ -49,7 +49,7 @@ class TokenQueue {
     int64_t group, length;
     uint64_t job;
     size_t text;
-    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): no pointers
   };
   using Places = std::set<Place>;
   struct Batch {
@@ -83,7 +83,7 @@ class TokenQueue {
   bool stopping_ = false;
   QueueStatus status_;
 
-  std::thread thread_;  // declared last: it uses the others
+  std::thread thread_;  // declared last, since it uses the other members
 };
 
 }  // namespace fovea

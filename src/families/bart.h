@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// Reads or writes the sizes of both stacks. Set the other shared fields in the decoder first; the
-// encoder is then copied from the decoder.
+// Reads or writes the sizes, the dropout and the other keys that these families share. Set all
+// other fields of the decoder first: the encoder becomes a copy of the decoder with its own sizes.
 void bart_sizes(Config& io, Spec& s);
 Names bart_stack_names(const std::string& stack);
 

@@ -9,12 +9,14 @@ namespace fovea {
 
 // Sets the fields that are the same in all of these families.
 void bert_shape(Spec& s);
-// Reads or writes the sizes and the dropout probabilities under BERT's keys.
+// Reads or writes the sizes and the dropout probabilities under BERT's keys. `epsilon` is the
+// default of layer_norm_eps.
 void bert_sizes(Config& io, Spec& s, float epsilon);
 // Reads or writes the context, with positions that start after the row of `padding` (RoBERTa).
 void positions_after_padding(Config& io, Spec& s, int64_t padding);
 
-// The names of the stack's tensors and of the heads' tensors that all of these families share.
+// Returns the names of the tensors that BERT and RoBERTa share: those of the encoder and of some
+// heads.
 Names bert_encoder_names(const std::string& prefix);
 
 HeadSpec masked_language_model();

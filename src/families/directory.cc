@@ -44,8 +44,8 @@ bool is_buffer(const Family& family, const std::string& name) {
                      [&](auto& end) { return name.ends_with(end); });
 }
 
-// Returns the default packed format of a tensor. Two kinds of GGUF blocks convert to our formats
-// without loss; the others become bf16.
+// Returns the default packed format of a tensor. Two kinds of GGUF blocks convert to fovea's
+// formats without loss; other quantised blocks become bf16.
 WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
   if (stored.type == "Q8_0") return WeightFormat::int8;
   if (stored.type == "Q4_0") return WeightFormat::int4;
@@ -53,7 +53,7 @@ WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
                                                               : WeightFormat::f32;
 }
 
-// Returns whether the parameter may stay bf16 in inference, because its reader widens it.
+// Returns whether the parameter may stay bf16 in inference, because the ops that read it widen it.
 bool reads_bf16(const Parameter& p) {
   return p.role == Role::matrix || p.role == Role::residual_matrix ||
          p.role == Role::token_embedding;
@@ -107,10 +107,10 @@ class Loader {
     }
   }
 
-  // Ignores a tensor that is a copy of a tied weight.
+  // Sets the name of a tensor that report() ignores: a copy of a tied weight.
   void pass_over(const std::string& name) { passed_over_ = name; }
 
-  // Throws one error that lists all problems.
+  // Throws BadFile with a list of all problems, if there are any. Otherwise adds the warnings.
   void report(std::vector<std::string>& warnings) const {
     std::vector<std::string> unknown;
     for (const StoredTensor& stored : file_.stored()) {
@@ -134,9 +134,10 @@ class Loader {
     warnings.insert(warnings.end(), not_finite_.begin(), not_finite_.end());
   }
 
-  std::vector<std::string> lacking;  // parameters of a new head
+  std::vector<std::string> lacking;  // parameters of a new head that the file lacks
 
   // Finds a tensor by its name, with or without the family's prefix, or by the old names of norms.
+  // Returns null if there is none.
   const StoredTensor* find(const std::string& name) const {
     const std::string prefix = family_.prefix;
     std::vector<std::string> spellings = {name, prefix + name};
@@ -224,8 +225,8 @@ class Loader {
   std::vector<std::string> missing_, misshapen_;
 };
 
-// A file may contain a separate head although config.json ties it to the embedding; then the file's
-// head is used. Returns the name of such a head's tensor.
+// Returns the name of the tensor of an untied head; empty if the family has none. A file may
+// contain such a tensor although config.json ties the head to the embedding.
 std::string name_of_head(const Spec& spec, const Family& family) {
   Spec untied = spec;
   untied.head.tied = false;
@@ -304,8 +305,8 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
     if (is_another(file, head, loader.find(tensors.front().name))) {
       spec.head.tied = false;
       files.warnings.push_back(
-          fmt::format("{}: config.json ties the head to the embedding, but the file has another "
-                      "one; the file's is used",
+          fmt::format("{}: config.json ties the head to the embedding, but the file has a "
+                      "different head; the file's head is used",
                       path));
     } else {
       loader.pass_over(head);
@@ -394,8 +395,8 @@ const Family& family_to_save(const Spec& spec, const Origin& origin) {
 
 namespace {
 
-// Returns the token that texts begin with: the checkpoint's, or else, for a model with only a
-// decoder, the end token of the previous text.
+// Returns the token that texts begin with: the checkpoint's, or else, for a decoder-only model, the
+// token that ends the previous text.
 std::optional<int32_t> first_id(const Spec& spec, const Origin& origin,
                                 std::optional<int32_t> end_id) {
   if (const auto told = configured_id(origin, "bos_token_id")) return told;
@@ -422,7 +423,8 @@ std::string config_json(const Transformer& model, const Origin& origin,
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
     return pretty(written);
   }
-  // Always written, because the defaults of transformers belong to the original vocabulary.
+  // Both keys are written even if they are null, because the defaults of transformers belong to the
+  // vocabulary of the original model.
   const nlohmann::ordered_json none;
   const auto first = first_id(spec, origin, end_id);
   written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;
@@ -454,7 +456,8 @@ std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, co
     tensor = dtype == DType::f16 ? narrow_to_halves(tensor) : convert(tensor, dtype);
     if (count_nonfinite(tensor) > before) {
       fail(ErrorKind::InvalidArgument,
-           "{}: {} has numbers above fp16's 65504; expected another dtype", folder, name);
+           "{}: {} has numbers above fp16's 65504; expected a dtype with a larger range", folder,
+           name);
     }
   }
   return tensors;

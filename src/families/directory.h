@@ -18,12 +18,11 @@ struct Origin {
   const Family* family = nullptr;
   nlohmann::ordered_json carried;     // keys of config.json that do not affect the arithmetic
   nlohmann::ordered_json generation;  // generation_config.json, if there was one
-  // The dtype for saving tensors that are not quantised; `dtypes` has exceptions by the file's
-  // tensor name. A model that was read for training is saved as f32.
+  // The dtype for saving tensors that are not quantised; `dtypes` has exceptions by the tensor's
+  // name in the file. A model that was read for training is saved as f32.
   DType dtype = DType::f32;
   std::map<std::string, DType> dtypes;
-  std::optional<Quantization> quantization;  // quantisation of the other tensors; empty: all are
-                                             // saved in full
+  std::optional<Quantization> quantization;  // unset: no tensor is saved quantised
   std::vector<std::string> labels;           // names of the outputs of a head; empty = unknown
 
   void save_all_as(DType kind) {
@@ -32,9 +31,9 @@ struct Origin {
   }
 };
 
-// Return a token id of the checkpoint. special_id(), for generation, prefers generation_config.json
-// to config.json; configured_id(), for shifting and padding labels, prefers config.json, as in
-// transformers.
+// Return the token id under a key of the checkpoint's config files. special_id(), for generation,
+// prefers generation_config.json to config.json; configured_id(), for shifting and padding labels,
+// prefers config.json, as in transformers.
 std::optional<int32_t> special_id(const Origin& origin, const char* key);
 std::optional<int32_t> configured_id(const Origin& origin, const char* key);
 
@@ -43,17 +42,19 @@ struct ModelFiles {
   Origin origin;
   std::vector<int32_t> end_ids;       // generation stops at any of these
   std::vector<std::string> warnings;  // unusual but harmless
-  std::vector<std::string> missing;   // parameters of a new head that the file lacks; they have no
-                                      // elements
+  std::vector<std::string> missing;   // parameters of a new head that the file lacks; their values
+                                      // are empty
 };
 
 // What to do with the elements. `mapped` leaves them in the file if they are f32 in the layout of
-// fovea; `owned` copies them, for training; `packed` packs all weights that linear() multiplies,
-// for inference. Quantised weights of a file are always packed; `owned` throws for them.
+// fovea; `owned` copies them, for training; `packed` packs the parameters that packed_format()
+// selects, for inference. Weights that config.json declares as quantised are always packed; `owned`
+// throws Unsupported for them.
 enum class Weights { mapped, owned, packed };
 
 struct Packing {
-  std::optional<WeightFormat> format;  // empty: bf16 if the file has bf16, else f32
+  // Unset: Q8_0 becomes int8, Q4_0 int4, bf16 and other quantised GGUF blocks bf16, the rest f32.
+  std::optional<WeightFormat> format;
   int64_t group = 32;
 };
 
@@ -79,7 +80,7 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
                       const TensorSource& file, const Loading& loading, const std::string& path);
 
 // Return the contents of the model's files, except the tokenizer. Quantised weights keep their
-// form, or become f32 like all others if `keep_quantized` is false.
+// format, or become f32 like all others if `keep_quantized` is false.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
                                                  bool keep_quantized = true);
 std::string config_json(const Transformer& model, const Origin& origin,

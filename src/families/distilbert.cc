@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// DistilBERT (Sanh et al. 2019): BERT without token types. The initialisation of its table of
-// positions does not matter, since the checkpoint contains it.
+// DistilBERT (Sanh et al. 2019): BERT without token types. sinusoidal_pos_embds only changes how
+// the table of positions is initialised, and the checkpoint contains that table.
 void distilbert_config(Config& io, Spec& s) {
   bert_shape(s);
   StackSpec& e = *s.encoder;

@@ -23,8 +23,8 @@ struct Pair {
   const Family* family;
 };
 
-// A Spec is written in the first architecture that can express it, unless the model was read from
-// the family of another one.
+// A Spec is written in the architecture of the family that the model was read from, if that can
+// express it, else in the first architecture that can.
 constexpr std::array kPairs = {
     Pair{&gguf_llama, &llama},         Pair{&gguf_qwen2, &qwen2},      Pair{&gguf_qwen3, &qwen3},
     Pair{&gguf_qwen3_moe, &qwen3_moe}, Pair{&gguf_phi3, &phi3},        Pair{&gguf_olmo2, &olmo2},
@@ -41,7 +41,8 @@ std::string all_names() {
 std::string plain_text(const Gguf& file, std::string_view key) {
   const std::string_view text = *file.text(key);
   if (text.size() > 256 || std::any_of(text.begin(), text.end(), [](char c) { return c < ' '; }))
-    fail(ErrorKind::BadFile, "{}: {} is not printable text; expected ASCII", file.path(), key);
+    fail(ErrorKind::BadFile, "{}: {} is not printable text; expected at most 256 ASCII characters",
+         file.path(), key);
   return std::string(text);
 }
 
@@ -56,8 +57,8 @@ const Pair& pair_of(const Gguf& file) {
        name, all_names());
 }
 
-// Returns a metadata value as JSON; null for values that no config has and for the integer 0, which
-// means none. A list of equal numbers, one per layer, becomes one number.
+// Returns a metadata value as JSON: null for lists of floats or strings, which no config has, and
+// for the integer 0, which means none. A list of equal numbers, one per layer, becomes one number.
 nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
   if (value.type == GgufType::boolean) {
     if (!value.is_array) return *file.boolean(value.key);
@@ -151,7 +152,7 @@ const Family& architecture_for(const Spec& spec, const Family* family) {
   if (spec.encoder || !spec.decoder || spec.head.kind != HeadKind::language_model) {
     fail(ErrorKind::Unsupported,
          "model: {}, which no supported GGUF architecture can express; expected a decoder "
-         "with a language model's head, such as {}",
+         "with a language-model head, such as {}",
          spec.encoder ? "it has an encoder" : "its head is not a language model", all_names());
   }
   for (const Pair& pair : kPairs)
@@ -179,7 +180,8 @@ const GgufBlock& block_named(std::string_view name) {
   fail(ErrorKind::Internal, "{}: no such block", name);
 }
 
-// Returns the quantisation that packs the file's blocks without loss; empty if there is none.
+// Returns the quantisation of the packed weights: int4 if any weight has it, else int8; unset if no
+// weight is quantised.
 std::optional<Quantization> quantization_of(Transformer& model) {
   std::optional<Quantization> found;
   model.each([&](const std::string&, const Parameter& p) {
@@ -196,7 +198,7 @@ void check_halves(const std::string& name, const Tensor& values) {
   if (std::any_of(x, x + values.size(),
                   [](float v) { return std::isfinite(v) && std::fabs(v) >= kBeyond; })) {
     fail(ErrorKind::InvalidArgument,
-         "model: {} has numbers above fp16's 65504; expected another dtype", name);
+         "model: {} has numbers above fp16's 65504; expected a dtype with a larger range", name);
   }
 }
 
@@ -266,7 +268,7 @@ GgufModel::GgufModel(Transformer& model, const Family* family, const std::string
 }
 
 void GgufModel::add(const std::string& name, const Tensor& values, const std::string& block) {
-  // For rows that do not divide into blocks, uses the same fallback as llama.cpp.
+  // For rows that do not divide into blocks, uses F16, like llama.cpp.
   const bool divides = values.shape().back() % block_named(block).elements == 0;
   if (divides && block.starts_with("Q")) check_quantizable("model", name, values);
   GgufTensor tensor;

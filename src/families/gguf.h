@@ -29,7 +29,7 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 Spec read_gguf_spec(const std::string& path);
 
 // The contents of a GGUF file without its tokenizer. Throws Unsupported if no architecture can
-// express the Spec; fields that only training uses (dropout, deviations) are omitted.
+// express the Spec. Fields that only training uses, such as dropout, are omitted.
 class GgufModel {
  public:
   // `family` is the family that the model was read from, so that related families keep their names;

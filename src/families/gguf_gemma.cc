@@ -1,5 +1,6 @@
-// GGUF's Gemma: gains are stored as 1 + w. The scale of the attention scores is not in the file but
-// implied by the model's sizes; so is the choice of local layers, unless the file specifies it.
+// GGUF's Gemma: gains are stored as 1 + w. The file does not contain the scale of the attention
+// scores, which follows from the model's sizes. The architecture determines which layers are local,
+// unless the file specifies it.
 
 #include <cmath>
 
@@ -25,7 +26,7 @@ void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   a.scale = scale;
 }
 
-// Reads or writes the windows: every `period`-th layer is global.
+// Reads or writes the windows. Every `period`-th layer is global, unless the file has a pattern.
 void windows(Config& io, Spec& s, int64_t period) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   StackSpec& d = *s.decoder;

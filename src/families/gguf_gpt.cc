@@ -22,7 +22,7 @@ void gguf_bloom_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-// GPT-NeoX: rotary positions of a part of each head, parallel sublayers.
+// GPT-NeoX: rotary positions for a part of each head, parallel sublayers.
 void gguf_gpt_neox_config(Config& io, Spec& s) {
   s.decoder->ffn.activation = ActivationKind::gelu;
   gguf_gpt_shape(io, s);

@@ -56,7 +56,8 @@ void gguf_olmo2_config(Config& io, Spec& s) {
   gguf_refuse_unknown(io);
 }
 
-// GGUF rotates neighbouring rows; Hugging Face's files and fovea rotate halves of a head.
+// GGUF's llama stores query and key rows so that RoPE rotates neighbouring rows (2i, 2i + 1) as a
+// pair. Hugging Face's files and fovea pair row i with row i + D / 2.
 const Names llama_pairs = {{"blk.{i}.attn_{q,k}.{weight,bias}",
                             "decoder.{i}.attention.{query,key}.{weight,bias}",
                             Stored::rotary_pairs}};

@@ -118,7 +118,7 @@ void gguf_rope(Config& io, Spec& s) {
   two_sets_of_factors(io, r, s.context);
   if (r.scaling == RotaryScaling::none || !io.reading())
     one_set_of_factors(io, r, turned, s.context);
-  // Without scaling, the file's values of these fields have no effect.
+  // Resets the fields that this kind of scaling does not use.
   if (r.scaling == RotaryScaling::none) r.factor = 1;
   if (r.scaling == RotaryScaling::none || r.scaling == RotaryScaling::linear)
     r.original_context = 0;

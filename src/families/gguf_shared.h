@@ -17,7 +17,8 @@ Names gguf_fused_attention();
 
 // Reads or writes the sizes and the head, for every architecture.
 void gguf_sizes(Config& io, Spec& s);
-// Reads or writes the shape of LLaMA: RMSNorm, gated SiLU, no biases, rotary positions.
+// Reads or writes the shape of LLaMA: RMSNorm, gated SiLU, rotary positions; biases only if the
+// file has them.
 void gguf_llama_shape(Config& io, Spec& s);
 // Reads or writes the shape of GPT: LayerNorm, one setting of biases for all layers.
 void gguf_gpt_shape(Config& io, Spec& s);
@@ -26,7 +27,8 @@ void gguf_rope(Config& io, Spec& s);
 int64_t gguf_head_width(const Spec& s);
 void gguf_experts(Config& io, Spec& s);
 
-// Call it last: throws if there are keys that were not read.
+// Call it last: throws Unsupported if the file has a key that was not read and is not known to be
+// harmless.
 void gguf_refuse_unknown(Config& io);
 
 }  // namespace fovea

@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-// GPT-NeoX (Black et al. 2022): rotary positions of a part of each head, parallel sublayers.
+// GPT-NeoX (Black et al. 2022): rotary positions for a part of each head, parallel sublayers.
 void gpt_neox_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);

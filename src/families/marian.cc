@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// Marian (Junczys-Dowmunt et al. 2018): the original Transformer, with sinusoids that have all
-// sines before the cosines.
+// Marian (Junczys-Dowmunt et al. 2018): the original Transformer, whose sinusoids have all sines
+// before the cosines.
 void marian_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   d.position = {.kind = PositionKind::sinusoidal, .waves = Waves::halves};

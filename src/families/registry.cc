@@ -20,8 +20,8 @@ const Architecture& architecture_named(const Family& family, const std::string& 
        excerpt(name), fmt::join(names, " or "));
 }
 
-// Returns the number of outputs of a head that is not a language model: num_labels, or the number
-// of label names.
+// Returns the number of outputs of a head that is not a language model: the number of label names,
+// else num_labels, else `absent`.
 int64_t labels_of(Config& io, int64_t absent) {
   const nlohmann::json count = io.value("num_labels"), names = io.value("id2label");
   if (names.is_object() && !names.empty()) return std::ssize(names);
@@ -105,8 +105,8 @@ bool can_express(const Family& family, const Spec& spec) {
   try {
     Config writer;
     Spec copy = spec, back;
-    // Most tables assume a decoder; reading creates one if the Spec has none, so that the Specs
-    // differ.
+    // Most families' functions assume a decoder. If the Spec has none, it gets one here; a family
+    // of decoders then reads back a different Spec.
     if (!copy.decoder && &family != &fovea_format) copy.decoder.emplace();
     describe(writer, family, copy);
     const nlohmann::json json = writer.written();

@@ -41,8 +41,8 @@ const std::vector<const Family*>& families();
 // families.
 const Family& family_named(const std::string& model_type, const std::string& file);
 
-// Runs a family's table in the direction of `io`: from config.json to a Spec or back, with the head
-// of the class in `architectures`. A Spec that was read is validated.
+// Reads or writes a config with the function of a family. `architectures` determines the head. A
+// Spec that was read is validated.
 void describe(Config& io, const Family& family, Spec& spec);
 
 // Returns the head of this kind in the family's checkpoints, with `labels` labels; a plain head if

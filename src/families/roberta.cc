@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-// RoBERTa (Liu et al. 2019): BERT with positions that start after the padding token.
+// RoBERTa (Liu et al. 2019): BERT with positions that start after the padding row.
 void roberta_config(Config& io, Spec& s) {
   bert_shape(s);
   bert_sizes(io, s, 1e-12f);

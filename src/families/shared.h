@@ -1,6 +1,6 @@
 #pragma once
 
-// Shared by several families.
+// Parts that several families share.
 
 #include "checkpoint/family.h"
 
@@ -13,7 +13,7 @@ std::vector<Architecture> decoder_architectures(const std::string& stem,
 // Adds the tensors of the classifiers' heads to those of the language model.
 Names with_decoder_heads(Names names);
 
-// The keys that LLaMA and all families like it share.
+// The defaults of keys that LLaMA and similar families share.
 struct LlamaDefaults {
   float theta = 10000;
   float epsilon = 1e-6f;
@@ -24,13 +24,15 @@ struct LlamaDefaults {
   bool rope_by_layer_type = false;
   int64_t original_context = 0;
 };
+// Reads or writes the keys that LLaMA and similar families share.
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults);
 Names llama_names();
-// The names of attention, for families with different feed-forward layers or norms.
+// Returns the names of all tensors except those of feed-forward layers and of the layers' norms,
+// for families where these differ.
 Names llama_attention_names();
 
-// Reads or writes sliding_window, for all layers: `absent` if the file has no such key; null =
-// none.
+// Reads or writes sliding_window, which applies to all layers. `absent` is the window if the key is
+// missing; null means no window.
 void window_of_all(Config& io, StackSpec& stack, int64_t absent);
 
 Names operator+(Names a, const Names& b);

@@ -20,7 +20,7 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
   ffn.activation = name == relu         ? ActivationKind::relu
                    : name == gated_gelu ? ActivationKind::gelu_tanh
                                         : ActivationKind::silu;
-  // Some files also contain this derived key, which would take precedence.
+  // Some files also contain these derived keys, which would take precedence.
   io.only("dense_act_fn", name == relu ? "relu" : name == gated_gelu ? "gelu_new" : "silu");
   io.only("is_gated_act", ffn.gated);
 }

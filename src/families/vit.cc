@@ -4,7 +4,7 @@
 namespace fovea {
 namespace {
 
-// ViT (Dosovitskiy et al. 2021): squares of an image as tokens.
+// ViT (Dosovitskiy et al. 2021): the tokens are square patches of an image.
 void vit_config(Config& io, Spec& s) {
   if (!s.encoder) s.encoder.emplace();
   s.decoder.reset();

@@ -10,7 +10,7 @@
 
 namespace fovea {
 
-// A generation in progress: its tokens, its text, and why it ended.
+// A generation in progress: its tokens, its text, and the reason for its end.
 class Answer {
  public:
   // Without a tokenizer, the result has no text. `limit`: maximum number of tokens; -1 = no limit.
@@ -19,7 +19,7 @@ class Answer {
 
   // Adds the next token and returns the text that became final.
   std::string add(int32_t id, const TokenLogprob* logprob);
-  // Ends the generation and returns the text that was held back.
+  // Ends the generation for the reason `why` and returns the text that was held back.
   std::string finish(const char* why);
 
   bool done() const { return !result_.finish.empty(); }

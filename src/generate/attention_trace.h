@@ -8,12 +8,12 @@
 
 namespace fovea {
 
-// Records the intermediate results that requests ask for in one pass over a ragged batch: attention
+// Records the intermediate results that requests select, in one pass over a ragged batch: attention
 // weights and hidden states of the rows from which tokens are drawn.
 class AttentionTracer {
  public:
-  // Requests a trace of the last `rows` rows of text `member` of the pass, which are rows [first,
-  // first + rows) of the pass.
+  // Requests a trace of the last `rows` rows of text `member`, which are rows [first, first + rows)
+  // of the pass.
   void want(const AttentionTraceOptions& trace, size_t member, int64_t first, int64_t rows);
   // Returns the probe for the pass; null if nothing is requested.
   const Probe* probe() const { return members_.empty() ? nullptr : &probe_; }

@@ -18,8 +18,9 @@ BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& opti
       running_{{.counts = TokenCounts(options.sampling, prompt)}},
       sources_{0} {}
 
-// Returns, rounded down, the least log-probability with which a token after a hypothesis of score
-// `before` can be among the `kept` best. Forbidden tokens are below even the least finite number.
+// Returns the minimum log-probability, rounded down, that a token needs to be among the `kept` best
+// continuations. `before` is the score of its hypothesis. Forbidden tokens, at -infinity, are below
+// any result.
 float BeamSearch::lowest(const std::vector<Continuation>& best, size_t kept, double before) {
   constexpr float kLeast = std::numeric_limits<float>::lowest();
   if (best.size() < kept) return kLeast;
@@ -87,7 +88,7 @@ void BeamSearch::finish(const Continuation& c, bool ended) {
   if (std::ssize(finished_) > options_.beams) finished_.pop_back();
 }
 
-// Whether the best unfinished hypothesis can still be among the best; see EarlyStopping.
+// Returns whether an unfinished hypothesis can still be among the best; see EarlyStopping.
 bool BeamSearch::can_improve() const {
   if (!full()) return true;
   if (options_.early_stopping == EarlyStopping::yes) return false;

@@ -27,7 +27,8 @@ class BeamSearch {
     int32_t id;
     float logprob;
   };
-  // Returns the best continuations of a hypothesis, given its logits [V]: as many as may be needed.
+  // Returns the best continuations of a hypothesis, given its logits [V]: the most that advance()
+  // can need.
   std::vector<Continuation> best_after(size_t source, const float* logits,
                                        int64_t vocabulary) const;
   // Advances by one token, given best_after() of each of hypotheses(). Afterwards hypotheses()[i]

@@ -8,8 +8,8 @@
 namespace fovea {
 namespace {
 
-// Maximum number of tokens that the draft reads per step before its first guess: the larger model
-// must not wait for a long prompt; until then it runs without guesses.
+// Maximum number of tokens that the draft reads per step, over all texts, before its first guesses:
+// the larger model does not wait for long prompts, but runs without guesses until they are read.
 constexpr int64_t kStepTokens = 512;
 
 // Returns the index of the first token that the draft reads. If a text exceeds the draft's context,
@@ -23,8 +23,8 @@ int64_t first_read(int64_t context, int64_t length) {
 
 using Ids = std::vector<int32_t>;
 
-// Whether all ids are in the vocabulary: a draft's may lack the padding tokens of the larger
-// model's.
+// Returns whether all ids are in the vocabulary. The vocabulary of a draft may lack padding tokens
+// of the larger model's.
 bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterator end) {
   return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
 }
@@ -49,7 +49,7 @@ bool Drafter::reserve(Text& text, int64_t tokens) {
   return true;
 }
 
-// Keeps the part of the cache that still matches the text; rejected guesses are removed.
+// Keeps the part of the cache that matches the text; removes rejected guesses.
 int64_t Drafter::begin(Wish& wish) {
   const Spec& spec = model_.spec;
   wish.most = std::min(wish.most, spec.context / 2);
@@ -69,8 +69,8 @@ int64_t Drafter::begin(Wish& wish) {
   return all_below(spec.vocabulary, unread, text.ids.end()) ? text.ids.end() - unread : 0;
 }
 
-// Reads the rows. Guesses the next token of each row whose text is then complete, and returns the
-// rows that need another guess.
+// Reads the rows. Guesses the next token of each row whose text is then completely read, and
+// returns the rows that need one more guess.
 std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens, last;

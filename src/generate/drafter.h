@@ -9,15 +9,15 @@
 
 namespace fovea {
 
-// A smaller model with the same vocabulary that guesses the next tokens, so that the larger model
-// reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared with the token
-// that the larger model draws, so a draft does not affect the generated tokens.
+// A smaller model with the same vocabulary that proposes (guesses) the next tokens, so that the
+// larger model reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared
+// with the token that the larger model draws, so a draft does not affect the generated tokens.
 class Drafter {
  public:
-  // Caches texts in at most `pages` pages; makes no guesses if they are full.
+  // Caches texts in at most `pages` pages; makes no guesses for texts that do not fit.
   Drafter(const Transformer& model, DType compute, DType cache, int64_t pages);
 
-  // The draft's state of one text. Must not outlive the Drafter.
+  // The draft's state for one text. Must not outlive the Drafter.
   struct Text {
     explicit Text(PagePool& its_pool) : pool(its_pool) {}
     ~Text() { shorten(pool, cached, 0); }
@@ -29,7 +29,7 @@ class Drafter {
     std::vector<int32_t> ids;  // the first cached.length of them are in the cache
   };
 
-  // Draws a token from the logits [V] after the text and its guesses so far.
+  // Draws a token from the logits [V] of the token after the text and its previous guesses.
   using Draw = std::function<int32_t(const std::vector<float>& logits)>;
 
   struct Wish {
@@ -39,8 +39,9 @@ class Drafter {
     int64_t most = 0;                    // maximum number of guesses
     int64_t horizon = 0;                 // see KvCache::Member
     Draw draw = {};
-    std::vector<int32_t> guessed = {};  // result; empty if there is no room for the text
+    std::vector<int32_t> guessed = {};  // result; may be empty, for example in a full cache
   };
+  // Sets `guessed` of each wish.
   void guess(std::vector<Wish>& wishes);
 
  private:

@@ -31,9 +31,13 @@ void visit_sampling(Sampling& s, OptionVisitor& v) {
   v.number({"min_p", "drop tokens below this fraction of the highest probability; 0 = off"},
            s.min_p, 0, 1);
   v.number({"typical_p",
-            "sample from the tokens of typical surprise with this total probability; "
+            "sample from the tokens of typical surprisal with this total probability; "
             "1 = all"},
            s.typical_p, 1e-6, 1);
+  v.number({"top_n_sigma",
+            "drop tokens whose logit is more than X standard deviations of all logits below the "
+            "highest; 0 = off"},
+           s.top_n_sigma, 0, 100);
   v.seed({"seed", "random seed; the same seed gives the same text"}, s.seed);
   v.number({"repetition_penalty", "above 1: make earlier tokens less likely"}, s.repetition_penalty,
            0.01, 100);

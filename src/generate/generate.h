@@ -9,7 +9,7 @@ namespace fovea {
 // A model and its settings for generation.
 struct Generator {
   const Transformer& model;
-  const Tokenizer* tokenizer = nullptr;  // tokenizer of the generated text; null: ids only
+  const Tokenizer* tokenizer = nullptr;  // tokenizer of the generated text; null = ids only
   GenerationRules rules = {};
   DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
   const Tokenizer* source = nullptr;   // tokenizer of the encoder's input, for translate()

@@ -7,14 +7,14 @@
 
 namespace fovea {
 
-// Runs a model over ragged batches of texts whose beginnings are in the cache.
+// Runs a model over ragged batches of texts whose prefixes are in the cache.
 
-// Whether the keys of a text depend only on the tokens up to them, so that texts can share the keys
-// of a common beginning. False if there is an encoder, or if rotations depend on the final length
-// of the text.
+// Returns whether each key of a text depends only on the tokens up to it, so that texts can share
+// the keys of a common prefix. False if there is an encoder, or if rotations depend on the final
+// length of the text.
 bool shares_beginnings(const Spec& spec);
 
-// The input of an encoder, to be encoded before the first token.
+// The input of an encoder, which is encoded before the first token is generated.
 struct Source {
   const std::vector<int32_t>* ids;
   CachedText* text;  // receives the keys and values of cross-attention
@@ -28,7 +28,7 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
                   const std::vector<int32_t>& tokens, DType compute, const Probe* probe = nullptr);
 
-// Returns the logits [picked, V] of the given rows of `hidden`.
+// Returns the logits [rows, V] of the given rows of `hidden`.
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows);
 
 }  // namespace fovea

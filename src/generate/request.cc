@@ -9,8 +9,8 @@
 namespace fovea {
 namespace {
 
-// Returns the maximum number of generated tokens, -1 = no limit: limited by the decoder's context,
-// unless it slides, and by the cache.
+// Returns the maximum number of generated tokens; -1 = no limit. Without `slide`, and in a beam
+// search, the decoder's context and the cache limit it.
 int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t pages) {
   const int64_t most = task.options.max_tokens;
   if (task.slide && task.options.beams == 1) return most;
@@ -227,7 +227,7 @@ Drafter::Draw Request::guessing(const Branch& branch) {
   return [this, sampler = samplers_[answer], counts = token_counts_[answer],
           written = answers_[answer].ids()](std::vector<float> logits) mutable {
     // Either vocabulary may be padded. Tokens that the draft lacks rank last but are not forbidden,
-    // since the rules may forbid all others.
+    // since the rules may forbid all other tokens.
     constexpr float kLast = -1e30f;
     logits.resize(static_cast<size_t>(vocabulary_), kLast);
     int32_t id = 0;

@@ -15,7 +15,7 @@ namespace fovea {
 
 // A text in progress: `ids` are its tokens; the first text.length of them are in the cache. Reading
 // a prompt, drawing a token and reading again after preemption work alike: the uncached tokens are
-// read, then the next token is drawn.
+// read, and then the next token is drawn.
 struct Branch {
   CachedText text;
   std::vector<int32_t> ids;
@@ -37,8 +37,8 @@ struct Task {
   AttentionTraceOptions trace = {};
 };
 
-// Returns the number of tokens that each of `texts` texts with a common beginning may add in
-// `pages` pages.
+// Returns the number of tokens that each of `texts` texts may add to a common prefix of `beginning`
+// tokens in `pages` pages.
 int64_t room_in(int64_t pages, int64_t beginning, int64_t texts);
 
 // A request: its answers, which are drawn independently, or its beams.
@@ -65,14 +65,14 @@ class Request {
   // Does the part of accept() that needs no other branch; safe to call for several requests in
   // parallel.
   void process_logits(size_t branch, const float* logits);
-  // Takes the logits of a branch, [1 + guesses, V]: row 0 follows the last accepted token, row i
-  // follows guess i. `traces` has one entry per row, or is empty.
+  // Draws tokens from the logits of a branch, [1 + guesses, V]: row 0 follows the last accepted
+  // token, row i follows guess i, from 1. `traces` has one entry per row, or is empty.
   void accept(size_t branch, const float* logits, std::vector<AttentionTrace> traces = {});
-  // Returns the maximum number of guesses after a branch now; 0 while more than its last token is
+  // Returns the maximum number of guesses after a branch; 0 while more than its last token is
   // unread.
   int64_t most_guesses(const Branch& branch) const;
-  // Returns a function that draws from another model's logits by the same rules and with the same
-  // random numbers as this request would. Valid until the branch advances.
+  // Returns a function that draws from the draft's logits by the same rules and with the same
+  // random numbers as this request. Valid until the branch advances.
   Drafter::Draw guessing(const Branch& branch);
   void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // replaces earlier guesses
   const AttentionTraceOptions& trace() const { return task_.trace; }

@@ -39,7 +39,7 @@ void force(float* logits, int64_t vocabulary, int32_t id) {
   set(logits, vocabulary, id, 0);
 }
 
-// Forbids tokens that would complete an n-gram that already occurs.
+// Forbids the tokens that would complete an n-gram that `seen` already contains.
 void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
   const int64_t size = std::ssize(seen), before = n - 1;
   if (size < n) return;
@@ -73,11 +73,11 @@ EarlyStopping early_stopping_of(const Origin& origin) {
   return *early == true ? EarlyStopping::yes : EarlyStopping::no;
 }
 
-// Describes a model that generates no text, and the command that fits it.
+// Describes a model that generates no text, and names the command that fits it.
 std::string described(const Spec& spec) {
   switch (spec.head.kind) {
     case HeadKind::language_model:
-      return "it is only an encoder, which generates no text (use embed for vectors)";
+      return "it is encoder-only and generates no text (use embed for vectors)";
     case HeadKind::pooled: return "its head makes vectors of texts (use embed)";
     case HeadKind::sequence:
       return spec.head.labels == 1 ? "its head scores texts (use rerank)"
@@ -92,7 +92,7 @@ std::string described(const Spec& spec) {
 
 const Spec& checked_writer(const Spec& spec) {
   check(spec.decoder && spec.head.kind == HeadKind::language_model,
-        "model: {}; expected a decoder with a language model's head", described(spec));
+        "model: {}; expected a decoder with a language-model head", described(spec));
   return spec;
 }
 

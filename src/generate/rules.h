@@ -11,20 +11,19 @@ namespace fovea {
 
 // A checkpoint's settings for generation, from generation_config.json or config.json.
 struct GenerationRules {
-  std::vector<int32_t> ends = {};     // each of these ends a text
+  std::vector<int32_t> ends = {};     // end-of-text tokens
   std::optional<int32_t> start = {};  // decoder_start_token_id: before the first generated token
-  std::optional<int32_t> forced_first = {};  // forced_bos_token_id
-  std::optional<int32_t> forced_last = {};   // forced_eos_token_id: at the length limit
-  std::vector<int32_t> suppressed = {};      // suppress_tokens, and bad_words_ids of one token
-  std::vector<int32_t> suppressed_first = {};
-  float length_penalty = 1;  // length penalty of beam search
+  std::optional<int32_t> forced_first = {};    // forced_bos_token_id
+  std::optional<int32_t> forced_last = {};     // forced_eos_token_id: at the length limit
+  std::vector<int32_t> suppressed = {};        // suppress_tokens, and bad_words_ids of one token
+  std::vector<int32_t> suppressed_first = {};  // begin_suppress_tokens
+  float length_penalty = 1;                    // length penalty of beam search
   EarlyStopping early_stopping = EarlyStopping::no;
 };
 
 GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_ids);
 
-// The rules of one answer. The penalties count `prompt` in addition to the generated tokens;
-// `counts` covers both.
+// The rules for the logits of one answer. `counts` covers the prompt and the generated tokens.
 struct Restraints {
   const GenerationRules& rules;
   const GenerateOptions& options;
@@ -32,19 +31,20 @@ struct Restraints {
   const TokenCounts& counts;
 };
 
-// Changes logits [V] (or log-probabilities) of the token after `written`: bias, penalties, repeated
-// n-grams, forbidden and forced tokens.
+// Applies the rules to the logits [V] (or log-probabilities) of the token after `written`: bias,
+// penalties, repeated n-grams, forbidden and forced tokens, and options.constrain.
 void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
               const std::vector<int32_t>& written);
 
-// Returns `program` with the settings of generation_config.json, which take precedence.
+// Returns `program` overridden by the settings in generation_config.json or config.json.
 GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
                             const GenerateOptions& program = {});
 
+// Returns whether the token ends the generation.
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id);
 
-// Returns the spec of a model that generates text token by token. Throws InvalidArgument for any
-// other, with its kind and the suitable command.
+// Returns `spec` if the model generates text token by token. Otherwise throws InvalidArgument, with
+// the kind of the model and the command that fits it.
 const Spec& checked_writer(const Spec& spec);
 
 // Throws InvalidArgument, naming the field, if a value is out of range.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -18,8 +19,8 @@ bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
   return a.token < b.token;
 }
 
-// A vocabulary may have 100,000 logits, and a server draws tokens for many requests: the loops
-// below process blocks of logits, which the compiler vectorises.
+// A vocabulary may have 100,000 tokens, and a server draws tokens for many requests. The loops
+// below therefore process blocks of logits, which the compiler vectorises.
 constexpr int64_t kBlock = 64;
 
 template <class Test>
@@ -89,6 +90,36 @@ Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
   return kept;
 }
 
+// Returns the mean of term(x) over the finite elements of x [count].
+template <class Term>
+double mean_of(const float* x, int64_t count, const Term& term) {
+  constexpr int64_t kLanes = 16;
+  double sums[kLanes] = {};
+  int64_t finite[kLanes] = {};
+  const auto add = [&](int64_t i, int64_t lane) {
+    const bool counted = std::isfinite(x[i]);
+    sums[lane] += counted ? term(double{x[i]}) : 0;
+    finite[lane] += counted;
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane) add(i + lane, lane);
+  for (; i < count; ++i) add(i, 0);
+  return std::accumulate(sums, sums + kLanes, 0.0) /
+         static_cast<double>(std::accumulate(finite, finite + kLanes, int64_t{0}));
+}
+
+// Top-n-sigma (Tang et al. 2024): keeps tokens whose logit is at least the highest one minus n
+// standard deviations of all logits. Forbidden tokens, whose logit is -inf, do not count. The
+// candidates hold logits.
+void keep_within_deviations(Candidates& candidates, const float* logits, int64_t V, float highest,
+                            float n) {
+  const double mean = mean_of(logits, V, [](double x) { return x; });
+  const double variance = mean_of(logits, V, [=](double x) { return (x - mean) * (x - mean); });
+  const double least = highest - n * std::sqrt(variance);
+  std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
+}
+
 // Replaces the logits of the candidates, the largest of which is `highest`, by softmax(logits /
 // temperature).
 void softmax(Candidates& candidates, float highest, float temperature) {
@@ -105,8 +136,8 @@ void normalise(Candidates& candidates) {
   for (auto& c : candidates) c.probability = static_cast<float>(c.probability * inverse);
 }
 
-// Keeps candidates by ascending rank(candidate) until the sum of their probabilities reaches
-// `share`, including the one that crosses it. Uses partitioning instead of sorting. The order
+// Keeps the candidates of lowest rank(candidate) until the sum of their probabilities reaches
+// `share`, including the one that reaches it. Uses partitioning instead of sorting. The order
 // within each half depends on the C++ library, so probabilities are summed as integers, in units of
 // 2^-56, for which the order does not matter.
 template <class Rank>
@@ -141,14 +172,14 @@ void keep_share(Candidates& candidates, double share, const Rank& rank) {
 
 // Nucleus sampling (Holtzman et al. 2020).
 void keep_nucleus(Candidates& candidates, float share) {
-  // All candidates below `least` have less than 1 - share in total.
+  // The candidates below `least` have a total probability of less than 1 - share.
   const double least = (1 - double{share}) / static_cast<double>(candidates.size()) / 2;
   std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
   keep_share(candidates, share, [](const auto& c) { return -double{c.probability}; });
 }
 
-// Typical sampling (Meister et al. 2023): ranks tokens by the distance of their surprisal from the
-// entropy of the distribution.
+// Typical sampling (Meister et al. 2023): ranks tokens by the difference between their surprisal
+// and the entropy of the distribution.
 void keep_typical(Candidates& candidates, float share) {
   double entropy = 0;
   for (const auto& c : candidates) entropy -= c.probability * math::log(double{c.probability});
@@ -184,6 +215,8 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
   const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
   Candidates candidates =
       all ? every_logit(logits, vocabulary) : largest_logits(logits, vocabulary, options_.top_k);
+  if (options_.top_n_sigma > 0)
+    keep_within_deviations(candidates, logits, vocabulary, highest, options_.top_n_sigma);
   softmax(candidates, highest, options_.temperature);
   std::erase_if(candidates, [](const Candidate& c) { return c.probability == 0; });
   if (options_.top_p < 1) {

@@ -9,18 +9,18 @@
 namespace fovea {
 
 // Draws tokens from logits. The n-th random number of a seed is always the same, independent of
-// other requests; the answers of one request have separate random streams.
+// other requests. The answers of one request have separate random streams.
 class Sampler {
  public:
-  // Throws InvalidArgument if an option is out of range.
+  // The options must be in range; see check_options() in rules.h.
   explicit Sampler(const Sampling& options, int64_t answer = 0);
 
   // Draws a token from logits [V], to which the rules have been applied. Throws Failed if a logit
-  // is NaN or none is finite.
+  // is NaN or +infinity, or if no logit is finite.
   int32_t operator()(const float* logits, int64_t vocabulary);
 
-  // The distribution of the next token: pairs (token, probability), in an order that depends only
-  // on the logits and the options.
+  // Returns the distribution of the next token: pairs (token, probability), in an order that
+  // depends only on the logits and the options. Throws the same errors.
   struct Candidate {
     int32_t token;
     float probability;

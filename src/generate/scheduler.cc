@@ -54,8 +54,8 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
         options_.most_sequences);
   const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
   check(needed <= pool_.pages(),
-        "prompt: {} tokens and the generated tokens need {} pages of {} tokens; expected at most "
-        "{}, the size of the cache of keys and values",
+        "prompt: {} tokens and the first generated tokens need {} pages of {} tokens; expected at "
+        "most {}, the size of the key-value cache",
         request->horizon(), needed, kPageTokens, pool_.pages());
   return request;
 }
@@ -110,8 +110,8 @@ void Scheduler::admit() {
   }
 }
 
-// Preempts the most recent request that holds pages, if it is newer than `request`: releases its
-// pages and removes it from this step. Returns whether there is one.
+// Preempts the newest request that has pages, if it is newer than `request`: releases its pages and
+// removes it from this step. Returns false if there is no such request.
 bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
   for (auto it = running_.rbegin(); it != running_.rend() && it->get() != &request; ++it) {
     Request& last = **it;
@@ -126,7 +126,7 @@ bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
 }
 
 // Reserves pages for a branch's next tokens: first free pages, then pages cached from earlier
-// prompts, then pages of newer requests, whose texts will be read again.
+// texts, then pages of newer requests, whose texts will be read again.
 bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
                         std::vector<Row>& rows) {
   while (!make_room(pool_, branch.text, branch.text.length + tokens)) {
@@ -135,8 +135,8 @@ bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
   return true;
 }
 
-// Selects the tokens to read in this step. Texts that wait for one token come first; prompts get
-// the rest of the step's tokens.
+// Selects the tokens to read in this step. Texts with one unread token (and guesses) come first;
+// prompts get the rest of the step's tokens.
 std::vector<Scheduler::Row> Scheduler::plan() {
   std::vector<Row> rows;
   int64_t left = options_.step_tokens;
@@ -156,10 +156,9 @@ std::vector<Scheduler::Row> Scheduler::plan() {
         if (fits) {
           rows.push_back({request.get(), i, tokens});
           left -= tokens;
-        } else if (request == running_.front()) {  // others wait until it ends
+        } else if (request == running_.front()) {  // a later request waits for free pages
           request->fail(Error(ErrorKind::OutOfMemory,
-                              "generate: the cache of keys and values is full; expected a larger "
-                              "one"));
+                              "generate: the key-value cache is full; expected a larger one"));
         }
       }
     }
@@ -190,7 +189,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   deliver(rows, hidden, tracer);
 }
 
-// Computes logits, only for rows from which tokens are drawn, and passes them to the requests.
+// Computes the logits of the rows from which tokens are drawn, and passes them to the requests.
 void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
                         AttentionTracer& tracer) {
   std::vector<int32_t> picked;
@@ -263,7 +262,7 @@ void Scheduler::sweep() {
   running_.remove_if([](const std::unique_ptr<Request>& r) { return r->done(); });
 }
 
-// Proposes speculative tokens for the texts that need one token; all are read in the same pass.
+// Proposes speculative tokens for the texts with one unread token; the same pass reads them all.
 void Scheduler::guess() {
   int64_t texts = 0;
   for (const auto& request : running_) {

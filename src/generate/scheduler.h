@@ -17,7 +17,7 @@ struct SchedulerOptions {
   int64_t pages = 0;
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
-  const Transformer* draft = nullptr;  // makes guesses for the requests that ask for them
+  const Transformer* draft = nullptr;  // draft model, for requests with `guesses` > 0
 };
 
 // Advances all requests step by step: each step is one pass of the model over the new tokens of
@@ -27,13 +27,13 @@ class Scheduler {
   Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
             const SchedulerOptions& options);
 
-  // Creates a request; throws InvalidArgument if it cannot be served. Changes nothing: safe from
-  // any thread.
+  // Creates a request; throws InvalidArgument if it cannot be served. Does not change the
+  // scheduler: safe to call from any thread.
   std::unique_ptr<Request> request(Task task);
   void add(std::unique_ptr<Request> request);
   void cancel(uint64_t number);
   bool step();  // returns false if no requests are left
-  // Returns the number of tokens that each answer may have: see Engine::room. Safe from any thread.
+  // See Engine::room(). Safe to call from any thread.
   int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
   int64_t waiting() const { return std::ssize(waiting_); }

@@ -8,7 +8,7 @@ std::string StopStringMatcher::add(std::string_view piece) {
   if (stopped_) return {};
   held_ += piece;
   // The stop string that is completed first ends the text, independent of the division into pieces;
-  // of several, the longest.
+  // of several that end at the same byte, the longest.
   size_t first = std::string::npos, complete = std::string::npos;
   for (const std::string& stop : stops_) {
     const size_t begin = stop.empty() ? std::string::npos : held_.find(stop);

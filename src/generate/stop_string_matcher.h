@@ -6,7 +6,8 @@
 
 namespace fovea {
 
-// Finds stop strings in a text that arrives in pieces, and holds back text that may begin one.
+// Finds stop strings in a text that arrives in pieces. Holds back text that may begin a stop
+// string.
 class StopStringMatcher {
  public:
   explicit StopStringMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {}

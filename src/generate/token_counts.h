@@ -18,7 +18,8 @@ class TokenCounts {
   // Counts the tokens that were appended to `written` since the last call.
   void follow(const std::vector<int32_t>& written);
 
-  // How often each token of the prompt and of the generated text was generated, 0 or more times.
+  // For each token of the prompt and of the generated text: how often it was generated, 0 or more
+  // times.
   const std::unordered_map<int32_t, int64_t>& counts() const { return counts_; }
 
  private:

@@ -10,14 +10,15 @@
 namespace fovea {
 namespace {
 
-// Number of lines that are read ahead, so that lines of similar length share a batch.
+// Number of lines that are read at a time and sorted, so that lines of similar length share a
+// batch.
 constexpr size_t kWindow = 1024;
 
 void check_options(const TranslateOptions& o, const Generator& generator) {
   const Spec& spec = checked_writer(generator.model.spec);
   check(spec.encoder.has_value(),
-        "translate: the model is only a decoder; expected an encoder-decoder (for this model, use "
-        "generate)");
+        "translate: the model is decoder-only; expected an encoder-decoder (use generate for this "
+        "model)");
   check(generator.rules.start.has_value(),
         "translate: the checkpoint names no decoder_start_token_id; expected one");
   check_fields(o);
@@ -39,9 +40,9 @@ std::vector<int32_t> source_of(const Generator& generator, const TranslateOption
   check(!options.refuse_long, "{}: has {} tokens; expected at most {}, the model's context",
         options.name_of_line ? options.name_of_line(number) : fmt::format("line {}", number + 1),
         ids.size(), context);
-  const int32_t last = ids.back();  // the end token, if the tokenizer adds one
+  const int32_t last = ids.back();
   ids.resize(context);
-  ids.back() = last;
+  if (generator.source->is_special(last)) ids.back() = last;  // the end token
   return ids;
 }
 
@@ -131,7 +132,7 @@ TranslationRequest translation_request(const Generator& generator, const Transla
   generation.early_stopping = generator.rules.early_stopping;
   generation.sampling.temperature = 0;
   generation.forced = generator.tokenizer->encode(options.prefix);
-  constexpr int64_t kMore = 10;  // tokens: short sources may have longer translations
+  constexpr int64_t kMore = 10;  // additional tokens, for translations of short sources
   const double by_source = options.length_factor * static_cast<double>(request.source.size());
   generation.max_tokens = options.max_tokens > 0 ? options.max_tokens
                                                  : static_cast<int64_t>(by_source) + kMore +

@@ -5,8 +5,7 @@
 
 namespace fovea {
 
-// Like the function in fovea/translate.h; `number` is the number of lines before this one, for
-// errors.
+// Like the function in fovea/translate.h. `number`: number of lines before this one, for errors.
 TranslationRequest translation_request(const Generator& generator, const TranslateOptions& options,
                                        const std::string& line, size_t number = 0);
 

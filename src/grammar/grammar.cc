@@ -52,13 +52,13 @@ void Grammar::finish() {
   classify_bytes();
 }
 
-// Computes shortest lengths (Knuth 1977, "A generalization of Dijkstra's algorithm"): the shortest
-// unknown rule becomes known next, since each alternative is at least as long as the rules that it
-// calls.
+// Computes the shortest lengths (Knuth 1977, "A generalization of Dijkstra's algorithm"): the rule
+// with the shortest candidate becomes known next, since each alternative is at least as long as the
+// rules that it calls.
 void Grammar::measure() {
   struct Alternative {
     int32_t rule;
-    int64_t length, unknown;  // length of the known part; number of unknown calls
+    int64_t length, unknown;  // length of the known part; number of calls of unknown length
   };
   std::vector<Alternative> all;
   std::vector<std::vector<size_t>> callers(rules_.size());

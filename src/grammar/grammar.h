@@ -10,8 +10,8 @@
 
 namespace fovea {
 
-// A context-free grammar whose terminals are bytes. Rules may refer to each other and to
-// themselves, but only at the end of an alternative or after a byte: no left recursion.
+// A context-free grammar whose terminals are bytes. A rule may refer to itself, directly or through
+// other rules, only at the end of an alternative or after a byte: there is no left recursion.
 class Grammar {
  public:
   using Bytes = std::bitset<256>;
@@ -21,7 +21,7 @@ class Grammar {
   };
   using Sequence = std::vector<Symbol>;
 
-  // Stands for the length of the shortest word if there is no word.
+  // The length of the shortest word if there is no word.
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
 
   // Bytes outside `usable` cannot be generated.
@@ -35,8 +35,8 @@ class Grammar {
   static Symbol call(int32_t rule) { return {Symbol::rule, rule}; }
   size_t size() const { return symbols_.size(); }
 
-  // Prepares the functions below; call it once, after all rules are added. Takes time proportional
-  // to size(). Throws InvalidArgument if a rule is left-recursive.
+  // Prepares the functions below; call it once, after all rules are added. The time is O(n log n)
+  // for n = size(). Throws InvalidArgument if a rule is left-recursive.
   void finish();
 
   // The flat form: an alternative is a sequence of symbols up to its `end`.
@@ -45,12 +45,12 @@ class Grammar {
   const std::vector<int32_t>& alternatives(int32_t rule) const {
     return rules_[static_cast<size_t>(rule)];
   }
-  // Bytes of the shortest word of a rule, and of the shortest text from a position to the end of
-  // its alternative; kNever if there is none.
+  // Number of bytes of the shortest word of a rule, and of the shortest text from a position to the
+  // end of its alternative; kNever if there is none.
   int64_t shortest(int32_t rule) const { return shortest_[static_cast<size_t>(rule)]; }
   int64_t shortest_rest(int32_t position) const { return rest_[static_cast<size_t>(position)]; }
-  // Rules that begin with each other have the same order; a rule that begins with another one has a
-  // larger order than that one.
+  // Rules that can begin with each other have the same order. Otherwise, a rule that can begin with
+  // another rule has a larger order than that rule.
   int32_t order(int32_t rule) const { return order_[static_cast<size_t>(rule)]; }
   // Bytes that are in the same sets form one class.
   size_t classes() const { return classes_; }
@@ -69,8 +69,8 @@ class Grammar {
   void order_rules();
   void check_recursion() const;
   void classify_bytes();
-  // Calls use(rule, whether it is the last symbol) for each rule that the alternative calls before
-  // its first byte.
+  // Calls use(rule, whether it is the last symbol) for each rule that the alternative at `first`
+  // can call before its first byte.
   template <class Use>
   void each_first_call(int32_t first, Use&& use) const;
 

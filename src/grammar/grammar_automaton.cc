@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kKeptBuckets = 1024;  // clearing more takes longer than allocating again
+constexpr size_t kKeptBuckets = 1024;  // clearing more buckets takes longer than allocating anew
 
 }  // namespace
 
@@ -30,7 +30,7 @@ GrammarAutomaton::GrammarAutomaton(std::shared_ptr<const Grammar> grammar, int32
 void GrammarAutomaton::work(size_t amount) {
   work_left_ -= static_cast<int64_t>(amount);
   check(work_left_ >= 0,
-        "schema: the text so far matches it in too many ways; expected a schema with fewer");
+        "schema: the text so far matches it in too many ways; expected fewer alternatives");
 }
 
 size_t GrammarAutomaton::bytes() const {
@@ -44,7 +44,7 @@ int64_t GrammarAutomaton::need_of(const Edge& edge) const {
   return std::min(Grammar::kNever, grammar_->shortest_rest(edge.position) + node(edge.below).need);
 }
 
-// Returns the node with these edges, after sorting them.
+// Sorts the edges, removes duplicates, and returns the node with these edges.
 int32_t GrammarAutomaton::node_of(std::vector<Edge>& edges) {
   work(edges.size());
   std::sort(edges.begin(), edges.end());
@@ -116,8 +116,8 @@ void GrammarAutomaton::follow_rest() {
         break;
       case Grammar::Symbol::rule:
         call(symbol.index, edge);
-        // Does not wait for the result of a rule that may be empty, since others may call it later
-        // in this step (Aycock and Horspool 2002).
+        // Also continues after a rule that can match the empty string: a caller that is added later
+        // in this step would miss its completion (Aycock and Horspool 2002).
         if (grammar_->shortest(symbol.index) == 0) follow({edge.position + 1, edge.below});
     }
   }
@@ -127,7 +127,7 @@ void GrammarAutomaton::call(int32_t rule, const Edge& edge) {
   Called& called = called_[grammar_->order(rule)];
   if (std::exchange(called_in_[static_cast<size_t>(rule)], step_) != step_)
     called.rules.push_back(rule);
-  // Nothing remains after the last symbol: the rule replaces its caller.
+  // A rule that is the last symbol replaces its caller, of which nothing remains.
   if (grammar_->symbol(edge.position + 1).kind != Grammar::Symbol::end) {
     called.edges.push_back({edge.position + 1, edge.below});
     return;
@@ -167,7 +167,7 @@ int32_t GrammarAutomaton::state_of(int32_t number) {
 
 int32_t GrammarAutomaton::adopt(const GrammarAutomaton& other, int32_t state) {
   const int32_t top = other.states_[static_cast<size_t>(state)];
-  // Edges lead to nodes with lower numbers; the bottom's edges lead to itself.
+  // Edges lead to nodes with lower numbers, except that of the bottom node, which leads back to it.
   std::set<int32_t> reached = {top};
   for (auto at = reached.rbegin(); at != reached.rend(); ++at)
     for (const Edge& edge : other.edges(*at)) reached.insert(edge.below);

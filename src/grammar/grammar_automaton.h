@@ -15,15 +15,15 @@ namespace fovea {
 
 // Reads the words of a grammar byte by byte: a pushdown automaton whose stacks form one graph (a
 // graph-structured stack: Tomita 1985). A node is a set of edges; an edge is a position in the
-// grammar where reading continues, and the node below, which follows after the end of the
-// alternative. All calls of a rule in one step share the rule's node, so the size of the graph
-// depends on the number of bytes read, not on the number of ways to read them. A state is a node
-// whose positions all precede a byte. Equal nodes share a number, so reading the same byte in the
-// same state again is one lookup.
+// grammar where reading continues, and the node below, where reading continues after the end of the
+// alternative. All calls of a rule in one step share a node, so the size of the graph depends on
+// the number of bytes read, not on the number of ways to read them. A state is a node whose
+// positions all precede a byte or the end of the word. Equal nodes share a number, so reading the
+// same byte in the same state again is one lookup.
 class GrammarAutomaton {
  public:
   static constexpr int32_t kDead = -1;
-  // Limit of visited or stored edges: tenths of a second and tens of megabytes.
+  // Maximum number of edges visited or stored, which take tenths of a second and tens of megabytes.
   static constexpr int64_t kMostWork = 4'000'000;
 
   GrammarAutomaton(std::shared_ptr<const Grammar> grammar, int32_t root);
@@ -40,7 +40,7 @@ class GrammarAutomaton {
 
   // Adds to the allowed work, up to kMostWork; step() throws InvalidArgument if it needs more.
   void allow(int64_t work) { work_left_ = std::min(kMostWork, work_left_ + work); }
-  // Converts a state of another automaton of the same grammar.
+  // Returns the state that equals a state of another automaton of the same grammar.
   int32_t adopt(const GrammarAutomaton& other, int32_t state);
   size_t bytes() const;  // approximate memory in bytes
 

@@ -12,15 +12,15 @@
 
 namespace fovea {
 
-// Tokens sorted by their bytes, so that a walk over all of them reads common prefixes only once.
+// Tokens sorted by their bytes, so that checking all of them reads common prefixes only once.
 struct JsonVocabulary::Tokens {
   int64_t size = 0;
   std::vector<int32_t> ends;
-  Grammar::Bytes usable;  // bytes that are tokens; the grammar uses no others
+  Grammar::Bytes usable;  // bytes that have their own token; the grammar uses only these
   std::vector<int32_t> ids;
   std::vector<std::string> bytes;
   std::vector<uint32_t> shared;  // length of the common prefix with the previous token
-  std::vector<int32_t> places;   // index of each id in this order; -1 = not allowed in JSON
+  std::vector<int32_t> places;   // by id: index in this order; -1 = not allowed in JSON
 };
 
 JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends) {
@@ -73,7 +73,7 @@ class JsonConstraint {
         grammar_(std::move(grammar)),
         most_tokens_(most_tokens),
         automaton_(grammar_.grammar, grammar_.root) {
-    // Even the shortest value would be truncated: ignore the limit.
+    // Ignores the limit if it would truncate even the shortest value.
     if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
   }
 
@@ -115,7 +115,7 @@ class JsonConstraint {
     int32_t state;
   };
 
-  // Keeps only the states of the current generations.
+  // Keeps only the states of the known generations.
   void forget() {
     GrammarAutomaton fresh(grammar_.grammar, grammar_.root);
     for (Track& track : tracks_) {
@@ -214,9 +214,10 @@ Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
   const FloatMode mode;
   SchemaGrammar grammar = schema_grammar(schema, vocabulary->tokens().usable);
   const GrammarAutomaton automaton(grammar.grammar, grammar.root);
-  check(automaton.need(automaton.start()) < Grammar::kNever,
-        "schema: the model's vocabulary cannot write a value that satisfies it; expected another "
-        "schema");
+  check(
+      automaton.need(automaton.start()) < Grammar::kNever,
+      "schema: the model's vocabulary cannot represent a value that satisfies it; expected another "
+      "schema");
   auto constraint =
       std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar), most_tokens);
   return [constraint](const std::vector<int32_t>& written, float* logits, int64_t size) {

@@ -58,8 +58,8 @@ Grammar::Symbol JsonRules::repeated(const Sequence& first, const Sequence& next,
   return one_of(ways);
 }
 
-// Counts are sums of powers of two, and a rule of 2^i parts calls the rule of 2^(i-1) parts twice:
-// a few rules express any count.
+// Counts are sums of powers of two, and a rule of 2^i parts calls the rule of 2^(i-1) parts twice,
+// so that a few rules express any count.
 Grammar::Sequence JsonRules::times(const Sequence& part, int64_t least,
                                    std::optional<int64_t> most) {
   const auto largest = static_cast<uint64_t>(std::max(least, most.value_or(0)));

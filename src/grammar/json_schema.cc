@@ -23,7 +23,7 @@ constexpr int64_t kMostRepeats = 100'000;
 constexpr size_t kMostProperties = 2000;
 
 // Keywords that inform a reader and restrict nothing; "format" is one of them by default (JSON
-// Schema 2020-12, 7.2.1).
+// Schema Validation 2020-12, 7.2.1).
 const std::set<std::string, std::less<>> kNotes = {
     "title",    "description", "default",     "examples",     "$schema",  "$id",
     "$comment", "$defs",       "definitions", "deprecated",   "readOnly", "writeOnly",
@@ -125,7 +125,8 @@ class SchemaCompiler {
     return ways.empty() ? rules_.value() : rules_.one_of(ways);
   }
 
-  // Throws Unsupported if the schema has a restricting keyword besides `key`.
+  // Throws Unsupported if the schema has a restricting keyword besides `key`. The type "object" is
+  // allowed together with anyOf, oneOf and allOf.
   static void alone(const Json& schema, const std::string& key, const Place& place) {
     for (const auto& [other, value] : schema.items()) {
       const bool type_of_all = other == "type" && key != "$ref" && value == "object";
@@ -178,7 +179,7 @@ class SchemaCompiler {
   Symbol literals(const Json& schema, const Place& place) {
     const Json *const all = find(schema, "enum"), *const only = find(schema, "const");
     if (all != nullptr && (!all->is_array() || all->empty()))
-      refuse(place, "enum is empty; expected an array of values");
+      refuse(place, "enum is invalid; expected a non-empty array of values");
     const bool typed = schema.contains("type");
     const std::vector<std::string> types =
         typed ? types_of(schema, place) : std::vector<std::string>();
@@ -221,7 +222,7 @@ class SchemaCompiler {
       std::ranges::for_each(*given, add);
     else
       add(*given);
-    if (types.empty()) refuse(place, "type is empty; expected one");
+    if (types.empty()) refuse(place, "type is empty; expected at least one");
     return types;
   }
 

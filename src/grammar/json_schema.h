@@ -12,8 +12,8 @@ struct SchemaGrammar {
   int32_t root = 0;
 };
 
-// Returns the grammar of the JSON values that satisfy a schema; "" = any object.
-// fovea/json_grammar.h lists the supported keywords.
+// Returns the grammar of the JSON values that satisfy a schema; "" = any object. The grammar uses
+// only the bytes in `usable`. fovea/json_grammar.h lists the supported keywords and the errors.
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable);
 
 }  // namespace fovea

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-// Far larger than the schemas of real interfaces, and parsed in hundredths of a second.
+// Far larger than the schemas of real interfaces, but parsed in hundredths of a second.
 constexpr size_t kMostBytes = size_t{1} << 20;
 
 }  // namespace

@@ -9,12 +9,12 @@
 
 namespace fovea {
 
-// A JSON Schema as a tree with lookup by key, which keeps the original order of the keys.
+// A JSON Schema as a tree with lookup by key. It keeps the original order of the keys.
 class SchemaTree : private JsonReader {
  public:
   using Json = nlohmann::json;
 
-  // Throws InvalidArgument if the text is not JSON, too long, or nested too deeply.
+  // Throws InvalidArgument if the text is not valid JSON, too long, or nested too deeply.
   explicit SchemaTree(std::string_view text);
   SchemaTree(const SchemaTree&) = delete;
   SchemaTree& operator=(const SchemaTree&) = delete;

@@ -9,10 +9,10 @@
 namespace fovea {
 namespace {
 
-// Limit of the residual streams, in bytes: enough for 4,096 tokens of 24 layers of width 2,048.
+// Limit of the residual streams, in bytes: enough for 4,096 tokens in 24 layers of width 2,048.
 constexpr int64_t kStreamBytes = int64_t{1} << 30;
-// Limit of the cached queries, keys and values, in bytes; the cache is cleared when it exceeds the
-// limit.
+// Limit of the cached inputs and outputs of attention, in bytes; a cache above the limit is cleared
+// before more is added.
 constexpr size_t kKeptBytes = size_t{256} << 20;
 
 Tensor row_of(const std::vector<int32_t>& ids) {

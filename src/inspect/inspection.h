@@ -11,8 +11,8 @@
 
 namespace fovea {
 
-// Copies of the inputs and output of one attention call: q [1, T, H, D], k and v [1, S, G, D], the
-// options, and the output of each head [1, T, H, D].
+// The inputs and outputs of one attention call: q [1, T, H, D], k and v [1, S, G, D], the options,
+// and the outputs of the heads [1, T, H, D].
 struct AttentionMap {
   Tensor q, k, v, heads;
   AttentionOptions options;
@@ -29,7 +29,7 @@ struct StackRun {
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
 };
 
-// The computation of a model for one text. The residual stream of every layer is kept; other values
+// The computation of a model for one text. The residual stream of every layer is kept. Other values
 // are computed from it again on request, by the same blocks, so that they have the same bits as in
 // the run. The public Inspector (fovea/inspect.h) documents each request.
 class Inspection {
@@ -40,7 +40,7 @@ class Inspection {
              std::vector<HeadPlace> muted = {});
 
   const Transformer& model() const { return model_; }
-  // Returns the run of the stack that computes the queries; self and cross have the same one.
+  // Returns the run of the stack that computes the queries; it is the same for self and cross.
   const StackRun& run(Look look) const;
   const StackSpec& stack_spec(Look look) const;
   int64_t keys(Look look) const;  // number of keys, S
@@ -59,9 +59,9 @@ class Inspection {
   std::vector<Step> walk(const WalkQuery& query) const;
   std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
 
-  // Returns the attention inputs and outputs of a layer; recent ones are cached.
+  // Returns the inputs and outputs of a layer's attention, which are cached.
   const AttentionMap& attended(Look look, int64_t layer) const;
-  // Returns the attention weights of one head for some query rows.   -> f32 [R, S]
+  // Returns the attention weights of one head for R query rows.   -> f32 [R, S]
   Tensor weights(Look look, int64_t layer, int64_t head, Interval rows) const;
   // Applies the model's head to rows of a stack's output.   [R, C] -> f32 [R, V]
   Tensor logits_of(const Tensor& rows) const;
@@ -74,12 +74,12 @@ class Inspection {
 
   const Transformer& model_;
   std::vector<HeadPlace> muted_;
-  StackRun source_, main_;  // source_ is used if there are an encoder and a decoder
+  StackRun source_, main_;  // source_: the encoder, if there are an encoder and a decoder
   mutable std::map<std::pair<Look, int64_t>, AttentionMap> kept_;
 };
 
 // Returns the Euclidean norm of each layer's gradients of the mean loss of next-token prediction.
-// Empty unless the model is a language model without an encoder.
+// Empty unless the model is a decoder-only language model and there are at least two ids.
 std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids);
 
 }  // namespace fovea

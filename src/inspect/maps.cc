@@ -15,7 +15,7 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kQueryRows = 256;                 // query rows computed at a time
-constexpr int64_t kMapElements = int64_t{1} << 24;  // limit of a map: 64 MiB
+constexpr int64_t kMapElements = int64_t{1} << 24;  // limit of a map: 64 MiB of weights
 
 // Copies rows of one head to a tensor of one head.   x [1, T, H, D] -> [1, R, 1, D]
 Tensor one_head(const Tensor& x, int64_t head, Interval rows) {

@@ -1,4 +1,4 @@
-// Applies the head to hidden states of the last and of intermediate layers.
+// Applies the model's head to hidden states of the last layer and of intermediate layers.
 
 #include <algorithm>
 #include <cmath>

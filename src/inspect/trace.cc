@@ -8,7 +8,8 @@
 namespace fovea {
 namespace {
 
-// Returns the interval of tokens of each row, which has padding at its ends only.
+// Returns the interval of tokens of each row. Throws InvalidArgument if there is padding elsewhere
+// than at the ends of a row.
 std::vector<Interval> valid_keys(const Tensor& attention_mask) {
   std::vector<Interval> valid;
   const int64_t T = attention_mask.dim(1);
@@ -26,8 +27,8 @@ std::vector<Interval> valid_keys(const Tensor& attention_mask) {
   return valid;
 }
 
-// Returns positions that count from the first token of each row, as transformers does when it
-// generates from a padded batch.
+// Returns positions that count from the first token of each row that is not padding, as
+// transformers does when it generates from a padded batch.
 Tensor positions_of(const std::vector<Interval>& valid, int64_t T) {
   const Tensor positions = zeros({static_cast<int64_t>(valid.size()), T}, DType::i32);
   for (size_t b = 0; b < valid.size(); ++b)
@@ -37,7 +38,7 @@ Tensor positions_of(const std::vector<Interval>& valid, int64_t T) {
   return positions;
 }
 
-// Returns the targets: label t + 1 for token t, none for the last token.
+// Returns the targets: label t + 1 for token t, and none for the last token.
 Tensor shifted(const Tensor& labels) {
   const int64_t T = labels.dim(1);
   const Tensor targets = empty(labels.shape(), DType::i32);
@@ -47,7 +48,7 @@ Tensor shifted(const Tensor& labels) {
   return targets;
 }
 
-// Returns the decoder's input for these labels: the start token, then all labels but the last.
+// Returns the decoder's input for these labels: the start token and all labels but the last.
 Tensor read_before(const Tensor& labels, int32_t start, int32_t padding) {
   const int64_t T = labels.dim(1);
   const Tensor ids = empty(labels.shape(), DType::i32);
@@ -58,8 +59,8 @@ Tensor read_before(const Tensor& labels, int32_t start, int32_t padding) {
   return ids;
 }
 
-// Checks ids here to report `name`; the ops would report only their own names. `other` is allowed
-// in addition to the ids of the vocabulary.
+// Checks ids here so that the error has `name`; errors of the ops have only the names of the ops.
+// `other` is allowed in addition to the ids of the vocabulary.
 void check_ids(const Tensor& ids, const char* name, int64_t vocabulary, int32_t other) {
   for (int64_t i = 0; i < ids.size(); ++i) {
     const int32_t id = ids.data_as<int32_t>()[i];

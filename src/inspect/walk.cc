@@ -1,6 +1,6 @@
-// The path of one token through the model, step by step, computed with the blocks' own layers on
-// one row. The results have the same bits as in the run, since the bits of a row do not depend on
-// other rows.
+// The intermediate results for one token, step by step, computed by the layers of the blocks on one
+// row. The results have the same bits as in the run, since the bits of a row do not depend on other
+// rows.
 
 #include <algorithm>
 #include <cmath>
@@ -14,13 +14,13 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kLikeliest = 10;  // number of most likely tokens in the last steps
+constexpr int64_t kLikeliest = 10;  // number of tokens in the steps with logits and probabilities
 
 class Steps {
  public:
   explicit Steps(int64_t values) : most_(values) {}
 
-  // Adds a step; `all` are all values of the token at this step.
+  // Adds a step; `all`: all values of the token at this step.
   Step& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
     Step& step = steps_.emplace_back();
     step.name = name;
@@ -75,8 +75,8 @@ std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
   return scores;
 }
 
-// A sublayer: its norms, and the names of the steps after it: its output, the norm of its output,
-// and the residual stream.
+// A sublayer: its norms, and the names of the steps for its output, the norm of its output, and the
+// residual stream.
 struct Sublayer {
   const Norms& norms;
   const char *output, *output_norm, *stream;

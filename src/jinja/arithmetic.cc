@@ -75,8 +75,8 @@ Value repeated(Runtime& runtime, const Value& value, int64_t times) {
   return new_sequence(runtime, std::move(items), value.sequence().kind);
 }
 
-// Joins two texts like Python's markupsafe: if one of them is escaped, the other one is escaped as
-// well.
+// Joins two texts like Python's markupsafe: if only one of them is escaped, the other one is first
+// escaped.
 Value joined_texts(Runtime& runtime, const Text& a, const Text& b) {
   const bool escaped = a.escaped || b.escaped;
   std::string left = escaped && !a.escaped ? escape_html(a.bytes) : a.bytes;
@@ -126,11 +126,12 @@ Value formatted(Runtime& runtime, const Value& form, const Values& values) {
   for (size_t at; (at = rest.find('%')) != rest.npos; rest.remove_prefix(at + 2)) {
     out += rest.substr(0, at);
     const char kind = at + 1 < rest.size() ? rest[at + 1] : ' ';
-    const bool plain = (kind == 's' || kind == 'd') && !form.text().escaped;
     if (kind == '%') {
       out += '%';
-    } else if (!plain) {
+    } else if (kind != 's' && kind != 'd') {
       runtime.unsupported("the format %{} is not supported; expected %s or %d", kind);
+    } else if (form.text().escaped) {
+      runtime.unsupported("%{} in an escaped text is not supported", kind);
     } else if (used == values.size()) {
       runtime.fail("not enough arguments for format string");
     } else {

@@ -17,8 +17,8 @@ class Bound {
   const Value& operator[](size_t i) const { return values_[i]; }
   bool given(size_t i) const { return !values_[i].is(Kind::missing); }
   bool is_none(size_t i) const { return !given(i) || values_[i].is(Kind::none); }
-  // These return the converted argument, or the default if it is omitted; they fail if it has
-  // another type.
+  // These return the argument as this type; integer() and truth() return `otherwise` if it is
+  // omitted. integer() and text() fail if it has another type.
   int64_t integer(size_t i, int64_t otherwise = 0) const;
   const std::string& text(size_t i) const;  // the argument must be given
   bool truth(size_t i, bool otherwise = false) const;

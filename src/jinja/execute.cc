@@ -8,8 +8,8 @@ Interpreter::Interpreter(const ChatTemplate::Program& program, const Dict& varia
                          const RenderLimits& limits, const std::function<std::tm()>& now)
     : Runtime(program.name, limits), program_(program), variables_(variables), now_(now) {}
 
-// Breaks cycles of values that refer to one another, which would not be freed: each cycle contains
-// a namespace or a captured scope.
+// Breaks reference cycles of values, which would not be freed. Each cycle contains a namespace or a
+// captured scope.
 Interpreter::~Interpreter() {
   for (const auto& each : namespaces_) each->values = nullptr;
   for (const ScopePointer& each : captured_) each->variables.clear();
@@ -251,8 +251,9 @@ Flow Interpreter::block(const Statement& node) {
   return Flow::on;
 }
 
-// Executes the block {% generation %}. As in transformers, variables that it sets are local. The
-// position of its text is known unless the text is first written to a macro or a block.
+// Executes the block {% generation %}. As in transformers, variables that it sets are local. If its
+// text is first written to the result of a macro or another block, its position is unknown and no
+// positions are returned.
 void Interpreter::generation(const Statement& node) {
   const bool known = out_ == &result_.text && result_.assistant;
   if (!known) result_.assistant.reset();

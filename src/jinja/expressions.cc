@@ -85,7 +85,7 @@ Parser::Pointer Parser::expression() {
   return node;
 }
 
-// Parses operators of a level and of those that bind more tightly.
+// Parses an expression whose operators have this level or a higher one.
 Parser::Pointer Parser::binary(int level) {
   if (level == kUnary) return unary();
   if (level == kNot && is_name("not")) {
@@ -111,7 +111,8 @@ Parser::Pointer Parser::binary(int level) {
     Pointer right = binary(level + 1);
     node = make(negated ? E::not_in : found->kind, place, all(node, right));
     if (level == kComparison && next()) {
-      refuse_at(token().place, "a chain of comparisons is not supported; expected `and` between",
+      refuse_at(token().place,
+                "a chain of comparisons is not supported; expected `and` between them",
                 ErrorKind::Unsupported);
     }
   }

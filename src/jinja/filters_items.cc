@@ -209,8 +209,8 @@ Value map(In& in, Bound& b) {
   return new_generator(in, std::move(items));
 }
 
-// Returns the items for which the test gives `wanted`; without a test, the item's truth value is
-// compared.
+// Returns the items for which the test of the item, or of its attribute, gives `wanted`. Without a
+// test, the truth of that value is used.
 template <bool wanted, bool by_attribute>
 Value select(In& in, Bound& b) {
   const Values items = take_items(in, b.all);

@@ -12,7 +12,8 @@
 
 namespace fovea::jinja {
 
-constexpr int kEvaluationDepth = 1000;  // levels of recursion; each takes some hundred bytes
+// Maximum levels of recursion; each takes some hundred bytes of stack.
+constexpr int kEvaluationDepth = 1000;
 
 // The variables of the template, of one iteration of a loop, of a block or of one call of a macro.
 struct Scope {
@@ -42,8 +43,9 @@ class Interpreter : public Runtime {
 
   ChatTemplate::Result run();
 
-  // These functions are for filters, methods and functions too. attribute() and item() evaluate
-  // x.name and x[index] as in Jinja: if one kind of access finds nothing, the other is tried.
+  // Filters, methods and global functions also call these functions. attribute() and item()
+  // evaluate x.name and x[index] as in Jinja: if one kind of access finds nothing, the other is
+  // tried.
   Value attribute(const Value& value, std::string_view name);
   Value item(const Value& value, const Value& index);
   Value call(const Value& callee, Arguments&& arguments);
@@ -51,14 +53,14 @@ class Interpreter : public Runtime {
   Value test(std::string_view name, Arguments&& arguments);
   std::shared_ptr<Namespace> make_namespace();
   std::tm now() const;
-  // Returns the text of a macro, or of the body of a call block, that was defined in the scope
-  // `outer`.
+  // Calls a macro, or the body of a call block, that was defined in the scope `outer`. Returns its
+  // text.
   Value invoke(const Statement& macro, const ScopePointer& outer, Arguments&& arguments);
 
  private:
   void check_depth() const {
     if (depth_ > kEvaluationDepth) {
-      fail("the template runs too deep; expected at most {} levels", kEvaluationDepth);
+      fail("the template recurses too deeply; expected at most {} levels", kEvaluationDepth);
     }
   }
 
@@ -109,13 +111,13 @@ class Interpreter : public Runtime {
 // that name (functions.cc).
 Value find_global(std::string_view name);
 
-// Returns the method of a string or dict; missing if there is none (methods.cc).
+// Returns the method of a string, a list or a dict; missing if there is none (methods.cc).
 Value find_method(const Value& self, std::string_view name);
 
 // ---- Operators: arithmetic.cc.
 
-// Applies Python's operators + - * / // % to numbers, strings, lists and tuples. A result of more
-// than 64 bits is refused.
+// Applies Python's operators + - * / // % to numbers, strings, lists and tuples. Throws Unsupported
+// if an integer result has more than 64 bits.
 Value apply(Runtime& runtime, ExpressionKind operation, const Value& a, const Value& b);
 Value negate(Runtime& runtime, const Value& value, bool minus);
 // Returns value[start:stop:step]; omitted parts are `none`.

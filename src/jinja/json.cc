@@ -117,7 +117,7 @@ class Writer {
     for (size_t i = 0; i < level_; ++i) out_ += *style_.indent;
   }
 
-  // Writes [...] or {...}, whose items `write_item` writes.
+  // Writes [...] or {...}; `write_item` writes each item.
   void container(std::string_view brackets, const auto& items, auto&& write_item) {
     out_.push_back(brackets[0]);
     ++level_;

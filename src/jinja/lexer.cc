@@ -19,8 +19,8 @@ void refuse_source(ErrorKind kind, std::string_view name, Position place, std::s
 
 namespace {
 
-// Returns a source as Jinja reads it: each kind of line end becomes "\n", and a line end at the end
-// of the source is removed.
+// Returns a source as Jinja reads it: each kind of line end becomes "\n", and one line end at the
+// end of the source is removed.
 std::string normalized(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -116,7 +116,7 @@ class Lexer {
   }
 
   // Returns the text before a tag without the white space that the tag removes: "-" removes all of
-  // it; a block or a comment removes its own indentation.
+  // it; a block or a comment without a sign removes its own indentation.
   std::string_view stripped(std::string_view text, char mark, bool indented) const {
     if (mark == '-') return strip(text, Side::right);
     if (mark == '+' || !indented) return text;
@@ -165,7 +165,7 @@ class Lexer {
     return bytes == 0 ? 0 : at + bytes;
   }
 
-  // Reads {% raw %} ... {% endraw %} from after the first delimiter on; returns false for other
+  // Reads the rest of {% raw %} ... {% endraw %} after the first delimiter; returns false for other
   // tags.
   bool raw(Position tag) {
     char mark = 0;

@@ -44,7 +44,8 @@ namespace {
 void append_repr(Runtime& runtime, std::string& out, const Value& value);
 
 void append_items(Runtime& runtime, std::string& out, const Sequence& sequence) {
-  if (sequence.kind == SequenceKind::range) runtime.unsupported("printing a range");
+  if (sequence.kind == SequenceKind::range)
+    runtime.unsupported("printing a range is not supported");
   const bool is_tuple = sequence.kind == SequenceKind::tuple;
   const bool is_view = sequence.kind > SequenceKind::range;
   if (is_view) out += fmt::format("{}(", sequence_name(sequence.kind));
@@ -81,14 +82,14 @@ void append_repr(Runtime& runtime, std::string& out, const Value& value) {
     case Kind::integer: out += std::to_string(value.integer()); break;
     case Kind::real: out += real_text(value.real()); break;
     case Kind::string:
-      if (value.text().escaped) runtime.unsupported("the repr of an escaped text");
+      if (value.text().escaped) runtime.unsupported("the repr of an escaped text is not supported");
       runtime.bytes(value.bytes().size());
       out += jinja::quoted(value.bytes());
       break;
     case Kind::sequence: append_items(runtime, out, value.sequence()); break;
     case Kind::dict: append_entries(runtime, out, value.dict()); break;
     case Kind::object:  // its text in Python contains a memory address
-      runtime.unsupported("printing a {}", value.object().type());
+      runtime.unsupported("printing a {} is not supported", value.object().type());
   }
 }
 

@@ -25,17 +25,18 @@ enum class TokenType {
 
 struct LexedToken {
   TokenType type;
-  std::string text;  // of a name, a symbol or data; the source of other tokens
+  std::string text;  // of a name, a symbol or data; the source of a string or number
   Value value;
   Position place;
 };
 
-// Returns the tokens of a template; the last one is `end`. As with trim_blocks and lstrip_blocks, a
-// line with only a block tag or a comment is removed. Throws BadFile if the source is not valid.
+// Returns the tokens of a template; the last one is `end`. As with trim_blocks and lstrip_blocks,
+// the indentation before a block tag or comment that starts a line, and a line break directly after
+// a block tag or comment, are removed. Throws BadFile if the source is not valid.
 std::vector<LexedToken> lex(std::string_view source, const std::string& name);
 
 constexpr int kParseDepth = 64;        // nested blocks and brackets; real templates stay below 20
-constexpr int kExpressionDepth = 250;  // levels of a tree; a long sum of strings has many
+constexpr int kExpressionDepth = 250;  // levels of an expression's tree; a long sum has many
 
 // A recursive-descent parser for the grammar of Jinja 3.1.
 class Parser {
@@ -97,7 +98,7 @@ class Parser {
   // Expressions: expressions.cc.
   Pointer make(ExpressionKind kind, Position place, std::vector<Pointer> children = {}) const;
   void deepen(Expression& node, const Pointer& child) const;
-  // `item` parses each item of a tuple. `end` is a name that ends the tuple, like ")" or the end of
+  // `item` parses each item of a tuple. The name `end` also ends the tuple, like ")" or the end of
   // a tag.
   Pointer tuple_of(Pointer (Parser::*item)(), std::string_view end = {});
   Pointer tuple() { return tuple_of(&Parser::expression); }

@@ -43,7 +43,8 @@ class Runtime {
     }
     steps_ += units;
   }
-  // Called before `count` bytes are written or read. 64 bytes cost about as much as one step.
+  // Counts bytes that are written or read, 64 of them as one step. Fails if a text exceeds its
+  // limit.
   void bytes(size_t count) {
     if (count > limits_.output_bytes) {
       fail("the template makes a text of {} bytes; expected at most {}", count,

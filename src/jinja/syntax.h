@@ -19,7 +19,7 @@ enum class ExpressionKind {
   item,       // child 0 [ child 1 ]
   slice,      // child 0 [ child 1 : child 2 : child 3 ]; children 1 to 3 may be null
   call,       // child 0 ( rest )
-  filter,     // child 0 | name ( rest ); child 0 is null in filter blocks
+  filter,     // child 0 | name ( rest ); child 0 is null for the text of a block
   test,       // child 0 is name ( rest )
   list,
   tuple,

@@ -45,7 +45,7 @@ std::u32string decoded(std::string_view text) {
 enum class Case { upper, lower, title };
 
 // Appends a character in another case. Of the characters whose upper case has several characters,
-// only the German sharp s is handled, since the others are rare.
+// only the German sharp s is handled, since the other characters are rare.
 void append_in_case(std::string& out, char32_t c, Case which) {
   const auto code = static_cast<utf8proc_int32_t>(c);
   if (which == Case::lower) {

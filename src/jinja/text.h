@@ -15,23 +15,24 @@ size_t characters(std::string_view text);  // the number of characters
 size_t byte_of(std::string_view text, size_t character);
 
 bool is_space(char32_t c);
-bool is_word(char32_t c);  // \w
+bool is_word(char32_t c);  // \w of Python
 
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalize(std::string_view text);
-std::string title(std::string_view text);        // str.title(): words consist of letters
-std::string title_words(std::string_view text);  // the filter: words between spaces or brackets
+std::string title(std::string_view text);        // str.title(): words are runs of letters
+std::string title_words(std::string_view text);  // the filter: spaces, - and ([{< end words
 
 enum class Side { left, right, both };
 std::string_view strip(std::string_view text, Side side = Side::both);  // removes white space
 std::string_view strip(std::string_view text, std::string_view set, Side side);
 
 std::vector<std::string_view> split_lines(std::string_view text);
-// Splits at white space, without empty parts; at most `limit` times, without a limit if it is
-// negative.
+// Splits at white space, without empty parts. Splits at most `limit` times; without a limit if it
+// is negative.
 std::vector<std::string_view> split_words(std::string_view text, int64_t limit);
-// Splits at a separator, which must not be empty.
+// Splits at a separator, which must not be empty, with the same `limit`. If `from_right` is set,
+// starts with the last separator.
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
                                        int64_t limit, bool from_right);
 

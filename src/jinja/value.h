@@ -108,7 +108,7 @@ struct Sequence {
   SequenceKind kind;
   int depth;
 };
-// Makes a sequence. Counts the work, and refuses nesting that would exhaust the stack.
+// Creates a sequence. Counts the steps; fails if the nesting exceeds kValueDepth.
 Value new_sequence(Runtime& runtime, Values items, SequenceKind kind = SequenceKind::list);
 bool is_list(const Value& value);
 bool is_tuple(const Value& value);
@@ -176,7 +176,7 @@ void append_text(Runtime& runtime, std::string& out, const Value& value);
 std::string real_text(double value);  // repr of a float
 bool truth(const Value& value);
 bool equal(Runtime& runtime, const Value& a, const Value& b);
-// a < b (or a <= b) for numbers, strings, lists and tuples; fails for others, naming `op`.
+// a < b (or a <= b) for numbers, strings, lists and tuples; fails for other values, naming `op`.
 bool less(Runtime& runtime, const Value& a, const Value& b, std::string_view op = "<");
 bool less_equal(Runtime& runtime, const Value& a, const Value& b, std::string_view op = "<=");
 std::optional<size_t> length(const Value& value);

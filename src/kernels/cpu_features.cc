@@ -14,7 +14,8 @@ Cpuid cpuid(uint32_t leaf, uint32_t subleaf) {
 
 std::string missing_cpu_features() {
   const uint32_t basic = cpuid(1, 0).c, extended = cpuid(0x80000001, 0).c;
-  // The first four also need the operating system's support; the others are plain CPUID bits.
+  // avx2 and fma also need the operating system's support, which __builtin_cpu_supports checks.
+  // f16c needs the same support as avx2; the others need none.
   const std::pair<bool, const char*> features[] = {
       {__builtin_cpu_supports("avx2"), "avx2"}, {__builtin_cpu_supports("fma"), "fma"},
       {__builtin_cpu_supports("bmi"), "bmi"},   {__builtin_cpu_supports("bmi2"), "bmi2"},

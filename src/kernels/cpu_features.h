@@ -12,8 +12,8 @@ struct Cpuid {
 Cpuid cpuid(uint32_t leaf, uint32_t subleaf);
 
 // Returns the x86-64-v3 features that this CPU or operating system lacks, such as "avx2, fma";
-// empty if fovea can run. Call it before anything else: only this file is compiled for any x86-64,
-// all other code for x86-64-v3.
+// empty if fovea can run. Call it before any other function of the library: only its file is
+// compiled for baseline x86-64, all others for x86-64-v3.
 std::string missing_cpu_features();
 
 }  // namespace fovea

@@ -39,7 +39,7 @@ bool has_avx2() { return true; }  // the baseline
 struct Level {
   const char* name;
   bool (*has)();     // whether the CPU and the operating system support it
-  bool (*agrees)();  // whether its bf16 products equal their model; null = no such products
+  bool (*agrees)();  // whether its bf16 products equal those of the model; null = it has none
   int64_t targets;   // Highway's targets: the widest vectors that the kernels may use
   Bf16Products bf16;
 };
@@ -65,13 +65,13 @@ const Level* model_named(const std::string& name) {
   return nullptr;
 }
 
-// Returns whether the CPU has a level whose products differ from their model.
+// Returns whether the CPU has this level but its bf16 products differ from those of the model.
 bool is_rejected(const Level& level) {
   return level.has() && level.agrees != nullptr && !level.agrees();
 }
 
 // Returns the levels that both the CPU and `cap` allow; a cap above the CPU's best level has no
-// effect.
+// effect. An unknown cap allows no levels.
 std::vector<const Level*> levels_up_to(const std::string& cap) {
   std::vector<const Level*> levels;
   bool below_cap = cap == "auto" || cap == kReference || model_named(cap) != nullptr;

@@ -11,28 +11,30 @@
 namespace fovea {
 
 // Returns the instruction sets that this process may use, best first: those of "amx",
-// "avx512-bf16", "avx512" and "avx2" that the CPU has and FOVEA_ISA allows.
+// "avx512-bf16", "avx512" and "avx2" that the CPU and the operating system support and FOVEA_ISA
+// allows, except those that rejected_isas() lists.
 std::vector<std::string> available_isas();
 // Returns available_isas() plus "amx-model" and "avx512-bf16-model": the kernels for those
 // instruction sets, on software models of the instructions, for CPUs that lack them. FOVEA_ISA and
 // use_isa() also accept the names of the models.
 std::vector<std::string> testable_isas();
 std::string active_isa();  // one of testable_isas(), or "reference"
-// Takes "auto", one of testable_isas() or "reference". Throws InvalidArgument for any other name.
+// Selects the kernels: "auto" (the best of available_isas()), one of testable_isas() or
+// "reference". Throws InvalidArgument if `name` is none of these.
 void use_isa(const std::string& name);
 
 // How a product of two bf16 operands is computed. widened: as fp32. pairs: AVX512-BF16. tiles: AMX.
 // The models are bit-exact (bf16_pairs-inl.h, tiles-inl.h), except for the payload of a NaN.
 enum class Bf16Products : uint8_t { widened, pairs, model_pairs, tiles, model_tiles };
 Bf16Products bf16_products();
-bool native_bf16();  // whether bf16 products are faster than fp32 ones
+bool native_bf16();  // whether bf16 products use bf16 instructions or their model
 
 // Returns the class of CPUs that compute the same bits with products in `compute`: "amx" for bf16
-// on AMX, else "common".
+// on AMX or its model, else "common".
 std::string numeric_class(DType compute);
 
-// Returns one line for each instruction set that the CPU has but that is not used because its
-// products differ from their model.
+// Returns one line for each instruction set that the CPU supports but fovea does not use, because
+// its bf16 products differ from those of the model.
 std::vector<std::string> rejected_isas();
 
 }  // namespace fovea

@@ -1,14 +1,14 @@
 #pragma once
 
-// What a device must provide: one table of plain functions over raw pointers. All arrays are
+// The interface that a device implements: one table of functions over raw pointers. All arrays are
 // contiguous and row-major. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D
 // head width, C width, R rows.
 //
 // Rules for every table:
 //  - Inputs are widened to the device's working type (float; double in the reference), and results
 //    are rounded once, on store.
-//  - The bits of a result do not depend on the number of threads, on the batch's other rows or on
-//    the SIMD width.
+//  - The bits of a result do not depend on the number of threads or the SIMD width. The result of
+//    a row does not depend on the other rows of the batch.
 //  - An output with `add` receives old + result; otherwise its old contents are never read.
 
 #include <algorithm>
@@ -34,9 +34,9 @@ struct Out {
   bool add = false;  // += instead of =
 };
 
-// How rows are divided for sums. A unit is the rows of one sequence of the batch. Each unit is
-// summed separately, in the kernel's order, which starts again at the unit's first row; the tree of
-// sum_tree.h then adds the units' sums.
+// How rows are divided for sums. A unit is the rows of one sequence of the batch, or all rows of a
+// pass. Each unit is summed separately, in the kernel's order, which starts again at the unit's
+// first row; the tree of sum_tree.h then adds the units' sums.
 struct Units {
   int64_t count = 1;                // at least 1
   const int64_t* starts = nullptr;  // [count + 1], in rows; null = equal parts
@@ -50,10 +50,11 @@ struct Units {
   }
 };
 
-// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. The sum is over ascending k for all
-// m, n and threads; for two bf16 operands, AMX takes 32 k at a time. a is stored as [m, k], or [k,
-// m] if transpose_a; b as [k, n], or [n, k] if transpose_b. If k counts rows, they may be summed by
-// units, but only with transpose_a, without transpose_b and without bias.
+// c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. The sum is over ascending k, for all
+// shapes and numbers of threads; for two bf16 operands, AMX adds blocks of 32 values of k (see
+// gemm/tiles.cc). a is stored as [m, k], or [k, m] if transpose_a; b as [k, n], or [n, k] if
+// transpose_b. If k counts rows, they may be summed by units; this requires transpose_a, no
+// transpose_b and no bias.
 struct GemmShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -80,7 +81,7 @@ struct PackedProduct {
   PackedMatrix weight;
 };
 
-// Elements of a tensor of shape [R, C]. The units matter only for sums over rows.
+// A tensor as R = count rows of C = width elements. The units matter only for sums over rows.
 struct Rows {
   int64_t count = 0, width = 0;
   Units units = {};
@@ -102,7 +103,7 @@ enum class Activation : uint8_t {
 // Elementary functions of one number; log_sigmoid(x) = -log(1 + exp(-x)).
 enum class Elementary : uint8_t { exp, log, log_sigmoid };
 
-// The pairs of elements of a head that rotary positions rotate: i and i + R/2, or 2i and 2i + 1.
+// The pairs of elements of a head that are rotated: i and i + rotated / 2, or 2i and 2i + 1.
 enum class Pairing : uint8_t { halves, neighbours };
 
 // Rotates the first `rotated` elements of each head of x [rows, heads, width]. Row r uses the
@@ -113,31 +114,31 @@ struct Rotation {
   bool inverse = false;
 };
 
-// `count` windows of `kernel` tokens. The first begins `padding` tokens before token 0; each begins
-// `stride` tokens after the previous one.
+// `count` windows of `kernel` tokens. The first begins `padding` tokens before token 0; each of the
+// following ones begins `stride` tokens after the previous one.
 struct Windows {
   int64_t batch = 0, tokens = 0, width = 0;
   int64_t kernel = 1, stride = 1, padding = 0, count = 0;
 };
 
 // Inverted dropout: an element becomes 0 with `probability`, else it is divided by (1 -
-// probability). The decision for element i is word i % 4 of philox(seed, Stream::dropout,
-// substream, counter) with counter = step * 2^32 + i / 4: uniform(word) < probability drops it.
-// Elements are counted over the units of all passes of a step: element e of a tensor's u-th unit,
-// of E elements, has the index i = (first_unit + u) * round_up(E, 4) + e.
+// probability). Element i is dropped if uniform(word) < probability, where the word is number i % 4
+// of philox(seed, Stream::dropout, substream, counter) with counter = step * 2^32 + i / 4. The
+// index i counts the elements of the units of all passes of a step: element e of unit u of this
+// pass has i = (first_unit + u) * round_up(E, 4) + e, where E is the number of elements per unit.
 struct Dropout {
   float probability = 0;
   uint64_t seed = 0;
   uint32_t substream = 0;  // index of this dropout in the model
   uint64_t step = 0;       // steps done so far
   int64_t units = 1;       // equal parts of the tensor
-  int64_t first_unit = 0;  // index of the first unit in the step
+  int64_t first_unit = 0;  // index, within the step, of this pass's first unit
 };
 
-// q [B, T, H, D], k and v [B, capacity, G, D], of which the first S keys are used; head h reads kv
-// head h / (H / G). Attention dropout counts i = ((b * H + h) * T + t) * round_up(S, 4) + s, where
-// b is the batch row within the step: the rows of this pass follow those of the step's earlier
-// units.
+// q [B, T, H, D], k and v [B, capacity, G, D], of which the first S rows are used; head h reads
+// key-value head h / (H / G). In the dropout of the attention weights, i = ((b * H + h) * T + t) *
+// round_up(S, 4) + s, where b is the index of the batch row within the step: the rows of this pass
+// follow those of earlier passes.
 struct AttentionShape {
   int64_t batch = 0, queries = 0, keys = 0, capacity = 0, heads = 0, kv_heads = 0, width = 0;
   float scale = 1;
@@ -145,8 +146,8 @@ struct AttentionShape {
   Dropout dropout;
   float softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0 = none
   // Null, or a table of the working type with a row of `bias_stride` entries per head: entry s - t
-  // + bias_origin is added to the score of query row t and key s. Equal parts of the batch may have
-  // a table each, so that each unit has its own gradient.
+  // + bias_origin is added to the score of query row t and key s. Each of `bias_tables` equal parts
+  // of the batch has its own table, so that each unit can have its own gradient.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
 
@@ -159,11 +160,12 @@ struct AttentionShape {
 };
 
 // Tokens per page of cached keys or values (see kv_page.h): one tile of the attention kernels, so
-// that they walk pages in the same way as contiguous keys.
+// that they process pages and contiguous keys in the same order.
 inline constexpr int64_t kPageTokens = 64;
 
 // One sequence of a ragged batch. Its queries are the rows [row, row + queries) of q and y [rows,
-// H, D]; its keys and values fill the pages in order, and the last page may hold fewer.
+// H, D]; its keys and values fill the pages in order, and the last page may hold fewer than
+// kPageTokens tokens.
 struct PagedText {
   int64_t row = 0, queries = 0, keys = 0;
   Mask mask;  // mask of this sequence only: `valid` has at most one entry
@@ -219,10 +221,11 @@ struct Kernels {
 
   void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
   // Products of the same x [rows, K] with weights of the same format, width and group; computing
-  // them together gives the same bits. f32: the sums of gemm. bf16: the sums of gemm, with x
-  // rounded to bf16. int8 and int4: each group of a row of x is rounded to integers q from -127 to
-  // 127 times a scale, largest magnitude / 127; the sum of q times weights within a group is exact,
-  // and the products (weight scale * scale) * sum are one chain over ascending groups.
+  // them together or separately gives the same bits. f32: the sums are those of gemm. bf16: the
+  // same, with x rounded to bf16. int8 and int4: each group of a row of x is rounded to integers q
+  // from -127 to 127 times a scale, largest magnitude / 127; the sum of q times weights within a
+  // group is exact, and the products (weight scale * scale) * sum are added in one chain over
+  // ascending groups.
   void (*packed_linear)(std::span<const PackedProduct> products, In x, int64_t rows) = nullptr;
 
   // Elementwise over `size` elements.
@@ -250,14 +253,14 @@ struct Kernels {
   void (*clip)(Out y, In x, float least, float most, int64_t size) = nullptr;
   // dx (+)= dy where least <= x <= most, else 0
   void (*clip_backward)(Out dx, In dy, In x, float least, float most, int64_t size) = nullptr;
-  // y (+)= drop(x); also its own backward
+  // y (+)= x with dropout; also computes dx from dy
   void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
 
-  // Over rows [R, C]. Sums over rows are taken in blocks of 64 rows of a unit, then over the unit's
-  // blocks in order, then over the units by their tree.
+  // Over rows [R, C]. Sums over rows are computed in blocks of 64 rows of a unit, then over the
+  // unit's blocks in order, then over the units by their tree.
   void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
   // y = (x - mean) * scale * weight + bias; bias may be null. mean [R] and scale [R] are kept for
-  // the backward pass and are always float (double in an f64 call).
+  // the backward pass and are always float (double in an f64 call); NormEpsilon defines scale.
   void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
                      Rows rows) = nullptr;
   void (*layer_norm_backward)(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
@@ -292,21 +295,22 @@ struct Kernels {
                              int64_t entries) = nullptr;
 
   // y [B, T, H, D] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log of the
-  // softmax's sum, float. A query that sees no key gives y = 0, lse = -inf. Keys are walked in
-  // tiles anchored at key 0.
+  // softmax's sum, float (double in an f64 call). For a query that sees no key, y = 0 and lse =
+  // -inf. Keys are processed in tiles of kPageTokens that begin at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
-  // Like `attention`, without lse, for sequences whose keys and values lie in pages of f32, bf16 or
-  // i8. With pages of f32 or bf16, each sequence's rows of y have the same bits as `attention` on
-  // that sequence alone.
+  // Like `attention`, without lse, for sequences whose keys and values are stored in pages of f32,
+  // bf16 or i8. With pages of f32 or bf16, each sequence's rows of y have the same bits as the
+  // result of `attention` for that sequence alone, with keys and values of that dtype.
   void (*attention_paged)(Out y, In q, const PagedAttention& shape,
                           const std::vector<PagedText>& spans) = nullptr;
   void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
                              In lse, const AttentionShape& shape) = nullptr;
-  // The weights, for inspection: w [B, H, T, S], zeros for hidden keys.
+  // The attention weights without dropout, for inspection: w [B, H, T, S]; 0 for masked keys.
   void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
 
   // With q = (1 - smoothing) onehot(target) + smoothing / C:  losses[R] = -q . log softmax(logits),
-  // 0 if the target is negative (ignored); lse[R] is kept for the backward pass.
+  // 0 if the target is negative (ignored); lse[R] = log of the sum of exp(logits), kept for the
+  // backward pass.
   void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
                         Rows rows) = nullptr;
   // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], the factor
@@ -318,7 +322,8 @@ struct Kernels {
   // correction2) + epsilon) + decay * weight) (Loshchilov and Hutter 2019).
   void (*adamw)(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
                 int64_t size) = nullptr;
-  // Sum in double, in a fixed order: within blocks of 4096, then over the blocks.
+  // The sum of x and the sum of its squares, in double and in a fixed order: within blocks of 4096,
+  // then over the blocks.
   double (*sum)(In x, int64_t size) = nullptr;
   double (*sum_of_squares)(In x, int64_t size) = nullptr;
 };
@@ -327,8 +332,9 @@ struct Kernels {
 const Kernels& reference_kernels();
 const Kernels& cpu_kernels();  // vectors and tiles; f32 and bf16
 
-// Returns the table in use for a dtype: f64 always uses the reference kernels; with
-// FOVEA_ISA=reference, all dtypes do.
+// Returns the table in use for a dtype: f64 always uses the reference kernels; after
+// use_isa("reference") or with FOVEA_ISA=reference, all dtypes do. use_kernels() sets the table of
+// the other dtypes.
 const Kernels& kernels_for(DType dtype);
 void use_kernels(const Kernels* table);  // for tests; null = the default
 

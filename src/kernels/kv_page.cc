@@ -29,7 +29,7 @@ float quantize(const From* x, int64_t count, int8_t* q) {
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(work(x[i]));
     largest = std::max(largest, std::abs(value));
-    bad += value * 0.0f;  // the scale propagates NaN and infinity
+    bad += value * 0.0f;  // NaN if a number is not finite, and so is the scale
   }
   const float scale = largest / 127 + bad;
   const float inverse = scale > 0 && std::isfinite(1 / scale) ? 1 / scale : 0;
@@ -87,7 +87,9 @@ void put_any(const PageLayout& layout, PagePart part, void* page, int64_t token,
     case DType::bf16: return put_rows<bf16>(layout, part, page, token, x, count);
     case DType::f64: return put_rows<double>(layout, part, page, token, x, count);
     case DType::i8: return put_rows<int8_t>(layout, part, page, token, x, count);
-    default: fail(ErrorKind::Internal, "KV page: the dtype is {}", name_of(layout.dtype));
+    default:
+      fail(ErrorKind::Internal, "KV page: the dtype is {}; expected fp32, bf16, fp64 or int8",
+           name_of(layout.dtype));
   }
 }
 
@@ -102,7 +104,9 @@ void put_in_page(const PageLayout& layout, PagePart part, void* page, int64_t to
       return put_any(layout, part, page, token, static_cast<const bf16*>(x.data), count);
     case DType::f64:
       return put_any(layout, part, page, token, static_cast<const double*>(x.data), count);
-    default: fail(ErrorKind::Internal, "KV page: the rows are {}", name_of(x.dtype));
+    default:
+      fail(ErrorKind::Internal, "KV page: the rows are {}; expected fp32, bf16 or fp64",
+           name_of(x.dtype));
   }
 }
 

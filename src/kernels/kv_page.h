@@ -3,12 +3,12 @@
 // The layout of a page: the keys or values of one layer, head by head, as attention reads them:
 //
 //   keys    [kPageTokens / 16][D][16]  in panels of 16 tokens, so that the lanes of a vector are
-//                                      keys, and a query's scores need no transposing
-//   values  [kPageTokens][D']          D' = D rounded up to 16, with zeros
+//                                      keys, and a query's scores need no transposition
+//   values  [kPageTokens][D']          padded with zeros from D to D', a multiple of 16
 //
-// The elements have one stored type. i8 elements are integers from -127 to 127 times a scale: the
-// largest magnitude of a token's head / 127. The scales, f32 [kPageTokens], follow the head's
-// numbers.
+// The elements have one stored type. i8 elements are integers from -127 to 127 times a scale. A
+// token has one scale per head: its largest magnitude / 127. The scales, f32 [kPageTokens], follow
+// the head's numbers.
 
 #include "kernels/kernels.h"
 

@@ -10,8 +10,8 @@ struct Interval {
   int64_t begin = 0, end = 0;  // [begin, end)
 };
 
-// Which keys a query sees, without a matrix: maps a query row to a few key intervals, ascending and
-// disjoint, which the tiled attention kernels walk, forward and backward.
+// Which keys a query sees, without a mask matrix: a query row sees at most kMostIntervals intervals
+// of keys, ascending and disjoint, which the attention kernels process.
 struct Mask {
   static constexpr int kMostIntervals = 2;
 
@@ -28,8 +28,9 @@ struct Mask {
   // Per batch row, the keys that are not padding; queries see only these. Empty = all are valid.
   std::vector<Interval> valid;
 
-  // Writes the intervals of keys, of the `keys` keys in all, that query row `query` of batch row
-  // `batch` sees; returns their number. Adjacent intervals are merged.
+  // Writes to `out` [kMostIntervals] the intervals of keys that query row `query` of batch row
+  // `batch` sees, where `keys` is the number of keys. Returns the number of intervals. Adjacent
+  // intervals are merged.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
     const int64_t position = first_query + query;
     const int64_t end = causal ? std::min(keys, std::max(position + 1, prefix)) : keys;

@@ -16,7 +16,7 @@ constexpr int64_t kOut = kPanelOutputs;
 int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 // Rounds to the nearest integer, ties to even, for |x| < 2^22: from 2^23 on, floats have no
-// fraction. Loops over it vectorise.
+// fraction. Loops that call it vectorise.
 float nearest_whole(float x) {
   constexpr float kNoFraction = 12582912.0f;
   return (x + kNoFraction) - kNoFraction;
@@ -39,7 +39,7 @@ constexpr int64_t kMostGroup = 64;
 // Returns the offset of stored numbers, which is also the stored value of 0.
 constexpr int offset_of(WeightFormat format) { return format == WeightFormat::int8 ? 128 : 8; }
 
-// Stores a group of an output's numbers, including their offset, in its panel, four at a time.
+// Stores a group of numbers of output `lane`, including their offset, in the panel, four at a time.
 void put_group(const PackedMatrix& w, uint8_t* panel, int64_t group, int64_t lane,
                const uint8_t* numbers) {
   const bool nibbles = w.format == WeightFormat::int4;
@@ -61,7 +61,8 @@ int whole_at(const PackedMatrix& w, const uint8_t* panel, int64_t k, int64_t lan
   return w.format == WeightFormat::int8 ? panel[byte] - 128 : ((panel[byte] >> shift) & 15) - 8;
 }
 
-// Reads `count` numbers of a row in the file's layout, from the k-th on, including their offset.
+// Reads `count` numbers of a row in the file's layout, beginning at k. `numbers` receives them with
+// their offset.
 void read_group(const PackedMatrix& w, const uint8_t* row, int64_t k, int64_t count,
                 uint8_t* numbers) {
   if (w.format == WeightFormat::int8) {
@@ -76,7 +77,7 @@ void read_group(const PackedMatrix& w, const uint8_t* row, int64_t k, int64_t co
   if (count % 2 != 0) numbers[count - 1] = pairs[count / 2] & 15;
 }
 
-// Returns the squared error of x rounded to multiples of `scale` between least and most.
+// Returns the sum of the squared errors of x rounded to q * scale, with q from least to most.
 float error_of(const float* x, int64_t count, float scale, float least, float most) {
   const float inverse = 1 / scale;
   float error = 0;
@@ -91,7 +92,7 @@ float error_of(const float* x, int64_t count, float scale, float least, float mo
 // Rounds a scale to f16.
 float as_half(float scale) { return widen_half(narrow_to_half(scale)); }
 
-// Returns the largest magnitude; takes sixteen numbers at a time, so that the loop vectorises.
+// Returns the largest magnitude; processes sixteen numbers at a time, so that the loop vectorises.
 float largest_magnitude(const float* x, int64_t count) {
   float most[16] = {};
   int64_t i = 0;
@@ -106,9 +107,8 @@ float best_scale(const float* x, int64_t count, WeightFormat format) {
   float extreme = 0;  // the number of largest magnitude, with its sign
   for (int64_t i = 0; i < count; ++i)
     if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
-  // The scale may have either sign: -8 has a larger magnitude than 7. Divisors above 8 leave the
-  // ends of the range unused; those below 8 clip the largest number and give the others finer
-  // steps.
+  // The scale may have either sign: -8 has a larger magnitude than 7. A divisor of larger magnitude
+  // gives finer steps but clips the largest numbers; one of smaller magnitude gives coarser steps.
   const float first = as_half(extreme / -8);
   if (first == 0 || !std::isfinite(first)) return first;
   float best = first, least = error_of(x, count, first, -8, 7);
@@ -142,7 +142,7 @@ void clear_panel(const PackedMatrix& w, uint8_t* panel) {
 void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel) {
   auto* floats = reinterpret_cast<float*>(panel);
   auto* halves = reinterpret_cast<bf16*>(panel);
-  // Takes one cache line of each row at a time.
+  // Processes one cache line of each row at a time.
   for (int64_t block = 0; block < w.width; block += 16) {
     const int64_t end = std::min(w.width, block + 16);
     for (int64_t lane = 0; lane < count; ++lane) {
@@ -205,7 +205,7 @@ int64_t scale_bytes(const PackedMatrix& w) {
 
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q) {
   const float scale = best_scale(x, count, format);
-  // If all numbers are zero or one is not finite, the scale alone determines the group.
+  // If the scale is 0 or not finite, it alone determines the group.
   const float inverse = scale == 0 || !std::isfinite(scale) ? 0 : 1 / scale;
   const float least = format == WeightFormat::int8 ? -127 : -8;
   const float most = format == WeightFormat::int8 ? 127 : 7;

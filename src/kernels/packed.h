@@ -1,17 +1,17 @@
 #pragma once
 
-// The layout of weights for inference. A panel is 16 outputs of a matrix W [N, K], side by side,
-// with consecutive k following each other: the lanes of a vector are outputs, no sum crosses lanes,
-// and a token's product reads memory once, front to back. For each panel, in units of a cache line
-// or half of one, with k and N padded with zeros:
+// The layout of weights for inference. A panel is 16 outputs of a matrix W [N, K], side by side, in
+// the order of k: the lanes of a vector are outputs, no sum crosses lanes, and the product of a
+// token reads memory once, from beginning to end. A panel consists of complete cache lines; K and N
+// are padded with zeros:
 //
 //   f32   [K][16]            weights
 //   bf16  [K/2][16]          words of two weights, the earlier k in the upper half; K is rounded
 //                            up to 32, what one product of AMX's tiles takes
 //   int8  [K/4][16][4]       bytes w + 128, w = -128 to 127
 //   int4  [K/G][G/8][16][4]  bytes of two numbers w + 8, w = -8 to 7: number j of a group of G
-//                            along k in the low half of byte j (j < G/2) or the high half of
-//                            byte j - G/2
+//                            along k is in the low half of byte j (if j < G/2) or the high
+//                            half of byte j - G/2 of its output
 //
 // The last two represent w * scale; their scales are f16 [K/G][16] for each panel. The offsets make
 // bytes unsigned, as the dot product instructions require for one operand.
@@ -21,7 +21,7 @@
 namespace fovea {
 
 constexpr int64_t kPanelOutputs = 16;
-// A group of smaller activations counts as zeros, which avoids 127 / 0.
+// A group whose largest magnitude is below this limit counts as zeros: 127 / 0 is infinite.
 constexpr float kLeastActivation = 1e-30f;
 
 inline bool is_quantized(WeightFormat format) {
@@ -36,11 +36,12 @@ inline int64_t groups_of(const PackedMatrix& w) { return (w.width + w.group - 1)
 int64_t panel_bytes(const PackedMatrix& w);  // bytes of one panel's weights
 int64_t scale_bytes(const PackedMatrix& w);  // bytes of all scales
 
-// Rounds a matrix [N, K] of f32 or bf16 to w's format, into its panels and scales.
+// Rounds a matrix [N, K] of f32 or bf16 to w's format, and writes it to `panels` and `scales`.
 void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales);
 
-// Convert between panels and quantised weights as files store them: rows [N, K] of I8, or [N, K/2]
-// with two per byte, numbers w + 8, the even k in the low half; scales f16 [N, K/G].
+// Convert between panels and quantised weights as files store them: int8 rows [N, K]; int4 rows [N,
+// ceil(K/2)], each byte with two numbers w + 8, that of the even k in the low half; scales f16 [N,
+// ceil(K/G)].
 void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* row_scales,
                     void* panels, uint16_t* scales);
 void unpack_quantized(const PackedMatrix& w, uint8_t* rows, uint16_t* row_scales);
@@ -51,9 +52,10 @@ inline int64_t quantized_row_bytes(const PackedMatrix& w) {
 // Writes row n of the matrix that w represents to row [K].
 void unpack_row(const PackedMatrix& w, int64_t n, float* row);
 
-// Rounds `count` numbers to integers, -127 to 127 for int8 or -8 to 7 for int4, with one scale, and
-// returns the scale: the one of several candidates with the least sum of squared errors. One
-// candidate maps the largest magnitude to the end of the range, as ggml's Q8_0 and Q4_0 do.
+// Rounds `count` numbers to integers, -127 to 127 for int8 or -8 to 7 for int4, with one scale.
+// Returns the scale as f16. int8: the largest magnitude / 127, as in ggml's Q8_0. int4: the one of
+// several candidates with the least sum of squared errors; the first candidate is that of ggml's
+// Q4_0.
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q);
 
 }  // namespace fovea

@@ -2,7 +2,7 @@
 
 // The order in which the sums of units (kernels.h), and then of the passes of a step, are added: a
 // balanced binary tree over their indices. It depends on nothing else, so 8 units of one pass are
-// added like 2 passes of 4.
+// added in the same order as 2 passes of 4 units each.
 
 #include <bit>
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace fovea {
 // Sums arrive in ascending order of index and are held on a stack. Whenever the top two are the
 // complete halves of a node, the upper one is added to the lower one: merge(place) must add the sum
 // at stack position `place` to the one at `place - 1`. An index may be missing: its sum counts as
-// 0, and its node has one child.
+// 0, and its parent node has one child.
 class SumTree {
  public:
   // Returns the largest number of sums held at a time, for indices below `count`.
@@ -32,8 +32,8 @@ class SumTree {
   int last() const { return held_ - 1; }
 
   // Returns the number of merges before a sum of `index`, which must be greater than the last
-  // index: the top sum is merged this many times. A caller that has merged them itself calls
-  // merged().
+  // index: the top sum is merged this many times. A caller that performs these merges itself then
+  // calls merged().
   int merges_before(int64_t index) const {
     int64_t top = indices_[held_ - 1];
     int merges = 0;
@@ -70,7 +70,7 @@ class SumTree {
   }
 
   int held_ = 0;
-  int64_t indices_[65];  // the last index of each held sum
+  int64_t indices_[65];  // the last index that each held sum includes
 };
 
 inline double tree_sum(const std::vector<double>& numbers) {

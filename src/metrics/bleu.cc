@@ -12,7 +12,8 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 
-// Whether the character is always a separate word: ASCII except alphanumerics and ' - . ,
+// Returns whether the character is always a separate word: printable ASCII except alphanumerics and
+// ' - . ,
 bool stands_alone(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
          (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';

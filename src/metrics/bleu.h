@@ -7,12 +7,13 @@
 
 namespace fovea {
 
-// Returns the words of a text, split by sacrebleu's tokenizer 13a (mteval-v13a) and joined by
+// Returns the words of a text, split with sacrebleu's tokenizer 13a (mteval-v13a) and joined with
 // single spaces.
 std::string tokenized_13a(std::string_view text);
 
-// Corpus BLEU (Papineni et al. 2002) with one reference, cased, tokenizer 13a, n-grams up to 4,
-// exponential smoothing of precisions without a match (Chen and Cherry 2014): sacrebleu's default.
+// Corpus BLEU (Papineni et al. 2002) with one reference, cased, tokenizer 13a, n-grams of up to 4
+// words, exponential smoothing of precisions without a match (Chen and Cherry 2014): the default of
+// sacrebleu.
 class Bleu {
  public:
   void add(std::string_view hypothesis, std::string_view reference);
@@ -25,8 +26,8 @@ class Bleu {
   int64_t length_ = 0, reference_length_ = 0;  // in words
 };
 
-// chrF2 (Popovic 2015): F-score of character n-grams up to 6, without white space, with twice as
-// much weight on recall as on precision: sacrebleu's default.
+// chrF2 (Popovic 2015): F-score of n-grams of up to 6 characters, without white space, with beta =
+// 2 (twice as much weight on recall as on precision): the default of sacrebleu.
 class Chrf {
  public:
   void add(std::string_view hypothesis, std::string_view reference);

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-// Counts the sequences of n characters of a text; `begins` as from begins_of().
+// Counts the sequences of n characters in a text. `begins` is the result of begins_of().
 std::map<std::string_view, int64_t> ngrams(std::string_view text, const std::vector<size_t>& begins,
                                            size_t n) {
   std::map<std::string_view, int64_t> counts;

@@ -8,6 +8,7 @@
 #include "metrics/bleu.h"
 #include "metrics/correlation.h"
 #include "metrics/predictions.h"
+#include "metrics/rouge.h"
 
 namespace fovea {
 namespace {
@@ -52,6 +53,8 @@ std::vector<EvaluationTask> make_tasks() {
   const std::string by = "|version:fovea-" + version();  // in place of sacrebleu's version
   const Metric bleu{"bleu", "BLEU", "", 2, true, corpus_score<Bleu>, Bleu::signature() + by};
   const Metric chrf{"chrf", "chrF2", "", 2, true, corpus_score<Chrf>, Chrf::signature() + by};
+  const Metric rouge{
+      "rouge_l", "ROUGE-L", "", 2, true, corpus_score<RougeL>, RougeL::signature() + by};
   const Metric rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
   const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
@@ -62,7 +65,7 @@ std::vector<EvaluationTask> make_tasks() {
       {"masked", "encoders", "text", of_tokens, {right}, "loss"},
       {"one_by_one", "encoders", "text", of_each_token, {right}, "loss"},
       {"spans", "encoder-decoders", "text", of_tokens, {}, "loss"},
-      {"pairs", "encoder-decoders", "pairs of texts", of_tokens, {bleu, chrf}, "bleu"},
+      {"pairs", "encoder-decoders", "pairs of texts", of_tokens, {bleu, chrf, rouge}, "bleu"},
       {"labels", "classifiers", "labelled texts", {loss("nats per label")}, {right, f1}, "loss"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
 }

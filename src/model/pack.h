@@ -6,16 +6,18 @@
 
 namespace fovea {
 
-// Returns the format of the parameter `name` if a model's weights are packed as `wanted`; empty =
-// not packed. Covers all weights that linear() multiplies, including a token embedding used as the
-// head. A router is small and sensitive, so it stays f32; the head's matrix has at least 8 bits.
+// Returns the format of the parameter `name` if a model's weights are packed as `wanted`; unset =
+// not packed. The matrices of the stacks and of the head are packed, including a token embedding
+// that is also the head's matrix. A router is small and sensitive, so it stays f32; the head's
+// matrix has at least 8 bits.
 std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
                                           const Parameter& parameter, WeightFormat wanted);
 
 // Converts the parameter to `format` and frees its float values.
 void pack(Parameter& parameter, WeightFormat format, int64_t group = 32);
 
-// Packs all weights; afterwards the model cannot be trained.
+// Packs the parameters for which packed_format() returns a format. The model cannot be trained
+// afterwards.
 void pack(Transformer& model, WeightFormat format, int64_t group = 32);
 
 }  // namespace fovea

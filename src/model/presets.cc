@@ -181,8 +181,8 @@ Spec original(const Size& size, float dropout) {
 }
 
 // A small translator after Junczys-Dowmunt et al. 2018. Little data needs a narrow model and much
-// dropout: of the sizes that Wu et al. 2021 (appendix B) tried on Multi30k, this is the best. The
-// initial deviation gives embeddings a length of about 1.
+// dropout: of the sizes that Wu et al. 2021 (appendix B) tried on Multi30k, that of the preset
+// translate is the best. The initial deviation gives embeddings a length of about 1.
 Spec translator(const Size& size, float dropout) {
   Spec s = original(size, dropout);
   s.vocabulary = 0;
@@ -226,7 +226,7 @@ Spec whisper(const Size& size, int64_t bins, int64_t vocabulary) {
   return s;
 }
 
-// Wraps the functions that take more than a size, for the table below.
+// Versions of the functions above that take only a size, for the table below.
 Spec original_base(const Size& size) { return original(size, 0.1f); }
 Spec original_big(const Size& size) { return original(size, 0.3f); }
 Spec translate(const Size& size) { return translator(size, 0.3f); }

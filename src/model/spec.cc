@@ -39,7 +39,8 @@ void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layer
   }
 }
 
-// Resets the fields of other kinds of positions, so that equal models have equal Specs.
+// Checks the fields of this kind of positions, and resets those of other kinds, so that equal
+// models have equal Specs.
 void complete_position(const std::string& name, const Spec& whole, StackSpec& s) {
   PositionSpec& p = s.position;
   PositionSpec plain;
@@ -55,7 +56,7 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
     case PositionKind::learned: plain.offset = p.offset; break;
     case PositionKind::sinusoidal:
       plain.offset = p.offset, plain.waves = p.waves, plain.stored = p.stored;
-      check(whole.width % 2 == 0, "spec: width is {}; expected an even one for sinusoids",
+      check(whole.width % 2 == 0, "spec: width is {}; expected an even number for sinusoids",
             whole.width);
       break;
     case PositionKind::rotary: {
@@ -116,7 +117,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   complete_position(name, whole, s);
   check(!s.parallel || (s.placement.input && !s.placement.output && !s.placement.sum),
         "spec: parallel sublayers have a norm on their input only; expected placement input");
-  if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // RMSNorm never has one
+  if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // without effect: RMSNorm has no bias
   check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
         "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);
 }
@@ -151,15 +152,17 @@ Spec validated(Spec s) {
   complete(s.head);
   if (s.source_vocabulary == s.vocabulary) s.source_vocabulary = 0;
   const bool tokens = s.input.kind == InputKind::tokens;
-  check(s.encoder || tokens, "spec: input is for an encoder; expected tokens");
+  check(s.encoder || tokens,
+        "spec: input.kind is image or audio without an encoder; expected tokens, or an encoder");
   check(s.source_vocabulary == 0 || (s.encoder && s.decoder && tokens),
         "spec: source_vocabulary is {}; expected 0, or an encoder and a decoder",
         s.source_vocabulary);
   if (s.input.kind != InputKind::image)
     s.input.size = 224, s.input.patch = 16, s.input.channels = 3;
   else
-    check(s.input.size % s.input.patch == 0, "spec: input.patch {} does not divide input.size {}",
-          s.input.patch, s.input.size);
+    check(s.input.size % s.input.patch == 0,
+          "spec: input.patch {} does not divide input.size {}; expected a divisor", s.input.patch,
+          s.input.size);
   if (s.input.kind != InputKind::audio) s.input.bins = 80, s.input.frames = 1500;
   const bool reads_text = s.decoder || tokens;
   check(s.vocabulary > 0 || !reads_text, "spec: vocabulary is 0; expected at least 1");

@@ -4,7 +4,7 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 24;  // a limit above any axis of a real model
-constexpr double kAnyFactor = 1e9;           // limit of thetas, scales and caps
+constexpr double kAnyFactor = 1e9;           // limit of thetas, factors, scales and caps
 
 const std::vector<std::string>& activations() {
   static const std::vector<std::string> names = {"relu", "gelu",       "gelu_tanh",    "silu",
@@ -33,7 +33,8 @@ void visit(RotarySpec& r, OptionVisitor& v, const Place& p) {
       r.local_theta, 0, kAnyFactor);
   v.number(p.field("share", "rotary_share", "fraction of a head's width that is rotated"), r.share,
            0, 1);
-  v.boolean(p.field("neighbours", "rotary_neighbours", "rotate neighbouring pairs"), r.neighbours);
+  v.boolean(p.field("neighbours", "rotary_neighbours", "rotate pairs of neighbouring elements"),
+            r.neighbours);
   v.choice(p.field("scaling", "rope_scaling", "scaling for contexts longer than in training"),
            r.scaling, {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
   v.number(p.field("factor", "rope_factor", "new context / original context"), r.factor, 1e-3,
@@ -71,7 +72,7 @@ void visit(PositionSpec& s, OptionVisitor& v, const Place& p) {
            {"none", "alibi", "relative"});
   v.integer(p.field("buckets", "position_buckets", "buckets of relative distances"), s.buckets, 4,
             65536);
-  v.integer(p.field("distance", "position_distance", "distances from N on share a bucket"),
+  v.integer(p.field("distance", "position_distance", "distances of at least N share a bucket"),
             s.distance, 4, kMost);
 }
 
@@ -90,8 +91,10 @@ void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
   v.integer(p.field("kv_heads", "kv_heads", "key-value heads; 0 = heads"), a.kv_heads, 0, 4096);
   v.integer(p.field("head_width", "head_width", "width of one head; 0 = width / heads"),
             a.head_width, 0, 256);
-  v.integers(p.field("windows", "window", "keys that a query sees: one number, or one per layer"),
-             a.windows, 0, kMost);
+  v.integers(
+      p.field("windows", "window",
+              "keys that a query sees in each direction: one number, or one per layer; 0 = all"),
+      a.windows, 0, kMost);
   v.integer(p.field("global", "global_tokens", "tokens that see and are seen by all, with windows"),
             a.global, 0, kMost);
   v.boolean(p.field("bias", "attention_bias", "biases of query, key and value"), a.bias);
@@ -142,7 +145,8 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   v.boolean(p.field("parallel", "parallel", "attention and feed-forward side by side"), s.parallel);
   v.boolean(p.field("embedding_norm", "embedding_norm", "norm on the embeddings"),
             s.embedding_norm);
-  v.boolean(p.field("first_norm", "first_norm", "norm of the first attention"), s.first_norm);
+  v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
+            s.first_norm);
   v.boolean(p.field("final_norm", "final_norm", "norm after the last block"), s.final_norm);
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.ffn, v, {p.at("ffn"), p.prefix});
@@ -200,10 +204,11 @@ void visit(Spec& s, OptionVisitor& v) {
       s.source_vocabulary, 0, kMost);
   v.integer(field("context", "context", "maximum tokens in one sequence"), s.context, 1, kMost);
   v.integer(field("width", "width", "width of the residual stream"), s.width, 1, kMost);
-  v.integer(field("padding", "padding_token", "padding token, excluded from the loss; -1 = none"),
-            s.padding, -1, kMost);
-  v.integer(field("token_types", "token_types", "number of token types; 0 = one"), s.token_types, 0,
-            1024);
+  v.integer(
+      field("padding", "padding_token", "padding token, whose embedding is not trained; -1 = none"),
+      s.padding, -1, kMost);
+  v.integer(field("token_types", "token_types", "number of token types; 0 = no embedding of types"),
+            s.token_types, 0, 1024);
   v.boolean(field("scaled_embedding", "scaled_embedding", "multiply embeddings by sqrt(width)"),
             s.scaled_embedding);
   visit(s.input, v);

@@ -12,7 +12,7 @@ namespace {
 
 bool is_whole(const nlohmann::json& value, int64_t least, int64_t most) {
   if (!value.is_number_integer()) return false;
-  // The library would compare the largest unsigned numbers as negative ones.
+  // The JSON library would compare the largest unsigned numbers as negative numbers.
   if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return false;
   return value >= least && value <= most;
 }
@@ -76,7 +76,8 @@ class Reader : public OptionVisitor {
     value = static_cast<int>(at - names.begin());
   }
 
-  // A file that contains one stack has only that stack; a file without stacks has the default ones.
+  // A file with only one stack describes a model with that stack; a file without stacks has the
+  // default stacks.
   void group(const Field& field, bool& present) override {
     groups_.push_back(field.path);
     if (json_.is_object() && json_.contains(field.path))
@@ -85,7 +86,7 @@ class Reader : public OptionVisitor {
       present = false;
   }
 
-  // Every key must have been read: a misspelt one would otherwise have no effect.
+  // Throws InvalidArgument if a key was not read: a misspelt key would otherwise have no effect.
   void refuse_unknown() const { refuse_unknown(json_, ""); }
 
  private:
@@ -134,7 +135,7 @@ class Reader : public OptionVisitor {
 
   const nlohmann::json& json_;
   std::string name_;
-  std::vector<std::string> known_, groups_;  // groups: those that may be missing
+  std::vector<std::string> known_, groups_;  // groups_: the stacks, which may be null
 };
 
 class Writer : public OptionVisitor {

@@ -48,7 +48,7 @@ const char* Transformer::head_name() const {
 Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
   Tensor x = table.packed ? embedding(sequence.ids, table.packed)
                           : embedding(sequence.ids, table.value, spec.padding);  // [B, T, C]
-  if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // the table is in the mapped file
+  if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // a table that was not widened on load
   if (spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(spec.width)));
   if (!type_embedding.present()) return x;
   const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);
@@ -87,15 +87,16 @@ Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& va
   return head(hidden, token_embedding, valid);
 }
 
-// Radford et al. 2019: normally distributed weights; the matrices that write into the residual
-// stream are divided by the square root of the number of these matrices.
+// Radford et al. 2019: normally distributed weights. The matrices that write into the residual
+// stream have a deviation that is smaller by the factor sqrt(2 layers), where `layers` is that of
+// the stack.
 void initialise(Transformer& model, uint64_t seed) {
   const Spec& spec = model.spec;
   const float deviation = spec.init_deviation;
   const auto residual = [&](const StackSpec& stack) {
     return deviation / std::sqrt(2.0f * static_cast<float>(stack.layers));
   };
-  uint32_t index = 0;  // each parameter draws from its own part of the random stream
+  uint32_t index = 0;  // each parameter has its own substream of random numbers
   model.each([&](const std::string& name, Parameter& p) {
     const bool encodes = name.starts_with("encoder.");
     p.value = zeros(p.shape);

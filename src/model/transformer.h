@@ -10,12 +10,13 @@ namespace fovea {
 // The input of a stack: token ids, or `signal` for an encoder of images or audio.
 struct Sequence {
   Tensor ids;     // i32 [B, T]
-  Tensor places;  // i32 [B, T]; empty = 0, 1, ... starting at the cache's length
+  Tensor places;  // i32 [B, T]; empty = consecutive, from the cache's length or 0
   Tensor types;   // i32 [B, T]; empty = all 0; for models with token types
-  Tensor signal;  // f32, as Input takes it
+  Tensor signal;  // f32, in the shape that Input expects
 };
 
-// The one Transformer: embeddings, an encoder, a decoder or both, and a head, as in the Spec.
+// The Transformer of all models: embeddings, an encoder, a decoder or both, and a head, as in the
+// Spec.
 struct Transformer {
   Spec spec;
   Parameter token_embedding, source_embedding, type_embedding;
@@ -26,20 +27,21 @@ struct Transformer {
   Transformer() = default;
   explicit Transformer(const Spec& validated);
 
-  // -> [B, S, C] in pass.compute
+  // Returns the encoder's output: [B, S, C] in pass.compute.
   Tensor encode(const Sequence& source, const Pass& pass) const;
-  // pass.memory is the result of encode(), if there is an encoder. -> [B, T, C] in pass.compute
+  // Returns the decoder's output: [B, T, C] in pass.compute. If there is an encoder, pass.memory
+  // must be the result of encode(), unless pass.cache has its keys and values (see remember()).
   Tensor decode(const Sequence& tokens, const Pass& pass) const;
-  // Gives the texts of pass.cache the keys and values of cross-attention: memory [B, S, C] has a
-  // row for each text; pass.memory_valid marks the tokens that are not padding.
+  // Stores the keys and values of cross-attention in pass.cache. `memory` [B, S, C] has a row for
+  // each text of the cache; pass.memory_valid marks the tokens that are not padding.
   void remember(const Tensor& memory, const Pass& pass) const;
-  // Runs the only stack of a model: its decoder, else its encoder.
+  // Runs the decoder, or the encoder if there is no decoder.
   Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& places = {}) const;
-  // [..., C] -> the head's output, f32 (f64 for f64)
+  // Returns the head's output for hidden states [..., C]: f32 (f64 if they are f64).
   Tensor logits(const Tensor& hidden, const std::vector<Interval>& valid = {}) const;
 
-  // Calls f(name, parameter) for each parameter, in a fixed order: loading, saving, initialising,
-  // counting and optimising are visits.
+  // Calls f(name, parameter) for each parameter, in a fixed order. Loading, saving, initialising,
+  // counting and optimising use this function.
   template <class Visitor>
   void each(Visitor&& f) {
     visit(f, "embedding.token", token_embedding);
@@ -51,7 +53,8 @@ struct Transformer {
     head.each(f, head_name());
   }
 
-  // The head's name contains its kind, so that the tensors of one kind cannot load as another's.
+  // Returns the prefix of the names of the head's parameters. It depends on the kind of head, so
+  // that the tensors of one kind cannot be loaded into a head of a different kind.
   const char* head_name() const;
 
  private:
@@ -60,8 +63,8 @@ struct Transformer {
 
 void initialise(Transformer& model, uint64_t seed);
 int64_t parameter_count(Transformer& model);  // counts tied weights once
-// Returns the parameters in the order of each(). The pointers are valid as long as the model is
-// neither moved nor assigned.
+// Returns the parameters in the order of each(). The pointers are valid until the model is
+// moved, assigned or destroyed.
 std::vector<NamedParameter> parameters_of(Transformer& model);
 
 }  // namespace fovea

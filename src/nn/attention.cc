@@ -82,7 +82,7 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
     options.bias = pass.distance_bias;
     return attend(q, kv, options, pass);
   }
-  // The earlier tokens are in the cache.
+  // The keys and values of earlier tokens are in the cache.
   PagedOptions options = paged(*pass.cache);
   options.bias = pass.distance_bias;
   options.bias_zero = pass.bias_zero;

@@ -15,7 +15,7 @@ struct Attention {
   Norm query_norm, key_norm;
   int64_t layer = 0, window = 0;
   bool across = false;
-  Dropout place;  // probability and substream of the weights' dropout
+  Dropout place;  // probability and substream of the dropout of the attention weights
 
   Attention() = default;
   Attention(const StackSpec& stack, int64_t width, int64_t layer, bool across, Dropout place);
@@ -25,7 +25,7 @@ struct Attention {
   struct KeysValues {
     Tensor keys, values;  // [B, S, G, D]
   };
-  // The keys and values of cross-attention, which are the same in every step of decoding.
+  // Returns the keys and values of cross-attention, which are the same in every step of decoding.
   KeysValues of_memory(const Tensor& memory, const Pass& pass) const;  // memory [B, S, C]
 
   template <class Visitor>

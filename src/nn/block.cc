@@ -19,7 +19,7 @@ Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer whi
   return place;
 }
 
-// In some stacks, the first layer has no input norm, since the embeddings have a norm.
+// In some stacks, the first attention has no input norm, since the embeddings have a norm.
 Placement attention_placement(const StackSpec& spec, int64_t layer) {
   Placement placement = spec.placement;
   if (layer == 0 && !spec.first_norm) placement.input = false;

@@ -6,7 +6,8 @@
 
 namespace fovea {
 
-// One layer: two sublayers on the residual stream, or three if a decoder attends to an encoder.
+// One layer: two sublayers on the residual stream, or three if a decoder attends to an encoder's
+// output.
 struct Block {
   Attention attention, cross;
   FeedForward ffn;
@@ -15,7 +16,7 @@ struct Block {
   Dropout attention_place, cross_place, ffn_place;  // dropout of the sublayers' outputs
 
   Block() = default;
-  // `places` is the stack's first place of dropout (see pass.h).
+  // `places` is the number of the stack's first place of dropout (see pass.h).
   Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
         bool with_cross, uint32_t places);
 

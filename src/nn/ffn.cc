@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// The public enum and the enum of the kernels have the same order.
+// The public enum and the enum of the kernels have the same values.
 static_assert(
     static_cast<int>(ActivationKind::relu) == static_cast<int>(Activation::relu) &&
     static_cast<int>(ActivationKind::gelu) == static_cast<int>(Activation::gelu) &&
@@ -50,7 +50,7 @@ Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
   return down(activation(up(x), kind));
 }
 
-// Sorts tokens by expert, so that each expert is one product over all of its tokens.
+// Sorts tokens by expert, so that each matrix of an expert needs one product for all of its tokens.
 Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   const int64_t R = x.size() / x.dim(-1), C = x.dim(-1);
   const Tensor tokens = x.view({R, C});

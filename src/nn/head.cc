@@ -30,7 +30,7 @@ Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
   return spec.softcap > 0 ? softcap(y, spec.softcap) : y;
 }
 
-// Computes a weighted sum over all tokens: the mean of the valid tokens, or one of them.
+// Computes a weighted sum over all tokens: the mean of the valid tokens, or the first or last one.
 Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& valid) {
   const int64_t B = hidden.dim(0), T = hidden.dim(1), C = hidden.dim(2);
   const Tensor places = empty({B, T}, DType::i32);

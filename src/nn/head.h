@@ -7,7 +7,8 @@
 
 namespace fovea {
 
-// Turns hidden states into outputs: output(norm(activation(transform(pool(hidden))))).
+// Computes outputs from hidden states: output(norm(activation(transform(pool(hidden))))), of which
+// each part may be missing.
 struct Head {
   HeadSpec spec;
   Linear transform, output;  // output.weight is empty if it is the token embedding
@@ -31,6 +32,7 @@ struct Head {
 };
 
 // Pools the valid tokens of each batch row into one vector.   hidden [B, T, C] -> [B, C]
+// Throws InvalidArgument if a row has no valid tokens.
 Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& valid);
 
 }  // namespace fovea

@@ -16,7 +16,7 @@ struct Input {
   Input() = default;
   Input(const InputSpec& spec, int64_t width);
 
-  // pixels [B, channels, size, size] or mel bins [B, bins, 2 * frames] -> [B, T, C], f32
+  // pixels [B, channels, size, size] or a mel spectrogram [B, bins, 2 * frames] -> [B, T, C], f32
   Tensor operator()(const Tensor& x, DType compute) const;
   int64_t length() const;  // T
 

@@ -7,16 +7,15 @@
 
 namespace fovea {
 
-// y = x weight^T + bias, with the weight in its stored form.   x [..., in] -> [..., out] of dtype
-// `out`
+// y = x weight^T + bias, where the weight may be packed.   x [..., in] -> [..., out] of dtype `out`
 inline Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, DType out) {
   return weight.packed ? linear(x, weight.packed, bias.value, out)
                        : linear(x, weight.value, bias.value, out);
 }
 
-// A low-rank addition to a matrix (Hu et al. 2021): W + (alpha / rank) up down.
+// A low-rank adapter (LoRA) of a matrix W (Hu et al. 2021): W + (alpha / rank) up down.
 struct LowRankAdapter {
-  Parameter down, up;  // [rank, in], [out, rank]; empty = no addition
+  Parameter down, up;  // [rank, in], [out, rank]; empty = no adapter
   float scale = 1;     // alpha / rank
 
   bool present() const { return down.present(); }
@@ -48,11 +47,11 @@ struct Linear {
   }
 };
 
-// Gives the layer an adapter that changes nothing yet: `down` is random, `up` zero. Does not change
+// Adds an adapter that does not change the output yet: `down` is random, `up` zero. Does not change
 // which of the layer's own parameters are trainable.
 void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed);
 
-// Applies several layers to the same x, in one product if they are packed.
+// Applies several layers to the same x, in one product if all are packed.
 template <class... Layers>
 std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
   if (!(layers.weight.packed && ...)) return {layers(x)...};

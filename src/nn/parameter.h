@@ -25,9 +25,9 @@ struct Parameter {
   Shape shape;
   Role role = Role::matrix;
   Tensor value;
-  PackedWeight packed = {};  // instead of the value, if the model is open for inference only
+  PackedWeight packed = {};  // instead of `value` if the model is opened for inference only
   // Whether an optimiser updates it and a snapshot stores it. A task may change it before the
-  // optimiser is made.
+  // optimiser is created.
   bool trainable = role != Role::sinusoids;
 
   bool present() const { return !shape.empty(); }

@@ -20,14 +20,16 @@ struct AttentionInputs {
   const Tensor& heads;
 };
 
-// Callbacks for inspection. Null by default; without a probe they cost nothing.
+// Callbacks for inspection; a null callback is not called.
 struct Probe {
+  // Receives intermediate results.
   std::function<void(const std::string& name, const Tensor& value)> see;
   // Returns whether to compute attention weights for this name.
   std::function<bool(const std::string& name)> wants_weights = {};
-  // Called before the heads are joined; may overwrite `heads`, for example to switch heads off.
+  // Called before the output projection of attention; may overwrite `heads`, for example to switch
+  // heads off.
   std::function<void(const std::string& name, const AttentionInputs& inputs)> attend = {};
-  // Called for a decoder's self-attention with a cache: q [rows, H, D], and the pages of the keys.
+  // Called for a decoder's self-attention with a cache: q [B, T, H, D], and the pages of the texts.
   std::function<void(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
                      const PagedOptions& options)>
       attend_paged = {};
@@ -44,7 +46,7 @@ struct Pass {
   Mask mask;                   // mask of the self-attention
   KvCache* cache = nullptr;    // decoding: keys and values of earlier passes
   const Probe* probe = nullptr;
-  Dropout dropout;  // seed and step of this pass; probability 0 = not training
+  Dropout dropout;  // seed, step and units of this pass; dropout_at() sets the rest
   bool training = false;
 
   // The encoder's output, for a decoder's cross-attention: [B, S, C] in `compute`, and per batch
@@ -55,7 +57,7 @@ struct Pass {
   std::vector<Tensor>* side_losses = nullptr;
 
   // Set by the stack for its layers.
-  Angles angles, local_angles;  // local_angles: in layers with a window
+  Angles angles, local_angles;  // local_angles: for layers with a window
   Pairing pairing = Pairing::halves;
   Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
   int64_t bias_zero = 0;
@@ -70,8 +72,9 @@ struct Pass {
   }
 };
 
-// Places of dropout. In each stack, place 0 is the embedding's, and each layer has three: its
-// attention weights and its two sublayers. The two places of cross-attention have a separate range.
+// Places of dropout. In each stack, the first place is that of the embeddings, followed by three
+// places per layer: its attention weights and its two sublayers. The two places per layer of
+// cross-attention have a separate range.
 enum class Sublayer : uint32_t { attention_weights, attention, ffn };
 inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer which) {
   return first_place + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);

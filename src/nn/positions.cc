@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-// cos and sin of position * frequency, rounded in the same steps as in Hugging Face; otherwise the
-// results of long texts would differ.
+// cos and sin of position * frequency, rounded in the same steps as in Hugging Face's Transformers;
+// otherwise the results of long texts would differ.
 struct Turns {
   std::vector<float> cosines, sines;  // [rows, pairs]
 
@@ -33,8 +33,9 @@ struct Turns {
   }
 };
 
-// Grattafiori et al. 2024: waves longer than the original context / low_frequency are stretched by
-// the factor, short waves are kept, and those in between are interpolated.
+// As in Meta's code (RotaryScaling::llama3): wavelengths above the original context / low_frequency
+// are stretched by the factor, those below the original context / high_frequency are kept, and the
+// frequencies in between are interpolated.
 float llama3_scaled(const RotarySpec& s, float frequency) {
   const auto original = static_cast<float>(s.original_context);
   const float turns = original * frequency / (2 * std::numbers::pi_v<float>);
@@ -61,7 +62,8 @@ float yarn_scaled(const RotarySpec& s, float frequency, int64_t pair, int64_t tu
 }
 
 // The base grows with the text once the text is longer than the original context, so that the
-// slowest pair turns as far as over the original context ("NTK-aware"; Peng et al. 2023, 3.3).
+// slowest pair turns at most as far as over the original context ("dynamic NTK"; Peng et al. 2023,
+// 3.3).
 float dynamic_theta(const RotarySpec& s, int64_t turned, int64_t length) {
   const auto original = static_cast<float>(s.original_context);
   const float stretch = std::max(static_cast<float>(length) / original, 1.0f);
@@ -232,7 +234,7 @@ Tensor Positions::bias_by_distance(int64_t N) const {
     Tensor slopes = empty({H, distances});
     for (int64_t h = 0; h < H; ++h) {
       const float slope = alibi_slope(h, H);
-      // The bias is symmetric, for masks that show keys in both directions.
+      // The bias is symmetric, for masks that allow keys in both directions.
       for (int64_t n = 0; n < distances; ++n)
         slopes.data_as<float>()[h * distances + n] =
             -slope * static_cast<float>(std::abs(n - (N - 1)));

@@ -21,7 +21,8 @@ struct Positions {
 
   // positions i32 [B, T]; empty = 0, 1, ... in every row.  x [B, T, C] -> [B, T, C]
   Tensor add_to(const Tensor& x, const Tensor& positions) const;
-  // Sets what attention needs, for T tokens or for the texts in the cache.
+  // Sets the angles and the relative position bias of `pass`, for T tokens or for the cache's
+  // texts.
   void prepare(Pass& pass, int64_t T, const Tensor& positions) const;
 
   template <class Visitor>
@@ -33,7 +34,8 @@ struct Positions {
  private:
   Tensor indices(const Tensor& x, const Tensor& positions) const;
   void prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const;
-  // Returns the biases [H, 2N - 1] for the distances key - query from -(N - 1) to N - 1.
+  // Returns the biases [H, 2N - 1], or one such table per unit, for the distances key - query from
+  // -(N - 1) to N - 1.
   Tensor bias_by_distance(int64_t N) const;
 };
 
@@ -42,8 +44,7 @@ struct Positions {
 // Waves::spread.
 Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first = 0);
 
-// Returns the frequencies of the D/2 rotated pairs, scaled for `length` tokens as the Spec
-// requires.
+// Returns the frequencies of the turned / 2 pairs, scaled for `length` tokens as the Spec requires.
 std::vector<float> rotary_frequencies(const RotarySpec& spec, int64_t turned, int64_t length);
 float rotary_attention_factor(const RotarySpec& spec);
 
@@ -52,7 +53,8 @@ float rotary_attention_factor(const RotarySpec& spec);
 int64_t distance_bucket(int64_t distance, bool causal, int64_t buckets, int64_t largest);
 
 // Returns the slope of head h of H: 2^(-8 (h+1) / H) if H is a power of two (Press et al. 2022),
-// else interleaved as in the authors' code.
+// else those of the power of two below H, followed by every second one of the power of two above H,
+// as in the authors' code.
 float alibi_slope(int64_t head, int64_t heads);
 
 }  // namespace fovea

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// Positions, the blocks in order, and the final norm.
+// The positions, the norm of the embeddings, the blocks in order, and the final norm.
 struct Stack {
   Positions positions;
   Norm embedding_norm;
@@ -21,8 +21,8 @@ struct Stack {
   Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
         Kind kind);
 
-  // x [B, T, C], f32, embedded tokens; places i32 [B, T]; empty = 0, 1, ... starting at the cache's
-  // length. -> [B, T, C] in pass.compute
+  // x [B, T, C], f32, embedded tokens; places i32 [B, T]; empty = consecutive positions, from 0 or
+  // from the length of each cached text. -> [B, T, C] in pass.compute
   Tensor operator()(Tensor x, const Pass& pass, const Tensor& places) const;
 
   template <class Visitor>

@@ -14,8 +14,8 @@ Tensor activation(const Tensor& x, Activation kind) {
 }
 
 Tensor gated_activation(const Tensor& x, const Tensor& factor, Activation kind) {
-  // In bf16 the activation is always rounded, recorded or not, so that both paths give the same
-  // bits.
+  // In bf16, f(x) is rounded before the product even if nothing is recorded, so that both cases
+  // give the same bits.
   if (recording() || x.dtype() == DType::bf16) return multiply(activation(x, kind), factor);
   check(x.shape() == factor.shape(), "gated_activation: {} and {}; expected equal shapes",
         x.shape(), factor.shape());

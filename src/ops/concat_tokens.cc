@@ -38,7 +38,7 @@ Tensor concat_tokens(const Tensor& first, const Tensor& second) {
                     const Tensor& dy, Gradients& d) {
                   const Tensor dfirst = part(dy, batch, 0, before);
                   const Tensor dsecond = part(dy, batch, before, after);
-                  if (d.wants(first) && shared)  // dfirst = the sum over the batch rows
+                  if (d.wants(first) && shared)  // the sum of dfirst over the batch rows
                     kernels(dy).sum_rows(d[first], dfirst, {batch, before, units.of(batch)});
                   else
                     d.pass(first, dfirst);

@@ -12,7 +12,7 @@ Tensor dropout(const Tensor& x, const Dropout& options) {
   Tensor y = empty_like(x);
   kernels(x).dropout(y, x, options, x.size());
   return record(y, {x}, [options, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
-    // Makes the same decisions again, so nothing needs to be kept.
+    // The same mask is generated again from the seed, so it need not be stored.
     kernels(dy).dropout(d[x], dy, options, dy.size());
   });
 }

@@ -21,7 +21,7 @@ Tensor without_rows_of(const Tensor& dy, const int32_t* ids, Rows rows, int64_t 
   return kept;
 }
 
-// Looks up rows of the table; its gradient is summed by the given units.
+// Looks up rows of the table; the table's gradient is summed by the given units.
 Tensor rows_of_table(const char* op, const Tensor& ids, const Tensor& table, int64_t padding,
                      const RowUnits& units) {
   check(ids.dtype() == DType::i32, "{}: ids are {}; expected int32", op, name_of(ids.dtype()));

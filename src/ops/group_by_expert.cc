@@ -9,7 +9,8 @@ namespace fovea {
 Groups group_by_expert(const Tensor& experts, int64_t expert_count) {
   check(experts.rank() == 2 && experts.dtype() == DType::i32 && expert_count > 0 &&
             experts.size() <= std::numeric_limits<int32_t>::max(),
-        "group_by_expert: experts are {} {}, of {}; expected int32 [R, k], fewer than 2^31",
+        "group_by_expert: choices are {} {} of {} experts; expected int32 [R, k], fewer than 2^31 "
+        "choices and at least one expert",
         name_of(experts.dtype()), experts.shape(), expert_count);
   const int64_t choices = experts.size(), k = experts.dim(1);
   const int32_t* expert = experts.data_as<int32_t>();

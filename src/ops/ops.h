@@ -1,9 +1,10 @@
 #pragma once
 
-// Every differentiable op of fovea, with its formula. Each has a file of its name: the forward
-// computation, followed by the gradient. All support f32, bf16 (computed in float) and f64
-// (reference kernels only, for gradient checks), and check shapes. Letters: B batch, T query
-// tokens, S keys, H heads, G key-value heads, D head width, C width, V vocabulary.
+// The ops of fovea, with their formulas; most are differentiable. Most are implemented in a file of
+// the same name, the forward computation above the gradient. All support f32, bf16 (computed in float) and
+// f64 (reference kernels only, for gradient checks), and throw InvalidArgument if shapes do not
+// match. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D head width, C
+// width, V vocabulary.
 
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"
@@ -33,8 +34,6 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
 // x [..., C] -> [..., C] of dtype `out`
 Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out);
 
-// y = softmax(scale * q k^T, over the visible keys of the mask) v   (Vaswani et al. 2017, eq. 1).
-// q [B, T, H, D]; k, v [B, capacity, G, D], of which the first `keys` are used -> [B, T, H, D]
 struct AttentionOptions {
   float scale = 1;
   Mask mask;
@@ -46,10 +45,11 @@ struct AttentionOptions {
   // equal parts of the batch.
   Tensor bias = {};
 };
+// y = softmax(scale * q k^T, over the keys that the mask allows) v   (Vaswani et al. 2017, eq. 1).
+// q [B, T, H, D]; k, v [B, capacity, G, D], of which the first `keys` are used -> [B, T, H, D]
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);
-// Attention for the sequences of a ragged batch, with keys and values in pages, as in decoding. q
-// [..., H, D] holds the rows of all spans -> [..., H, D]. Not differentiable.
+
 struct PagedOptions {
   int64_t kv_heads = 0;
   DType pages = DType::f32;
@@ -59,14 +59,18 @@ struct PagedOptions {
   Tensor bias = {};
   int64_t bias_zero = 0;
 };
+// Attention for the sequences of a ragged batch, with keys and values in pages, as in decoding. q
+// [..., H, D] holds the rows of all spans -> [..., H, D]. Not differentiable.
 Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                        const PagedOptions& options);
-// The attention weights, for inspection; not differentiable. -> f32 [B, H, T, S]
+
+// The attention weights without dropout, for inspection; not differentiable.
+// q [B, T, H, D], k [B, capacity, G, D] -> f32 (f64 for f64) [B, H, T, S]
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options);
 
 // Rotary positions (Su et al. 2021, eq. 34): rotates pairs of the first R of D elements by an
 // angle, (a, b) -> (a cos - b sin, b cos + a sin); copies elements from R on. Pairing: halves (i, i
-// + R/2), as Hugging Face stores; neighbours (2i, 2i + 1), as in the paper.
+// + R/2), as in most models of Hugging Face; neighbours (2i, 2i + 1), as in the paper.
 // x [B, T, H, D]; cosines, sines f32 [T, R/2] for all batch rows, or [B*T, R/2] -> [B, T, H, D]
 Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, Pairing pairing);
 
@@ -77,7 +81,7 @@ Tensor activation(const Tensor& x, Activation kind);
 // y = f(x) * factor, elementwise: the hidden layer of a GLU (Shazeer 2020).
 Tensor gated_activation(const Tensor& x, const Tensor& factor, Activation kind);
 
-// y = a + b, of a's dtype; a is the residual stream.
+// y = a + b, elementwise, of a's dtype.
 Tensor add(const Tensor& a, const Tensor& b);
 
 // y = a - b, elementwise, of a's dtype.
@@ -110,7 +114,7 @@ Tensor softcap(const Tensor& x, float cap);
 // y = softmax over the last axis, as f32 (f64 for f64).   x [..., C] -> [..., C]
 Tensor softmax(const Tensor& x);
 
-// y = x in another dtype; returns x itself if it has that dtype.
+// y = x in `dtype`; returns x itself if it has that dtype.
 Tensor cast(const Tensor& x, DType dtype);
 
 // y = a * b, elementwise.
@@ -121,8 +125,8 @@ Tensor dropout(const Tensor& x, const Dropout& options);
 
 // sum over rows of -log softmax(logits[r])[targets[r]] / divisor; targets < 0 are ignored.
 // logits [..., V], targets i32 [...] -> f64 [1]. Divisor 0 = the number of targets that are not
-// ignored: the mean. With smoothing (Szegedy et al. 2016, eq. 6) the target has 1 - smoothing of
-// the weight, and all V classes share the rest.
+// ignored: the mean. With smoothing (Szegedy et al. 2016, section 7) the target has 1 - smoothing
+// of the weight, and all V classes share the rest.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0,
                      float smoothing = 0);
 
@@ -140,8 +144,8 @@ Tensor concat_tokens(const Tensor& first, const Tensor& second);
 Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding);
 
 // The squares of an image, row by row, each in the order of a weight [out, channels, size, size].
-// Not differentiable: images are inputs. image [B, channels, H, W] -> [B, (H / size) * (W / size),
-// channels * size * size]
+// Not differentiable: images are inputs.
+// image [B, channels, height, width] -> [B, squares, channels * size * size]
 Tensor patches(const Tensor& image, int64_t size);
 
 // Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
@@ -150,21 +154,21 @@ Tensor patches(const Tensor& image, int64_t size);
 //   auto [rows, places, counts] = group_by_expert(experts, E);
 //   y = combine(grouped_linear(gather(rows, x), counts, expert_weights, {}), places, weights)
 
-// Chooses the k largest logits of each row [R, E]. weights f32 (f64 for f64) [R, k]: the softmax
-// over all experts, or with `normalise` over the chosen ones. experts i32 [R, k], by descending
-// logit; of equal logits, the lower expert comes first (torch.topk does not define their order).
 struct Routing {
   Tensor weights, experts;
 };
+// Chooses the k largest logits of each row [R, E]. weights f32 (f64 for f64) [R, k]: the softmax
+// over all experts, or with `normalise` over the chosen ones. experts i32 [R, k], by descending
+// logit; of equal logits, the lower expert comes first (torch.topk does not define their order).
 Routing route(const Tensor& logits, int64_t k, bool normalise);
 
-// The choices [R, k] sorted by expert, then by row. rows i32 [R*k]: the row of each sorted choice;
-// places i32 [R, k]: the sorted index of each choice; counts: the number of choices of each of the
-// E experts.
 struct Groups {
   Tensor rows, places;
   std::vector<int64_t> counts;
 };
+// Sorts the choices [R, k] by expert, then by row. rows i32 [R*k]: the row of each sorted choice;
+// places i32 [R, k]: the sorted index of each choice; counts [E]: the number of choices of each
+// expert.
 Groups group_by_expert(const Tensor& experts, int64_t expert_count);
 
 // y = x weight^T + bias, where the next counts[e] rows of x use weights[e] [N, C] and biases[e] [N]
@@ -176,8 +180,8 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
 // z [R*k, C], places i32 [R, k], all different, weights [R, k] -> f32 (f64 for f64) [R, C]
 Tensor combine(const Tensor& z, const Tensor& places, const Tensor& weights);
 
-// E * sum over experts of (its number of choices / rows) * (mean of its softmax) (Fedus et al.
-// 2021, eq. 4, where k = 1), over the rows whose `valid` is not 0.
+// E * sum over experts of (number of its choices / rows) * (mean of its softmax probabilities),
+// over the rows whose `valid` is not 0 (Fedus et al. 2021, eq. 4, where k = 1).
 // logits [R, E], experts i32 [R, k], valid i32 [R] or empty -> [1]
 Tensor balance_loss(const Tensor& logits, const Tensor& experts, const Tensor& valid = {});
 

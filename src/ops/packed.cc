@@ -14,11 +14,11 @@ namespace {
 
 void refuse_gradient(const Tensor& x) {
   check(!recording() || !x.wants_gradient(),
-        "grouped_linear: a gradient is wanted through packed weights; expected the model to be "
-        "opened with full weights");
+        "grouped_linear: x wants a gradient, but the weights are packed; expected the model to be "
+        "opened with unpacked weights");
 }
 
-// Records dx = dy W and dbias; W are the numbers that the packed weight represents.
+// Records dx = dy W and dbias, where W is the matrix that the packed weight represents.
 Tensor recorded(const Tensor& y, const Tensor& x, const PackedWeight& weight, const Tensor& bias) {
   if (!recording() || !(x.wants_gradient() || bias.wants_gradient())) return y;
   return record(y, {x, bias},

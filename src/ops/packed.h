@@ -1,8 +1,8 @@
 #pragma once
 
-// Weights packed for inference (kernels/packed.h), and the ops that take them. A packed weight gets
-// no gradient; linear() passes gradients to x and bias, the other ops throw InvalidArgument if a
-// gradient is wanted.
+// Weights packed for inference (kernels/packed.h), and the ops that use them. A packed weight gets
+// no gradient. linear() passes gradients to x and bias; grouped_linear() throws InvalidArgument if
+// x wants a gradient while ops are recorded.
 
 #include "kernels/packed.h"
 #include "tensor/tensor.h"
@@ -15,8 +15,8 @@ class PackedWeight {
   PackedWeight() = default;  // empty: converts to false
   // Rounds f32 or bf16 to the format; `group` is the group size of int8 and int4.
   PackedWeight(const Tensor& weight, WeightFormat format, int64_t group);
-  // Takes the layout of files: i8 [N, C], or u8 [N, C/2] with two weights per byte; scales f16 [N,
-  // C/group].
+  // From the layout of files: rows i8 [N, C], or u8 [N, ceil(C/2)] with two weights per byte;
+  // scales f16 [N, ceil(C/group)].
   PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group);
 
   explicit operator bool() const { return static_cast<bool>(panels_); }
@@ -39,11 +39,12 @@ class PackedWeight {
 
 // y = x weight^T + bias.   x [..., C], bias [N] or empty -> [..., N] of dtype `out`
 Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
-// Several layers applied to the same x, in one product if their weights have the same packed form.
 struct PackedLayer {
   const PackedWeight& weight;
   const Tensor& bias;
 };
+// Applies several layers to the same x; consecutive layers whose weights have the same format and
+// group size become one product.
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out);
 
 // Applies weights[e] and biases[e] to the next counts[e] rows of x; see ops.h.

@@ -5,8 +5,8 @@
 namespace fovea {
 namespace {
 
-// Chooses the k largest logits one after the other. Comparisons with NaN are false, so NaN is
-// chosen only if it comes first; every choice is a valid expert.
+// Chooses the k largest logits one after the other. Comparisons with NaN are false, so a NaN is
+// chosen only if it is the first of the remaining logits; every choice is a valid expert.
 void choose(int32_t* chosen, const double* logits, int64_t experts, int64_t k) {
   std::vector<bool> taken(static_cast<size_t>(experts));
   for (int64_t j = 0; j < k; ++j) {
@@ -30,7 +30,7 @@ Routing route(const Tensor& logits, int64_t k, bool normalise) {
   for (int64_t r = 0; r < rows; ++r) {
     choose(experts.data_as<int32_t>() + r * k, numbers.data_as<double>() + r * width, width, k);
   }
-  // Dividing the chosen weights by their sum gives a softmax over the chosen logits alone.
+  // The softmax over the chosen logits equals the chosen weights divided by their sum.
   Tensor weights = normalise ? softmax(pick(logits, experts)) : pick(softmax(logits), experts);
   return {weights, experts};
 }

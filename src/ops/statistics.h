@@ -4,8 +4,8 @@
 
 namespace fovea {
 
-// Returns the dtype of statistics and biases: float for any stored type, double for gradient
-// checks.
+// Returns the dtype of statistics, relative position biases and other results that are not rounded
+// to the dtype of x: f32, or f64 for gradient checks.
 inline DType working_type(const Tensor& x) {
   return x.dtype() == DType::f64 ? DType::f64 : DType::f32;
 }

@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-// Multiplies x by ones, so the sum is one chain of additions.
+// Multiplies x by ones, so the order of additions is that of a matrix product.
 Tensor sum(const Tensor& x) {
   check(x.size() > 0, "sum: x is {}; expected at least one element", x.shape());
   const int64_t n = x.size();

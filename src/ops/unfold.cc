@@ -5,7 +5,7 @@
 namespace fovea {
 
 Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) {
-  // Larger than any practical value, and sums of such values do not overflow.
+  // A limit above any practical value; sums of values below it do not overflow.
   constexpr int64_t kMost = int64_t{1} << 40;
   check(x.rank() == 3 && kernel > 0 && stride > 0 && padding >= 0 && kernel < kMost &&
             stride < kMost && padding < kMost && x.dim(1) + 2 * padding >= kernel,
@@ -17,7 +17,7 @@ Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) 
   Tensor y = empty({w.batch, w.count, w.width * kernel}, x.dtype());
   kernels(x).unfold(y, x, w);
   return record(y, {x}, [w, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
-    kernels(dy).unfold_backward(d[x], dy, w);  // dx = the sum over the windows that contain it
+    kernels(dy).unfold_backward(d[x], dy, w);  // dx[t] = the sum over the windows that contain t
   });
 }
 

@@ -7,16 +7,16 @@
 
 namespace fovea {
 
-// How the rows of a forward pass divide into units: see Units in kernels.h.
+// How the rows of a forward pass are divided into units: see Units in kernels.h.
 struct RowUnits {
   int64_t count = 1;
   std::shared_ptr<const std::vector<int64_t>> starts;  // the starts of Units, with shared ownership
 
-  Units of(int64_t rows) const;  // Throws if `rows` does not divide into these units
+  Units of(int64_t rows) const;  // throws InvalidArgument if `rows` does not match
 };
 
-// During its lifetime, ops record that the rows they read belong to these units, by which the
-// gradients of parameters are summed. Without a scope all rows are one unit.
+// During its lifetime, the ops of this thread record that their rows belong to these units, by
+// which the gradients of parameters are summed. Without a scope, all rows are one unit.
 class UnitScope {
  public:
   explicit UnitScope(RowUnits units);

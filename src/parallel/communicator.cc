@@ -49,8 +49,8 @@ class SingleProcess : public Communicator {
 };
 
 // Returns the path of the module: next to the program, as in a build folder, or in the library
-// folder of the installation. With the bare name, the loader would search folders to which others
-// may write.
+// folder of the installation. With the bare name, the loader would search folders to which other
+// users may write.
 fs::path find_module() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();

@@ -11,15 +11,17 @@
 namespace fovea {
 
 // The processes (ranks) of one job, of which this process is one. Collective functions must be
-// called by all ranks, in the same order. One thread at a time may use a Communicator. Every
-// function throws Error Failed if the transport fails.
+// called by all ranks, in the same order. Only one thread at a time may use a Communicator. Every
+// function throws Failed if the transport fails.
 class Communicator {
  public:
   struct Message {
     int from = 0;
     std::vector<uint8_t> bytes;
   };
-  static constexpr size_t kMostBytes = 0x7fffffff;  // of a message, gather() and broadcast()
+  // Maximum bytes of a message, of broadcast(), and of gather() over all ranks; above it, they
+  // throw OutOfMemory.
+  static constexpr size_t kMostBytes = 0x7fffffff;
 
   virtual ~Communicator() = default;  // collective
   virtual int rank() const = 0;       // 0 to size() - 1
@@ -30,14 +32,14 @@ class Communicator {
   virtual void all_reduce(std::span<float> values) = 0;
   // Collective. Replaces `bytes`, of the same length on every rank, by those of `root`.
   virtual void broadcast(std::span<uint8_t> bytes, int root) = 0;
-  // Collective. Returns on every rank the bytes of all ranks, in the order of the ranks.
+  // Collective. Returns the bytes of all ranks, in the order of the ranks, on every rank.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
   virtual void barrier() = 0;
 
   // Messages from one rank to another arrive in the order in which they were sent. Sending a large
   // message may block until it is received.
   virtual void send(int to, std::span<const uint8_t> bytes) = 0;
-  virtual std::optional<Message> receive() = 0;  // empty if none has arrived
+  virtual std::optional<Message> receive() = 0;  // returns nothing if no message has arrived
 
   // Returns the ranks on this machine, in ascending order.
   virtual const std::vector<int>& neighbours() const = 0;
@@ -51,7 +53,7 @@ class Communicator {
 // Returns the number of processes that mpirun started; 1 without mpirun.
 int started_processes();
 // Returns the communicator of the processes that mpirun started, or of this process alone. Throws
-// Error Unsupported if there are several and fovea's MPI module or Open MPI is not installed.
+// Unsupported if there are several and fovea's MPI module or Open MPI is not installed.
 std::unique_ptr<Communicator> open_communicator();
 
 // The name and the type of the function that the MPI module exports; it initialises MPI.

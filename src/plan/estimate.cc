@@ -15,8 +15,8 @@ int64_t further_uses(const Spec& s) {
   return std::max(0, int{source} + int{s.decoder.has_value()} + int{s.head.tied} - 1);
 }
 
-// Gradients of one pass are summed in place; those of several passes are summed by a tree, which
-// keeps several partial sums for each use of a parameter.
+// Returns the bytes of gradients. Those of one pass are summed in place; those of several passes
+// are summed by a tree, which keeps several partial sums for each use of a parameter.
 uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes) {
   const int64_t tied = s.vocabulary * s.width * further_uses(s);
   const int64_t numbers = passes == 1 ? parameters : (parameters + tied) * SumTree::places(passes);
@@ -27,7 +27,8 @@ uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes) {
 
 Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes, DType compute) {
   const bool two_texts = s.encoder && s.decoder && s.input.kind == InputKind::tokens;
-  const Lengths lengths = lengths_of(s, context, two_texts ? context : 0);  // nearly equal lengths
+  // The source and the target of a text pair have similar lengths.
+  const Lengths lengths = lengths_of(s, context, two_texts ? context : 0);
   Cost cost;
   double forward = 0;
   for (const Part& part : parts_of(s, lengths)) {

@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-// The cost of a training step of a model, by the formulas of the layers.
+// The cost of a training step of a model, computed from the Spec.
 struct Cost {
   int64_t parameters = 0;
   double flops_per_step = 0;      // matrix products and attention; backward = 2 x forward

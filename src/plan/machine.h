@@ -10,14 +10,14 @@ namespace fovea {
 // Returns the memory that this process may still use: the least of the machine's available memory
 // and what the limits of the cgroup and of the address space leave.
 uint64_t available_memory();  // bytes
-uint64_t resident_memory();   // memory that this process uses
-uint64_t private_memory();    // the part that is not mapped from files
-uint64_t resident_peak();     // peak memory of this process, in bytes
-uint64_t total_memory();      // bytes
+uint64_t resident_memory();   // resident memory of this process, in bytes
+uint64_t private_memory();    // the part of it that is not mapped from files
+uint64_t resident_peak();     // peak resident memory of this process, in bytes
+uint64_t total_memory();      // memory of the machine, in bytes
 std::string cpu_name();
 
-// Returns the rate of a large matrix product in `dtype` on all threads, measured for at least
-// `seconds`.
-double measured_flops(DType dtype, double seconds);  // floating-point operations per second
+// Returns the best rate of a large matrix product in `dtype` on all threads, in floating-point
+// operations per second, measured for at least `seconds`.
+double measured_flops(DType dtype, double seconds);
 
 }  // namespace fovea

@@ -15,8 +15,8 @@ Widths widths_of(const Spec& s, const StackSpec& stack) {
           static_cast<double>(a.kv_heads * a.head_width), static_cast<double>(a.heads)};
 }
 
-// Hidden values per token in the feed-forward layers: the sum over all layers, and those of the
-// widest layer.
+// Hidden elements per token in the feed-forward layers: the sum over all layers, and the number in
+// the widest layer.
 struct Hidden {
   double all = 0, widest = 0;
 };
@@ -31,10 +31,10 @@ Hidden hidden_of(const StackSpec& stack) {
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }
 
-// Returns the bytes kept for the backward pass. Per layer and token: two states of the residual
-// stream and the statistics of their norms; query, key and value; the result of attention and the
-// sum of its softmax; the feed-forward's hidden layer before and after the activation. Norms are
-// computed again.
+// Returns the bytes kept for the backward pass of one sequence. Per layer and token: two states of
+// the residual stream and the statistics of their norms; query, key and value; the output of
+// attention and the sum of its softmax; the hidden elements of the feed-forward layer before and
+// after the activation. Norms are computed again.
 double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
   const double attention = 8 * w.model + 16 + element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
@@ -42,6 +42,7 @@ double kept(const Spec& s, const StackSpec& stack, double tokens, double element
   return tokens * (static_cast<double>(stack.layers) * attention + ffn + 4 * w.model);
 }
 
+// Returns the bytes that cross-attention keeps for the backward pass of one sequence.
 double kept_across(const Spec& s, const Lengths& lengths, double element) {
   const Widths w = widths_of(s, *s.decoder);
   const double of_target = 4 * w.model + 8 + element * 2 * w.queries + 4 * w.heads;
@@ -50,7 +51,7 @@ double kept_across(const Spec& s, const Lengths& lengths, double element) {
           static_cast<double>(lengths.source) * element * 2 * w.keys);
 }
 
-// Returns the temporary memory of the feed-forward's activation and its gradients, in bytes.
+// Returns the bytes of temporaries in the backward pass of the widest feed-forward layer.
 double passing(const Spec& s, const StackSpec& stack, double tokens, double element) {
   return tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width));
 }

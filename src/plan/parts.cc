@@ -103,8 +103,8 @@ class Counter {
   std::vector<Part> parts_;
 };
 
-// Layers differ only in whether they are the first and whether they have experts: one layer of each
-// kind is created.
+// Creates one layer of each kind: layers differ only in whether they are the first and whether they
+// have experts.
 void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name) {
   struct Alike {
     int64_t layer = 0, count = 0;

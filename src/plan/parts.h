@@ -12,13 +12,12 @@ struct Lengths {
   int64_t total() const { return source + target; }
 };
 
-// Returns the lengths; 0 is replaced by the model's own length. Throws InvalidArgument for a length
-// above the model's context.
+// Returns the lengths; a length of 0 is replaced by the model's maximum. Throws InvalidArgument if
+// a length exceeds the maximum.
 Lengths lengths_of(const Spec& validated, int64_t length, int64_t source_length);
 
-// Returns the parts of a model, and the cost of one sequence in each. Norms, activations, softmax
-// and embeddings take a few FLOPs per number, less than a hundredth of the products; they are not
-// counted.
+// Returns the parts of a model, with the FLOPs of the matrix products for one sequence. The FLOPs
+// of norms, activations, softmax and embeddings are few in comparison and not counted.
 std::vector<Part> parts_of(const Spec& validated, const Lengths& lengths);
 
 // Returns the FLOPs of the products of queries with keys and of weights with values.

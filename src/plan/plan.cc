@@ -20,7 +20,7 @@ double sum_of_flops(const std::vector<Part>& parts) {
 
 Bytes bytes_of(double numbers) { return {numbers * 4, numbers * 2, numbers, numbers / 2}; }
 
-// Returns the shares at lengths that grow by a factor of four, up to the model's context.
+// Returns the shares at lengths from 256 that grow by a factor of four, and at the model's context.
 std::vector<AttentionShare> attention_shares(const Spec& s) {
   std::vector<AttentionShare> shares;
   const auto add = [&](int64_t length) {

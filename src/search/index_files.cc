@@ -43,7 +43,7 @@ std::vector<IndexedPassage> parse_passages(std::string_view text, const std::str
   return passages;
 }
 
-// Returns the contents of index.json without its own hash.
+// Returns the contents of index.json without the hash of these contents.
 Json description(const IndexFiles& index, const std::string& passages, const std::string& graph) {
   const IndexSettings& s = index.settings;
   return {{"fovea_search", kVersion},

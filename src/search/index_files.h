@@ -1,6 +1,6 @@
 #pragma once
 
-// The folder of a search index: index.json (the settings, and hashes of the other files),
+// The files of a search index: index.json (the settings, and hashes of the other files),
 // passages.jsonl and graph.hnsw.
 
 #include <string>
@@ -30,15 +30,16 @@ struct IndexFiles {
   VectorGraph graph;
 };
 
-// Writes the index atomically, replacing an older one. Throws InvalidArgument if `path` exists and
-// is not an index.
+// Writes the index atomically; replaces an older one. Throws InvalidArgument if `path` is a file,
+// or a folder that is neither an index nor empty.
 void write_index(const std::string& path, const IndexFiles& index);
 
-// Reads an index. Throws BadFile, naming the file, if a file is missing or damaged.
+// Reads an index. Throws BadFile, naming the file, if a file is missing or damaged, and Unsupported
+// if the index has a different version.
 IndexFiles read_index(const std::string& path);
 
-// Whether an index exists at `path`. Throws InvalidArgument if `path` is a file or another folder
-// that is not empty.
+// Returns whether an index exists at `path`. Throws InvalidArgument if `path` is a file, or a
+// folder that is neither an index nor empty.
 bool is_index(const std::string& path);
 
 }  // namespace fovea

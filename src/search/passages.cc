@@ -15,8 +15,8 @@ struct Unit {  // a sentence, or a part of one
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Returns the length of the mark at `at` if it ends a sentence: an ASCII mark before a space, or an
-// ideographic mark; else 0.
+// Returns the length of the mark at `at` if it ends a sentence: an ASCII mark with its closing
+// quotes and brackets before white space, or an ideographic mark. Otherwise returns 0.
 size_t sentence_end(std::string_view text, size_t at) {
   for (const std::string_view mark : {"。", "！", "？"})
     if (text.substr(at).starts_with(mark)) return mark.size();
@@ -26,7 +26,7 @@ size_t sentence_end(std::string_view text, size_t at) {
   return end == text.size() || is_space(text[end]) ? end - at : 0;
 }
 
-// Whether only white space lies between this line end and the next, or the end of the text.
+// Returns whether the line after this line end is blank or missing.
 bool ends_paragraph(std::string_view text, size_t line_end) {
   for (size_t i = line_end + 1; i < text.size(); ++i) {
     if (text[i] == '\n') return true;
@@ -35,7 +35,8 @@ bool ends_paragraph(std::string_view text, size_t line_end) {
   return true;
 }
 
-// Calls on_sentence(begin, end, begins_paragraph) for each sentence, without surrounding spaces.
+// Calls on_sentence(begin, end, begins_paragraph) for each sentence, without surrounding white
+// space.
 template <class OnSentence>
 void each_sentence(std::string_view text, OnSentence&& on_sentence) {
   bool fresh = true;
@@ -93,8 +94,8 @@ std::vector<Unit> units_of(std::string_view text, int64_t most, const Tokenizer&
   return units;
 }
 
-// Returns the index of the first unit of the overlap: the units before `next` that together have at
-// most `most` tokens.
+// Returns the index of the first unit of the overlap: the last units of [first + 1, next) that
+// together have at most `most` tokens.
 size_t overlap_before(const std::vector<Unit>& units, size_t first, size_t next, int64_t most) {
   int64_t tokens = 0;
   size_t at = next;

@@ -7,7 +7,7 @@ namespace fovea {
 
 struct FoundTexts {
   std::vector<std::string> files;      // paths relative to the folder, sorted
-  std::vector<std::string> skipped;    // files with a NUL byte in the first 8 KiB, or too large
+  std::vector<std::string> skipped;    // files above 64 MiB, or with NUL in the first 8 KiB
   std::vector<std::string> links_out;  // links that lead out of the folder; not followed
 };
 

@@ -29,7 +29,7 @@ using Hnsw = hnswlib::HierarchicalNSW<float>;
 
 // The defaults of hnswlib: links per vector, and candidates that are examined for them.
 constexpr size_t kLinks = 16, kCandidates = 200;
-// Candidates of a search: far more than the results, since the walk through the graph is
+// Candidates of a search: far more than the usual results, since a search in the graph is
 // approximate.
 constexpr size_t kSearchCandidates = 256;
 
@@ -52,8 +52,8 @@ using Count = hnswlib::linklistsizeint;
 
 // The format of hnswlib's saveIndex(): a header; for each vector its links, its elements and its
 // label; then for each vector its links on the upper levels, from level 1. hnswlib's own reader
-// trusts the data, so all of it is checked here before use: every list has at most the length that
-// this program writes, and every link leads to a vector that is on the link's level.
+// does not check the data, so this class does before use: every list has at most the length that
+// hnswlib writes, and every link leads to a vector that is on the link's level.
 class GraphFile {
  public:
   GraphFile(std::string_view bytes, const std::string& path, int64_t count, int64_t width)

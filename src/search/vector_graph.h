@@ -17,7 +17,7 @@ namespace fovea {
 class VectorGraph {
  public:
   // Builds the graph of vectors f32 [N, D], N at least 1; for cosine, of unit length. The same
-  // vectors give the same graph. Throws Unsupported for manhattan.
+  // vectors give the same graph. Throws Unsupported for Similarity::manhattan.
   VectorGraph(const Tensor& vectors, Similarity similarity);
   // Reads the result of bytes(); `path` is the file's name in errors. Checks every number, and
   // throws BadFile unless `bytes` is a graph of `count` vectors of `width` elements.
@@ -26,15 +26,15 @@ class VectorGraph {
   ~VectorGraph();
   VectorGraph(VectorGraph&&) noexcept;
 
-  std::string bytes() const;
-  std::vector<float> vector(int64_t number) const;
+  std::string bytes() const;                        // the contents of a file
+  std::vector<float> vector(int64_t number) const;  // row `number` of `vectors`
 
   struct Neighbour {
     int64_t number;  // index of a row of `vectors`
     float similarity;
   };
-  // Returns at most `count` neighbours, the most similar first; of equally similar neighbours, the
-  // one with the lower number first. Throws InvalidArgument if the query has another width.
+  // Returns at most `count` neighbours, sorted by descending similarity, then by number. Throws
+  // InvalidArgument if the query has a different width.
   std::vector<Neighbour> nearest(std::span<const float> query, int64_t count) const;
 
  private:

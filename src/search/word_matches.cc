@@ -7,7 +7,8 @@
 namespace fovea {
 namespace {
 
-// Whether the byte belongs to a word: ASCII letters and digits, and all characters outside ASCII.
+// Returns whether the byte belongs to a word: ASCII letters, digits, and all characters outside
+// ASCII.
 bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

@@ -14,15 +14,16 @@ struct PlacedVector {
   std::vector<float> vector;
 };
 
-// Joins adjacent tokens without a space or punctuation between them into words; the vector of a
-// word is the normalised mean of the vectors of its tokens. Punctuation alone is not a word.
+// Joins adjacent tokens without a space or punctuation between them into words. The vector of a
+// word is the normalised mean of the vectors of its tokens. Punctuation is not part of a word.
 std::vector<PlacedVector> words_of(std::string_view text, const std::vector<PlacedVector>& tokens);
 
-// A word of the query and the most similar word of the passage, by cosine similarity.
+// A word of the query and the most similar word of the passage.
 struct WordPair {
   size_t query, passage;  // indices of words
-  float similarity;
+  float similarity;       // cosine
 };
+// Returns one pair per word of the query; none if the passage has no words.
 std::vector<WordPair> best_matches(const std::vector<PlacedVector>& query,
                                    const std::vector<PlacedVector>& passage);
 

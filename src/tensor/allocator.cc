@@ -38,8 +38,8 @@ bool FreeList::grow(size_t bytes) {
   const size_t size = std::max(kSegment, (bytes + kHugePage - 1) / kHugePage * kHugePage);
   auto* const begin = static_cast<char*>(std::aligned_alloc(kHugePage, size));
   if (begin == nullptr) return false;
-  // Huge pages: a weight gradient walks thousands of rows, each of which would need a page table
-  // entry.
+  // Huge pages: computing a weight gradient reads thousands of rows, and with 4 KiB pages each row
+  // would need its own TLB entry.
   madvise(begin, size, MADV_HUGEPAGE);
   segments_[begin] = size;
   held_ += size;
@@ -96,12 +96,12 @@ Allocator& Allocator::all() {
   return *instance;
 }
 
-// Accepts a block that is at most a quarter larger.
+// Reuses a freed block that is at most a quarter larger than `bytes`, if there is one.
 void* Allocator::allocate_small(size_t& bytes) {
   const size_t most = bytes + bytes / 4;
   for (auto at = small_.lower_bound(bytes); at != small_.end() && at->first <= most; ++at) {
     if (at->second.empty()) continue;
-    void* block = at->second.back();  // freed last, so it is most likely still cached
+    void* block = at->second.back();  // freed last, so most likely still in the CPU's cache
     at->second.pop_back();
     bytes = at->first;
     return block;

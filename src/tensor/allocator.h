@@ -11,12 +11,12 @@
 namespace fovea {
 
 // Large blocks of memory, cut from segments that the system provides. A freed block is merged with
-// the free ranges around it, so that batches of varying shapes take no more memory than the largest
-// of them: a backward pass frees the blocks of its forward pass in reverse order.
+// the free ranges around it, so that batches of varying shapes take little more memory than the
+// largest of them: a backward pass frees the blocks of its forward pass in reverse order.
 class FreeList {
  public:
-  // Takes the best fit, at the lowest address among equal sizes. Returns null if the system has no
-  // memory.
+  // Allocates from the smallest free range that is large enough; of equal ones, from the range at
+  // the lowest address. Returns null if the system has no memory.
   void* allocate(size_t bytes);
   void free(void* block, size_t bytes);
   void release();  // returns unused segments to the system
@@ -33,12 +33,13 @@ class FreeList {
 };
 
 // Allocates the memory of tensors and reuses freed blocks. One mutex is enough, since an op
-// allocates once and its kernel then runs for microseconds at least.
+// allocates few tensors and its kernel then runs for microseconds at least.
 class Allocator {
  public:
-  static Allocator& all();  // never destroyed: tensors may outlive main
+  static Allocator& all();  // never destroyed: static tensors may be destroyed last
 
-  // Allocates at least `bytes` and sets `bytes` to the block's actual size. Throws OutOfMemory.
+  // Allocates at least `bytes` and sets `bytes` to the block's actual size. Throws OutOfMemory if
+  // the system has no memory.
   void* allocate(size_t& bytes);
   void free(void* block, size_t bytes);
   MemoryUse use();

@@ -9,8 +9,7 @@ int64_t elements(const Shape& shape) {
   int64_t product = 1;
   for (const int64_t extent : shape) {
     check(extent >= 0 && !__builtin_mul_overflow(product, extent, &product) && product <= kMost,
-          "shape [{}]: not a possible size; expected axes of at least 0, and memory that can be "
-          "addressed",
+          "shape [{}]: not a possible size; expected axes of at least 0, and at most 2^59 elements",
           fmt::join(shape, ", "));
   }
   return product;

@@ -10,7 +10,7 @@
 namespace fovea {
 
 // The extents of a tensor's axes, outermost first; {} is a scalar. Stored inside the tensor: every
-// op makes several shapes, and in decoding an allocation would take longer than a small op's
+// op creates several shapes, and in decoding an allocation would take longer than a small op's
 // arithmetic.
 class Shape {
  public:
@@ -49,7 +49,8 @@ class Shape {
   size_t axes_ = 0;
 };
 
-// Returns the number of elements. Throws InvalidArgument if it or the size in bytes overflows.
+// Returns the number of elements. Throws InvalidArgument if an extent is negative or there are more
+// than 2^59 elements.
 int64_t elements(const Shape& shape);
 std::string describe(const Shape& shape);  // "[2, 3]"
 

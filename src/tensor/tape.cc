@@ -174,7 +174,8 @@ Saved Saved::slot(const Tensor& x) {
 
 Tensor Saved::elements() const {
   if (!x_.recipe_) return x_.detach();
-  // Query, key and value need the same norm one after the other: the last result is cached.
+  // The gradients of query, key and value need the same norm in succession: the last result is
+  // cached.
   if (last_made.recipe != x_.recipe_) last_made = {x_.recipe_, (*x_.recipe_)().detach()};
   return last_made.elements;
 }

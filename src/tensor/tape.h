@@ -16,7 +16,7 @@ namespace fovea {
 class PassGradients;
 
 // The destinations of an op's gradients: x's gradient is written to d[x], which has `add` set if x
-// already has a gradient, and is null if x wants none.
+// already has a gradient, and is null if x does not want one.
 class Gradients {
  public:
   Out operator[](const Tensor& x);
@@ -32,8 +32,8 @@ class Gradients {
 
   PassGradients* passes_;  // receives the gradients of leaves, instead of their slots; may be null
 
-  // An op may pass several destinations to one kernel. If inputs are the same tensor, the first
-  // uses the slot and the others use temporaries, which are added when the op is done.
+  // An op may pass several destinations to one kernel. If several inputs are the same tensor, the
+  // first uses the slot and the others use temporaries, which are added at the end of the op.
   std::vector<const Gradient*> given_;
   std::vector<std::pair<Tensor, Tensor>> apart_;  // (input, temporary)
 };
@@ -41,8 +41,8 @@ class Gradients {
 using Backward = std::function<void(const Tensor& dy, Gradients& d)>;
 
 // Records how dy becomes the gradients of `inputs`. Returns y, which wants a gradient if one of the
-// inputs does and recording is on. `backward` must capture its inputs as `Saved`, or capture only
-// values computed from them.
+// inputs does and recording is on. `backward` should capture inputs as `Saved`, so that elements
+// that can be recomputed are not kept.
 Tensor record(Tensor y, const std::vector<Tensor>& inputs, Backward backward);
 
 bool recording();
@@ -65,8 +65,8 @@ void backward(const Tensor& loss, float factor = 1.0f);
 
 // Sums the gradients of leaves over the passes of a step by the tree of sum_tree.h. A leaf that is
 // used several times (a tied matrix) has one sum per use; these are added at the end, in the order
-// in which backward() meets them, so that the result does not depend on how the units of a step are
-// split into passes.
+// in which backward() reaches them, so that the result does not depend on how the units of a step
+// are split into passes.
 class PassGradients {
  public:
   void backward(const Tensor& loss, int64_t pass);  // passes must ascend
@@ -100,7 +100,7 @@ void clear_tape();
 // cases.
 class Saved {
  public:
-  Saved(const Tensor& x);  // NOLINT: implicit, so that a lambda can capture `x = Saved(x)`
+  explicit Saved(const Tensor& x);
   // Keeps only x's gradient slot, for ops whose gradient needs no elements, such as addition and
   // dropout.
   static Saved slot(const Tensor& x);

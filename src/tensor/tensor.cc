@@ -28,7 +28,7 @@ void release_cached_memory() { Allocator::all().release(); }
 
 int64_t Tensor::dim(int axis) const {
   const int from_start = axis < 0 ? axis + rank() : axis;
-  check(from_start >= 0 && from_start < rank(), "axis {} of a tensor of shape [{}]", axis,
+  check(from_start >= 0 && from_start < rank(), "axis {}: the tensor has shape [{}]", axis,
         listed(shape_));
   return shape_[static_cast<size_t>(from_start)];
 }

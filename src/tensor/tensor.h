@@ -17,8 +17,8 @@
 
 namespace fovea {
 
-// A block of memory that returns to a cache when its last user releases it, so that a training step
-// allocates nothing new.
+// A block of memory, owned or borrowed. An owned block returns to a cache when its last user
+// releases it, so that a training step allocates nothing new.
 class Storage {
  public:
   explicit Storage(size_t bytes);
@@ -40,8 +40,8 @@ class Storage {
 
 struct MemoryUse {
   size_t live = 0;  // bytes in tensors now
-  size_t peak = 0;  // the most since the last reset
-  size_t held = 0;  // live, and what the cache keeps for reuse
+  size_t peak = 0;  // the largest value of `live` since the last reset
+  size_t held = 0;  // bytes in tensors and in blocks that are kept for reuse
 };
 MemoryUse tensor_memory();
 void reset_peak_memory();
@@ -73,13 +73,13 @@ class Tensor {
   operator In() const { return {data(), dtype_}; }  // NOLINT: a tensor is what kernels read ...
   operator Out() const { return {data(), dtype_, false}; }  // NOLINT: ... and write
 
-  Tensor view(const Shape& shape) const;  // same elements, another shape; keeps the gradient slot
+  Tensor view(const Shape& shape) const;  // same elements, new shape; keeps the gradient slot
   Tensor rows(int64_t begin, int64_t end) const;  // a slice of the first axis; has no gradient
   Tensor detach() const;                          // same elements, no gradient
 
   bool wants_gradient() const { return gradient_ != nullptr; }
   Tensor& want_gradient();  // makes this a leaf whose gradient stays after backward()
-  Tensor gradient() const;  // empty until backward() has reached this tensor
+  Tensor gradient() const;  // of a leaf; empty until backward() has reached it
   void clear_gradient() const;
 
   // How to recompute the elements from other saved tensors; see Saved in tape.h.
@@ -114,11 +114,11 @@ Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner);
 Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype = DType::f32);
-Tensor convert(const Tensor& x, DType dtype);  // a copy in another dtype; no gradient
+Tensor convert(const Tensor& x, DType dtype);  // a copy in `dtype`; no gradient
 Tensor copy(const Tensor& x);
 std::vector<float> to_floats(const Tensor& x);
 
-// Returns the last axis of x as width and all others as rows.
+// Returns x as rows: the width is its last axis, the count the product of the others.
 Rows rows_of(const Tensor& x);
 
 // Returns the kernels for x's dtype.

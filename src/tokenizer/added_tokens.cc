@@ -19,7 +19,7 @@ bool is_at(std::string_view text, size_t i, uint16_t any) {
   return unicode::is(utf8::first(text.substr(i)).code_point, any);
 }
 
-// Whether no word character is directly before or after the match.
+// Whether no word character is directly before or after the bytes [begin, end).
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
   if (begin > 0 && is_at(text, last_character(text.substr(0, begin)), unicode::plain_word))
     return false;
@@ -93,7 +93,7 @@ void AddedTokenFinder::cut(std::string_view text, bool special,
     size_t begin = std::exchange(at, found.end), end = found.end;
     if (end <= done || (found.token->special && !special)) continue;
     if (found.token->single_word && !stands_alone(text, begin, end)) continue;
-    // The token absorbs spaces, except those that belong to the previous token.
+    // The token absorbs the spaces around it, except those that belong to the previous token.
     while (found.token->strip_left && begin > done) {
       const size_t before = last_character(text.substr(0, begin));
       if (!is_at(text, before, unicode::space)) break;

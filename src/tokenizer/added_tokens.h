@@ -10,8 +10,9 @@
 
 namespace fovea {
 
-// A token that is searched for in the text before the model splits the text. The flags are those of
-// tokenizer.json: `normalized` tokens are searched for in the normalised text.
+// A token that is searched for before the model splits the text. The flags are those of
+// tokenizer.json (strip_left is lstrip). If `normalized` is set, the token is searched for in the
+// normalised text, otherwise in the raw text.
 struct AddedToken {
   std::string text;
   int32_t id;
@@ -24,9 +25,9 @@ struct AddedPart {
   int32_t token;  // its id; -1 for text
 };
 
-// Finds the leftmost token, and the longest of the tokens that start at the same position, by
-// walking a trie of bytes from each position where a token may start. Tokens have at most 1024
-// bytes, so the time is at most proportional to the text's length.
+// Finds the leftmost token; if several start at the same position, the longest. Follows a trie of
+// bytes from each position where a token may start. Tokens have at most 1024 bytes, so the time is
+// linear in the text's length.
 class AddedTokenFinder {
  public:
   static constexpr size_t length_limit = 1024;
@@ -58,7 +59,7 @@ class AddedTokenFinder {
   Found find_at(std::string_view text, size_t i) const;
 
   std::vector<Node> nodes_{1};
-  std::array<int32_t, 256> first_{};  // the root's children
+  std::array<int32_t, 256> first_{};  // the root's child by byte; 0 if none
   std::vector<Flags> tokens_;
   int starts_ = 0;       // number of different first bytes
   char only_start_ = 0;  // the first byte, if there is only one

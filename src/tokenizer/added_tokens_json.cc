@@ -9,8 +9,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Returns the id of the token that the config names, by its text or by an object with "content";
-// empty if it names none.
+// Returns the id of the token that the config sets for `key`, as a text or as an object with
+// "content"; empty if it sets none. Throws BadFile if the token is not in the vocabulary.
 std::optional<int32_t> named(const TokenizerState& state, const Json& config,
                              const std::string& path, const char* key) {
   Json value = config.value(key, Json());
@@ -24,8 +24,8 @@ std::optional<int32_t> named(const TokenizerState& state, const Json& config,
        brief(value), key);
 }
 
-// Adds the tokens of added_tokens_decoder, {"32000": {"content": ...}, ...}. Tokens that are
-// missing from the vocabulary must have the next ids.
+// Adds the tokens of added_tokens_decoder, {"32000": {"content": ...}, ...}, that are missing from
+// the vocabulary. They must have the next ids.
 void add_tokens(const Json& config, const std::string& path, TokenizerState& state) {
   const auto found = config.find("added_tokens_decoder");
   if (found == config.end() || !found->is_object()) return;
@@ -45,10 +45,12 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
   for (const AddedToken& token : tokens) {
     const auto id = static_cast<size_t>(token.id);
     if (id < state.texts.size() && state.texts[id] == token.text) continue;
-    if (id != state.texts.size() || state.ids.find(token.text) != PieceTable::absent) {
+    const int32_t known = state.ids.find(token.text);
+    if (id != state.texts.size() || known != PieceTable::absent) {
       fail(ErrorKind::BadFile,
            "{}: {} has id {}, which the vocabulary contradicts (added_tokens_decoder); expected {}",
-           path, brief(token.text), token.id, state.texts.size());
+           path, brief(token.text), token.id,
+           known == PieceTable::absent ? state.texts.size() : static_cast<size_t>(known));
     }
     state.texts.push_back(token.text);
     add_token(token, state, limit);
@@ -58,8 +60,8 @@ void add_tokens(const Json& config, const std::string& path, TokenizerState& sta
   state.special.resize(state.texts.size());
 }
 
-// Adds the special tokens that the classes of older tokenizers put before and after a text, if
-// tokenizer.json has no post-processor.
+// If tokenizer.json has no post-processor, adds one for the config's add_bos_token and
+// add_eos_token.
 void surround(const Json& config, const std::string& path, TokenizerState& state) {
   if (!state.post_processors.empty()) return;
   TemplateProcessing around;

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// Scratch memory of one thread for encoding; kept between texts.
+// Scratch memory of one thread for encoding, kept between texts.
 struct Workspace {
   AlignedText normalized;
   CutText cut;
@@ -25,7 +25,7 @@ Workspace& workspace() {
   return space;
 }
 
-// Frees a large workspace, also after an error.
+// Frees the workspace after a long text, also if an error is thrown.
 struct WorkspaceUse {
   size_t bytes;  // size of the text
   ~WorkspaceUse() {
@@ -84,7 +84,8 @@ struct PlacedSink {
   }
 };
 
-// Encodes a part of the text between added tokens that match the raw text.
+// Encodes a part of the text that lies between added tokens found in the raw text. `origin` is its
+// position in the text.
 template <class Sink>
 void encode_part(const TokenizerState& state, std::string_view text, uint32_t origin,
                  SpecialTokens special, GrowthLimit& limit, Sink& sink) {

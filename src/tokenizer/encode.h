@@ -11,8 +11,8 @@
 
 namespace fovea {
 
-// A token of a text: its id, the bytes of the text that it covers, and its own text if that differs
-// from the text in the vocabulary (empty otherwise). `text` is valid only during the callback.
+// A token and the bytes of the text that it covers. `text`, if not empty, is the token's text
+// instead of that in the vocabulary; it is valid only during the callback.
 struct PlacedToken {
   int32_t id;
   Span span;
@@ -27,6 +27,7 @@ std::string guarded_text(const TokenizerState& state, std::string_view text);
 // Appends the ids of the text's tokens, without adding special tokens and without truncation.
 void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
                 std::vector<int32_t>& ids);
+// Calls on_token for each of these tokens. Throws InvalidArgument for SpecialTokens::guarded.
 void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
                    const OnToken& on_token);
 

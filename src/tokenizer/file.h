@@ -16,7 +16,7 @@ struct TokenizerFile {
   nlohmann::ordered_json added_tokens = nlohmann::ordered_json::array();
   nlohmann::ordered_json normalizer, pre_tokenizer, post_processor, decoder, model;
 
-  std::string text() &&;  // moves the parts
+  std::string text() &&;  // returns the text of the file; moves the parts
 };
 
 // Returns an entry of added_tokens.

@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t token_limit = size_t{64} << 10;  // bytes of a token; the longest known has 400
+// Maximum number of bytes of a token; the longest known has 400.
+constexpr size_t token_limit = size_t{64} << 10;
 
 Json parse_rest(const TokenizerText& text, std::string_view file, const std::string& path) {
   try {
@@ -92,7 +93,7 @@ class TokenizerReader {
     return found == file_.end() ? null : *found;
   }
 
-  // Returns the type of the model; old files omit it.
+  // Returns the type of the model. In old files, which omit it, the keys determine the type.
   std::string model_type(const JsonPart& model) const {
     if (model.json().contains("type")) return model.text("type");
     for (const auto& [key, type] : {std::pair("merges", "BPE"), std::pair("unk_id", "Unigram"),
@@ -128,8 +129,9 @@ class TokenizerReader {
       const auto found = child("model").find("vocab");
       const Json vocab = found == child("model").end() ? Json() : *found;
       if (vocab.is_null() && (text_.has_vocab || !text_.ids.empty() || !text_.scores.empty()))
-        bad("contains no such tokens", "model.vocab",
-            unigram ? "strings and scores" : "strings and ids");
+        bad(unigram ? "contains no tokens with scores" : "contains no tokens with ids",
+            "model.vocab",
+            unigram ? "a list of strings and scores" : "an object of strings and ids");
       bad("is " + brief(vocab), "model.vocab", unigram ? "a list" : "an object");
     }
     if (unigram) {
@@ -188,7 +190,7 @@ class TokenizerReader {
     }
   }
 
-  // Returns the texts of the model's own tokens, by id.
+  // Returns the texts of the model's own tokens, by id; empty for ids of added tokens only.
   std::vector<std::string> model_texts() const {
     std::vector<std::string> texts(
         state_->texts.begin(), state_->texts.begin() + static_cast<std::ptrdiff_t>(model_size_));
@@ -197,7 +199,7 @@ class TokenizerReader {
   }
 
   // Returns the ids of special tokens, except the unknown token, whose text always becomes that
-  // token. (Merging pairs never produces a special token.)
+  // token. (BPE uses them only with ignore_merges.)
   SpecialIds special_ids(const std::string& unknown = {}) const {
     std::vector<bool> special(model_size_);
     for (const size_t id : special_) {
@@ -241,9 +243,9 @@ class TokenizerReader {
     state_->model = UnigramModel(std::move(options));
   }
 
-  // Reads the keys that only fovea uses, for a vocabulary that differs from the pieces
-  // (translation_files.cc): "uncut" has the ids that no text is split into, "unlisted" the pieces
-  // without an id.
+  // Reads two keys that only fovea uses, for a vocabulary that differs from the pieces
+  // (translation_files.cc): "uncut" lists the ids of tokens into which no text is split,
+  // "unlisted" lists the pieces without an id.
   void read_foreign_pieces(const JsonPart& model, UnigramOptions& options) const {
     const auto size = static_cast<int64_t>(model_size_);
     const Json none = Json::array();
@@ -256,7 +258,8 @@ class TokenizerReader {
       const bool whole = piece.is_array() && piece.size() == 2 && piece[0].is_string() &&
                          piece[1].is_number() && !piece[0].get_ref<const std::string&>().empty();
       if (!whole || !state_->unknown)
-        bad("contains " + brief(piece), "model.unlisted", "a string and its score, and an unk_id");
+        bad("contains " + brief(piece), "model.unlisted",
+            "a string and its score, in a model with unk_id");
       options.unlisted.emplace_back(piece[0], piece[1]);
     }
   }
@@ -264,7 +267,7 @@ class TokenizerReader {
   void read_bpe(const JsonPart& model, const std::string& unknown) {
     if (const auto dropout = find_float(model.json(), "dropout", model.name()); dropout > 0.0)
       model.unsupported(fmt::format("a dropout of {}", *dropout), "none");
-    // A valid list was already extracted; any remaining value is invalid.
+    // A valid list was already extracted; any value except null is invalid.
     if (const auto merges = model.json().find("merges");
         merges != model.json().end() && !merges->is_null())
       bad("merges is " + brief(*merges), "model.merges", "a list");
@@ -301,9 +304,9 @@ class TokenizerReader {
     state_->model = BpeModel(std::move(options));
   }
 
-  // A BPE model of SentencePiece processes a complete text at once. If its tokens contain the mark
-  // of a word only at their beginning, no merge crosses the mark, so words are processed one by
-  // one, most of them from a cache.
+  // A BPE model of SentencePiece processes a complete text at once. If its tokens contain the word
+  // mark only at their beginning, no merge crosses the start of a word. Then the text is split into
+  // words; the tokens of most words are in a cache.
   void cut_at_words(const BpeOptions& options) {
     const std::string mark = "\u2581";
     const PreTokenizers& before = state_->pre_tokenizers;

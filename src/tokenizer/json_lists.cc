@@ -57,9 +57,9 @@ class Cursor {
     return error == std::errc();
   }
 
-  // Parses a number in the same way as serde_json, whose result may be wrong in the last bit: the
-  // digits as an integer, then one multiplication by a power of ten. The last bit of a sum of
-  // scores can decide how a text is split.
+  // Parses a number in the same way as serde_json, whose result may be wrong in the last bit: reads
+  // the digits as an integer, then multiplies or divides it by a power of ten. The last bit of a
+  // sum of scores can decide how a text is split.
   bool score(double& value) {
     skip_space();
     const bool negative = take('-');
@@ -132,7 +132,7 @@ class Cursor {
   }
 
   static bool scale(double digits, int64_t exponent, double& value) {
-    constexpr int64_t most = 308;  // the largest power of ten that a double can hold
+    constexpr int64_t most = 308;  // the largest exponent of ten that a double can hold
     for (; exponent < -most && digits != 0; exponent += most) digits /= 1e308;
     if (exponent > most && digits != 0) return false;
     const double power = digits == 0 ? 1 : power_of_ten(std::abs(exponent));
@@ -299,7 +299,7 @@ class ListReader {
     return cursor_.skip_value();
   }
 
-  // A list that cannot be read is either JSON of another form, or not JSON; parsing the complete
+  // A list that cannot be read is either JSON of another form, or not JSON; reading the rest of the
   // file shows which.
   template <class List>
   bool take_out(const std::string& key, const char* expected, List& list,

@@ -1,6 +1,7 @@
 #pragma once
 
-// Reads the large lists of a tokenizer.json without building a JSON tree.
+// Reads the large lists of a tokenizer.json (model.vocab and model.merges) without building a JSON
+// tree.
 
 #include <cstdint>
 #include <string>

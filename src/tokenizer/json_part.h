@@ -46,7 +46,7 @@ class JsonPart {
   size_t count(std::string_view key, int64_t min, int64_t max) const {
     return static_cast<size_t>(get_int(json_, key, name_, min, max));
   }
-  // Returns a string, which must be one character.
+  // Returns a string; throws BadFile unless it is one character.
   std::string character(std::string_view key) const {
     std::string value = text(key);
     if (value.empty() || utf8::first(value).bytes != value.size())
@@ -69,7 +69,7 @@ class JsonPart {
     return JsonPart(list(key)[index], path_, fmt::format("{}.{}[{}]", where_, key, index));
   }
 
-  // Reads {"String": text} or {"Regex": expression}.
+  // Reads {"String": text} or {"Regex": expression}. `plain_text` receives the text of the former.
   Pattern pattern(std::string_view key, std::string* plain_text = nullptr) const {
     const JsonPart inner = child(key);
     if (const auto text = find_string(inner.json_, "String", inner.name_)) {
@@ -79,7 +79,8 @@ class JsonPart {
     return Pattern::regex(inner.text("Regex"), inner.name_);
   }
 
-  // Returns the index of the value in a list of words; throws Unsupported if it is not in the list.
+  // Returns the index in `words` of the value of `key`; throws Unsupported if it is not one of
+  // them.
   template <size_t N>
   size_t choice(std::string_view key, const std::array<std::string_view, N>& words) const {
     const std::string word = text(key);
@@ -115,10 +116,10 @@ void read_parts(const JsonPart& json, const std::array<PartReader<Part>, N>& rea
       read_parts(json.element(members, i), readers, members, parts);
     return;
   }
-  // Each part processes the text; real tokenizers have at most a dozen parts.
+  // Bounds the time, since each part processes the text; real tokenizers have at most a dozen.
   constexpr size_t kMostParts = 256;
   if (parts.size() == kMostParts) {
-    json.unsupported(fmt::format("a sequence of more than {}", kMostParts),
+    json.unsupported(fmt::format("a sequence of more than {} parts", kMostParts),
                      fmt::format("at most {} parts", kMostParts));
   }
   for (const PartReader<Part>& reader : readers) {

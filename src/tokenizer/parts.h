@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads the parts of tokenizer.json around the model. A missing part is null. Throws Unsupported,
-// with the JSON path, for an unknown part; BadFile for a damaged one.
+// Reads the parts of tokenizer.json around the model. `json` is null for a missing part. Throws
+// Unsupported, naming the JSON path, if a part is unknown; throws BadFile if it is damaged.
 
 #include <string>
 
@@ -23,11 +23,12 @@ std::optional<Padding> parse_padding(const nlohmann::json& json, const std::stri
                                      size_t size);
 
 AddedToken parse_added_token(const JsonPart& json, int32_t id);
-// Makes a token of the vocabulary an added token. `limit` is shared by all added tokens.
+// Adds a token of the vocabulary to the added tokens. `limit` bounds how much normalisation may
+// lengthen all of them.
 void add_token(const AddedToken& token, TokenizerState& state, GrowthLimit& limit);
 
-// Applies tokenizer_config.json: the additional tokens, the start and end tokens, and whether these
-// are added to a text.
+// Applies the text of tokenizer_config.json: additional tokens, the start and end tokens, and
+// whether these are added to a text.
 void apply_config(const std::string& config, const std::string& path, TokenizerState& state);
 
 }  // namespace fovea

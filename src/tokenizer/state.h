@@ -30,6 +30,11 @@ struct TokenizerFiles {
   std::vector<std::pair<std::string, std::string>> originals = {};
 };
 
+// Each model is a class with
+//   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
+// which appends the tokens of a stretch of normalised text that the pre-tokenizer does not split
+// further. `parsed`: whether the text may become special tokens. Several threads may call encode()
+// at the same time.
 using AnyModel =
     std::variant<CharacterModel, WordLevelModel, BpeModel, WordPieceModel, UnigramModel>;
 
@@ -37,7 +42,8 @@ using AnyModel =
 struct TokenizerState {
   std::vector<std::string> texts;  // by id
   std::vector<bool> special;       // by id
-  // The texts to which added tokens are decoded if normalisation changed them, as in Hugging Face.
+  // By id: the text of an added token after normalisation, if that changes it. The token is decoded
+  // to this text, as in Hugging Face.
   std::unordered_map<int32_t, std::string> normalized_texts;
   PieceTable ids;  // by text
   AddedTokenFinder raw_added, normalized_added;
@@ -51,13 +57,14 @@ struct TokenizerState {
   std::optional<Padding> padding;
 
   std::optional<int32_t> unknown, bos, eos;
-  bool unknown_as_written = false;  // unknown tokens have their original text
+  bool unknown_as_written = false;  // whether unknown tokens have the text that they cover
   bool needs_origins = false;       // whether ids depend on the position of a piece in the text
-  uint64_t number = 0;              // identifies this tokenizer in caches
+  uint64_t number = 0;              // identifies this tokenizer in caches; unique in the process
   TokenizerFiles files;             // as read or created; save() writes them
 };
 
-// The paths are for error messages.
+// Parses the files; the paths are for error messages. Throws BadFile if a file is damaged,
+// Unsupported for a component that fovea does not support.
 std::shared_ptr<const TokenizerState> parse_tokenizer(TokenizerFiles files, const std::string& path,
                                                       const std::string& config_path);
 

@@ -51,7 +51,7 @@ struct OneToken {
   void operator()(const ReplaceDecoder& decoder) const {
     replace_all(token, decoder.text, decoder.content);
   }
-  // These decoders join tokens, or affect only the ends of a text or repeated tokens.
+  // Fuse joins tokens and Strip affects the ends of a text. The tokens of CTC remain unchanged.
   void operator()(const Fuse&) const {}
   void operator()(const StripDecoder&) const {}
   void operator()(const CtcDecoder&) const {}

@@ -28,8 +28,8 @@ class CharacterCount {
       i += utf8::first(text.substr(i)).bytes;
     }
   }
-  // Returns the number of characters before the one that contains the byte, or before the end of
-  // the text.
+  // Returns the number of characters before the one that contains the byte at this index; at the
+  // end of the text, the number of all characters.
   uint32_t before(size_t byte) const {
     if (blocks_.empty()) return 0;
     size_t block = std::min(byte / kBlock, blocks_.size() - 1);
@@ -142,13 +142,13 @@ std::string config_by_name(const std::string& name, const std::string& config,
                                                                 : "";
   if (says || known.empty()) return config;
   nlohmann::json json = config.empty() ? nlohmann::json::object() : parse_json(config, path);
-  if (!json.is_object()) return config;  // another reader reports the error
+  if (!json.is_object()) return config;  // TokenizerConfig reports the error
   json["tokenizer_class"] = known;
   return json.dump();
 }
 
-// Returns the path of the file in a folder that contains the vocabulary: tokenizer.json, or one of
-// the older formats.
+// Returns the path of the file in a folder that contains the vocabulary: tokenizer.json, or a file
+// of an older format. If there is none, returns the path of tokenizer.json.
 std::string vocabulary_file(const std::string& folder) {
   for (const char* name : {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary,
                            "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
@@ -168,7 +168,7 @@ std::vector<std::string> TokenTexts::list() const {
 void TokenTexts::append(const TokenTexts& other, size_t begin, size_t end) {
   if (begin == end) return;
   const size_t from = begin == 0 ? 0 : other.ends_[begin - 1];
-  // Modulo 2^32, like all positions.
+  // May be negative: modulo 2^32, the sums below are still right.
   const auto shift = static_cast<uint32_t>(bytes_.size() - from);
   bytes_.append(other.bytes_, from, other.ends_[end - 1] - from);
   this->end();

@@ -11,10 +11,10 @@ namespace fovea {
 struct Batch {
   // Inputs of the encoder and of the decoder; unset if the model has no such stack.
   Sequence source, target;
-  // The tokens of each row; the rest is padding. Empty = no padding.
+  // The interval of tokens of each row; other positions are padding. Empty = no padding.
   std::vector<Interval> source_valid, target_valid;
-  // i32, one for each output of the head: [B, T] for tokens, [B] for sequences; below 0 = no
-  // prediction.
+  // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence;
+  // below 0 = no prediction.
   Tensor labels;
   int64_t asked = 0;   // number of labels that are not below 0
   int64_t tokens = 0;  // number of tokens, without padding
@@ -23,9 +23,10 @@ struct Batch {
   int64_t units = 0;
 };
 
-// The outputs of the head for the rows with labels, and the labels. Other outputs are not computed,
-// since the outputs of a vocabulary dominate the work of a small model. logits f32 [rows, outputs],
-// labels i32 [rows]; if all rows have labels, in the shapes of the head.
+// The outputs of the head and the labels, for the rows that have labels: logits f32 [rows,
+// outputs], labels i32 [rows]. Other rows are not computed, since the outputs of a vocabulary
+// dominate the work of a small model. If all rows or none have labels, or if there is one label for
+// each sequence, all rows are computed, in the shapes of the head.
 struct Answers {
   Tensor logits, labels;
   RowUnits units;  // units of these rows
@@ -33,8 +34,8 @@ struct Answers {
 Answers answers(const Transformer& model, const Batch& batch, Pass pass);
 
 // Returns the sum of the negative log-likelihoods of the labels, divided by `divisor`: f64 [1].
-// Includes the side losses of the layers, such as the balance of experts, if the pass is for
-// training.
+// `smoothing` is the probability that label smoothing spreads over all labels. If the pass is for
+// training, the side losses of the layers, such as the balance of experts, are included.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0);
 

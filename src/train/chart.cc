@@ -29,8 +29,8 @@ double tick_of(double range) {
   return 10 * power;
 }
 
-// Returns the means over equal numbers of consecutive steps, so that the noise of single batches
-// does not obscure the curve.
+// Returns the means of groups of consecutive steps, so that the noise of single batches does not
+// obscure the curve.
 Curve thinned(const Curve& curve) {
   const size_t run = std::max<size_t>(1, curve.size() / kMostPoints);
   Curve means;
@@ -69,8 +69,8 @@ std::string axes(const Scale& s) {
   return svg;
 }
 
-// Returns the range of the curves, with a margin large enough that the ticks of large losses differ
-// after rounding.
+// Returns the range of the curves with a margin. The margin is large enough that adding a tick
+// changes even a large loss.
 Scale scale_of(const Curve& training, const Curve& validation) {
   Scale scale{1, 1e300, -1e300};
   for (const Curve* curve : {&training, &validation}) {

@@ -11,7 +11,7 @@ void check_data(const TrainOptions& o) {
   check_field(kinds > 0, "data",
               "no file; expected text files, folders or JSON lines, or `pairs`, or `labels`");
   check_field(kinds == 1, "data",
-              "cannot be combined with `pairs` or `labels`; expected one kind of data");
+              "several kinds of data; expected only one of `data`, `pairs` and `labels`");
   check_field(o.validation_pairs.empty() || !o.pairs.empty(), "validation_pairs",
               "given without `pairs`; expected both");
   check_field(o.source_prefix.empty() || !o.pairs.empty(), "source_prefix",

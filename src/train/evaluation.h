@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// Returns the predictions for `count` batches; `batch(n)` returns the n-th. Choices are recorded
-// for encoders and classifiers only.
+// Returns the predictions for the batches batch(0) to batch(count - 1). Choices are not recorded
+// for decoders with a language-model head.
 Predictions predict(const Transformer& model, DType compute, int64_t count,
                     const std::function<Batch(int64_t n)>& batch);
 // Returns the predictions for the held-out part.

@@ -14,13 +14,13 @@ class Examples {
   virtual Batch training(int64_t pass) const = 0;
   virtual double passes_per_epoch() const = 0;
 
-  // Return the held-out part in batches, which are the same at every evaluation; 0 = no held-out
-  // part.
+  // Return the number of batches of the held-out part (0 = there is none), and batch `n`. The
+  // batches are the same at every evaluation.
   virtual int64_t validation_batches() const = 0;
   virtual Batch validation(int64_t n) const = 0;
 
-  // The number of sequences, of tokens and of predicted tokens, and the bytes of the predicted text
-  // (0 = not meaningful).
+  // The number of sequences and of tokens. For bits per byte, the number of predicted tokens and
+  // the bytes of their text; if `bytes` is 0, neither is meaningful.
   struct Part {
     int64_t sequences = 0, tokens = 0, asked = 0, bytes = 0;
   };

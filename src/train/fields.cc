@@ -12,7 +12,8 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
            "instead of text, for translation: a file of source lines and a file of target "
            "lines, or one file of lines source<TAB>target"},
           o.pairs);
-  v.texts({"validation_pairs", "validation data in the same format"}, o.validation_pairs);
+  v.texts({"validation_pairs", "validation pairs, in the same format as the training pairs"},
+          o.validation_pairs);
   v.text({"source_prefix", "pairs: text prepended to every source, for multi-task models",
           o.objective == Objective::pairs},
          o.source_prefix);
@@ -20,16 +21,22 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
            "instead of text, for classification: lines text<TAB>label, or JSON lines "
            "with \"text\" and \"label\""},
           o.labels);
-  v.texts({"validation_labels", "validation data in the same format"}, o.validation_labels);
+  v.texts(
+      {"validation_labels", "labelled validation texts, in the same format as the training texts"},
+      o.validation_labels);
   v.choice({"objective",
-            "objective on text: predict the next token, masked tokens, or spans cut out of the "
-            "text; automatic = what fits the model",
+            "training objective: predict the next token, masked tokens, spans cut out of the text, "
+            "the target of a pair, or a label; automatic = what fits the data and the model",
             true},
            o.objective, {"automatic", "next_token", "masked", "spans", "pairs", "labels"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
-  v.number({"validation", "fraction of the text, from its end, held out for validation", true},
-           o.validation, 0, 0.9);
+  v.number(
+      {"validation",
+       "fraction of the data to hold out for validation: its end; of labelled texts, evenly spaced "
+       "ones",
+       true},
+      o.validation, 0, 0.9);
   v.text({"tokenizer",
           "char, bpe:SIZE, wordpiece:SIZE, unigram:SIZE, or the path of a model or tokenizer.json",
           true},
@@ -42,34 +49,34 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
   v.integer({"steps", "optimiser steps", true}, o.steps, 1, kMostSteps);
   v.integer({"batch", "sequences per forward pass", true}, o.batch, 1, 65536);
-  v.integer({"length",
-             "tokens per sequence of text; 0 = the model's context, but at most 1024 with an "
-             "initial model",
-             true},
-            o.length, 0, kMostSteps);
+  v.integer(
+      {"length",
+       "tokens per sequence of text; 0 = the model's context, but at most 1024 for plain text "
+       "with an initial model",
+       true},
+      o.length, 0, kMostSteps);
   v.integer(
       {"batch_tokens", "pairs: maximum tokens per forward pass, counted on the longer side", pairs},
       o.batch_tokens, 1, 1 << 24);
   v.integer({"accumulate", "forward passes per optimiser step", true}, o.accumulate, 1, 65536);
   v.integer({"patience", "stop after N evaluations without improvement; 0 = never"}, o.patience, 0,
             kMostSteps);
-  v.text(
-      {"best_by",
-       "metric that selects the best model: loss, bleu or chrf (pairs), accuracy or f1 (labels); "
-       "automatic = bleu for pairs, else loss",
-       true},
-      o.best_by);
-  v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss"}, o.bad_steps, 1,
-            1'000'000);
+  v.text({"best_by",
+          "metric that selects the best model: loss, bleu, chrf or rouge_l (pairs), accuracy or f1 "
+          "(labels); automatic = bleu for pairs, else loss",
+          true},
+         o.best_by);
+  v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
+            o.bad_steps, 1, 1'000'000);
 }
 
 void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans;
   v.number({"learning_rate", "peak learning rate", true}, o.learning_rate, 0, 1000);
-  v.number({"final_rate", "learning rate of the last step, as a fraction of the peak", true},
+  v.number({"final_rate", "cosine, trapezoid: learning rate at the end, as a fraction of the peak",
+            true},
            o.final_rate, 0, 1);
-  v.integer({"warmup", "steps of linear warm-up from 0 to the peak rate", true}, o.warmup, 0,
-            kMostSteps);
+  v.integer({"warmup", "steps of linear warm-up to the peak rate", true}, o.warmup, 0, kMostSteps);
   v.choice({"schedule", "learning-rate schedule after the warm-up", true}, o.schedule,
            {"cosine", "trapezoid", "constant", "inverse_root"});
   v.number(
@@ -83,9 +90,11 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   v.number({"clip", "maximum gradient norm; 0 = off", true}, o.clip, 0, 1e6);
   v.number({"label_smoothing", "probability spread over all labels", true}, o.label_smoothing, 0,
            0.99);
-  v.number({"mask", "masked, spans: fraction of tokens to mask", fills_gaps}, o.mask, 0.001, 0.9);
+  v.number({"mask", "masked, spans: fraction of tokens to mask or cut out", fills_gaps}, o.mask,
+           0.001, 0.9);
   v.number({"mean_span", "spans: mean number of tokens per span", fills_gaps}, o.mean_span, 1, 100);
-  v.integer({"average", "evaluate and write the mean of the weights at N evaluations", true},
+  v.integer({"average",
+             "evaluate and write the mean of the weights at N evaluations; 1 = no averaging", true},
             o.average, 1, 100);
   v.choice(
       {"average_of", "average the weights of the last or of the best evaluations", o.average > 1},
@@ -94,19 +103,20 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs, labels = o.objective == Objective::labels;
-  const bool by_translations = o.best_by == "bleu" || o.best_by == "chrf";
-  // Averaged weights are those of evaluations.
+  const bool by_translations = o.best_by == "bleu" || o.best_by == "chrf" || o.best_by == "rouge_l";
+  // If weights are averaged, the steps of the evaluations determine which ones.
   v.integer({"evaluate_every", "steps between evaluations; 0 = only at the end", o.average > 1},
             o.evaluate_every, 0, kMostSteps);
-  // Losses of other windows cannot be compared.
+  // Losses on different windows cannot be compared.
   v.integer({"evaluate_windows", "windows of text per evaluation; 0 = all", !pairs && !labels},
             o.evaluate_windows, 0, kMostSteps);
-  v.integer({"bleu_lines", "held-out pairs translated per evaluation, for BLEU and chrF; 0 = none",
+  v.integer({"bleu_lines",
+             "held-out pairs translated per evaluation, for BLEU, chrF and ROUGE-L; 0 = none",
              pairs && by_translations},
             o.bleu_lines, 0, kMostSteps);
-  v.integer({"sample_every", "steps between generated samples; 0 = never"}, o.sample_every, 0,
-            kMostSteps);
-  v.integer({"sample_tokens", "tokens per sample"}, o.sample_tokens, 0, 65536);
+  v.integer({"sample_every", "steps between generated samples; 0 = only at the end"},
+            o.sample_every, 0, kMostSteps);
+  v.integer({"sample_tokens", "tokens per sample; 0 = no samples"}, o.sample_tokens, 0, 65536);
   v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, o.save_every, 0,
             kMostSteps);
   v.integer({"keep", "number of snapshots to keep"}, o.keep, 1, 1'000'000);
@@ -118,7 +128,8 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
   v.seed({"seed", "random seed of initial weights, data order and dropout", true}, o.seed);
   v.bytes({"memory_limit", "refuse a run that needs more memory; 0 = the free memory"},
           o.memory_limit);
-  v.bytes({"token_cache", "tokenise larger texts into a memory-mapped file"}, o.token_cache);
+  v.bytes({"token_cache", "tokenise texts above this size into a memory-mapped file"},
+          o.token_cache);
   v.boolean({"allow_change", "resume even if data or options differ from the snapshot's"},
             o.allow_change);
 }

@@ -21,7 +21,7 @@ DType compute_dtype(const Job& job) {
   return native_bf16() ? DType::bf16 : DType::f32;
 }
 
-// Copies the snapshot's weights into the trainable parameters; the moments belong to the optimiser.
+// Copies the snapshot's weights into the trainable parameters. The trainer restores the moments.
 void restore_weights(Transformer& model, const Snapshot& snapshot) {
   model.each([&](const std::string& name, Parameter& p) {
     if (!p.trainable) return;
@@ -32,9 +32,8 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
   });
 }
 
-// The current memory of the process besides the allocations of training: the needs of its threads,
-// of reading and writing files, and of the second copy of the weights that times steps and is
-// written.
+// Returns the memory of the process besides the allocations of training: code, threads, the memory
+// that is allocated now, and a second copy of the weights, for measuring steps and writing files.
 uint64_t process_bytes(const TrainPlan& plan) {
   constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
   constexpr uint64_t kThread = 1 << 20;    // stack and scratch memory
@@ -42,14 +41,14 @@ uint64_t process_bytes(const TrainPlan& plan) {
          static_cast<uint64_t>(plan.parameters) * sizeof(float);
 }
 
-// The fields whose values differ, each as "spec.width was 16 and is 32". A field that is missing
-// from the snapshot was not recorded by its version of fovea.
+// Adds the fields whose values differ to `changed`, each as "spec.width was 16 and is 32". Ignores
+// a field of the top level that `before` lacks: an older version of fovea made the snapshot.
 void compare(const nlohmann::json& before, const nlohmann::json& now, const std::string& name,
              std::vector<std::string>& changed) {
   if (before == now) return;
   if (!now.is_object() || !before.is_object()) {
     changed.push_back(fmt::format("{} was {} and is {}", name,
-                                  before.is_null() ? "absent" : brief(before), brief(now)));
+                                  before.is_null() ? "missing" : brief(before), brief(now)));
     return;
   }
   for (const auto& [key, value] : now.items()) {
@@ -59,7 +58,8 @@ void compare(const nlohmann::json& before, const nlohmann::json& now, const std:
   }
 }
 
-// An older version used "tokenizer" for "tokenizer_hash".
+// Returns the settings of the snapshot. Older versions stored the tokenizer's hash as "tokenizer",
+// which is now a setting; it is not compared.
 nlohmann::json settings_in(const Snapshot& snapshot) {
   nlohmann::json kept = snapshot.state.value("settings", nlohmann::json::object());
   if (kept.is_object() && !kept.contains("tokenizer_hash")) kept.erase("tokenizer");
@@ -73,14 +73,14 @@ void open_snapshot(Job& job, const Say& say) {
   job.compute = compute_dtype(job);
 }
 
-// Checked before the data is read, and again with its memory.
+// Called before the data is read, and again when the data is in memory.
 void check_memory(Job& job) {
   TrainPlan& plan = job.plan;
   const uint64_t limit = job.options.memory_limit;
   plan.process_bytes = process_bytes(plan);
   plan.total_bytes =
       plan.weight_bytes + plan.optimizer_bytes + plan.activation_bytes + plan.process_bytes;
-  // Memory that is already in use is part of the plan.
+  // The plan includes the memory that is already in use.
   plan.available_bytes = limit > 0 ? limit : available_memory() + resident_memory();
   if (plan.total_bytes <= plan.available_bytes) return;
   fail(ErrorKind::OutOfMemory,
@@ -97,7 +97,7 @@ void plan_cost(Job& job, const Cost& cost) {
   plan.steps = o.steps;
   plan.parameters = cost.parameters;
   plan.weight_bytes = cost.weight_bytes;
-  if (o.average > 1)  // those of each evaluation, and their mean
+  if (o.average > 1)  // the weights of N evaluations, and their mean
     plan.weight_bytes += static_cast<uint64_t>(cost.parameters * (o.average + 1)) * sizeof(float);
   plan.optimizer_bytes = cost.optimizer_bytes;
   plan.activation_bytes = cost.activation_bytes;
@@ -121,7 +121,7 @@ void check_settings(const Job& job) {
 }
 
 void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin) {
-  bool complete = job.snapshot.has_value();  // it lacks parameters that are not trained
+  bool complete = job.snapshot.has_value();  // false if some parameters are not trained
   if (job.snapshot) {
     job.model = Transformer(spec);
     job.task->choose_trainable(job.model);

@@ -20,30 +20,31 @@ struct Job {
   std::unique_ptr<TrainingTask> task;
   std::optional<Snapshot> snapshot;  // the snapshot to resume from
   Transformer model;                 // including its weights
-  // The settings that determine the results of the run, as in state.json: a resumed run must have
-  // the same.
+  // The settings that determine the results of the run, as in state.json. A resumed run must have
+  // the same settings.
   nlohmann::ordered_json settings;
   TrainPlan plan;
 };
 
 // Loads the newest intact snapshot of options.out, if there is one, and selects the precision: the
-// requested one, that of the run so far, or the fastest of the CPU.
+// requested one, else that of the snapshot, else bf16 if the CPU multiplies it natively, else fp32.
 void open_snapshot(Job& job, const Say& say);
 
-// Sets the plan's cost and machine. Throws OutOfMemory if the run needs more than is available.
+// Sets the plan's cost and machine, and calls check_memory().
 void plan_cost(Job& job, const Cost& cost);
+// Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);
 
-// Throws InvalidArgument, naming each setting, if a snapshot was made with other settings and
-// changes are not allowed.
+// Throws InvalidArgument, naming each changed setting, if the snapshot has different settings and
+// options.allow_change is false.
 void check_settings(const Job& job);
 
-// Gives the job its model: `begin` sets job.model and job.plan.from as at the start of the run, and
-// a snapshot replaces the trainable parameters.
+// Sets the job's model. `begin` sets job.model and job.plan.from as at the start of the run; it is
+// not called if the snapshot has all parameters. A snapshot replaces the trainable parameters.
 void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin);
 
-// Returns a note if the snapshot was made on CPUs of another numeric_class, which do not compute
-// the same bits; otherwise returns an empty string.
+// Returns a note if the snapshot was made on a CPU of a different numeric_class, which does not
+// compute the same bits; otherwise returns an empty string.
 std::string change_of_class(const Job& job);
 
 }  // namespace fovea

@@ -20,8 +20,8 @@ class Optimizer {
   // The parameters must outlive the optimizer. Requests the gradients of the trainable parameters.
   Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options);
 
-  // Returns the Euclidean norm of all gradients together, summed in double in a fixed order. NaN or
-  // infinity if a gradient contains one.
+  // Returns the Euclidean norm of all gradients together, summed in double in a fixed order. The
+  // norm is not finite if an element of a gradient is not finite.
   double gradient_norm() const;
 
   // Updates the parameters with the current gradients, which are then cleared. `step` counts from

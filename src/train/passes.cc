@@ -25,7 +25,7 @@ Pass training_pass(const Batch& batch, int64_t step, int64_t n, const PassOption
     pass.dropout.step = static_cast<uint64_t>(step);
     pass.dropout.units = batch.units;
     pass.dropout.first_unit = n * batch.units;
-  } else {  // passes differ in size, so dropout counts the elements of each pass separately
+  } else {  // passes differ in size, so dropout counts each pass as a step
     pass.dropout.step = static_cast<uint64_t>(step * options.accumulate + n);
   }
   return pass;

@@ -7,18 +7,19 @@
 
 namespace fovea {
 
-// How a step reads its examples in several forward passes.
+// How a step is divided into forward passes.
 struct PassOptions {
   DType compute = DType::f32;
   int64_t accumulate = 1;  // passes per step
   uint64_t seed = 0;       // seed of dropout
 };
 
-// The loss of one pass, divided by `divisor`, the number of predictions in all passes of the step:
-// f64 [1].
+// Returns the sum of the losses of one pass, divided by `divisor`, the number of predictions in all
+// passes of the step: f64 [1].
 using PassLoss = std::function<Tensor(const Batch& batch, const Pass& pass, double divisor)>;
 
-// Computes the gradients of one step in several passes, equal to those of one large batch.
+// Computes the gradients of one step in options.accumulate passes. If batches have units, the bits
+// do not depend on how the units of the step are divided into passes.
 TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step,
                                           const PassOptions& options, const PassLoss& loss);
 

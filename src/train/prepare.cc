@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-// The Spec of the checkpoint to start from, possibly with a shorter context.
+// Returns the Spec of the checkpoint to start from, possibly with a shorter context.
 Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
   Spec spec = files.model.spec;
   if (given.context > 0 && given.context < spec.context && !spec.encoder &&
@@ -40,12 +40,12 @@ TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, cons
     const Tokenizer made = task.make_tokenizer(spec);
     return {made, made};
   }
-  // A checkpoint without a tokenizer uses another's.
+  // If the checkpoint has no tokenizer, options.tokenizer names a directory that has one.
   const bool bare = !has_vocabulary(o.from) && is_folder(o.tokenizer);
   return TranslationTokenizers::open(bare ? o.tokenizer : o.from);
 }
 
-// Adapts the Spec to the task and the tokenizer. -> whether the model gets a new head
+// Adapts the Spec to the task and the tokenizer. Returns whether the model needs a new head.
 bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Origin& origin,
            const std::string& from, const Say& say) {
   const Spec before = spec;
@@ -53,7 +53,8 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   const bool new_head = write_spec(before) != write_spec(spec);
   if (!from.empty() && tokenizer.size() > spec.vocabulary) {
     fail(ErrorKind::BadFile,
-         "{}: its tokenizer has {} tokens, its weights {}; expected no more tokens than weights",
+         "{}: its tokenizer has {} tokens, but its model has a vocabulary of {}; expected at least "
+         "as many",
          from, tokenizer.size(), spec.vocabulary);
   }
   spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
@@ -61,7 +62,7 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   return new_head;
 }
 
-// Parameters that the checkpoint lacks are initialised as in a new model.
+// Initialises the parameters that the checkpoint lacks as in a new model.
 void initialise_missing(Transformer& model, uint64_t seed) {
   Transformer fresh(model.spec);
   initialise(fresh, seed);
@@ -72,7 +73,7 @@ void initialise_missing(Transformer& model, uint64_t seed) {
   });
 }
 
-// The weights at the start of the run.
+// Sets the weights at the start of the run.
 void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   const TrainOptions& o = job.options;
   if (o.from.empty()) {
@@ -86,7 +87,7 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
-  job.model.spec = spec;  // its context may be the requested shorter one
+  job.model.spec = spec;  // its context may be shorter, as requested
   job.plan.from = o.from;
 }
 

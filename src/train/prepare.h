@@ -4,10 +4,10 @@
 
 namespace fovea {
 
-// Checks every option and the data and builds the job of `fovea train`; with `read_only` no files
-// are written. `reading` receives the fraction of long texts that was read; throws ReadingStopped
-// if it returns false. Errors name the option or the file; throws OutOfMemory if the plan exceeds
-// the available memory.
+// Checks every option and the data, and builds the job of `fovea train`. If `read_only` is true, no
+// files are written. `reading` is called regularly while text files are read, and receives the
+// fraction read so far; throws ReadingStopped if it returns false. Errors name the option or the
+// file. Throws OutOfMemory if the plan exceeds the available memory.
 Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading = {});
 

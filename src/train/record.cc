@@ -14,7 +14,7 @@ namespace fovea {
 
 namespace {
 
-// Parses a line; returns null if it is not JSON, since a killed run may leave half a line.
+// Parses a line. Returns null if it is not JSON, since a killed run may leave an incomplete line.
 nlohmann::json entry_of(std::string_view line, const std::string& path) {
   try {
     return parse_json(line, path);

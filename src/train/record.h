@@ -20,12 +20,12 @@ struct Curves {
 // with dots for validation; BLEU has a separate axis on the right.
 std::string chart(const Curves& curves);
 
-// The log of a run: log.jsonl, one JSON object per step or evaluation, and loss.svg, which is drawn
+// The log of a run: log.jsonl has one JSON object per step, evaluation or note; loss.svg is drawn
 // from it.
 class Record {
  public:
-  // Continues the log in the folder, without the lines after `step`, since those steps are
-  // repeated.
+  // Continues the log in the folder. Removes the entries of steps after `step`, since those steps
+  // are repeated.
   Record(const std::string& folder, int64_t step);
 
   void step(const TrainProgress& progress);

@@ -9,8 +9,9 @@
 namespace fovea {
 namespace {
 
-// Measured by a few real steps if they are fast, otherwise from the rate of this machine's matrix
-// products: measured steps reach about this fraction of it.
+// If a step takes at most kQuickSeconds, the time of a run is estimated from two measured steps.
+// Otherwise it is computed from the speed of this machine's matrix products, of which training
+// reaches about the fraction kUsualShare.
 constexpr double kUsualShare = 0.7;
 constexpr double kQuickSeconds = 0.5;
 
@@ -23,7 +24,7 @@ double estimated_seconds(Job& job) {
   initialise(scratch, 0);
   job.task->choose_trainable(scratch);
   Stepper step(scratch, *job.task, job.options);
-  step(0);  // the first one allocates memory
+  step(0);  // the first step allocates memory
   const auto start = std::chrono::steady_clock::now();
   step(1);
   step(2);
@@ -31,8 +32,8 @@ double estimated_seconds(Job& job) {
          2;
 }
 
-// Refused input leaves no files. Preparing a run in a new folder creates it only for the token
-// cache of a large text; the destructor removes both unless they are to be kept.
+// Removes the new folder of a run, and the token cache in it, if the run does not start: refused
+// input leaves no files. Preparing a run creates them only if a large text needs the token cache.
 class NewFolder {
  public:
   explicit NewFolder(const std::string& path) : path_(path), existing_(path) {
@@ -43,17 +44,17 @@ class NewFolder {
     if (existing_ == path_) return;
     system_calls().unlink((path_ + "/tokens.bin").c_str());
     for (std::string made = path_; made != existing_; made = parent_of(made))
-      system_calls().rmdir(made.c_str());  // which keeps folders that are not empty
+      system_calls().rmdir(made.c_str());  // fails if the folder is not empty
   }
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
   void keep() { existing_ = path_; }
 
  private:
-  std::string path_, existing_;  // the second: the existing part of the path
+  std::string path_, existing_;  // existing_: the existing part of the path
 };
 
-// The result of a finished run, from its last snapshot.
+// Returns the result of a finished run from its last snapshot; nothing if it has not finished.
 std::optional<TrainResult> result_of_finished(const Job& job) {
   if (!job.snapshot) return std::nullopt;
   const nlohmann::json& state = job.snapshot->state;

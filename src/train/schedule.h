@@ -7,10 +7,10 @@ namespace fovea {
 struct RateSchedule {
   Schedule kind = Schedule::cosine;
   double peak = 1e-3;
-  double final_rate = 0.1;      // the rate of the last step as a fraction of the peak
+  double final_rate = 0.1;      // cosine, trapezoid: rate at the end, as a fraction of the peak
   int64_t steps = 0;            // number of steps of the run
-  int64_t warmup = 0;           // steps in which the rate rises from 0 to the peak
-  double decay_fraction = 0.2;  // trapezoid: fraction of steps, at the end, with a falling rate
+  int64_t warmup = 0;           // steps in which the rate rises linearly to the peak
+  double decay_fraction = 0.2;  // trapezoid: final fraction of the steps, in which the rate falls
 };
 
 // Returns the learning rate of step `step`, which counts from 0.

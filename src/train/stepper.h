@@ -10,19 +10,19 @@ namespace fovea {
 OptimizerOptions optimizer_options(const TrainOptions& options);
 RateSchedule rate_schedule(const TrainOptions& options);
 
-// Takes one optimiser step of a model on a task at a time: bench measures it, and the trainer
-// repeats it.
+// Takes optimiser steps of a model on a task, one at a time. The trainer and bench use it.
 class Stepper {
  public:
-  // Model and task must outlive the stepper.
+  // The model and the task must outlive the stepper.
   Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options);
 
-  // If the loss or a gradient is not finite, no weight is updated.
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
     int64_t tokens = 0;      // number of tokens that were read
-    std::string bad_tensor;  // the first tensor with NaN or infinity; empty = none
+    std::string bad_tensor;  // see TrainingTask::first_bad_tensor; empty = all are finite
   };
+  // Takes step `step`, which counts from 0. If the loss or a gradient is not finite, no weight is
+  // updated.
   Outcome operator()(int64_t step);
 
  private:

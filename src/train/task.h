@@ -13,7 +13,8 @@ class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
 
-  // Sets `trainable` of the model's parameters. By default, their roles determine it.
+  // Sets `trainable` of the model's parameters. The default leaves the values that follow from
+  // their roles.
   virtual void choose_trainable(Transformer&) const {}
 
   // Adds the gradients of step `step`, which counts from 0, to the trainable parameters.
@@ -23,18 +24,18 @@ class TrainingTask {
   };
   virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
 
-  // Returns the first tensor of a step with NaN or infinity, or empty. Called while the gradients
-  // of that step exist. The default checks weights and gradients.
+  // Returns the first tensor of a step that contains NaN or infinity, as BadTensorSearch::found()
+  // does. Called while the gradients of that step exist. The default checks weights and gradients.
   virtual std::string first_bad_tensor(Transformer& model, int64_t step) const;
 
   virtual double steps_per_epoch() const = 0;
 
-  // How the held-out part is evaluated, whether there is one, and a model's predictions for it. By
-  // default, there is none.
+  // Return how the held-out part is evaluated, whether there is one (by default, there is none),
+  // and a model's predictions for it.
   virtual EvaluationTask evaluation() const { return {}; }
   virtual bool evaluates() const { return false; }
   virtual Predictions predict(const Transformer&) const { return {}; }
-  // Whether the weights before the first step are evaluated too.
+  // Returns whether the weights before the first step are evaluated too.
   virtual bool evaluates_start() const { return false; }
 
   // Returns a sample that the model generates after the given number of steps; empty = none.
@@ -52,7 +53,8 @@ class BadTensorSearch {
   void look(const std::string& name, const Tensor& value);
   void weights(Transformer& model);
   void gradients(Transformer& model);
-  const std::string& found() const { return found_; }  // NAME (n of m); empty = none
+  // Returns "NAME (n of m)" if n of the tensor's m elements are not finite; empty = none was found.
+  const std::string& found() const { return found_; }
 
  private:
   std::string found_;

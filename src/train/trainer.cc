@@ -103,7 +103,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-// Updates the progress; `seconds` is the average time of the last steps.
+// Updates the progress; `seconds` is the average time of the last steps, per step.
 void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.loss = outcome.loss;
   progress_.gradient_norm = outcome.gradient_norm;
@@ -115,8 +115,8 @@ void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.peak_bytes = resident_peak();
 }
 
-// Skips a step with non-finite numbers; `bad_steps` such steps in a row end the run, and the last
-// snapshot is kept.
+// Warns of a step that was skipped because a number was not finite. Throws Failed after `bad_steps`
+// such steps in a row; the last snapshot is kept.
 void Trainer::guard(const Stepper::Outcome& outcome) {
   if (outcome.bad_tensor.empty()) {
     bad_in_row_ = 0;
@@ -133,8 +133,8 @@ void Trainer::guard(const Stepper::Outcome& outcome) {
   progress_.warning = what + "; skipped";
 }
 
-// Checks weights and moments before anything is written, so that the files on disk stay valid. A
-// weight or moment that is not finite never becomes finite again.
+// Throws Failed if a weight or moment is not finite, before anything is written: the files on disk
+// stay valid. Such an element never becomes finite again.
 void Trainer::require_finite() const {
   for (const auto& [name, tensor] : stepper_.optimizer.state()) {
     const int64_t bad = count_nonfinite(tensor);

@@ -23,7 +23,7 @@ class Trainer {
  private:
   void resume();
   void evaluate();
-  // The metrics of the held-out part.
+  // Metrics of the held-out part.
   struct Measured {
     std::optional<double> loss;
     MetricValues metrics = {};  // metrics other than the loss

@@ -27,7 +27,7 @@ void WeightAverage::add(double rank) {
   recompute();
 }
 
-// Sums in double, from the oldest to the newest weights.
+// Computes the mean in double, from the oldest to the newest weights.
 void WeightAverage::recompute() {
   mean_.each([&](const std::string& name, Parameter& p) {
     if (!kept_.front().by_name.contains(name)) return;

@@ -9,16 +9,16 @@
 
 namespace fovea {
 
-// The mean of a model's weights at a few evaluations: it changes less than the weights, and is the
+// The mean of a model's weights at several evaluations. It changes less than the weights, and is a
 // better model while the learning rate is high (Popel and Bojar 2018, section 4.10).
 class WeightAverage {
  public:
   WeightAverage(Transformer& model, int64_t most);
 
-  // Adds the current trainable weights of the model. Drops the weights of the lowest rank if there
-  // are more than `most`.
+  // Adds the current trainable weights of the model. Of more than `most` sets of weights, the one
+  // of the lowest rank is dropped; this may be the new one.
   void add(double rank);
-  Transformer& mean() { return mean_; }  // mean of the added weights
+  Transformer& mean() { return mean_; }  // mean of the kept weights
 
   // Save and restore this object's part of a snapshot.
   std::map<std::string, Tensor> state() const;

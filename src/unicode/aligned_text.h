@@ -16,8 +16,8 @@ namespace fovea {
 
 class AlignedText {
  public:
-  // Starts with this text, which must stay alive until it is rewritten. `origin` is its position in
-  // the original text. Growth is charged to the limit, which must also stay alive.
+  // Starts with this text, which must stay valid until it is rewritten. `origin` is its position in
+  // the original text. Growth is charged to the limit, which must also stay valid.
   void assign(std::string_view text, uint32_t origin, bool aligned, GrowthLimit& limit);
   // Starts with a span of another text, which must not change until this text is rewritten.
   void assign(const AlignedText& other, Span stretch);
@@ -56,8 +56,8 @@ class Rewriter {
  public:
   explicit Rewriter(AlignedText& text);
 
-  // Starts another span of the text at `begin`: text inserted there does not belong to the previous
-  // span.
+  // Continues with the span of the text that starts at `begin`: characters inserted there do not
+  // belong to the previous span.
   void enter(size_t begin) { at_ = begin_ = begin; }
   size_t size() const { return out_.size(); }
 
@@ -71,7 +71,7 @@ class Rewriter {
   // character, 1 = is new, -n = replaces the next character and removes n more.
   void put(char32_t c, int64_t change);
   void insert(std::string_view text);                     // adds new characters
-  void put_bytes(std::string_view bytes, size_t length);  // replaces the next character
+  void put_bytes(std::string_view bytes, size_t length);  // replaces the next `length` bytes
   void finish();
 
  private:

@@ -21,7 +21,7 @@ size_t count(std::string_view text) {
   return characters;
 }
 
-// Returns the length of the first grapheme cluster.
+// Returns the length of the first grapheme cluster, in bytes.
 size_t cluster_length(std::string_view text) {
   utf8proc_int32_t state = 0;
   utf8::Character last = utf8::first(text);
@@ -79,7 +79,7 @@ Charsmap Charsmap::parse(std::string_view bytes, const std::string& where) {
   if (bytes.size() < sizeof size) bad("the charsmap is truncated");
   std::memcpy(&size, bytes.data(), sizeof size);
   bytes.remove_prefix(sizeof size);
-  if (size > bytes.size() || size < 4) bad("the charsmap's trie is longer than the charsmap");
+  if (size > bytes.size() || size < 4) bad("the charsmap's trie has an invalid size");
   map.units_.resize(size / 4);
   std::memcpy(map.units_.data(), bytes.data(), map.units_.size() * 4);
   map.texts_ = bytes.substr(map.units_.size() * 4);

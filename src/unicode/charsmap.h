@@ -16,7 +16,7 @@ namespace fovea {
 // bits, then the replacements, each terminated by NUL.
 class Charsmap {
  public:
-  // Throws BadFile, naming the file `where`, if the data is damaged.
+  // Throws BadFile, naming `where`, if the data is damaged.
   static Charsmap parse(std::string_view bytes, const std::string& where);
 
   void normalize(AlignedText& text) const;

@@ -6,8 +6,8 @@ namespace fovea {
 
 void GrowthLimit::refuse() const {
   fail(ErrorKind::BadFile,
-       "tokenizer: expands a text of {} bytes too much ({}); expected at most {} bytes for each, "
-       "and {} more",
+       "tokenizer: expands a text of {} bytes too much ({}); expected at most {} bytes per byte of "
+       "the text, plus {}",
        given_, part_, times_, constant_);
 }
 

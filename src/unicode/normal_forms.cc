@@ -1,5 +1,5 @@
-// Unicode normal forms (UAX 15) that keep track of the origin of each character in the same way as
-// Hugging Face.
+// Unicode normal forms (Unicode Standard Annex 15). The origin of each character is tracked in the
+// same way as in Hugging Face.
 
 #include <utf8proc.h>
 
@@ -129,7 +129,7 @@ class Composer {
   // Returns the composition of two characters, or 0 if there is none.
   static char32_t composed(char32_t first, char32_t second) {
     if (order_of(second) == 0 && !joins(second) && !is_jamo(second)) return 0;
-    if (second == 0x11A7) return 0;  // precedes the final jamo; utf8proc treats it as one of them
+    if (second == 0x11A7) return 0;  // precedes the final jamos, but utf8proc includes it
     std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(first),
                                             static_cast<utf8proc_int32_t>(second)};
     const auto length = utf8proc_normalize_utf32(

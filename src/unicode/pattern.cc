@@ -19,7 +19,7 @@ constexpr size_t length_limit = 1 << 14;    // bytes of an expression; the longe
 constexpr uint32_t nesting_limit = 100;     // nesting of parentheses
 constexpr uint32_t step_limit = 2'000'000;  // steps of one match; real matches take a few dozen
 constexpr uint32_t heap_limit = 16 << 10;   // KiB of memory for backtracking
-// Bytes of the stack of compiled expressions.
+// Initial and maximum bytes of the stack of compiled expressions.
 constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;
 
 // PCRE2's step limit applies to one match from one position, and a run of equal characters is one

@@ -12,8 +12,7 @@ namespace fovea {
 
 // The pattern of a part of tokenizer.json: a string, or a regular expression in Oniguruma's dialect
 // (Ruby syntax). The expressions of well-known tokenizers are recognised by their text and have
-// hand-written scanners; others use PCRE2, within limits: an expression that backtracks too much is
-// rejected at run time.
+// hand-written scanners; other expressions use PCRE2 with limits on time and backtracking.
 class Pattern {
  public:
   static Pattern text(std::string text);
@@ -21,7 +20,8 @@ class Pattern {
   // long.
   static Pattern regex(const std::string& expression, const std::string& where);
 
-  // Appends the matches and the text between them, in order.
+  // Appends the matches and the text between them, in order. Throws Unsupported if an expression
+  // exceeds the limits.
   void find(std::string_view text, std::vector<Stretch>& stretches) const;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-// Returns the characters of the classes `any` (unicode.h) that this machine's PCRE2 does not know
-// yet, in the syntax of a set: "\x{10d40}-\x{10d49}\x{1c89}".
+// Returns the characters of the classes `any` (unicode.h) that are unassigned in this machine's
+// PCRE2, in the syntax of a set: "\x{10d40}-\x{10d49}\x{1c89}".
 std::string younger_than_pcre2(uint16_t any);
 
 }  // namespace fovea

@@ -20,7 +20,7 @@ constexpr std::string_view word_set =
 constexpr int set_nesting_limit = 16;  // nesting of sets; known expressions have two levels
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
-// Returns the characters of a property that PCRE2 does not know yet.
+// Returns the characters of a property that are unassigned in PCRE2.
 std::string younger_of(std::string_view property) {
   constexpr std::pair<std::string_view, uint16_t> classes[] = {
       {"L", unicode::letter},  {"Lu", unicode::upper},      {"Ll", unicode::lower},
@@ -119,7 +119,7 @@ class Translator {
     at_ += 2;
   }
 
-  void take_braces() {  // reads the braces of \x{41}
+  void take_braces() {  // copies the braces of \x{41}
     if (at_ < in_.size() && in_[at_] == '{')
       take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
   }

@@ -17,7 +17,7 @@ constexpr uint32_t script_runs[] = {
 #include "unicode/unicode_scripts.inc"
 };
 
-// The capital letters of Unicode 16 and 17 that older versions of utf8proc do not know.
+// The capital letters of Unicode 16 and 17 that older versions of utf8proc lack.
 struct NewCapitals {
   char32_t first, last;
   int32_t to_lower;

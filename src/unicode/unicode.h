@@ -45,8 +45,8 @@ bool is_chinese(char32_t c);  // by the definition of BertNormalizer
 std::array<char32_t, 2> lowercase(char32_t c);
 
 // Returns the script by SentencePiece's rules: Hiragana, Katakana and the long vowel mark count as
-// Han. Values can only be compared for equality; 0 is the value of a space, which matches any
-// script.
+// Han. Values can only be compared for equality. A space and unassigned code points have the value
+// 0, which matches any script.
 int script(char32_t c);
 
 }  // namespace fovea::unicode

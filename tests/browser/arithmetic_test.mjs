@@ -65,12 +65,12 @@ test("norms match the worked examples", { skip }, () => {
   near(batch.flat(), [-1, -1, 1, 1], 1e-4);
 });
 
-test("every number of the quiz occurs in a worked example", { skip }, () => {
+test("the facts of the quiz agree with the worked examples", { skip }, () => {
   for (const { ask, facts = [] } of questions) {
     for (const [id, name, at, value] of facts) {
       const digits = (String(value).split(".")[1] ?? "").length;
       const right = expected(id, name)[at];
-      // Compares the digits of the question; a wavelength may be truncated instead of rounded.
+      // The quiz may round a fraction to its digits; an integer must be exact.
       assert.ok(Math.abs(right - value) <= 1.01 * 10 ** -Math.max(digits, 0) * (digits ? 0.51 : 0), `${ask} ${id} ${name}[${at}]: ${value}, but ${right}`);
     }
   }
@@ -82,7 +82,7 @@ test("each question has one correct answer and an explanation", () => {
     assert.ok(answer >= 0 && answer < choices.length && why.length > 40);
     assert.equal(new Set(choices).size, choices.length);
   }
-  // The correct answer has different positions.
+  // The position of the correct answer varies.
   assert.ok(new Set(questions.map(({ answer }) => answer)).size >= 4);
 });
 

@@ -1,5 +1,4 @@
-// Every kind of model: encoders, encoder-decoders, grouped heads, windows, experts; compared with the fixtures of
-// reference implementations.
+// Encoders, encoder-decoders, grouped heads, windows and experts, compared with the fixtures of reference implementations.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -11,7 +10,7 @@ after(closeBrowser);
 
 const fixture = (name) => join(shared, "fixtures/models", name);
 
-/** Returns the first row of a fixture without padding, and its ids. */
+/** Returns the index of the first row without padding in a fixture, and the row's ids. */
 function wholeRow(found, name = "input_ids") {
   const { shape: [rows, length], data } = found[name];
   const mask = found.attention_mask.data;
@@ -49,7 +48,7 @@ test("cross-attention is shown with source and target", { skip }, async () => {
   const page = await opened(`${both.address}#text=5+6+7+8&target=9+10+11&look=cross&token=1&layer=0&heads=0`);
   await page.waitForSelector("[data-weight]");
   const source = await page.$$eval(".sentence", (all) => all.length);
-  assert.equal(source, 2, "the target and the source");
+  assert.equal(source, 2, "source and target are shown");
   const told = await page.$$eval("[data-weight]", (all) => all.map((each) => Number(each.textContent)));
   assert.ok(Math.abs(told.reduce((a, b) => a + b, 0) - 1) < 1e-5);
   await page.getByRole("button", { name: "Encoder self-attention" }).click();

@@ -15,7 +15,7 @@ const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
 
 const require = createRequire(process.env.FOVEA_NODE_MODULES ? join(process.env.FOVEA_NODE_MODULES, "x.js") : import.meta.url);
 
-/** Returns why browser tests cannot run, or false. */
+/** Returns the reason why browser tests cannot run, or false if they can. */
 export function missing() {
   for (const name of ["playwright-core", "axe-core"]) {
     try {
@@ -54,7 +54,7 @@ export async function served(...models) {
 }
 
 let browser;
-/** Opens a page and records errors and requests to other hosts as problems. */
+/** Opens a page and records errors, warnings and requests to other hosts in page.problems. */
 export async function opened(address, options = {}) {
   const { chromium } = require("playwright-core");
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
@@ -64,7 +64,7 @@ export async function opened(address, options = {}) {
   page.problems = [];
   page.on("console", (message) => { if (message.type() === "error" || message.type() === "warning") page.problems.push(message.text()); });
   page.on("pageerror", (error) => page.problems.push(error.message));
-  page.on("request", (request) => { if (!/^(http:\/\/127\.0\.0\.1:|data:|blob:|file:)/.test(request.url())) page.problems.push(`asked ${request.url()}`); });
+  page.on("request", (request) => { if (!/^(http:\/\/127\.0\.0\.1:|data:|blob:|file:)/.test(request.url())) page.problems.push(`request to ${request.url()}`); });
   if (address) await page.goto(address);
   return page;
 }

@@ -1,5 +1,5 @@
-// A .gguf file: in an accepted file, values and tensors lie within the file, matrices can be
-// decoded and the vocabulary can encode.
+// A .gguf file: the values and tensors of an accepted file lie within it. Its tensors, its Spec and
+// its tokenizer are then used or refused.
 
 #include "families/gguf.h"
 #include "base/memory_file.h"

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostBytes = 256;  // then, the shortest completion is chosen
 constexpr size_t kMostMemory = size_t{64} << 20;
 
-// Returns the allowed next bytes; if `to_the_end`, only those on a shortest way to the end.
+// Returns the allowed next bytes; if `to_the_end`, only those of a shortest completion.
 std::vector<uint8_t> next_bytes(GrammarAutomaton& automaton, int32_t state, bool to_the_end) {
   std::vector<uint8_t> found;
   int64_t least = automaton.need(state);

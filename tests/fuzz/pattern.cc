@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Pattern::regex(std::string(expression), "fuzz").find(text, stretches);
     uint32_t done = 0;
     for (const Stretch& stretch : stretches) {
-      require(stretch.begin == done && stretch.end >= done, "stretches touch");
+      require(stretch.begin == done && stretch.end >= done, "stretches are adjacent");
       done = stretch.end;
     }
     require(done == text.size(), "the pieces cover the text");

@@ -4,14 +4,14 @@ import unittest
 
 from hostile import CONFIG, TOKENIZER, HostileTest
 
-# The file's text for each value, since a JSON writer cannot write two of them.
+# JSON texts, since json.dumps() cannot write 1e400.
 WRONG_NUMBERS = ["-1", "0", "0.5", "2147483648", "9223372036854775808", "1e12", "1e400", "NaN", '"x"', "true", "[]", "{}"]
 WRONG_SWITCHES = ["-1", "2", '"x"', "[]", "{}"]
 WRONG_NAMES = ["5", "true", "[]", "{}", '"nonesuch"', '""']
 SIZES = ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
          "max_position_embeddings"]
 NEEDED = ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"]
-# Keys of this and other families that would change the arithmetic: refused by name, with any value.
+# Keys of this and other families, with values that would change the arithmetic: the error names the key.
 FEATURES = {"sliding_window": 4, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 8,
             "layer_types": ["sliding_attention"], "use_sliding_window": True, "num_local_experts": 4, "num_experts_per_tok": 2,
             "quantization_config": {"bits": 4, "quant_method": "gptq"}, "is_encoder_decoder": True, "is_decoder": True,
@@ -23,7 +23,7 @@ FEATURES = {"sliding_window": 4, "attn_logit_softcapping": 50.0, "final_logit_so
 
 class HostileConfig(HostileTest):
     def with_text(self, key, text):
-        """Returns the good config with this text as the value of a key."""
+        """Returns the valid config with this text as the value of a key."""
         return json.dumps({**CONFIG, key: "\1"}).replace('"\\u0001"', text)
 
     def each(self, keys, texts, pattern):
@@ -34,7 +34,7 @@ class HostileConfig(HostileTest):
                     self.refused(pattern.format(key=key))
 
     def test_invalid_sizes_are_refused(self):
-        # Invalid JSON is located by its byte.
+        # The error names the key, or the position in a file that is not valid JSON.
         self.each(SIZES, WRONG_NUMBERS, r"config\.json: .*({key}|byte|number)")
 
     def test_huge_sizes_are_refused(self):
@@ -54,7 +54,7 @@ class HostileConfig(HostileTest):
                     self.write("config.json", config)
                     if key in NEEDED or key == "model_type":
                         self.refused(rf"config\.json: .*{key}")
-                    else:  # the default, which need not match the weights
+                    else:  # the default applies, which need not match the weights
                         code, message, _ = self.run_limited()
                         self.assertIn(code, (0, 2), message)
 

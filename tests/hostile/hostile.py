@@ -1,4 +1,4 @@
-"""Support for the tests with hostile files: a generated good model of a few kilobytes, and the checks of an error: one line, exit code 2
+"""Support for the tests with hostile files: a generated valid model of a few kilobytes, and the checks of an error: one line, exit code 2
 or 3, little memory, little time."""
 import json
 import os
@@ -16,7 +16,7 @@ from support import FOVEA  # noqa: E402
 
 MIB = 1 << 20
 SLACK = 64 * MIB  # the memory that a refusal may take in addition to the file
-SANITIZED = "san" in pathlib.Path(os.environ.get("FOVEA_BUILD", "")).name  # sanitizers need far more
+SANITIZED = "san" in pathlib.Path(os.environ.get("FOVEA_BUILD", "")).name  # sanitizers need far more memory
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 12,
           "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 2, "max_position_embeddings": 16,
@@ -111,7 +111,7 @@ class HostileTest(unittest.TestCase):
         lines = [line for line in message.splitlines() if line.startswith("fovea: error: ")]
         self.assertEqual(len(lines), 1, message)
         self.assertRegex(lines[0], re.compile(pattern))
-        self.assertLess(len(lines[0]), 1000, "an error quotes a file at length")
+        self.assertLess(len(lines[0]), 1000, "the error is too long")
         if not SANITIZED:
             files = sum(path.stat().st_blocks * 512 for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
             self.assertLessEqual(memory, self.usual_memory + files + SLACK)

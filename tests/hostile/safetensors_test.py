@@ -32,7 +32,7 @@ class HostileWeights(HostileTest):
         self.refused("header length 100000001", codes=(3,))
 
     def test_white_space_in_a_header_takes_little_memory(self):
-        """Regression: a header of 100 MB of white space took 350 MB."""
+        """Regression: a header with 100 MB of white space took 350 MB of memory."""
         end = b'"__metadata__": {"a": 1}}'
         # The file is written in parts, since the memory of this process when it starts the program counts towards the program's peak.
         with open(self.write("model.safetensors", b""), "wb") as file:

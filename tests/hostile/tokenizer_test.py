@@ -40,7 +40,7 @@ class HostileTokenizer(HostileTest):
             self.tokenize(rf"hostile\.json: .*{pattern}", tokenizer)
 
     def test_invalid_vocabularies_are_refused(self):
-        for wrong in (-1, 2, 9, 1.5, "x", None, 2**31, 2**63, 2**64):  # 2 is the id of another token, 9 leaves a hole
+        for wrong in (-1, 2, 9, 1.5, "x", None, 2**31, 2**63, 2**64):  # 2 is the id of a different token, 9 leaves a gap
             self.damaged(TOKENIZER, ["model", "vocab", "a"], wrong, r"model\.vocab")
         self.damaged(TOKENIZER, ["model", "vocab"], {}, r"model")
         self.damaged(TOKENIZER, ["model", "vocab"], [], r"model")
@@ -57,8 +57,8 @@ class HostileTokenizer(HostileTest):
         self.damaged(BPE, ["model", "dropout"], 0.5, "dropout")
         self.damaged(BPE, ["model", "byte_fallback"], "x", "byte_fallback")
 
-    def test_byte_pieces_are_plain_texts(self):
-        for piece in ("<0x-1>", "<0xZZ>", "<0x100>", "<0x>"):  # plain texts
+    def test_malformed_byte_pieces_are_plain_text(self):
+        for piece in ("<0x-1>", "<0xZZ>", "<0x100>", "<0x>"):  # a byte piece is <0x00> to <0xFF>
             self.tokenize(None, {**BPE, "model": {**BPE["model"], "vocab": {**BPE["model"]["vocab"], piece: 3}, "byte_fallback": True}})
 
     def test_invalid_unigram_models_are_refused(self):
@@ -102,7 +102,7 @@ class HostileTokenizer(HostileTest):
                 self.assertIn(code, (0, 2, 3), message)
 
     def test_expansion_is_limited(self):
-        """Regression: files of some kilobytes expanded a few bytes of text without limit."""
+        """Regression: small tokenizer.json files expanded texts without limit."""
         def replace(pattern, content):
             return {"type": "Replace", "pattern": pattern, "content": content}
         doubled = {"type": "Sequence", "normalizers": [replace({"String": "a"}, "aa")] * 40}
@@ -120,7 +120,7 @@ class HostileTokenizer(HostileTest):
         self.tokenize(r"a sequence of more than 256", {**TOKENIZER, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 300}})
 
     def test_long_pieces_take_linear_time(self):
-        """Regression: one entry of 60 KB made the time quadratic: 40,000 characters took 19 seconds."""
+        """Regression: one piece of 60 KB made the time quadratic: 40,000 characters took 19 seconds."""
         long, text = "a" * 60_000, b"a" * (100_000 if SANITIZED else 2_000_000) + b"\n"
         unigram = {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0.0], ["a", -1.0], [long + "b", -1.0]]}
         words = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 10**9,
@@ -130,7 +130,7 @@ class HostileTokenizer(HostileTest):
                 self.tokenize(None, {**TOKENIZER, "pre_tokenizer": None, "model": model}, text)
 
     def test_a_long_line_takes_linear_memory(self):
-        """Regression: a line of 12 MB took 3.5 GB."""
+        """Regression: a line of 12 MB took 3.5 GB of memory."""
         if SANITIZED:
             self.skipTest("sanitizers need far more memory")
         byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -143,7 +143,7 @@ class HostileTokenizer(HostileTest):
         self.assertLess(memory - self.usual_memory, 40 * lines.stat().st_size)
 
     def test_quadratic_patterns_are_refused(self):
-        """Regression: every position searched to the end of the text, which PCRE2 counts as few steps."""
+        """Regression: the search from each position read to the end of the text, which PCRE2 counts as few steps."""
         tokenizer = {**TOKENIZER, "pre_tokenizer": split(r"(?=(a+))a*b\1")}
         self.tokenize("the regular expression fails on a text: it takes too long", tokenizer, b"a" * 300_000 + b"b\n")
 

@@ -12,13 +12,13 @@ namespace fovea {
 namespace {
 
 constexpr size_t kValues = (1 << 20) + 7;  // more than one block of the summation
-constexpr int kUnits = 8;  // divided among the ranks if their number is a power of two
+constexpr int kUnits = 8;  // divided among 1, 2, 4 or 8 ranks; otherwise each rank has one unit
 
 void expect(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-// Returns numbers whose sums are rounded.
+// Returns element i of a unit. Sums of these numbers are inexact.
 float value(int unit, size_t i) {
   const uint64_t mixed = (i + 1) * 0x9e3779b97f4a7c15u ^ static_cast<uint64_t>(unit + 1) << 40;
   return static_cast<float>(mixed * 0xbf58476d1ce4e5b9u >> 40) / 1e3f;

@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Tolerances relative to a tensor's largest absolute value. Adding in another order changes results
-// by about 1e-6.
+// Tolerances relative to a tensor's largest absolute value. Adding in a different order changes
+// results by about 1e-6.
 constexpr double kTolerance = 1e-4, kGradientTolerance = 1e-3;
 // Some gradients are only rounding errors: a bias of keys shifts all scores of a row, which does
 // not change the softmax, so its gradient is 0. The error of a tensor is therefore relative to at
@@ -48,7 +48,7 @@ bool has_pass_outputs(const fs::path& folder) {
   return !fs::exists(expected) || SafeTensors(expected.string()).find("input_ids") != nullptr;
 }
 
-// Returns the fixtures, even missing ones, followed by all golden models of the repository.
+// Returns the fixtures, even missing ones, followed by the golden models with outputs of a pass.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
   for (const char* name : kFixtures)

@@ -23,7 +23,7 @@ TEST(LogMel, MatchesTheReference) {
   for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4) << i;
 }
 
-// A tone has its largest value in the band of its frequency; silence has the minimum everywhere.
+// A tone has its largest value in the band of its frequency; silence has the minimum.
 TEST(LogMel, LocatesATone) {
   constexpr int64_t kBins = 80, kFrames = 20;
   std::vector<float> tone;

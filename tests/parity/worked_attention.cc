@@ -12,7 +12,7 @@
 namespace fovea::worked {
 namespace {
 
-// The results of one head: weights [T, S] and output [T, Dv].
+// The results of one head: weights [T, S] and output [T, D].
 struct Head {
   Tensor weights, output;
 };
@@ -109,7 +109,7 @@ void two_queries_three_keys(Example& e) {
   weights_and_outputs(e, head);
 }
 
-// Makes each query a batch row of its own, whose valid keys are those that are not blocked.
+// Computes attention for each query separately; its valid keys are those that are not blocked.
 void blocked_keys(Example& e) {
   const auto mask = e.values("mask");
   const Tensor q = e.tensor("Q"), k = e.tensor("K"), v = e.tensor("V");
@@ -157,7 +157,7 @@ void projected(Example& e) {
 }
 
 // Compares the mask as a matrix that is added to the scores: 0 for visible keys, the fill value for
-// others.
+// the other keys.
 void additive_mask(Example& e) {
   const int64_t n = e.integer("n");
   Mask mask;
@@ -302,8 +302,8 @@ void slopes(Example& e) {
   e.expect("slopes", all);
 }
 
-// Returns the maximum of each column. No pooling mode computes it, but the first choice of a router
-// does.
+// Returns the maximum of each column. No value of Pooling computes it, but the first choice of a
+// router does.
 Tensor largest_of_columns(const Tensor& x) {
   const Tensor turned = transposed(x);
   return pick(turned, route(turned, 1, true).experts);

@@ -27,7 +27,7 @@ class Example {
   int64_t integer(const char* input) const { return static_cast<int64_t>(value(input)); }
   bool has_parameter(const char* name) const { return record_["parameters"].contains(name); }
   nlohmann::json parameter(const char* name) const { return record_["parameters"].at(name); }
-  nlohmann::json external(const char* name) const;  // a published figure that the record cites
+  nlohmann::json external(const char* name) const;  // a published number that the record cites
 
   // `slack` multiplies the tolerance of the dtype, for sums of many or of large terms.
   void expect(const char* output, const std::vector<double>& found, double slack = 1);
@@ -37,7 +37,7 @@ class Example {
   }
   void expect_shape(const char* output, const Shape& found);
   const nlohmann::json& expected(const char* output);  // compared by the caller
-  // Skips an output that code cannot verify: text, a claim, or a figure measured by others.
+  // Skips an output that code cannot verify: text, a claim, or a number measured by others.
   void pass_over(const char* output, const char* reason);
   void finish() const;
 

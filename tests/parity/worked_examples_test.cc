@@ -1,5 +1,5 @@
 // fovea computes small examples from the literature on Transformers: those in the repository, and
-// more if the shared fixtures exist.
+// those of the shared fixtures if they exist.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 // Returns the tolerance relative to the largest value, for sums of a few terms. With double
 // precision, constants such as the epsilon of a norm and the scale of attention are still floats,
-// and so are inspected weights.
+// and so are attention weights.
 double tolerance_of(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-6; }
 
 const std::string& shared_file() {
@@ -99,7 +99,7 @@ void Example::expect(const char* output, const std::vector<double>& found, doubl
   ASSERT_EQ(found.size(), data.size()) << id() << " " << output;
   double largest = 0;
   for (const double value : data) largest = std::max(largest, std::abs(value));
-  // Figures that are less precise than the arithmetic have their own tolerance.
+  // Numbers that are less precise than the arithmetic have their own tolerance.
   const double relative = std::max(wanted.value("rel_tol", 0.0), slack * tolerance_of(dtype_));
   for (size_t i = 0; i < data.size(); ++i)
     EXPECT_NEAR(found[i], data[i], relative * largest) << id() << " " << output << " at " << i;

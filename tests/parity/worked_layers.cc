@@ -107,7 +107,7 @@ void wave_properties(Example& e) {
 }
 
 // A shift by k positions rotates each pair (sine, cosine) backwards by k times its frequency.
-// Rotary positions rotate forwards; the test rotates unit vectors to get their matrices.
+// Rotary positions rotate forwards. The test rotates unit vectors to get the matrix of the shift.
 void waves_shift_by_turning(Example& e) {
   const int64_t width = e.integer("d_model"), k = e.integer("k");
   const auto frequencies = rotary_frequencies({}, width, 0);
@@ -235,7 +235,7 @@ void heads_by_hand(Example& e) {
   e.expect("output", y);
 }
 
-// Returns a block with the weights of a record, gains of 1 and no biases.
+// Returns a block with the weights of a record, gains of 1 and biases of 0.
 Block block_of(const Example& e, StackSpec stack, const char* up, const char* down) {
   stack.norm.epsilon = e.parameter("eps").get<float>();
   stack.ffn.width = e.tensor(up).dim(1);

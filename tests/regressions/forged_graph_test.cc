@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kCount = 400, kWidth = 4;
 constexpr size_t kHead = 96;
-// The layout of one vector: 33 words of links, its elements, its label.
+// The size of one vector: the number of its links and 32 links, its elements, its label.
 constexpr size_t kElement = 33 * 4 + kWidth * 4 + 8;
 
 class ForgedGraph : public testing::Test {

@@ -88,7 +88,7 @@ TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
       400, "echo", "at most 64 MiB");
 }
 
-// Tokens may be longer than estimated.
+// Tokens may be longer than estimated, so the responses in memory are limited as well.
 TEST_F(HostileRequestTest, LimitsHeldResponses) {
   HeldBytes one, two, three, four, five;
   EXPECT_THROW(one.set(kMostAnswerBytes + 1), ApiError);
@@ -158,8 +158,8 @@ class TemplateTest : public HostileRequestTest {
   std::string path_;
 };
 
-// Clients of OpenAI's API send null with tool calls; a template that concatenates strings refused
-// it.
+// Clients of OpenAI's API send null as the content of a message with tool calls; templates that
+// concatenate strings refused null.
 TEST_F(TemplateTest, AcceptsNullContentWithToolCalls) {
   use("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}");
   EXPECT_EQ(post(kChatPath, conversation_with_call("{}"))->answer.status, 200);

@@ -29,9 +29,9 @@ size_t cost_of_brackets(const SchemaGrammar& grammar, size_t depth) {
   return automaton.bytes();
 }
 
-// A schema of 383 bytes took 2 GB of memory per minute, and other clients waited: an array of one
-// or two levels of brackets can be parsed in 2^n ways, and each way kept its own stack. Equal
-// stacks are now merged.
+// A schema of 383 bytes took 2 GB of memory per minute, and other clients waited: if each array may
+// have one or two levels, n brackets can be parsed in up to 2^n ways, and each way kept its own
+// stack. Equal stacks are now merged.
 TEST(Schemas, TakeMemoryLinearInTheDepth) {
   const SchemaGrammar grammar = grammar_of(R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
     {"type": "array", "items": {"$ref": "#/$defs/a"}},

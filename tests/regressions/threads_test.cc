@@ -16,8 +16,8 @@ class ThreadTeam : public testing::Test {
   const int before_ = thread_count();
 };
 
-// train under `prlimit --as` died of SIGABRT: when a worker thread could not allocate memory, the
-// exception left a parallel region, which ends the process. Exceptions now reach the caller.
+// train under `prlimit --as` ended with SIGABRT: when a worker thread could not allocate memory,
+// the exception left a parallel region, which ends the process. Exceptions now reach the caller.
 TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
   for (const int threads : {1, 4}) {
     set_thread_count(threads);

@@ -64,7 +64,7 @@ TEST(TokenizerFiles, WithPatternsThatBacktrackAreRefusedInTime) {
 }
 
 // A tokenizer_config.json of 200,000 nested brackets next to a SentencePiece model crashed the
-// program, which wrote it again without a limit on the depth.
+// program, because the parsed JSON was serialised again without a limit on its depth.
 TEST(TokenizerFiles, WithADeeplyNestedConfigAreRefused) {
   const TemporaryFolder folder;
   std::filesystem::copy("tests/goldens/translation_tokenizers/source.spm",

@@ -34,7 +34,7 @@ class Train(FoveaTest):
         self.refused(fovea("train", self.text, "--dry-run", "--width", "1048576", "--layers", "512", "--heads", "8192"), (2, 3))
 
     def test_names_of_special_tokens_are_reported_once(self):
-        """Names of special tokens in a text, such as <|im_start|>, were silently trained as plain characters."""
+        """Names of special tokens in a training text, such as <|im_start|>, were silently treated as plain text."""
         found = "<|im_start|> (40 times), </s> (once)"
         text = self.file("chat.txt", "<|im_start|>user the quick brown fox\n" * 40 + "</s>")
         done = self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, text, "--out", self.folder / "new"))

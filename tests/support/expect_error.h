@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-// Runs `action`, which must throw an Error of this kind with one line that contains each of the
-// texts.
+// Runs `action` and expects an Error of this kind whose message is one line that contains all of
+// `texts`.
 template <class Action>
 void expect_error(ErrorKind kind, std::initializer_list<std::string> texts, Action&& action) {
   try {

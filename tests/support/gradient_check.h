@@ -45,7 +45,7 @@ inline std::vector<Tensor> gradients(std::vector<Tensor>& inputs, const Function
   return all;
 }
 
-// Compares up to `most` elements of the gradient of each input, spread evenly.
+// Compares at most `most` elements of the gradient of each input, spread evenly.
 inline void check_gradients(std::vector<Tensor> inputs, const Function& f, int64_t most = 200) {
   constexpr double kStep = 1e-6, kAbsolute = 1e-5, kRelative = 1e-3;
   const std::vector<Tensor> analytic = gradients(inputs, f);

@@ -9,8 +9,8 @@
 
 namespace fovea::test {
 
-// Returns models that together vary every field that affects the results. A size of 0 means the
-// Spec's default.
+// Returns named variants of `base`, which has a decoder: different norms, FFNs, positions,
+// attention and dropout.
 inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
   std::vector<std::pair<std::string, Spec>> all;
   const auto put = [&](const char* name, auto&& change) {

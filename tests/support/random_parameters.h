@@ -8,8 +8,8 @@
 
 namespace fovea::test {
 
-// Sets every parameter of a layer or a model to values that affect the result: gains around 1,
-// biases other than 0, matrices that preserve magnitudes.
+// Sets every parameter of a layer or a model to random values, so that each affects the result:
+// gains around 1, biases other than 0, matrices that preserve magnitudes.
 template <class Layer>
 void randomise(Layer& layer, uint64_t seed) {
   uint32_t index = 0;

@@ -4,7 +4,8 @@
 
 namespace fovea::test {
 
-// The sizes of a model that takes microseconds; all other fields have the defaults of a Spec.
+// The sizes of a small model, whose passes take microseconds. All other fields of its Spec have
+// their defaults.
 struct SmallSize {
   int64_t vocabulary = 11, context = 8, width = 12, layers = 2, heads = 2;
 };
@@ -37,7 +38,7 @@ inline Spec small_encoder_decoder(const SmallSize& size = {}) {
   return spec;
 }
 
-// Returns a preset with these sizes; all other fields are unchanged.
+// Returns a preset with these sizes and this width of the FFN; all other fields are unchanged.
 inline Spec scaled_down(Spec preset, const SmallSize& size, int64_t ffn_width) {
   preset.vocabulary = size.vocabulary;
   preset.context = size.context;

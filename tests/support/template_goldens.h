@@ -49,7 +49,7 @@ nlohmann::ordered_json as_golden(const Render& render) {
   return result;
 }
 
-// Returns the members of a golden that as_golden() returns too.
+// Returns the members of a golden that as_golden() can return.
 inline nlohmann::ordered_json expected_result(const nlohmann::ordered_json& golden) {
   nlohmann::ordered_json result;
   for (const char* key : {"text", "spans", "error"}) {

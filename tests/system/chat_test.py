@@ -14,7 +14,7 @@ TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}
 
 class Chat(FoveaTest):
     def talker(self, context=256):
-        """An almost untrained model with a vocabulary of bytes and an end-of-text token."""
+        """Returns a model after four training steps, with a byte-level tokenizer and an end-of-text token."""
         out = self.folder / "model"
         if not out.exists():
             self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, self.text, "--out", self.folder / "tokenizer"))
@@ -98,7 +98,7 @@ class Chat(FoveaTest):
             seen = seen.split(mark, 1)[1]
 
         wait_for(b"> ")
-        os.write(master, b"half a li\x03")  # at the prompt it discards the line
+        os.write(master, b"half a li\x03")  # Ctrl-C at the prompt discards the line
         wait_for(b"> ")
         os.write(master, b"Go on for ever\n")
         wait_for(b"Go on for ever")

@@ -61,7 +61,7 @@ class Embed(FoveaTest):
         self.assertEqual((kind, shape), ("<f4", (7, 10)))
         self.close([values[i:i + 10] for i in range(0, 70, 10)], wanted)
         self.assertEqual(self.embed("--format", "npy"), out.read_bytes())
-        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["text.txt", "vectors.npy"], "no bytes are left")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["text.txt", "vectors.npy"], "no temporary files are left")
 
     def test_prompts(self):
         wanted = expected("query")
@@ -104,7 +104,7 @@ class Embed(FoveaTest):
         self.assertIn(b"line 6", done.stderr)
         out = self.folder / "out.npy"
         self.refused(fovea("embed", MODEL, "--no-truncate", "--out", out, input=LINES), 2, "standard input: line 6", "12")
-        self.assertFalse(out.exists(), "a file appears whole or not at all")
+        self.assertFalse(out.exists(), "a failed command writes no file")
 
     def test_non_finite_vectors_are_refused(self):
         broken = self.folder / "broken"

@@ -18,7 +18,7 @@ SANITIZED = CACHE.exists() and "\nFOVEA_SANITIZE:STRING=\n" not in CACHE.read_te
 
 
 def readelf(*arguments, program=FOVEA):
-    # -W does not wrap lines.
+    # -W prevents line breaks within an entry.
     return subprocess.run(["readelf", "-W", *arguments, program], stdout=subprocess.PIPE, text=True, check=True,
                           env={**os.environ, "LC_ALL": "C"}).stdout
 

@@ -15,7 +15,8 @@ WRONG = {"integer": ["", "abc", "1x", "1.5", "1e400", "nan", "inf", "0x10", " 1"
 
 
 def options(*kinds):
-    """Yields each option of a verb. Model options are tested once, since the encoder and all verbs share their code."""
+    """Yields each option of these kinds with its verb. Model options are yielded once, since all verbs and the encoder share
+    their code."""
     seen = set()
     for verb, table in TABLES.items():
         for option in table:
@@ -107,11 +108,11 @@ class Names(FoveaTest):
         self.refused(fovea("generate", "m", "-px"), 2, "-px: unknown option; expected a space after -p, which is --prompt")
         self.refused(fovea("generate", "m", "-xyz"), 2, "-xyz: unknown option; see --help")
         self.refused(fovea("generate", "m", "-hn"), 2, "-hn: unknown option; see --help")
-        self.refused(fovea("generate", "m", "-p", "-n5"), 2, "m: ")  # a value
+        self.refused(fovea("generate", "m", "-p", "-n5"), 2, "m: ")  # -n5 is the prompt
 
     def test_errors_of_the_library_name_the_option(self):
-        # The library knows fields: weight_decay, evaluate_every, data, best.
-        self.refused(fovea("train", self.text, "--out", "out", "--pairs", "a"), 2, "DATA: cannot be combined with --pairs or --labels; ")
+        # The library's errors name fields, such as data or best; the program names the options instead.
+        self.refused(fovea("train", self.text, "--out", "out", "--pairs", "a"), 2, "DATA: several kinds of data; expected only one of DATA, --pairs and --labels")
         self.refused(fovea("train", self.text, "--out", "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
         self.refused(fovea("train", self.text, "--out", "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
         self.refused(fovea("train", self.text, "--out", "out", "--heads", "3"), 2, "expected a divisor, or --head-width")

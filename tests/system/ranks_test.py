@@ -1,5 +1,5 @@
-"""mpirun divides the lines among its processes: the output has the same bytes as that of one process, even if any process fails, and an
-interrupted job can be resumed."""
+"""mpirun starts several processes, which divide the lines: the output has the same bytes as that of one process, even if a process
+fails, and an interrupted job can be resumed."""
 import json
 import os
 import pathlib
@@ -47,7 +47,7 @@ class Ranks(FoveaTest):
             self.assertIn(str(mention), told[0])
 
     def translator(self):
-        """A model that translates badly, but deterministically."""
+        """Returns a small translator after ten training steps."""
         out = self.folder / "translator"
         if not out.exists():
             source = self.file("train.de", "red dog\nsun tree\n" * 40)
@@ -190,7 +190,7 @@ class KilledRanks(FoveaTest):
 
 
 class ResumedJobs(FoveaTest):
-    """A single process uses the same journal."""
+    """A single process keeps the same journal as several ranks."""
 
     def setUp(self):
         super().setUp()
@@ -206,14 +206,14 @@ class ResumedJobs(FoveaTest):
             self.assertIsNone(process.poll(), "it was too fast to be interrupted")
         code, rest = self.end(process)
         self.assertEqual(code, 130)
-        self.assertIn("the same command resumes it", rest)
+        self.assertIn("the same command resumes the job", rest)
 
     def test_a_job_resumes_after_an_interrupt(self):
         alone = self.ok(fovea("embed", MODEL, self.many, "--format", "npy")).stdout
         self.interrupted()
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out, "--precision", "int8"), 2, "v.npy.part", "--precision", "int8")
         self.refused(fovea("embed", MODEL, self.text, "--out", self.out), 2, "v.npy.part", "different input lines")
-        # A killed process leaves an incomplete line, and output that the journal does not contain.
+        # A killed process may leave an incomplete line, and output that the journal does not record.
         with self.journal.open("ab") as journal, self.part.open("ab") as part:
             journal.write(b'{"lines": 99')
             part.write(b"half a vector")
@@ -248,7 +248,7 @@ class ResumedJobs(FoveaTest):
         self.journal.unlink()
         os.mkfifo(self.journal)  # regression: opening it waited for a writer
         self.refused(fovea("embed", MODEL, self.many, "--out", self.out), 2, "v.npy.journal")
-        self.part.write_bytes(b"")  # FILE.part is shorter than in the journal: the job starts again
+        self.part.write_bytes(b"")  # without its journal the job starts again
         self.journal.unlink()
         self.assertNotIn(b"resumes after", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
 

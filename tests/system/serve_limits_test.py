@@ -19,7 +19,7 @@ PAIRS = ROOT / "tests/goldens/cross_encoder"
 
 class ServeLimits(ServeTest):
     def raw(self, path, body):
-        """Returns status and body for bytes that need not be JSON."""
+        """Posts a body that need not be JSON; returns the status and the body of the response."""
         status, _, answer = self.ask("POST", path, body)
         return status, answer
 
@@ -55,7 +55,7 @@ class ServeLimits(ServeTest):
         self.expect_healthy()
 
     def broken(self, model):
-        """Returns a copy of a model whose weights are NaN."""
+        """Returns a copy of a model whose matrices contain only NaN."""
         copy = self.folder / f"broken {model.name}"
         shutil.copytree(model, copy)
         path = copy / "model.safetensors"
@@ -96,7 +96,7 @@ class ServeLimits(ServeTest):
 
     def test_prompts_are_isolated(self):
         self.serve("--parallel", 8, context=512)
-        common = "A fox and the eye. " * 6  # read once, shared by all
+        common = "A fox and the eye. " * 6  # the common prefix of all prompts
         asks = [{"prompt": f"{common}{chr(65 + i % 26) * 7}{i}", "max_tokens": 20 + i % 9, "temperature": 0, "ignore_eos": True}
                 for i in range(32)]
         alone = [self.good("/v1/completions", ask)["choices"][0]["text"] for ask in asks]

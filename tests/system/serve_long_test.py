@@ -41,7 +41,7 @@ class ServeLong(ServeTest):
             self.addCleanup(connection.close)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", self.port))
-            if i % 3 == 2 and i < 60:  # each of these has a response of some megabytes
+            if i % 3 == 2 and i < 60:  # the response has several megabytes
                 connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             else:
                 connection.sendall(HEAD if i % 3 == 0 else HEAD + b"Content-Length: 9999\r\n\r\n")
@@ -63,8 +63,8 @@ class ServeLong(ServeTest):
         self.expect_healthy()
 
     def test_concurrent_prompts_are_isolated(self):
-        """64 concurrent clients send prompts with common prefixes, and some of them disconnect. Each result equals that of the prompt
-        alone."""
+        """64 concurrent clients send prompts with common prefixes while others disconnect. Each result equals that of the same prompt
+        sent alone."""
         self.serve("--parallel", 16, "--cache", "2M", context=512)
         draw = random.Random(3)
         secrets = ["".join(draw.choice("QXZJKVW") for _ in range(12)) for _ in range(64)]
@@ -85,7 +85,7 @@ class ServeLong(ServeTest):
                     self.assertFalse([s for j, s in enumerate(secrets) if j != i and s in text])
 
     def test_caches_do_not_grow(self):
-        """The caches of prefixes, tokenizer pieces, grammars and templates do not grow with requests for ten times their capacity."""
+        """The caches of prefixes, tokenizer pieces, grammars and templates do not grow beyond their capacities."""
         self.serve("--cache", "1M", "--parallel", 4, context=1024)
         draw = random.Random(4)
 
@@ -111,7 +111,7 @@ class ServeLong(ServeTest):
 
     @unittest.skipUnless(SOAK, "measures time; FOVEA_SOAK=1 runs it")
     def test_the_time_for_a_wrong_key_is_constant(self):
-        """For keys with 0 to 32 correct leading bytes, the time does not grow with their number."""
+        """The time does not depend on the number of correct leading bytes of a wrong key."""
         key = "k" * 32
         self.serve(env={"FOVEA_API_KEY": key})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -126,7 +126,7 @@ class ServeLong(ServeTest):
                 answer.read()
                 times[agrees].append(time.perf_counter_ns() - began)
                 self.assertEqual(answer.status, 401)
-        # The slope of the time over the number of correct bytes, without the slowest fifth of the requests, which is due to other programs.
+        # The slope of the time over the number of correct bytes, without the slowest fifth of the requests: other programs may delay them.
         points = [(agrees, taken) for agrees, all_taken in times.items() for taken in sorted(all_taken)[:len(all_taken) * 4 // 5]]
         mean_x, mean_y = (statistics.fmean(p[i] for p in points) for i in (0, 1))
         spread = sum((x - mean_x) ** 2 for x, _ in points)

@@ -16,7 +16,7 @@ PEERS = os.environ.get("PEERS_PYTHON")
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}, "ages": {"type": "array", "items": {"type": "integer"}},
                                            "kind": {"enum": ["a", "b"]}}, "required": ["name", "ages", "kind"], "additionalProperties": False}
 
-# The most common client, used with the server whose address is the first argument.
+# A program that uses the openai client; its arguments are the server's address and a JSON schema.
 OPENAI = """
 import json, sys, openai
 client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="secret", max_retries=0)
@@ -51,7 +51,7 @@ for error, ask in ((openai.BadRequestError, {"temperature": 200}), (openai.NotFo
         assert caught.body["param"] == list(ask)[0], caught.body
 try:
     openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="wrong", max_retries=0).models.list()
-    raise SystemExit("a wrong key was taken")
+    raise SystemExit("a wrong key was accepted")
 except openai.AuthenticationError:
     pass
 """
@@ -171,7 +171,7 @@ class Serve(ServeTest):
     def test_metrics_count_requests_and_tokens(self):
         self.serve()
         self.good("/v1/completions", {"prompt": "The eye", "max_tokens": 7, "ignore_eos": True})
-        # The last step of a request is counted slightly after its response was sent.
+        # The server counts the last step of a request slightly after it has sent the response.
         self.wait_until(lambda: self.metric("fovea_generated_tokens_total") >= 7)
         self.assertEqual(self.metric("fovea_generated_tokens_total"), 7)
         self.assertEqual(self.metric("fovea_generations_total"), 1)

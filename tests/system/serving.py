@@ -18,7 +18,7 @@ CHAT = {"messages": [{"role": "user", "content": "The eye"}]}
 
 class ServeTest(FoveaTest):
     def served_model(self, context=256):
-        """An almost untrained model with a vocabulary of bytes and an end-of-text token."""
+        """Returns a model after four training steps, with a byte-level tokenizer and an end-of-text token."""
         out = self.folder / "model"
         if not out.exists():
             tokenizer = self.folder / "tokenizer"
@@ -49,7 +49,7 @@ class ServeTest(FoveaTest):
         return self.process.wait(timeout=seconds)
 
     def ask(self, method, path, body=None, headers=None, timeout=60):
-        """Returns status, headers and body; a dict is sent as JSON, and a JSON response is parsed."""
+        """Returns status, headers and body. A dict is sent as JSON; a JSON response is parsed."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         with contextlib.closing(connection):
             connection.request(method, path, json.dumps(body) if isinstance(body, dict) else body, headers or {})
@@ -73,7 +73,7 @@ class ServeTest(FoveaTest):
         return connection
 
     def say(self, data):
-        """Returns the response to these bytes until the connection is closed."""
+        """Sends these bytes; returns what the server sends until it closes the connection."""
         with self.connect() as connection:
             connection.sendall(data if isinstance(data, bytes) else data.encode())
             return self.hear(connection)

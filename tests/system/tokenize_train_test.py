@@ -8,7 +8,7 @@ from support import SHARED, FoveaTest, fovea, needs_shared
 
 PYTHON = os.environ.get("PEERS_PYTHON")
 
-# Trains with the reference library on the same file and prints the model.
+# Trains with Hugging Face's tokenizers on the same file and prints the model.
 REFERENCE = """
 import sys
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers

@@ -9,7 +9,7 @@ WORDS = ["red", "dog", "sun", "tree", "book", "moon", "star", "hill"]
 
 
 def lines(count, seed):
-    """Returns sentences, and the same words in reverse order."""
+    """Returns lines of random words, and the same lines with their words in reverse order."""
     generator = random.Random(seed)
     sources = [[generator.choice(WORDS) for _ in range(generator.randint(1, 5))] for _ in range(count)]
     return "".join(" ".join(s) + "\n" for s in sources), "".join(" ".join(reversed(s)) + "\n" for s in sources)
@@ -36,14 +36,14 @@ class TranslateTest(FoveaTest):
     def test_scores_are_those_of_the_translations(self):
         self.train_translator()
         log = [json.loads(line) for line in (self.out / "log.jsonl").read_text().splitlines()]
-        self.assertEqual([set(line) >= {"bleu", "chrf"} for line in log if "eval_loss" in line], [True, True])
+        self.assertEqual([set(line) >= {"bleu", "chrf", "rouge_l"} for line in log if "eval_loss" in line], [True, True])
         self.assertIn("BLEU", (self.out / "loss.svg").read_text())
 
         hypotheses = self.folder / "out.en"
         hypotheses.write_bytes(self.output("translate", self.out, "--beams", "3", input=(self.folder / "test.de").read_bytes()))
         result = json.loads(self.output("eval", self.out, *self.pairs, "--beams", "3", "--json"))
         scored = json.loads(self.output("eval", "--hypotheses", hypotheses, "--references", self.folder / "test.en", "--json"))
-        for key in ("bleu", "chrf", "bleu_signature", "chrf_signature", "sequences"):
+        for key in ("bleu", "chrf", "rouge_l", "bleu_signature", "chrf_signature", "rouge_l_signature", "sequences"):
             self.assertEqual(result[key], scored[key], key)
         self.assertGreater(result["loss"], 0)
         self.assertIn(b"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:fovea-", self.output("eval", self.out, *self.pairs))

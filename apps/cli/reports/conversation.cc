@@ -59,8 +59,8 @@ Conversation::Prompt Conversation::prompt() {
     if (next == messages_.end()) {
       if (context > std::ssize(prompt.ids)) break;
       throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("message: too long: {} tokens with its template; expected at most "
-                              "{}, the model's context",
+                  fmt::format("message: too long: {} tokens with the chat template; expected fewer "
+                              "than {}, the model's context",
                               prompt.ids.size(), context));
     }
     prompt.dropped += next - oldest;

@@ -17,10 +17,10 @@ class Conversation {
   Conversation(const Model& model, ChatFormat format, std::string system);
 
   void say(const char* role, std::string text);
-  void clear();  // removes all messages but the system message
+  void clear();  // removes all messages except the system message
   void set_system(std::string text);
-  // Removes the last answer and, with `question`, also the last question. Returns false if there is
-  // none.
+  // Removes the last answer, if any, and with `question` also the last question. Returns false if
+  // there is no question.
   bool take_back(bool question);
 
   struct Prompt {

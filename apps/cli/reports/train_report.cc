@@ -120,7 +120,7 @@ std::string plan_json(const TrainPlan& plan, const std::string& out) {
   return json_line(json) + "\n";
 }
 
-// Shows a progress line, except if reading takes only a short time.
+// Shows a progress line if reading takes longer than a second.
 void TrainReport::reading(double fraction) {
   if (std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
   line_.show(fraction, "reading", fmt::format("reading {:.0f}%", 100 * fraction));
@@ -205,7 +205,7 @@ std::string longer_command(const std::vector<std::string>& arguments, int64_t st
       ++i;  // skips the option's value
     }
   }
-  // The schedule depends on the number of steps, so changing it changes the run.
+  // The schedule depends on the number of steps, so a different number changes the run.
   return resume_command("train", kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
 }
 

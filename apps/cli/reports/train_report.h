@@ -32,8 +32,8 @@ std::string result_text(const TrainResult& result, const TrainOptions& options,
 std::string result_json(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
 
-// Return the command that resumes an interrupted run of `fovea VERB`, and the command that trains
-// twice as long.
+// These functions return the command that resumes an interrupted run of `fovea VERB`, and the
+// command that trains for twice as many steps.
 std::string resume_command(const std::string& verb, const std::vector<std::string>& arguments);
 std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
                            const std::vector<std::string>& steps_spellings);

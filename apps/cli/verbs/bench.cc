@@ -48,7 +48,8 @@ class BenchCommand : public Command {
                       runs_, 1, 10000));
     table.add(integer("--steps", {"--iters"}, "steps to measure", steps_, 1, 1'000'000));
     table.add(integer("--batch", {"-b", "--batch-size"},
-                      "sequences per step; 0 = the preset's benchmark batch", batch_, 0, 65536));
+                      "sequences per step; 0 = the preset's benchmark batch, with MODEL 1", batch_,
+                      0, 65536));
   }
 
   int run(const OptionTable&) override {

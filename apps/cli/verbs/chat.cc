@@ -20,7 +20,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "  /new            start a new conversation\n  /again          generate another answer to the "
+    "  /new            start a new conversation\n  /again          generate a new answer to the "
     "last question\n  /system [TEXT]  set the system message\n  /exit           exit (also "
     "Ctrl-D)\nA line that ends with \\ continues on the next line; \"\"\" begins and ends a "
     "message of several lines.\nCtrl-C stops the current answer.\n";
@@ -38,7 +38,7 @@ class AnswerStream {
     return !stopped_;
   }
 
-  // Prints the text as it arrives until the answer is complete; polls `stop`.
+  // Passes the text to `take` as it arrives, until the answer is complete or stop() returns true.
   template <class Take, class Stop>
   Generation follow(Take&& take, Stop&& stop) {
     std::unique_lock lock(mutex_);
@@ -127,7 +127,7 @@ class ChatCommand : public Command {
                     "FILE (fovea generate continues any text)");
   }
 
-  // Processes one line of input. Returns false at the end.
+  // Processes one message or command. Returns false at the end of the conversation.
   bool turn(Conversation& conversation, Engine& engine) {
     const std::optional<std::string> typed = message();
     if (!typed) return editor_->interrupted() && !asked_to_stop();

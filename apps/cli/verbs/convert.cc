@@ -18,9 +18,9 @@ class ConvertCommand : public Command {
       : Command("convert IN OUT [--dtype NAME] [--quantize int8|int4] [OPTIONS]",
                 "Converts a model to another directory or .gguf file, with another dtype or "
                 "quantised weights. Quantised weights take 2 to 4 times less memory than bf16 "
-                "and speed up generation by about the same factor. A directory gets full weights "
-                "unless --quantize is int8 or int4, which only fovea reads; a .gguf file keeps the "
-                "precision of the model.") {}
+                "and speed up generation by about the same factor. By default, the weights of a "
+                "directory are not quantised, and a .gguf file keeps the precision of the model. "
+                "Only fovea reads a directory of int8 or int4 weights.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));

@@ -25,7 +25,7 @@ class EmbedCommand : public Command {
                 "meaning have vectors of similar direction. MODEL is a sentence-transformers "
                 "directory, or the directory of any encoder. Files may be of any size. With "
                 "--evaluate: measures how well similarities of vectors agree with human scores. "
-                "With --train: trains an embedder into --out.") {}
+                "With --train: trains an embedder and writes it to --out.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
@@ -34,7 +34,7 @@ class EmbedCommand : public Command {
     table.add(choice("--format", {},
                      "automatic = by the extension of --out (.npy, .jsonl), else text", format_,
                      {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
-    table.add(choice("--precision", {}, "type of vector elements; binary = one bit each",
+    table.add(choice("--precision", {}, "type of vector elements; binary, ubinary = one bit each",
                      precision_, {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
     add_fields(table, options_,
                {{"prompt_name", {}, "", "NAME"},
@@ -92,8 +92,8 @@ class EmbedCommand : public Command {
   }
 
  private:
-  // Lines that are sorted by length together, so that batches have almost uniform lengths. At most
-  // this many lines are lost if a run is killed.
+  // Lines that are sorted by length together, so that batches have almost uniform lengths. If a run
+  // is killed, at most this many lines are lost; with several ranks, a few times as many.
   static constexpr size_t kLinesAtOnce = 512;
 
   Embedder open() const { return open_embedder(model_, weight_precision(weights_)); }

@@ -27,7 +27,7 @@ std::optional<double> spearman(const std::vector<std::pair<std::string, double>>
 void EmbedderTrainRequest::declare(OptionTable& table) {
   table.section("Training an embedder");
   add_fields(table, training_,
-             {{.field = "model", .omitted = true},  // those of the verb
+             {{.field = "model", .omitted = true},  // the verb itself declares these two
               {.field = "out", .omitted = true},
               {"data", {}, "--train", "FILE"},
               {"validation", {}, "", "FILE"},

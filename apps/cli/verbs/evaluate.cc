@@ -28,9 +28,9 @@ class EvalCommand : public Command {
                 "Evaluates a model on data that fits its head. On text: loss (nats per token), "
                 "perplexity and bits per byte (comparable across tokenizers) of a decoder; the "
                 "loss of masked tokens of an encoder (--one-by-one: pseudo-perplexity). On "
-                "--pairs: the loss of an encoder-decoder, and BLEU and chrF of its translations. "
-                "On --labels: accuracy and F1 of a classifier. With --hypotheses and --references: "
-                "the scores of existing translations.") {}
+                "--pairs: the loss of an encoder-decoder, and BLEU, chrF and ROUGE-L of its "
+                "translations. On --labels: accuracy and F1 of a classifier. With --hypotheses and "
+                "--references: the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));

@@ -24,8 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPromptBytes = 64 << 20;  // longer than any context, and bounded in memory
 
-// Whether standard input is a pipe, a regular file or a socket, whose contents are the prompt. A
-// terminal or /dev/null is not read.
+// Returns whether standard input is a pipe, a regular file or a socket, whose contents are the
+// prompt. A terminal or /dev/null is not read.
 bool input_is_piped() {
   struct stat status = {};
   if (fstat(STDIN_FILENO, &status) != 0) return false;
@@ -138,7 +138,8 @@ class GenerateCommand : public Command {
     return asked_to_stop() ? stop_code() : 0;
   }
 
-  // A single answer's fields are part of the object itself; several are listed in "answers".
+  // The fields of a single answer are part of the object itself; several answers are listed in
+  // "answers".
   std::string as_json(const std::vector<Generation>& answers) const {
     Json result = {{"prompt", prompt_}};
     if (!ids_.empty()) result = {{"prompt_ids", ids_}};

@@ -56,10 +56,10 @@ class InspectCommand : public Command {
  public:
   InspectCommand()
       : Command("inspect MODEL [TEXT] [OPTIONS]",
-                "Serves a local page that shows the inside of a model: attention maps, the path of "
-                "each token, predictions, and statistics of its heads. For the directory of a "
-                "training run it also shows the training. With TEXT it prints one head's attention "
-                "map in the terminal; with --out it writes a file.") {}
+                "Serves a local page that shows the intermediate results of a model: attention "
+                "maps, the computation of each token, predictions, and statistics of its heads. "
+                "For the directory of a training run it also shows the training. With TEXT it "
+                "prints one head's attention map in the terminal; with --out it writes a file.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"--model"},
@@ -162,7 +162,7 @@ class InspectCommand : public Command {
   int serve_page() {
     std::vector<std::string> folders{model_};
     folders.insert(folders.end(), others_.begin(), others_.end());
-    // report errors now, not in the browser
+    // Reports errors now, not in the browser.
     for (const std::string& folder : folders) open_model(folder);
     catch_signals("stopping (press again to stop immediately)");
     const PageServer page(folders, port_);

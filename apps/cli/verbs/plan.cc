@@ -21,7 +21,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr size_t kSpecBytes = 1 << 20;    // far above the size of any Spec
-constexpr int64_t kByteVocabulary = 256;  // assumed if there is no tokenizer
+constexpr int64_t kByteVocabulary = 256;  // assumed if the vocabulary is unset
 
 // Parses a number with an optional power of a thousand: "300B", "28T", "1.4e12".
 Option scaled(std::string name, std::vector<std::string> aliases, std::string help, double& value) {
@@ -69,11 +69,13 @@ class PlanCommand : public Command {
       : Command(
             "plan PRESET|MODEL|SPEC.json [OPTIONS]",
             "Estimates the cost of a model without creating it: parameters by component, compute, "
-            "memory, and the time and cost of training. Model options override what was read.") {}
+            "memory, and the time and cost of training. Model options override the preset or "
+            "file.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("PRESET|MODEL|SPEC.json", {"-m", "--model", "--preset"},
-                    "preset, model directory (only config.json is read) or Spec file", model_));
+                    "preset, model directory (only config.json is read), .gguf file or Spec file",
+                    model_));
     add_fields(
         table, options_,
         {{.field = "batch", .aliases = {"-b", "--batch-size"}, .section = "Work"},

@@ -45,7 +45,8 @@ class SearchCommand : public Command {
                       build_.passage_tokens, 0, 1 << 20));
     table.add(integer(
         "--overlap-tokens", {},
-        "--build: tokens shared by neighbouring passages of a long paragraph; -1 = an eighth",
+        "--build: tokens shared by neighbouring passages of a long paragraph; -1 = an eighth of a "
+        "passage",
         build_.overlap_tokens, -1, 1 << 20));
   }
 
@@ -130,7 +131,7 @@ class SearchCommand : public Command {
 
   static std::string as_text(const std::string& file, const FoundPassage& found,
                              std::vector<WordMatch> matches) {
-    constexpr size_t kShown = 5;  // most matching words to print; --json has all
+    constexpr size_t kShown = 5;  // maximum number of words to print; --json prints all
     std::stable_sort(matches.begin(), matches.end(),
                      [](auto& a, auto& b) { return a.similarity > b.similarity; });
     matches.resize(std::min(matches.size(), kShown));

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Returns the log line of a request. It contains nothing of the request's or the answer's text.
+// Returns the log line of a request. It contains no text of the request or the response.
 std::string log_line(const http::AccessRecord& record, bool as_json) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   const std::string time = fmt::format("{:%FT%TZ}", now);
@@ -49,9 +49,9 @@ class ServeCommand : public Command {
  public:
   ServeCommand()
       : Command("serve MODEL [MODEL ...] [OPTIONS]",
-                "Serves models over HTTP with OpenAI's API: chats, completions, streams, JSON by a "
-                "schema. Requests are batched; see docs/serve.md. Ctrl-C stops the server after "
-                "the running requests.") {}
+                "Serves models over HTTP with OpenAI's API: chats, completions, streams, JSON that "
+                "conforms to a schema. Requests are batched; see docs/serve.md. Ctrl-C stops the "
+                "server after the running requests.") {}
 
   void declare(OptionTable& table) override {
     table.add(
@@ -119,8 +119,8 @@ class ServeCommand : public Command {
                       "maximum number of connections; further ones get status 503", connections_, 1,
                       100'000));
     table.add(integer("--timeout", {},
-                      "seconds for sending a request's head, for sending its body, and for reading "
-                      "each piece of the answer; 0 = 10, 30 and 30",
+                      "maximum seconds for a client to send the head of a request, to send its "
+                      "body, and to read each piece of the response; 0 = 10, 30 and 30",
                       timeout_, 0, 86400));
     table.add(number("--max-time", {}, "maximum seconds per request; 0 = unlimited", most_seconds_,
                      0, 86400));
@@ -134,9 +134,11 @@ class ServeCommand : public Command {
     table.section("Engine");
     table.add(bytes(
         "--cache", {"--cache-bytes"},
-        "memory of the key-value caches of all models; 0 = a quarter of the free memory", cache_));
+        "memory of the key-value caches of all models together; 0 = a quarter of the free memory "
+        "for each model",
+        cache_));
     add_fields(table, engine_,
-               {{.field = "cache_bytes", .omitted = true},  // of one model
+               {{.field = "cache_bytes", .omitted = true},  // --cache divided by the models
                 {"most_sequences", {"--max-num-seqs", "--max-concurrent-requests"}, "--parallel"},
                 {"most_waiting", {}, "--queue"},
                 {"step_tokens", {"--max-batch-tokens"}}});
@@ -159,6 +161,7 @@ class ServeCommand : public Command {
     Spellings spellings = {
         {"max_tokens", {"-n", "--max-tokens"}, "--predict"},
         {"temperature", {"--temp"}},
+        {"top_n_sigma", {"--top-nsigma"}},
         {"repetition_penalty", {"--repeat-penalty"}},
     };
     for (const char* field : {"stop", "stop_ids", "ignore_end", "seed", "guesses", "answers",
@@ -213,7 +216,7 @@ class ServeCommand : public Command {
     access.loopback = http::is_loopback(http_.host);
     if (!access.loopback && access.keys.empty() && !insecure_) {
       throw UsageError(
-          fmt::format("--host: {} is reachable from other machines; expected a key by "
+          fmt::format("--host: {} is reachable from other machines; expected a key in "
                       "--api-key-file or FOVEA_API_KEY, or --insecure",
                       http_.host));
     }
@@ -285,7 +288,7 @@ class ServeCommand : public Command {
     if (json) print(Json{{"url", url}, {"port", port}, {"models", names}}.dump() + "\n");
   }
 
-  static constexpr const char* kRequests = "Defaults of requests, before generation_config.json";
+  static constexpr const char* kRequests = "Defaults of requests (override generation_config.json)";
 
   std::vector<std::string> models_, names_, origins_, languages_, drafts_;
   std::string template_, key_file_;

@@ -72,7 +72,7 @@ class TokenizeCommand : public Command {
                    "do not add tokens such as [CLS]; with --decode, skip special tokens",
                    no_special_));
     table.add(flag("--parse-special", {},
-                   "read names of special tokens in the text as these tokens", parse_special_));
+                   "parse names of special tokens in the text as special tokens", parse_special_));
     table.add(flag("--bytes", {}, "print offsets in bytes", bytes_));
     table.add(flag("--decode", {},
                    "each line is a list of ids, such as [1, 2, 3] or 1 2 3; prints the text",
@@ -88,7 +88,8 @@ class TokenizeCommand : public Command {
     if (model_.empty())
       throw UsageError("MODEL: not given; expected a model directory or a tokenizer.json");
     if (decode_ && (jsonl_ || bytes_ || parse_special_ || table.given("--check")))
-      throw UsageError("--decode: can only be combined with --no-special");
+      throw UsageError(
+          "--decode: cannot be combined with --jsonl, --bytes, --parse-special or --check");
     if (table.given("--check") && !files_.empty())
       throw UsageError("--check: cannot be combined with FILE arguments");
     const Tokenizer tokenizer = Tokenizer::open(model_);
@@ -146,7 +147,7 @@ class TokenizeCommand : public Command {
     if (out_.size() > kOutputBytes) print(std::exchange(out_, {}));
   }
 
-  // Writes "key":[...] with one(i) for each of `size` elements.
+  // Writes "key":[...]; one(i) appends element i of `size`.
   template <class One>
   void write_list(const char* key, size_t size, One&& one) {
     out_ += fmt::format("\"{}\":[", key);
@@ -158,7 +159,7 @@ class TokenizeCommand : public Command {
     out_ += ']';
   }
 
-  // Written incrementally: a JSON object of a long line would take several times its memory.
+  // Writes incrementally: a JSON object of a long line would take several times the line's memory.
   void write(const Encoding& encoding) {
     out_ += '{';
     const size_t size = encoding.ids.size();

@@ -122,7 +122,7 @@ class TranslateCommand : public Command {
     return text;
   }
 
-  // Replaces line breaks, so that each line of input gives one line of output.
+  // Replaces line breaks, so that each translation takes one line of output.
   static std::string one_line(std::string text) {
     for (char& c : text)
       if (c == '\n' || c == '\r') c = ' ';

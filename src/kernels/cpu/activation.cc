@@ -49,7 +49,7 @@ struct Silu {
   }
 };
 
-// x sigmoid(1.702 x): SiLU with another slope.
+// x sigmoid(1.702 x): SiLU with a different slope.
 struct QuickGelu {
   static constexpr float kSlope = 1.702f;
 
@@ -62,10 +62,10 @@ struct QuickGelu {
   }
 };
 
-// Exact GELU, x cdf(x). erf is formula 7.1.26 of Abramowitz and Stegun (1964), with an error below
-// 1.5e-7; it uses the same exponential as the density in the derivative.
+// Exact GELU, x cdf(x). erf is computed by formula 7.1.26 of Abramowitz and Stegun (1964), with an
+// error below 1.5e-7. The formula contains the same exponential as the density in the derivative.
 struct Gelu {
-  Vector cdf, exponential;  // cdf of the normal distribution; exp(-x^2 / 2)
+  Vector cdf, exponential;  // cdf of the standard normal distribution; exp(-x^2 / 2)
 
   HWY_INLINE explicit Gelu(Vector x) {
     exponential = exp_of(hn::Mul(hn::Mul(x, all(-0.5f)), x));

@@ -39,7 +39,7 @@ struct NativePairs {
   }
 };
 
-// The software model of the instruction, in float mode kFlushToZero.
+// The software model of the instruction. The caller's float mode must be kFlushToZero.
 struct ModelPairs {
   static HWY_INLINE Vector multiply_add(WordVector a, WordVector b, Vector sum) {
     const Vector upper = hn::MulAdd(upper_of(a), upper_of(b), sum);

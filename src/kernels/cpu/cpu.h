@@ -1,8 +1,8 @@
 #pragma once
 
 // The entries of the CPU's kernel table; kernels.h documents each, and a comment names the file
-// that implements it. Every entry dispatches once, on entry, to the widest vectors that use_isa()
-// allows.
+// that implements it. Every entry dispatches once, on entry, to the widest suitable vectors that
+// use_isa() allows.
 
 #include "kernels/kernels.h"
 

@@ -107,7 +107,7 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, I
         else
           map(room, count, gradient, x);
         if (target >= 0 && target < count) {
-          // (p - own) * factor, computed from p: p * factor - factor would round twice.
+          // (p - own) * factor, computed from p: p * factor - own * factor would round more often.
           const float p = hn::GetLane(exp_of(all(target_logit - log_sum)));
           room[target] = (p - own) * row_factor;
         }

@@ -35,8 +35,8 @@ void shift_all(Out y, In x, float offset, int64_t size) {
       y, size, [offset](Vector v) HWY_ATTR { return hn::Add(v, all(offset)); }, x);
 }
 
-// The minimum and the limits compare instead of calling hn::Min and hn::Max, whose result for NaN
-// depends on the instruction set.
+// minimum and clip use comparisons instead of hn::Min and hn::Max, whose result for NaN depends on
+// the instruction set.
 
 void minimum_all(Out y, In a, In b, int64_t size) {
   const auto smaller = [](Vector v, Vector w) HWY_ATTR {

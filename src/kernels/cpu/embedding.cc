@@ -74,8 +74,8 @@ void scatter_entries(Out dtable, In dy, const Groups& groups, Rows rows, int64_t
   }
 }
 
-// The threads share the entries, in more pieces than threads because frequent ids are close
-// together.
+// The threads share the entries. There are more pieces than most machines have threads, because
+// frequent ids are often adjacent.
 void scatter(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries) {
   constexpr int64_t kPieces = 64;
   const Groups groups(ids, rows.count, entries);

@@ -1,4 +1,4 @@
-// The exponential function of a vector, shared by all kernels.
+// The exponential function of a vector.
 
 #if defined(FOVEA_KERNELS_CPU_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_EXP_INL_H_

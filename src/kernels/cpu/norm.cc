@@ -38,7 +38,7 @@ void norm(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsi
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch scratch(4 * Scratch::size_of(width));
     float* const bias_room = scratch.take(width);
-    std::fill_n(bias_room, width, 0.0f);  // no bias counts as zeros
+    std::fill_n(bias_room, width, 0.0f);  // a missing bias counts as zeros
     const float* biases = bias.data == nullptr ? bias_room : widened(bias, 0, width, bias_room);
     const float* weights = widened(weight, 0, width, scratch.take(width));
     float *const input = scratch.take(width), *const output = scratch.take(width);
@@ -82,8 +82,8 @@ HWY_INLINE float steepness(float scale, NormEpsilon epsilon) {
   return share > 0 ? 1 / share : 0;
 }
 
-// dx = factor * (g - mean(g) - x_hat * mean(g * x_hat) * steepness); RMSNorm, which subtracts no
-// mean, omits mean(g).
+// dx = factor * (g - mean(g) - x_hat * mean(g * x_hat) * steepness); RMSNorm, which does not
+// subtract the mean, omits mean(g).
 void norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale, In weight,
                    NormEpsilon epsilon, bool centred, Rows rows) {
   const RowBlocks blocks(rows);

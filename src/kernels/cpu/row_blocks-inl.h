@@ -1,6 +1,6 @@
 // Sums over rows for the gradients of biases and norm weights. Each block of 64 rows of a unit has
 // its own partial sums. They are added in the order of the blocks, and the units' sums by their
-// tree, so that the number of threads does not change a bit.
+// tree, so that the number of threads does not affect the bits of the result.
 
 #if defined(FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_ROW_BLOCKS_INL_H_

@@ -1,4 +1,4 @@
-// The logistic function and the hyperbolic tangent of a vector, and their slopes.
+// The logistic function and the hyperbolic tangent of a vector, and their derivatives.
 
 #if defined(FOVEA_KERNELS_CPU_SIGMOID_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_SIGMOID_INL_H_
@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// s = 1 / (1 + exp(-x)) and its slope s (1 - s), both from exp(-|x|), which neither overflows nor
-// cancels.
+// s = 1 / (1 + exp(-x)) and its derivative s (1 - s), both from exp(-|x|), which neither overflows
+// nor cancels.
 struct Sigmoid {
   Vector value, slope;
 

@@ -1,6 +1,5 @@
-// Shared by the kernels of one instruction set: vectors of floats from any stored type, and loops
-// whose sums have the same bits for every vector width. Included once per target, hence the toggled
-// guard.
+// Shared by the kernels: vectors of floats from any stored type, and loops whose sums have the same
+// bits for every vector width. Included once per target; the include guard toggles for this.
 
 #if defined(FOVEA_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_SIMD_INL_H_
@@ -33,7 +32,7 @@ constexpr int64_t kParts = kPartialSums / kLanes;
 
 HWY_INLINE Vector all(float x) { return hn::Set(Floats(), x); }
 
-// How a step of a loop accesses memory: a whole vector, or the first few lanes of one (the others
+// How a step of a loop accesses memory: a whole vector, or its first few lanes (the other lanes
 // load as 0).
 struct Whole {
   HWY_INLINE Vector load(const float* x) const { return hn::LoadU(Floats(), x); }
@@ -47,9 +46,9 @@ struct First {
   HWY_INLINE Vector keep(Vector next, Vector old) const { return hn::IfThenElse(mask, next, old); }
 };
 
-// Calls step(i, part, access) for consecutive vectors at i that cover [0, count). The remainder
-// uses the same code, so that a number's result does not depend on its position; `part` is the
-// vector's index among the partial sums.
+// Calls step(i, part, access) for consecutive vectors that cover [0, count); i is the index of the
+// first element of a vector. The remainder uses the same code, so that a number's result does not
+// depend on its position; `part` is the vector's index among the partial sums.
 template <class Step>
 HWY_INLINE void each_vector(int64_t count, const Step& step) {
   int64_t i = 0;
@@ -144,7 +143,7 @@ HWY_INLINE const float* widened(In x, int64_t begin, int64_t count, float* scrat
   return scratch;
 }
 
-// Returns where to write results for elements from `begin` on: y itself if it takes plain floats,
+// Returns where to write results for elements from `begin` on: y itself if it is f32 without `add`,
 // else `scratch`, from which narrow_into() then copies them to y.
 HWY_INLINE float* room_for(Out y, int64_t begin, float* scratch) {
   return y.data != nullptr && y.dtype == DType::f32 && !y.add ? static_cast<float*>(y.data) + begin
@@ -156,8 +155,8 @@ inline void add_floats(float* y, const float* x, int64_t count) {
       y, count, [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); }, y, x);
 }
 
-// y[begin, begin + count) (+)= the values that were written to room_for(), rounded once. Does
-// nothing if y is null. May overwrite `values`.
+// y[begin, begin + count) (+)= the values that were written to the result of room_for(), rounded
+// once. Does nothing if y is null. May overwrite `values`.
 inline void narrow_into(Out y, int64_t begin, int64_t count, float* values) {
   if (y.data == nullptr) return;
   if (y.dtype == DType::f32) {

@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// The rows come from a router or a classification head, and are short enough to widen at once.
+// A row is widened as a whole: most rows are short, such as those of a router.
 
 HWY_INLINE float largest(const float* x, int64_t width) {
   Vector most[kParts];

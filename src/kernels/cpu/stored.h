@@ -5,7 +5,8 @@
 
 namespace fovea::cpu {
 
-// Checks, on entry to a kernel, that the dtype is one of the two stored types of the CPU's table.
+// Throws Internal if the dtype is not one of the two stored types of the CPU's table. Kernels call
+// it on entry.
 inline void check_stored(DType dtype) {
   if (dtype != DType::f32 && dtype != DType::bf16) {
     fail(ErrorKind::Internal, "cpu kernel: the dtype is {}; expected fp32 or bf16", name_of(dtype));

@@ -1,11 +1,11 @@
 // The tile registers of AMX and its product of bf16 tiles: the CPU's own instructions, and a
 // software model of them for CPUs that lack them. Included once per target.
 //
-// Eight registers hold up to 16 rows of 64 bytes. A product reads A [rows][16 pairs of bf16] and B
-// [16 pairs along k][16 columns][2], and adds to C [rows][16] float32 (Intel, Software Developer's
-// Manual, TDPBF16PS): for each element, the products of even k form one chain of fused
-// multiply-adds that starts at 0, and those of odd k another; the sum of the two chains is added to
-// C. Denormal numbers count as zero and denormal results become zero.
+// Each of the eight registers holds up to 16 rows of 64 bytes. A product reads A [rows][16 pairs of
+// bf16] and B [16 pairs along k][16 columns][2], and adds to C [rows][16] float32 (Intel, Software
+// Developer's Manual, TDPBF16PS): for each element, the products of even k form one chain of fused
+// multiply-adds that starts at 0, and those of odd k form a second one; the sum of the two chains
+// is added to C. Denormal numbers count as zero and denormal results become zero.
 
 #if defined(FOVEA_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_TILES_INL_H_
@@ -27,7 +27,8 @@ constexpr int64_t kTileSide = 16;   // rows of a tile, and columns of its 4-byte
 constexpr int64_t kTileDepth = 32;  // k of one product
 constexpr int64_t kTileBytes = 1024;
 
-// The number of rows of each register. Registers 0 to 3 are sums, 4 and 5 hold A, 6 and 7 hold B.
+// The configuration of the registers for ldtilecfg. Registers 0 to 3 hold sums, 4 and 5 hold A, 6
+// and 7 hold B.
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {};
@@ -124,8 +125,8 @@ class ModelTiles {
 };
 
 // The registers for up to 32 rows of A: the first 16 rows in register 4, with sums in 0 and 1, the
-// others in register 5, with sums in 2 and 3. With up to 16 rows, all four sums can belong to
-// register 4.
+// following rows in register 5, with sums in 2 and 3. With up to 16 rows, all four sums can belong
+// to register 4.
 template <class Tiles>
 struct TileRegisters : Tiles {
   void configure_rows(int64_t rows) {

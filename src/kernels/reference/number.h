@@ -20,7 +20,7 @@ inline double get(In x, int64_t i) {
   }
 }
 
-// y[i] = value, or += if y.add; rounded once. Does nothing if y is null.
+// y[i] = value, or += if y.add, rounded to y's dtype. Does nothing if y is null.
 inline void put(Out y, int64_t i, double value) {
   if (y.data == nullptr) return;
   if (y.add) value += get({y.data, y.dtype}, i);

@@ -10,12 +10,14 @@
 namespace fovea::reference {
 namespace {
 
-// Returns a row of x as the product reads it: integers times scales if the weights are quantised.
-// The scales are floats, as in the fast kernels: in another precision, values near a rounding
-// boundary would round differently.
+// Returns a row of x as the product reads it: for quantised weights, rounded to integers times
+// scales; for bf16 weights, rounded to bf16; else unchanged. The scales are floats, as in the fast
+// kernels: in a different precision, values near a rounding boundary would round differently.
 std::vector<double> rounded_row(In x, int64_t row, const PackedMatrix& w) {
   std::vector<double> values(static_cast<size_t>(w.width));
   for (int64_t k = 0; k < w.width; ++k) values[static_cast<size_t>(k)] = get(x, row * w.width + k);
+  if (w.format == WeightFormat::bf16)
+    for (double& value : values) value = widen(narrow(static_cast<float>(value)));
   if (!is_quantized(w.format)) return values;
   for (int64_t begin = 0; begin < w.width; begin += w.group) {
     const int64_t end = std::min(w.width, begin + w.group);

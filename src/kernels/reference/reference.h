@@ -1,7 +1,8 @@
 #pragma once
 
-// The entries of the reference table: naive loops, one template over the stored types, every sum in
-// double. Units are not summed separately: in double, the order of sums does not matter.
+// The entries of the reference table: naive loops that read every stored type as double, with every
+// sum in double. Units are not summed separately: in double, the order of additions hardly affects
+// the result.
 
 #include "kernels/kernels.h"
 

@@ -77,7 +77,7 @@ class MpiCommunicator : public Communicator {
 };
 
 void MpiCommunicator::all_reduce(std::span<float> values) {
-  constexpr size_t kMost = 1 << 20;  // values at a time; bounds the memory for received values
+  constexpr size_t kMost = 1 << 20;  // values at a time; limits the memory for received values
   while (!values.empty()) {
     const std::span<float> piece = values.first(std::min(values.size(), kMost));
     add_from_others(piece);
@@ -87,7 +87,7 @@ void MpiCommunicator::all_reduce(std::span<float> values) {
   }
 }
 
-// Leaves the sum of all ranks at rank 0. At each level of the tree, the first rank of a right
+// Computes the sum of all ranks at rank 0. At each level of the tree, the first rank of a right
 // subtree sends its sum to the first rank of the left subtree.
 void MpiCommunicator::add_from_others(std::span<float> values) {
   const int count = static_cast<int>(values.size());

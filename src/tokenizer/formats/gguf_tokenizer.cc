@@ -1,5 +1,7 @@
 #include "tokenizer/formats/gguf_tokenizer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "tokenizer/file.h"
@@ -18,9 +20,10 @@ constexpr const char* kModel = "tokenizer.ggml.model";
 constexpr const char* kTokens = "tokenizer.ggml.tokens";
 
 std::string checked_text(std::string_view text, const std::string& path, const std::string& place) {
-  if (utf8::valid_prefix(text) != text.size() || text.find('\0') != text.npos) {
-    fail(ErrorKind::BadFile, "{}: {} is not UTF-8 (byte {}); expected text", path, place,
-         utf8::valid_prefix(text));
+  const size_t valid = utf8::valid_prefix(text), end = std::min(valid, text.find('\0'));
+  if (end < text.size()) {
+    fail(ErrorKind::BadFile, "{}: {} {} (byte {}); expected text", path, place,
+         end < valid ? "contains NUL" : "is not UTF-8", end);
   }
   return std::string(text);
 }
@@ -92,7 +95,8 @@ class GgufReader {
     return file_.boolean(fmt::format("tokenizer.ggml.{}", key)).value_or(otherwise);
   }
 
-  // Sets whether texts begin with the start token and end with the end token.
+  // Sets whether texts begin with the start token and whether they end with the end token. `start`
+  // and `end` are the defaults if the file has no such keys.
   void around(bool start, bool end) {
     start_ = flag("add_bos_token", start) && ids_.contains("bos");
     end_ = flag("add_eos_token", end) && ids_.contains("eos");
@@ -135,8 +139,8 @@ class GgufReader {
     if (split == nullptr) {
       std::vector<std::string> names;
       for (const GgufSplit& known : gguf_splits()) names.emplace_back(known.names[0]);
-      fail(ErrorKind::Unsupported, "{}: {} is {}; expected {} or similar", file_.path(), kPre,
-           brief(nlohmann::json(pre)), fmt::join(names, ", "));
+      fail(ErrorKind::Unsupported, "{}: {} is {}; expected {} or an alias of one", file_.path(),
+           kPre, brief(nlohmann::json(pre)), fmt::join(names, ", "));
     }
     TokenizerFile file;
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -235,7 +239,7 @@ class GgufReader {
   std::vector<std::string> texts_;
   std::vector<PieceType> types_;
   std::map<std::string, size_t> ids_;  // ids of special tokens, by their role
-  // Whether texts begin with the bos token and end with the eos token.
+  // Whether texts begin with the bos token, and whether they end with the eos token.
   bool start_ = false, end_ = false;
   ordered_json config_;
 };

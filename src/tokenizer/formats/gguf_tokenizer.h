@@ -12,18 +12,19 @@ namespace fovea {
 // exists, so that saved tokenizers are restored exactly.
 constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
 
-// Whether the file has a vocabulary; files for benchmarks have none.
+// Whether the file has a vocabulary.
 bool has_tokenizer(const Gguf& file);
 
 // Returns the contents of tokenizer.huggingface.json if it exists; otherwise converts the kinds
 // llama (SentencePiece's BPE), gpt2 (byte-level BPE), t5 (unigram) and bert (WordPiece). Throws
-// BadFile, naming the key, for inconsistent data; Unsupported for another kind or an unknown
-// pre-tokenizer.
+// BadFile, naming the key, if the file has no vocabulary or inconsistent data; throws Unsupported
+// for another kind or an unknown pre-tokenizer.
 TokenizerFiles tokenizer_files(const Gguf& file);
 
 // Writes the keys that llama.cpp reads, with the kind no_vocab if llama.cpp does not support the
 // tokenizer. `vocabulary` is the number of the model's token embeddings: ids without a token get
-// placeholders, since llama.cpp requires a token per embedding.
+// placeholders, since llama.cpp requires a token per embedding. Throws Unsupported if a token has
+// an id beyond them.
 void write_tokenizer(GgufMetadata& metadata, const TokenizerFiles& files, int64_t vocabulary);
 
 }  // namespace fovea

@@ -89,7 +89,7 @@ class Writer {
   void put(const std::string& text, int64_t id, PieceType type) {
     if (id < 0 || id >= vocabulary_) {
       fail(ErrorKind::Unsupported,
-           "tokenizer: {} has id {}; GGUF has one token per embedding of the model, {}",
+           "tokenizer: {} has id {}; expected ids below {}, the number of the model's embeddings",
            brief(Json(text)), id, vocabulary_);
     }
     texts_[static_cast<size_t>(id)] = text;
@@ -137,8 +137,8 @@ class Writer {
     return merges;
   }
 
-  // Returns a score per token: SentencePiece merges the pair whose token has the highest score, so
-  // the token of an earlier merge gets a higher score.
+  // Returns a score per token. SentencePiece merges the pair whose token has the highest score, so
+  // the token of an earlier merge gets a higher score; tokens that no merge produces get 0.
   std::vector<float> scores_of_merges() const {
     std::vector<float> scores(texts_.size(), 0);
     float rank = 0;

@@ -41,7 +41,7 @@ class Fields {
   std::string_view bytes() const { return expect(Wire::bytes), bytes_; }
   Fields message() const { return Fields(file_, bytes(), path_); }
   bool boolean() const { return expect(Wire::varint), value_ != 0; }
-  int32_t integer() const {  // negative numbers are written with 64 bits
+  int32_t integer() const {  // negative numbers are stored with 64 bits
     return expect(Wire::varint), static_cast<int32_t>(static_cast<uint32_t>(value_));
   }
   float number32() const {

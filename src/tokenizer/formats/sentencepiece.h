@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// The fields of a SentencePiece .model that affect the ids. The file is a protocol buffer:
+// The fields of a SentencePiece .model that affect tokenization. The file is a protocol buffer:
 // https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
 struct SentencePieceFile {
   enum class Type { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
@@ -28,7 +28,7 @@ struct SentencePieceFile {
   bool remove_extra_whitespaces = true;
 };
 
-// Throws BadFile, naming the byte, if the data is damaged.
+// Parses a .model file. Throws BadFile, naming the byte, if the data is damaged.
 SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string& path);
 
 // Returns the text of the equivalent tokenizer.json; `config` is the text of tokenizer_config.json.

@@ -28,7 +28,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-// Returns all pairs of pieces that together form a piece, ordered by the score of that piece.
+// Returns all pairs of pieces that together form a piece, by descending score of that piece.
 ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces) {
   std::vector<std::string> texts;
   for (const auto& piece : pieces) texts.push_back(piece.text);
@@ -131,8 +131,8 @@ class Converter {
     file_.post_processor = start_and_end(config_.flag("add_bos_token", true));
   }
 
-  // Returns the post-processor for the start and end tokens that the config requires; null if there
-  // are none.
+  // Returns the post-processor that adds the start token if `start` is set, and the end token if
+  // the config requires it; null if it would add none.
   ordered_json start_and_end(bool start) const {
     const std::string bos = config_.token("bos_token", source_.bos_piece),
                       eos = config_.token("eos_token", source_.eos_piece);
@@ -179,7 +179,7 @@ class Converter {
         sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, std::move(file_.pre_tokenizer)});
   }
 
-  // Adds the sentinels for omitted spans after the pieces, the last sentinel first.
+  // Adds the sentinel tokens of masked spans after the pieces, the last sentinel first.
   void with_sentinels() {
     constexpr int64_t kMost = 10000;  // models have 100
     add_marks();
@@ -220,7 +220,7 @@ class Converter {
   SentencePieceFile source_;
   const TokenizerConfig& config_;
   const std::string& path_;
-  bool prefix_;  // insert a space before the text
+  bool prefix_;  // whether to insert a space before the text
   TokenizerFile file_;
 };
 

@@ -1,5 +1,5 @@
 // The tokenizers of a translation model: source.spm and target.spm split the texts, and vocab.json
-// numbers the pieces of both.
+// has the ids of the pieces of both, unless target_vocab.json has those of the target.
 
 #include <algorithm>
 #include <map>
@@ -84,7 +84,7 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
   }
   file.model = model_of(source, texts, marks["unk_token"]);
   add_spaces(source, source.add_dummy_prefix, file);
-  // The decoded text begins and ends without spaces, even if tokens were omitted there.
+  // Removes spaces from both ends of the decoded text, even if special tokens were skipped there.
   constexpr int spaces = 1000;
   file.decoder = sequence(
       "decoders", {std::move(file.decoder),

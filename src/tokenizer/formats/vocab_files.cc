@@ -63,7 +63,7 @@ std::vector<std::string> read_lines(std::string_view vocab_txt, const std::strin
   return texts;
 }
 
-// Reads {"token": id, ...} as a stream, since nlohmann's objects would sort the keys.
+// Reads {"token": id, ...} as a stream, since a JSON tree would take more time and memory.
 class VocabularyReader : public JsonReader {
  public:
   std::vector<std::string> texts(std::string_view text, const std::string& path) {
@@ -221,7 +221,7 @@ std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std:
   const TokenizerConfig config(config_text, config_path);
   std::vector<std::string> texts = read_lines(vocab_txt, path);
   TokenizerFile file;
-  // This class has <s>, </s> and <pad> instead of [CLS], [SEP] and [PAD].
+  // This class has <s>, </s>, <pad> and <mask> instead of [CLS], [SEP], [PAD] and [MASK].
   const bool marks = config.tokenizer_class() == "MPNetTokenizer";
   const std::string unk = config.token("unk_token", "[UNK]");
   const std::string start = config.token("cls_token", marks ? "<s>" : "[CLS]");

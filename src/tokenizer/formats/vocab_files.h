@@ -6,15 +6,17 @@
 
 namespace fovea {
 
-// Converts vocabularies of older formats to the tokenizer.json that Hugging Face's converters would
-// write, so that there is only one reader. `config` is the text of tokenizer_config.json; it may be
-// empty. The paths are for error messages. Throws BadFile for damaged files.
+// These functions convert vocabularies of older formats to the tokenizer.json that Hugging Face's
+// converters would write, so that there is only one reader. `config` is the text of
+// tokenizer_config.json; it may be empty. The paths are for error messages. The functions throw
+// BadFile if a file is damaged, Unsupported if fovea does not support the tokenizer's class or
+// kind.
 
 // Whether a folder has the files of a tokenizer: a tokenizer.json, or one of these formats.
 bool has_vocabulary(const std::string& folder);
 
-// Converts the vocab.txt of WordPiece, which has one token per line. Uses the config's
-// do_lower_case, tokenize_chinese_chars, strip_accents and special tokens.
+// Converts the vocab.txt of WordPiece, which has one token per line. Uses the settings
+// do_lower_case, tokenize_chinese_chars and strip_accents of the config, and its special tokens.
 std::string tokenizer_json_from_vocab_txt(std::string_view vocab_txt, const std::string& path,
                                           std::string_view config, const std::string& config_path);
 
@@ -27,8 +29,8 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
 // Returns the tokens of a vocab.json, by id.
 std::vector<std::string> texts_of_vocabulary(std::string_view vocab_json, const std::string& path);
 
-// Converts source.spm or target.spm (`model`) and the vocab.json with the ids of its pieces: a
-// translation model has one SentencePiece model per language and one vocabulary for both.
+// Converts source.spm or target.spm (`model`) and the vocab.json with the ids of its pieces. A
+// translation model has one SentencePiece model per language and usually one vocabulary for both.
 std::string tokenizer_json_from_translation(std::string_view model, const std::string& path,
                                             std::string_view vocab_json,
                                             const std::string& vocab_path, std::string_view config,

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// The lowest rank of up to this number of symbols is found by a linear search.
+// If there are at most this many symbols, a linear search finds the pair of the lowest rank.
 constexpr size_t kFew = 48;
 
 }  // namespace
@@ -94,7 +94,8 @@ struct BpeModel::Splitter {
   }
 };
 
-// The fast path, if all bytes have a token; otherwise returns false and leaves `out` unchanged.
+// The fast path: appends a symbol for each byte. Returns false and leaves `out` unchanged if
+// symbols are characters or a byte has no token.
 bool BpeModel::split_bytes(std::string_view stretch, std::vector<Piece>& out) const {
   if (!bytes_ || !prefix_.empty() || !suffix_.empty()) return false;
   const size_t first = out.size();
@@ -168,7 +169,7 @@ size_t BpeModel::merge_few(Piece* pieces, size_t count) const {
 }
 
 // Keeps a doubly linked list of the remaining pieces, and a queue of merges by rank and position;
-// an entry is stale if its position now has another pair.
+// an entry is stale if the pair at its position has changed.
 void BpeModel::merge_many(std::vector<Piece>& pieces, size_t first) const {
   constexpr uint32_t kEnd = UINT32_MAX;
   constexpr int32_t kGone = -1;

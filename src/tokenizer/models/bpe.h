@@ -15,7 +15,7 @@ namespace fovea {
 struct BpeOptions {
   std::vector<std::string> texts = {};                           // by id
   std::vector<std::pair<std::string, std::string>> merges = {};  // in the order of their ranks
-  bool bytes = false;    // whether symbols are bytes; otherwise UTF-8 characters
+  bool bytes = false;    // whether symbols are bytes; if not, they are UTF-8 characters
   std::string unk = {};  // token of unknown characters; empty: they are omitted
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
@@ -29,7 +29,7 @@ struct BpeOptions {
 // Repeatedly merges the adjacent pair of the lowest rank, the leftmost one first, until no pair can
 // be merged (https://arxiv.org/abs/1508.07909). The time is O(n log n) in the length of a stretch.
 struct BpeModel {
-  // Throws BadFile for a merge whose parts or result are not in the vocabulary.
+  // Throws BadFile if a part or the result of a merge is not in the vocabulary.
   explicit BpeModel(BpeOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 

@@ -10,7 +10,7 @@
 namespace fovea {
 
 // Returns the ids of "<0x00>" to "<0xFF>", which represent the bytes of an unknown character; -1
-// for those that are missing from the vocabulary. `find` returns the id of a string.
+// for those that are missing from the vocabulary. `find` returns the id of a string, or -1.
 template <class Find>
 std::array<int32_t, 256> byte_piece_ids(Find&& find) {
   std::array<int32_t, 256> ids;

@@ -18,15 +18,16 @@ class PieceAutomaton {
 
   explicit PieceAutomaton(const std::vector<std::string>& texts);
 
-  // Returns the state after one more byte: the longest suffix of the text that begins a piece.
+  // Returns the state after one more byte: the longest suffix of the text that is a prefix of a
+  // piece.
   uint32_t step(uint32_t state, char byte) const {
     uint32_t next;
     while ((next = trie_.step(state, byte)) == PieceTrie::nowhere && state != root)
       state = suffix_[state];
     return next == PieceTrie::nowhere ? root : next;
   }
-  // Returns the longest piece that ends in a state, as the piece's own state; root if there is
-  // none.
+  // Returns the state of the longest piece that is a suffix of the text read so far; root if there
+  // is none.
   uint32_t longest(uint32_t state) const {
     return trie_.id_at(state) != PieceTrie::absent ? state : shorter_[state];
   }

@@ -13,12 +13,13 @@
 
 namespace fovea {
 
-// A cache of the ids of short stretches of text, for any model and one thread: 2 MB, no allocation
-// after the first use. A newer stretch replaces an older one in the same entry.
+// A cache of the ids of short stretches of text, for any model and one thread. It takes 2 MiB,
+// allocated at the first use. A newer stretch replaces an older one in the same entry.
 class PieceCache {
  public:
-  // Appends the ids of the pieces of model.encode(stretch, pieces). `owner` identifies the model: a
-  // unique number, not 0. The cache is cleared if `owner` or `parsed` differs from the last call's.
+  // Appends the ids of the pieces of model.encode(stretch, pieces, parsed). `owner` is a unique
+  // number of the model, not 0. The cache is cleared if `owner` or `parsed` differs from the last
+  // call's.
   template <class Model>
   void ids(uint64_t owner, const Model& model, std::string_view stretch, std::vector<int32_t>& out,
            bool parsed = false) {
@@ -76,7 +77,7 @@ class PieceCache {
     return one[0] == other[0] && one[1] == other[1] && one[2] == other[2];
   }
 
-  // Multiplies by odd random constants; the upper bits of a product are mixed best.
+  // Multiplies by large odd constants; the upper bits of a product are mixed best.
   static size_t slot_of(const Key& key, size_t bytes) {
     const uint64_t mixed = key[0] * 0x9E3779B97F4A7C15u ^
                            std::rotl(key[1] * 0xC2B2AE3D27D4EB4Fu, 23) ^

@@ -13,9 +13,8 @@ PieceTrie::PieceTrie(const std::vector<std::string>& texts) : ids_{absent} {
     fail(ErrorKind::BadFile, "vocabulary: contains {} bytes of text; expected fewer than {}", bytes,
          kMostNodes);
   }
-  // Pieces share prefixes, so most vocabularies need far fewer edges than bytes. A first pass
-  // counts the nodes with a table that is always large enough; then the final table is created in
-  // the right size.
+  // Pieces share prefixes, so most vocabularies need far fewer edges than bytes. The edges are
+  // first inserted into a table that is always large enough, then copied to one of the right size.
   edges_.assign(std::bit_ceil(2 * bytes + 2), kFree);
   mask_ = edges_.size() - 1;
   shift_ = 64 - std::countr_zero(edges_.size());

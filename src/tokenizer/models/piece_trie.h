@@ -21,12 +21,12 @@ class PieceTrie {
     const uint64_t key = key_of(node, byte);
     for (size_t at = slot_of(key);; at = (at + 1) & mask_) {
       const uint64_t edge = edges_[at];
-      if (edge == kFree) return nowhere;  // before the keys: a NUL at the root has the key 0
+      if (edge == kFree) return nowhere;  // checked first: the key of a NUL at the root is also 0
       if (edge >> kNodeBits == key) return static_cast<uint32_t>(edge & (kMostNodes - 1));
     }
   }
-  uint32_t walk(uint32_t node, std::string_view text) const;
-  int32_t id_at(uint32_t node) const { return ids_[node]; }  // id of the piece that ends here
+  uint32_t walk(uint32_t node, std::string_view text) const;  // takes a step for each byte
+  int32_t id_at(uint32_t node) const { return ids_[node]; }   // id of the piece that ends here
   size_t nodes() const { return ids_.size(); }  // a node's number is larger than its parent's
   // Calls on(parent, byte, node) for each node except the root.
   template <class On>

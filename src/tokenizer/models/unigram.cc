@@ -114,7 +114,8 @@ void UnigramModel::encode(std::string_view stretch, std::vector<Piece>& out, boo
   }
 }
 
-// Several adjacent unknown pieces may together form a token of the vocabulary.
+// Appends the token or the byte tokens of an unknown piece. Adjacent unknown characters form one
+// piece, whose text may be a token of the vocabulary.
 void UnigramModel::unknown(std::string_view stretch, Piece piece, std::vector<Piece>& out,
                            bool parsed) const {
   const std::string_view text = stretch.substr(piece.begin, piece.end - piece.begin);

@@ -26,14 +26,15 @@ struct UnigramOptions {
   std::vector<double> scores = {};      // logarithms of probabilities, one per text
   std::optional<int32_t> unk_id = {};
   bool byte_fallback = false;  // an unknown character becomes "<0x..>" tokens if all of them exist
-  // Pieces without an id: texts may be split into them, and each becomes the unknown token.
+  // Pieces without an id and their scores: a text may be split into them, and each becomes the
+  // unknown token.
   std::vector<std::pair<std::string, double>> unlisted = {};
   SpecialIds special = {};
 };
 
 // Finds the segmentation with the highest total score (https://arxiv.org/abs/1804.10959), from left
 // to right; if scores are equal, the one with the longest last piece. Adjacent unknown characters
-// become one token. Throws BadFile if there is an unknown character but no unknown token.
+// become one token. encode() throws BadFile if there is an unknown character but no unknown token.
 struct UnigramModel {
   explicit UnigramModel(UnigramOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
@@ -55,7 +56,7 @@ struct UnigramModel {
   std::vector<double> scores_;
   double unk_score_;
   int32_t unk_id_;  // -1 if there is none
-  int32_t listed_;  // ids from here on belong to unlisted pieces
+  int32_t listed_;  // ids from this one on belong to unlisted pieces
   bool byte_fallback_;
   std::array<int32_t, 256> byte_ids_;
   SpecialIds special_;

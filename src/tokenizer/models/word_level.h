@@ -15,8 +15,8 @@ struct WordLevelOptions {
   SpecialIds special = {};
 };
 
-// Encodes a stretch as one token: the token with its text, or the unknown token. Throws BadFile if
-// neither is in the vocabulary.
+// Encodes a stretch as one token: the token with its text, or the unknown token. encode() throws
+// BadFile if neither is in the vocabulary.
 struct WordLevelModel {
   explicit WordLevelModel(WordLevelOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
@@ -28,7 +28,7 @@ struct WordLevelModel {
   SpecialIds special_;
 };
 
-// Throws the error of a model that has no token for an unknown text.
+// Throws BadFile: the vocabulary has neither the stretch nor the unknown token `unk`.
 [[noreturn]] void fail_without_unknown(std::string_view stretch, std::string_view unk);
 
 }  // namespace fovea

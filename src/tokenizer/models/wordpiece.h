@@ -17,9 +17,9 @@ struct WordPieceOptions {
   SpecialIds special = {};
 };
 
-// Repeatedly takes the longest matching piece. If none matches, or if the word has too many
-// characters, the complete word becomes the unknown token (https://arxiv.org/abs/1609.08144).
-// Throws BadFile if the vocabulary lacks that token.
+// WordPiece (https://arxiv.org/abs/1609.08144): repeatedly takes the longest matching
+// piece. If none matches, or if the word has too many characters, the complete word becomes the
+// unknown token. encode() throws BadFile if the vocabulary lacks that token.
 struct WordPieceModel {
   explicit WordPieceModel(WordPieceOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;

@@ -57,7 +57,8 @@ bool continues(std::string_view start, uint8_t next) {
   }
 }
 
-// Replaces each truncated sequence, as long as possible, and each other invalid byte by U+FFFD.
+// Replaces invalid bytes by U+FFFD: one for each truncated sequence, which is as long as possible,
+// and one for each other byte.
 std::string with_replacements(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
@@ -151,7 +152,7 @@ class MetaspaceStep : public Step {
   bool first_ = true;
 };
 
-// The last token is treated differently, so one token is always held back.
+// Replaces the suffix by a space, in the last token by nothing, so one token is always held back.
 class BpeStep : public Step {
  public:
   explicit BpeStep(const BpeDecoder& decoder) : decoder_(decoder) {}
@@ -187,7 +188,7 @@ int byte_of(std::string_view token) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-// Adjacent bytes are decoded together or not at all.
+// Decodes adjacent bytes together. If they are not valid UTF-8, each becomes U+FFFD.
 class ByteFallbackStep : public Step {
  public:
   void add(std::string&& token, Tokens& out) override {
@@ -220,8 +221,8 @@ class FuseStep : public Step {
   void add(std::string&& token, Tokens& out) override { out.push_back(std::move(token)); }
 };
 
-// Strips the character decoder.content from the start and the end of a token, which may arrive in
-// parts.
+// Removes the character decoder.content from the start and the end of a token, at most
+// decoder.start and decoder.stop times. The token may arrive in parts.
 class Stripper {
  public:
   explicit Stripper(const StripDecoder& decoder) : decoder_(decoder), start_(decoder.start) {}
@@ -300,8 +301,8 @@ class ReplaceStep : public Step {
   GrowthLimit& limit_;
 };
 
-// Replaces a string that may be split over two parts: a possible beginning of the string is held
-// back.
+// Replaces a string that may be split over several parts: the end of a part that may begin the
+// string is held back.
 class FusedReplaceStep : public Step {
  public:
   FusedReplaceStep(const ReplaceDecoder& decoder, GrowthLimit& limit)

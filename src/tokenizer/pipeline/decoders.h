@@ -1,8 +1,8 @@
 #pragma once
 
-// The decoders of tokenizer.json, which convert tokens to text. Each is a struct with the fields of
-// its JSON object. All of them process a stream, so that decoding all tokens at once gives the same
-// text as decoding them one by one.
+// The decoders of tokenizer.json, which convert tokens to text. Each is a struct with the settings
+// of its JSON object. All of them process a stream, so that decoding all tokens at once gives the
+// same text as decoding them one by one.
 
 #include <cstdint>
 #include <memory>
@@ -62,14 +62,14 @@ class DecodingStream {
   ~DecodingStream();
 
   void add(std::string_view token, std::string& text);  // appends text that is final
-  void finish(std::string& text);
+  void finish(std::string& text);                       // appends the rest
 
   class Step;
 
  private:
   void push(size_t step, std::string&& token, std::string& text);
 
-  std::unique_ptr<GrowthLimit> limit_;  // at a fixed address, which the steps keep
+  std::unique_ptr<GrowthLimit> limit_;  // at a fixed address, since the steps refer to it
   std::vector<std::unique_ptr<Step>> steps_;
 };
 

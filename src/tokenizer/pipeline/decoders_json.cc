@@ -19,7 +19,7 @@ Decoder read_strip_decoder(const JsonPart& json) {
 Decoder read_replace_decoder(const JsonPart& json) {
   std::string text;
   Pattern pattern = json.pattern("pattern", &text);
-  constexpr size_t kMost = 1024;  // each token is searched for prefixes of the text
+  constexpr size_t kMost = 1024;  // the end of each token is compared with each prefix of the text
   if (text.size() > kMost) {
     json.unsupported(fmt::format("a pattern of {} bytes", text.size()),
                      fmt::format("at most {}", kMost));

@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// Calls on(code point, bytes) for each character.
+// Calls on(code point, number of bytes) for each character.
 template <class On>
 void for_each_character(std::string_view text, On&& on) {
   for (size_t i = 0; i < text.size();) {
@@ -18,8 +18,8 @@ void for_each_character(std::string_view text, On&& on) {
   }
 }
 
-// Removes the characters that `keep` rejects; the last kept character before them takes over their
-// positions.
+// Removes the characters that `keep` rejects; their positions are added to the last kept character
+// before them.
 template <class Keep>
 void filter(AlignedText& text, Keep&& keep) {
   Rewriter rewriter(text);
@@ -224,7 +224,8 @@ void apply(const BertNormalizer& steps, AlignedText& text) {
   rewriter.finish();
 }
 
-// Whether a byte is printable; the other bytes become the characters from U+0100 on.
+// Whether the character with the value of a byte represents the byte; the characters from U+0100 on
+// represent the other bytes.
 bool prints_itself(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 // The normalizers of tokenizer.json, which rewrite a text before it is split. Each is a struct with
-// the fields of its JSON object; normalize() behaves like the part of the same name in Hugging
-// Face's tokenizers library.
+// the fields of its JSON object and behaves like its counterpart in Hugging Face's tokenizers
+// library.
 
 #include <optional>
 #include <string>

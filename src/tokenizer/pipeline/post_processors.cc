@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// Calls list(a, b) with each list `a` of `first` and the same list `b` of `second`.
+// Calls list(a, b) with each list `a` of `first` and the corresponding list `b` of `second`.
 template <class First, class Second, class List>
 void for_each_list(First& first, Second& second, List&& list) {
   list(first.ids, second.ids);
@@ -31,7 +31,7 @@ void append(TokenTexts& to, const TokenTexts& from) { to.append(from, 0, from.si
 void append_lists(Encoding& to, const Encoding& from) {
   for_each_list(to, from, [](auto& list, const auto& more) { append(list, more); });
 }
-// Each list is freed immediately after it is appended: together they may take most of the memory.
+// Frees each list immediately after it is appended, since all lists may take most of the memory.
 void append_lists(Encoding& to, Encoding&& from) {
   for_each_list(to, from, [](auto& list, auto& more) {
     append(list, more);
@@ -65,7 +65,8 @@ size_t cost_of_all(const Encoding& encoding) {
   return cost;
 }
 
-// Appends one encoding to another. Overflowing parts are combined with each other.
+// Appends one encoding to another. The overflowing parts of both become all combinations in which
+// at least one side is an overflowing part.
 void merge(Encoding& to, Encoding&& next, GrowthLimit& limit) {
   std::vector<Encoding> overflowing;
   const auto joined = [&](const Encoding& first, const Encoding& second) {
@@ -148,7 +149,7 @@ void trim(const TrimOffsets& processor, Encoding& encoding) {
   }
 }
 
-// Puts tokens before and after an encoding and each of its overflowing parts.
+// Adds tokens before and after an encoding and each of its overflowing parts.
 void surround(Encoding& encoding, const std::vector<AddedId>& before,
               const std::vector<AddedId>& after, int32_t type_id, GrowthLimit& limit) {
   with_overflowing(encoding, [&](Encoding& one) {
@@ -189,8 +190,8 @@ void process(const RobertaProcessing& processing, Encodings& encodings, bool add
 void process(const TemplateProcessing& processor, Encodings& encodings, bool add_special_tokens,
              GrowthLimit& limit) {
   check(encodings.size() <= 2,
-        "post_processor: a template follows another one; expected one that receives one or two "
-        "texts");
+        "post_processor: a template follows one that produces {} parts; expected one or two",
+        encodings.size());
   const auto& parts = encodings.size() == 2 ? processor.pair : processor.single;
   Encodings made;
   for (const TemplateProcessing::Part& part : parts) {

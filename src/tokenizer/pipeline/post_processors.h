@@ -22,11 +22,11 @@ struct AddedId {
 struct TrimOffsets {  // excludes the spaces of byte-level tokens from their offsets
   bool trim, add_prefix_space;
 };
-// Adds cls before and sep after a text, and another sep after a second text.
+// Adds cls before and sep after a text, and sep again after a second text.
 struct BertProcessing {
   AddedId sep, cls;
 };
-// Like BertProcessing, but with two seps between the texts; all type ids are 0.
+// Like BertProcessing, but with two seps between the texts; all type ids are 0. Also trims offsets.
 struct RobertaProcessing {
   AddedId sep, cls;
   TrimOffsets offsets;
@@ -58,23 +58,25 @@ struct Padding {
   std::string token;
 };
 
-// The memory of a token of an encoding, without its text, as counted by a GrowthLimit.
+// The bytes that a token of an encoding costs in a GrowthLimit, in addition to those of its text.
 constexpr size_t kTokenCost = 16;
 
-// Returns the number of tokens that the processors add.
+// Returns the number of tokens that the processors add to a text or to a pair of texts.
 size_t added_tokens(const PostProcessors& processors, bool pair);
 
-// Combines the encodings of one or two texts. The memory that this and the following functions add
-// is charged to `limit` before it is allocated.
+// Combines the encodings of one or two texts. `limit` is charged for the tokens that this and the
+// following functions add or copy.
 Encoding post_process(const PostProcessors& processors, std::vector<Encoding> encodings,
                       bool add_special_tokens, GrowthLimit& limit);
 
 // Returns how many tokens to keep of each of two texts, so that they have at most `most` in total:
 // the longer one is truncated first.
 std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most);
-// Truncates the encodings of one or two texts to max_length tokens in total.
+// Truncates the encodings of one or two texts to max_length tokens in total. Throws InvalidArgument
+// if the text to truncate is missing or too short, or if the stride is too large.
 void truncate(std::vector<Encoding>& encodings, const Truncation& truncation, size_t max_length,
               GrowthLimit& limit);
+// Pads all encodings to the same length.
 void pad(std::vector<Encoding>& encodings, const Padding& padding, GrowthLimit& limit);
 
 }  // namespace fovea

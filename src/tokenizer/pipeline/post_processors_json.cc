@@ -28,7 +28,7 @@ PostProcessor read_roberta(const JsonPart& json) {
   return RobertaProcessing{read_token(json, "sep"), read_token(json, "cls"), read_trim(json)};
 }
 
-// Returns the tokens that a name in a template stands for.
+// Returns the tokens to which a template refers by `name`.
 std::vector<AddedId> read_special(const JsonPart& json, const std::string& name) {
   const JsonPart special = json.child("special_tokens").child(name);
   const auto &ids = special.list("ids"), &tokens = special.list("tokens");

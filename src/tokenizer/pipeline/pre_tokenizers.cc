@@ -16,8 +16,8 @@ utf8::Character character(std::string_view text, size_t i) {
   return byte < 0x80 ? utf8::Character{byte, 1, true} : utf8::first(text.substr(i));
 }
 
-// Replaces each piece by the pieces that cut_piece(text, push) passes to push(begin, end), whose
-// positions are relative to the piece.
+// Replaces each piece by the pieces that cut_piece(text, push) passes to push(begin, end). Their
+// positions are relative to the replaced piece.
 template <class CutPiece>
 void cut_each(CutText& cut, CutPiece&& cut_piece) {
   cut.next.clear();
@@ -32,7 +32,7 @@ void cut_each(CutText& cut, CutPiece&& cut_piece) {
   std::swap(cut.pieces, cut.next);
 }
 
-// Pushes the stretches, each joined to the previous one if the behaviour requires it.
+// Pushes the stretches; joins a stretch to the previous one if the behaviour requires it.
 template <class Push>
 void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push) {
   bool open = false;
@@ -49,8 +49,7 @@ void join(const std::vector<Stretch>& stretches, Behavior behavior, Push&& push)
   if (open) push(last.begin, last.end);
 }
 
-// Pushes the stretches, each match joined to the stretch after it unless that stretch is also a
-// match.
+// Pushes the stretches; joins each match to the following stretch unless that is also a match.
 template <class Push>
 void join_next(const std::vector<Stretch>& stretches, Push&& push) {
   for (size_t i = 0; i < stretches.size(); ++i) {

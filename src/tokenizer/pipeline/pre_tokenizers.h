@@ -13,7 +13,7 @@
 
 namespace fovea {
 
-// What happens to the matches that split a text.
+// What happens to the matches of a pattern at which a text is split.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct ByteLevel {

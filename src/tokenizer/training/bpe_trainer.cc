@@ -94,9 +94,9 @@ std::vector<char32_t> alphabet_of(const WordCounts& words, const BpeTrainerOptio
   return alphabet;
 }
 
-// All words in sequence. The id of a symbol is stored at the position of its first character, its
-// length at its first and last positions, so that both neighbours can be found. A boundary
-// separates words.
+// The symbols of all words in sequence. The id of a symbol is stored at the position of its first
+// character, its length at its first and last positions, so that both neighbours can be found.
+// Boundaries separate words.
 class Symbols {
  public:
   static constexpr int32_t kBoundary = -1, kGone = -2;
@@ -104,7 +104,8 @@ class Symbols {
   void start(size_t places) {
     if (places >= UINT32_MAX) {
       fail(ErrorKind::OutOfMemory,
-           "tokenizer training: the distinct words contain {} characters; expected fewer than {}",
+           "tokenizer training: the distinct words have {} bytes and separators; expected fewer "
+           "than {}",
            places, UINT32_MAX);
     }
     ids_.reserve(places);
@@ -302,7 +303,7 @@ class BpeTrainer {
   Symbols symbols_;
   PairCounts counts_;
   std::vector<Entry> entries_;
-  size_t queued_ = 0;  // entries before this one are in the queue
+  size_t queued_ = 0;  // number of entries that queue_new_entries() has processed
   int64_t step_ = 0;
   std::priority_queue<Queued> queue_;
   std::vector<Pair> merged_;

@@ -13,7 +13,7 @@ namespace fovea {
 struct BpeTrainerOptions {
   int64_t vocabulary = 30000;                    // maximum number of tokens of all kinds
   std::vector<std::string> special_tokens = {};  // get the first ids
-  std::vector<char32_t> initial_alphabet = {};   // characters that are always tokens
+  std::vector<char32_t> initial_alphabet = {};   // tokens even if they do not occur
   int64_t alphabet_limit = 0;                    // number of characters to keep; 0 = all
   int64_t min_frequency = 0;                     // minimum frequency of a merged pair
   std::string continuing_subword_prefix = {};    // prefix of symbols that do not begin a word
@@ -24,13 +24,13 @@ struct BpeTrainerOptions {
 struct TrainedBpe {
   std::vector<std::string> texts;  // by id
   std::vector<std::pair<std::string, std::string>> merges;
-  size_t characters = 0;  // number of single-character tokens, without special ones
+  size_t characters = 0;  // number of single-character tokens, with and without the prefix
 };
 
-// Repeatedly merges the most frequent pair; if several are equally frequent, the one with the
-// lowest ids, like Hugging Face's trainer (https://arxiv.org/abs/1508.07909). Takes 12 bytes per
-// character of the words and a few more for pairs; the time is O(n log n) for n characters. Returns
-// an empty result if `progress` returned false.
+// Repeatedly merges the most frequent pair (https://arxiv.org/abs/1508.07909); if several are
+// equally frequent, the one with the lowest ids, like Hugging Face's trainer. Takes 12 bytes per
+// character of the words, plus the counts and positions of the pairs; the time is O(n log n) for n
+// characters. Returns an empty result if `progress` returned false.
 TrainedBpe train_bpe(const WordCounts& words, const BpeTrainerOptions& options);
 
 }  // namespace fovea

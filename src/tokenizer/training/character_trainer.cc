@@ -20,8 +20,8 @@ ordered_json special_token(const char* text, size_t id) {
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
-// Returns a BPE without merges, which has one token per character, also in Hugging Face's library;
-// its unknown token must be in the vocabulary as well.
+// Returns the tokenizer.json of a BPE model without merges, which has one token per character, also
+// in Hugging Face's library. Its unknown token must be in the vocabulary as well.
 std::string tokenizer_json(const std::vector<char32_t>& characters, bool separate_documents) {
   ordered_json vocabulary = ordered_json::object(), added = ordered_json::array();
   size_t count = 0;

@@ -9,12 +9,12 @@
 namespace fovea {
 
 struct CharacterTrainerOptions {
-  int64_t vocabulary = 0;           // maximum number of tokens, with special ones; 0 = no limit
+  int64_t vocabulary = 0;           // maximum tokens, including special ones; 0 = no limit
   bool separate_documents = false;  // add "<|endoftext|>", the end-of-sequence token
   int64_t context = 0;              // model_max_length in tokenizer_config.json; 0 = no limit
 };
 
-// Collects the characters of a text of any size: the memory is one counter per Unicode code point.
+// Counts the characters of a text of any size. The memory is one counter per Unicode code point.
 class CharacterTrainer {
  public:
   CharacterTrainer();
@@ -24,7 +24,7 @@ class CharacterTrainer {
   Tokenizer train(const CharacterTrainerOptions& options = {}) const;
 
  private:
-  std::vector<char32_t> characters(int64_t limit) const;  // the most frequent, sorted
+  std::vector<char32_t> characters(int64_t limit) const;  // the most frequent, by code point
 
   std::vector<int64_t> counts_;  // by code point
 };

@@ -50,8 +50,8 @@ ordered_json parts_of(TokenizerKind kind, const TokenizerTraining& options, Toke
     file.post_processor = byte_level(false, false, true);
     file.decoder = byte_level(false, true, true);
   } else {
-    // A space belongs to the following word; line ends are separate. Nothing else changes, so that
-    // decoding restores the text.
+    // A space belongs to the following word; line ends are separate words. Nothing else changes, so
+    // that decoding restores the text.
     const ordered_json lines = {{"type", "Split"},
                                 {"pattern", {{"String", "\n"}}},
                                 {"behavior", "Isolated"},

@@ -23,7 +23,7 @@ class TokenizerTrainer {
   std::optional<Tokenizer> train(const std::function<bool(double)>& progress = nullptr);
 
   int64_t words() const { return words_; }  // number of distinct words, after training
-  int64_t forgotten() const { return counter_.forgotten(); }
+  int64_t forgotten() const { return counter_.forgotten(); }  // see WordCounter
 
  private:
   struct Recipe;

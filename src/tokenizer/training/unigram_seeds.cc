@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kLongest = 16;  // the most characters in a piece, as in sentencepiece
+constexpr uint32_t kLongest = 16;  // maximum characters of a piece, as in sentencepiece
 
 // A suffix array of the words, in which each suffix ends at the end of its word.
 class Suffixes {
@@ -26,8 +26,9 @@ class Suffixes {
     sort();
   }
 
-  // Calls on_piece(position, length in characters, occurrences) for each substring that occurs in
-  // different contexts, and for each other word that occurs more than once.
+  // Calls on_piece(position, length in characters, occurrences) for each substring that occurs at
+  // several positions of the words but is not always followed by the same character, and for each
+  // other word that occurs more than once. Ignores substrings of one character.
   template <class OnPiece>
   void for_each(OnPiece&& on_piece) const {
     struct Open {
@@ -122,7 +123,7 @@ class Suffixes {
   // By position: one element per character of the words.
   std::vector<char32_t> characters_;
   std::vector<uint32_t> word_;
-  std::vector<uint8_t> length_;  // characters to the end of the word, limited
+  std::vector<uint8_t> length_;  // characters to the end of the word, at most kLongest + 1
   std::vector<bool> starts_;     // whether a word starts here
   std::vector<Suffix> order_;
 };

@@ -22,12 +22,12 @@ constexpr double kShrink = 0.75;  // fraction of the pieces that a pruning keeps
 constexpr double kLeast = 0.5;    // minimum expected number of occurrences of a kept piece
 constexpr double kSpare = 1.1;    // pruning ends at this multiple of the requested number
 
-constexpr double kApart = 1e-4;  // difference between scores of removed characters
+constexpr double kApart = 1e-4;  // difference between the new scores of removed characters
 
 constexpr double kGone = -std::numeric_limits<double>::infinity();  // score of a removed piece
 
-// Counts are summed as integer multiples of this unit, so that the order of the sum does not
-// matter.
+// Counts are summed as integer multiples of this unit, so that the sum does not depend on the
+// order.
 constexpr double kUnit = 0x1p-20;
 
 // Returns the derivative of the logarithm of the gamma function, by its asymptotic series.
@@ -74,7 +74,7 @@ class Lattice {
     double weight = 0;  // relative to the best path to the edge's end
   };
 
-  // Omits the piece with the id `excluded`.
+  // Builds the lattice of a word, without the piece with the id `excluded`.
   void build(const Pieces& pieces, std::string_view word, int32_t excluded = kUnknown - 1) {
     edges_.clear();
     for (uint32_t from = 0; from < word.size();) {
@@ -106,8 +106,9 @@ class Lattice {
       ids.push_back(edges_[best_[at].edge].id);
   }
 
-  // Calls on_piece(id, probability) for each edge, with the probability that the word contains the
-  // piece at this position. Sums over paths are relative to the best path, so they stay near 1.
+  // Calls on_piece(id, probability) for the edge of each piece, with the probability that the word
+  // contains the piece at this position. Sums over paths are relative to the best path, so that
+  // they do not underflow.
   template <class OnPiece>
   void posteriors(OnPiece&& on_piece) {
     const size_t end = best_.size() - 1;
@@ -171,7 +172,7 @@ class UnigramTrainer {
  private:
   size_t wanted() const { return static_cast<size_t>(options_.pieces); }
 
-  // Splits long words, since their number of paths exceeds the range of a double.
+  // Splits long words, since their number of paths could exceed the range of a double.
   void cut(std::string_view word, int64_t count) {
     constexpr size_t kPieceBytes = 512;
     while (word.size() > kPieceBytes) {
@@ -196,16 +197,16 @@ class UnigramTrainer {
     pieces_.emplace(std::move(texts), std::move(scores));
   }
 
-  // Each pruning reduces the number of pieces by a constant factor, so its logarithm falls
-  // linearly.
+  // Each pruning reduces the number of pieces by a constant factor, so the logarithm of the number
+  // falls linearly.
   bool report(double first, double left, double enough) const {
     if (!options_.progress) return true;
     const double all = first - math::log(enough);
     return options_.progress(all > 0 ? std::min(1.0, (first - math::log(left)) / all) : 1.0);
   }
 
-  // Calls use(lattice, count, sums) for each word, which adds to the sums of the pieces. Returns
-  // the total sums, which do not depend on the number of threads.
+  // Calls use(lattice, count, sums) for each word; `use` adds to the sums, which are one per piece.
+  // Returns the total sums, which do not depend on the number of threads.
   template <class Use>
   std::vector<int64_t> sum_over_words(Use&& use) const {
     std::vector<int64_t> sums(pieces_->scores.size());
@@ -234,8 +235,8 @@ class UnigramTrainer {
     });
   }
 
-  // Sets the scores from expected counts. Uses digamma instead of the logarithm, which is a prior
-  // for few pieces (https://cs.stanford.edu/~pliang/papers/tutorial-acl2007-talk.pdf).
+  // Sets the scores from expected counts. Uses digamma instead of the logarithm, which favours few
+  // pieces, like a sparse prior (https://cs.stanford.edu/~pliang/papers/tutorial-acl2007-talk.pdf).
   void maximise(const std::vector<int64_t>& expected) {
     double sum = 0;
     const auto stays = [&](size_t id) {
@@ -252,8 +253,8 @@ class UnigramTrainer {
     pieces_->set_unknown_score();
   }
 
-  // Returns the pieces that replace a removed piece; empty if there are none. `best` becomes false,
-  // and the result is empty, if other pieces are already the best path for its text.
+  // Returns the pieces that replace a removed piece; empty if it is a single character. Sets `best`
+  // to false, and returns no pieces, if other pieces are already the best path for its text.
   std::vector<int32_t> alternative(size_t id, Lattice& lattice, bool& best) const {
     std::vector<int32_t> ids;
     best = true;
@@ -274,7 +275,8 @@ class UnigramTrainer {
             if (id != Lattice::kUnknown) sums[static_cast<size_t>(id)] += count;
           }
         });
-    // The loss of likelihood if a piece is removed; infinite for pieces that must be kept.
+    // The loss of likelihood if a piece is removed; infinity for pieces that must be kept,
+    // -infinity for those that are removed in any case.
     std::vector<double> losses(uses.size(), kGone);
     double sum = 0;
     for (const int64_t count : uses) sum += static_cast<double>(count);

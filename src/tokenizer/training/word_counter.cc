@@ -10,15 +10,19 @@
 namespace fovea {
 namespace {
 
-// The bytes of a block: large enough that threads have enough work and merging their tables is
-// cheap, but small compared with the memory of training.
+// The size of a block in bytes: large enough that threads have enough work and merging their tables
+// is cheap, but small compared with the memory of training.
 constexpr size_t kBlock = size_t{32} << 20;
+
+// The maximum size of the pieces of a block that threads share. Pieces end at line ends, or within
+// a longer line, at places that do not depend on the number of threads.
+constexpr size_t kPiece = size_t{1} << 20;
 
 // Ends a line that has no newline in the text; this byte does not occur in UTF-8.
 constexpr char kLineEnd = '\xFF';
 
-// Returns the end of the last line that ends before `end`; if there is none, the end of the last
-// complete character.
+// Returns the end of the last line that ends at or before `end`; if there is none, the end of the
+// last complete character.
 size_t cut_before(std::string_view text, size_t end) {
   constexpr char ends[] = {'\n', kLineEnd};
   const size_t newline = text.substr(0, end).find_last_of(std::string_view(ends, 2));
@@ -125,21 +129,21 @@ WordCounts WordCounter::finish() {
 }
 
 void WordCounter::count_block(std::string_view block) {
-  const int64_t parts = thread_count();
-  std::vector<std::string_view> texts;
-  for (int64_t part = parts; part > 0 && !block.empty(); --part) {
-    const size_t share = block.size() / static_cast<size_t>(part);
-    const size_t end = part == 1 ? block.size() : cut_before(block, std::max<size_t>(share, 4));
-    texts.push_back(block.substr(0, end));
+  std::vector<std::string_view> pieces;
+  while (!block.empty()) {
+    const size_t end = block.size() <= kPiece ? block.size() : cut_before(block, kPiece);
+    pieces.push_back(block.substr(0, end));
     block.remove_prefix(end);
   }
-  std::vector<WordTable> tables(texts.size());
-  parallel_tasks(static_cast<int64_t>(texts.size()), [&](int64_t i) {
-    count_lines(texts[static_cast<size_t>(i)], tables[static_cast<size_t>(i)]);
+  const int64_t count = std::ssize(pieces), parts = std::min<int64_t>(thread_count(), count);
+  std::vector<WordTable> tables(static_cast<size_t>(parts));
+  parallel_tasks(parts, [&](int64_t part) {
+    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i)
+      count_lines(pieces[static_cast<size_t>(i)], tables[static_cast<size_t>(part)]);
   });
   for (const WordTable& table : tables) table_.add(table);
   if (table_.characters() <= most_characters_) return;
-  // Removes words down to half of the limit, so that the next removal is not needed soon.
+  // Removes words until half of the limit is free, so that the next removal is not needed soon.
   for (int64_t rare = 1; table_.characters() > most_characters_ / 2; ++rare) {
     table_.remove_rare(rare);
     forgotten_ = std::max(forgotten_, rare);
@@ -148,7 +152,7 @@ void WordCounter::count_block(std::string_view block) {
 
 void WordCounter::count_lines(std::string_view text, WordTable& table) const {
   const OnWord on_word = [&](std::string_view word) { table.add(word, 1); };
-  size_t newline = 0;  // the next newline; not searched again at line ends before it
+  size_t newline = 0;  // position of the next newline, which kLineEnd bytes may precede
   for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
     if (newline <= begin) newline = std::min(text.find('\n', begin), text.size() - 1);
     end = newline + 1;

@@ -16,7 +16,7 @@ using WordCounts = std::vector<std::pair<std::string, int64_t>>;
 // Returns the number of occurrences of each character in all words.
 std::map<char32_t, int64_t> character_counts(const WordCounts& words);
 
-// A growing hash table of words, with open addressing; the texts are in one block.
+// A growing hash table of words and their counts, with open addressing; the texts are in one block.
 class WordTable {
  public:
   WordTable() : slots_(kLeast) {}
@@ -28,7 +28,7 @@ class WordTable {
   void remove_rare(int64_t count);
 
   size_t size() const { return used_; }
-  size_t characters() const { return texts_.size(); }  // total bytes of all words
+  size_t characters() const { return texts_.size(); }  // total bytes of the distinct words
   WordCounts sorted() const;
 
  private:
@@ -52,12 +52,12 @@ class WordTable {
 
 // Counts the words of a text of any length in bounded memory: the text is processed in blocks, and
 // threads share the lines of a block. If there are too many words, the rarest so far are removed,
-// so that counts of rare words may be too low; the result depends only on the text.
+// so the counts of rare words may be too low. The result depends only on the text.
 class WordCounter {
  public:
   using OnWord = std::function<void(std::string_view)>;
-  // Calls on_word for each word of `line`, which includes its newline; a line longer than a block
-  // is split. Several threads call it.
+  // Calls on_word for each word of `line`, which includes its newline. Lines of more than 1 MiB may
+  // be split. Several threads call this function.
   using Split = std::function<void(std::string_view line, const OnWord& on_word)>;
 
   // `most_characters` is the maximum number of bytes of distinct words to keep.
@@ -66,7 +66,7 @@ class WordCounter {
   void add(std::string_view text);  // must be valid UTF-8
   void end_line();                  // ends a line that has no newline in the text
   WordCounts finish();
-  // Words with at most this number of occurrences were removed; 0 if none were.
+  // Words with at most this number of occurrences may have been removed; 0 if none were.
   int64_t forgotten() const { return forgotten_; }
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 using Texts = std::vector<TokenizedText>;
 
-constexpr int64_t kBatchTokens = 2048;  // tokens whose activations are kept for a backward pass
+constexpr int64_t kBatchTokens = 2048;  // maximum tokens per batch of a backward pass
 
 // Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
@@ -141,7 +141,7 @@ void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
   }
 }
 
-// Only Spearman's correlation is logged; it selects the best snapshot.
+// Removes all metrics except Spearman's correlation, which selects the best weights.
 EvaluationTask EmbedderTask::evaluation() const {
   EvaluationTask task = evaluation_task("similarity");
   std::erase_if(task.metrics, [&](const Metric& metric) { return metric.name != task.decisive; });
@@ -178,7 +178,7 @@ void EmbedderTask::write_model(const std::string& path, Transformer& model) cons
   folder.commit("modules.json");
 }
 
-// Returns the mean over at most a thousand evenly spaced examples.
+// Returns the mean number of tokens of at most a thousand evenly spaced examples.
 double EmbedderTask::tokens_per_example() const {
   const int64_t stride = (count() + 999) / 1000;
   std::vector<const std::string*> texts;
@@ -231,8 +231,8 @@ nlohmann::ordered_json settings(const EmbedderTraining& t, const Spec& spec,
   return s;
 }
 
-// Sets the cost of a step. The texts pass through the model twice, once without gradients: 4/3 of
-// the cost of a usual step.
+// Sets the plan. In each step, the texts pass through the model twice, once without gradients; this
+// takes 4/3 of the operations of a usual step.
 void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
   TrainPlan& plan = job.plan;
   const double tokens = std::max(1.0, task.tokens_per_example()),

@@ -66,7 +66,8 @@ double ExamplesTask::steps_per_epoch() const {
 
 Predictions ExamplesTask::predict(const Transformer& model) const {
   Predictions found = fovea::predict(model, setting_->compute, *examples_);
-  // The loss may cover only some windows; tokens per byte are those of the complete held-out part.
+  // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
+  // held-out part.
   found.labels = examples_->held_out.asked;
   found.bytes = examples_->held_out.bytes;
   return found;

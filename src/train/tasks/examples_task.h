@@ -13,9 +13,9 @@
 
 namespace fovea {
 
-// A task whose data are batches of examples, and whose loss is computed in one forward pass: texts,
-// pairs of texts or labelled texts. Data and model are prepared in this order: make_tokenizer(),
-// shape(), load(); after load() it is a TrainingTask.
+// A task on batches of examples: texts, pairs of texts or labelled texts. The loss of a batch needs
+// one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape() and load() in
+// this order. The functions of TrainingTask, except evaluation(), need load().
 class ExamplesTask : public TrainingTask {
  public:
   // measure: all data is held out; data that only training needs may be missing.
@@ -23,34 +23,36 @@ class ExamplesTask : public TrainingTask {
   ExamplesTask(const TrainOptions& options, Purpose purpose)
       : options_(options), purpose_(purpose) {}
 
-  // The callback receives the fraction of long texts read so far; it returns false to stop
-  // (ReadingStopped).
+  // Sets a callback for reading text files: it is called regularly with the fraction read so far.
+  // Reading throws ReadingStopped if it returns false.
   virtual void watch(const std::function<bool(double fraction)>&) {}
-  // Makes a tokenizer from the data, according to options.tokenizer.
+  // Trains a tokenizer on the data, or opens one, as options.tokenizer requests.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
-  // Throws InvalidArgument if the model is unsuitable; sets the head that the task needs, and
-  // reports changes to `say`. `origin`: the origin of the checkpoint, or empty.
+  // Sets the head that the task needs, and calls `say` with each change of the head. Throws
+  // InvalidArgument if the model is unsuitable. `origin` is that of the checkpoint; empty for a new
+  // model.
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
   virtual Cost cost(const Spec& spec, DType compute) const = 0;
-  // Returns the keys of config.json that a new model needs in addition to its Spec.
+  // Returns the origin of a new model: the contents of its config files that do not follow from its
+  // Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
   // Returns the names of the head's outputs, valid after shape(); empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
-  // Creates the examples from the data. They must not outlive the task. With `read_only` no files
-  // are written.
+  // Creates the examples from the data. They must not outlive the task. If `read_only` is true, no
+  // files are written.
   virtual std::unique_ptr<Examples> examples(const Spec& spec,
                                              const TranslationTokenizers& tokenizers,
                                              const Origin& origin, bool read_only,
                                              const Say& say) = 0;
-  // Creates the examples for a model and its tokenizers; products are computed in `compute`.
+  // A model, its tokenizers, and the dtype of its matrix products.
   struct Setting {
     Spec spec;
     TranslationTokenizers tokenizers;
     Origin origin;
     DType compute = DType::f32;
   };
-  void load(Setting setting, bool read_only, const Say& say);
+  void load(Setting setting, bool read_only, const Say& say);  // creates the examples
   const Examples& loaded() const { return *examples_; }
 
   StepLoss backward(const Transformer& model, int64_t step) const override;
@@ -81,12 +83,12 @@ class ExamplesTask : public TrainingTask {
 };
 
 // Returns the task for the data and objective of the options, and for a model with this Spec. Reads
-// the data.
+// pairs and labelled texts; text files are read later.
 std::unique_ptr<ExamplesTask> open_task(
     const TrainOptions& options, const Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
 
-// Returns the objective of the options; `automatic` selects one by the data and the Spec.
+// Returns the objective of the options. If it is automatic, the data and the Spec determine it.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 

@@ -13,7 +13,7 @@ struct LabelledTokens {
 
 class LabelExamples : public LengthExamples<LabelledTokens> {
  public:
-  // `batch`: number of texts, of similar length, in one forward pass.
+  // `batch`: maximum number of texts, of similar length, in one forward pass.
   LabelExamples(LabelledTokens training, LabelledTokens validation, int64_t batch, const Spec& spec,
                 uint64_t seed);
 

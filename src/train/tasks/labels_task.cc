@@ -26,7 +26,7 @@ class LabelsTask : public ExamplesTask {
     if (!options.validation_labels.empty()) {
       validation_ = read_labelled(options.validation_labels);
       check_field(validation_.by_word == training_.by_word, "validation_labels",
-                  "has one label per {}, `labels` one per {}; expected the same",
+                  "has one label per {}, but `labels` has one per {}; expected the same kind",
                   validation_.by_word ? "word" : "text", training_.by_word ? "word" : "text");
     } else {
       hold_out();
@@ -46,8 +46,10 @@ class LabelsTask : public ExamplesTask {
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
-    check_field(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens, "labels",
-                "the model is not a text encoder or decoder; expected one");
+    check_field(
+        !(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens, "labels",
+        "the model is not a text encoder or decoder; expected an encoder or a decoder-only model "
+        "for text");
     const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
     if (spec.head.kind == kind && takes_over(origin.labels)) return;
     const bool fresh = origin.family == nullptr;
@@ -57,7 +59,7 @@ class LabelsTask : public ExamplesTask {
     spec.head = head_of(family, spec, kind, std::ssize(names_));
     if (fresh) return;
     if (write_spec(spec) == before) {
-      say(fmt::format("the head's {} outputs now have other labels", names_.size()));
+      say(fmt::format("the head's {} outputs get new labels", names_.size()));
     } else {
       say(fmt::format("a new head for {} labels", names_.size()));
     }
@@ -96,7 +98,7 @@ class LabelsTask : public ExamplesTask {
   EvaluationTask evaluation() const override { return evaluation_task("labels"); }
 
  private:
-  // Holds out evenly spaced texts, since such files are often sorted by label.
+  // Holds out evenly spaced texts, since files of labelled texts are often sorted by label.
   void hold_out() {
     std::vector<LabelledText> kept;
     const double share = options_.validation;
@@ -154,8 +156,8 @@ class LabelsTask : public ExamplesTask {
                               {.truncate_and_pad = false});
   }
 
-  // Returns the label of each token: the first token of a word has the word's label, others have
-  // none.
+  // Returns the label of each token: the first token of a word has the word's label; other tokens
+  // have -1, no label.
   std::vector<int32_t> labels_of(const LabelledText& row, const Encoding& found) const {
     std::vector<int32_t> labels(found.ids.size(), -1);
     size_t token = 0, begin = 0;
@@ -171,7 +173,7 @@ class LabelsTask : public ExamplesTask {
     return labels;
   }
 
-  // Truncates a text, but keeps its last token: a model may expect it at the end.
+  // Truncates a text, but keeps its last token: a model may expect a special token at the end.
   void cut(Encoding& found, std::vector<int32_t>& labels, bool by_word) {
     ++cut_;
     const auto last = static_cast<size_t>(context_) - 1;

@@ -22,7 +22,7 @@ class LengthExamples : public Examples {
   }
 
  protected:
-  // `cut` returns the batches of a part, `count` its numbers.
+  // `cut` divides a part into batches; `count` returns its Part.
   template <class Cut, class Count>
   LengthExamples(Data training, Data validation, const Cut& cut, const Count& count)
       : training_(std::move(training)),

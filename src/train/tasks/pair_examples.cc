@@ -29,8 +29,8 @@ PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t b
           pair_part),
       tokens_(tokens) {}
 
-// Fills rows from the left; the rest is padding, which no query sees in the source and which has no
-// labels in the target.
+// Fills rows from the left, then with padding. No query sees the padding of a source; the padding
+// of a target has no labels.
 Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const {
   const int64_t T = pairs.targets.longest(samples);
   Batch batch;
@@ -38,7 +38,7 @@ Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samp
   batch.labels = pairs.targets.rows(samples, T, -1);
   batch.target.ids = pairs.targets.rows(samples, T, tokens_.padding);
   int32_t* target = batch.target.ids.data_as<int32_t>();
-  for (const int64_t i : samples) {  // shifted by one, after the start token
+  for (const int64_t i : samples) {  // the target is shifted by one, after the start token
     const int64_t read = pairs.sources.length(i), said = pairs.targets.length(i);
     std::copy_backward(target, target + said - 1, target + said);
     *target = tokens_.start;

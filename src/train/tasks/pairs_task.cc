@@ -13,8 +13,8 @@ namespace {
 // Estimated tokens per sentence, for the plan.
 constexpr int64_t kUsualSentence = 32;
 
-// Returns the ids with the special tokens of the post-processor, and always with the end token at
-// which a decoder stops.
+// Returns the ids with the special tokens of the post-processor. The last id is the end token of
+// the tokenizer, if it has one, since a decoder stops there.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
   const auto end = end_id(tokenizer);
@@ -73,7 +73,7 @@ class PairsTask : public ExamplesTask {
     const Tokenizer& tokenizer = tokenizers.target;
     check(end_id(tokenizer).has_value(),
           "tokenizer: it has no end-of-text token; expected eos_token in "
-          "tokenizer_config.json");
+          "tokenizer_config.json, or a token </s>");
     PairTokens tokens;
     tokens.start = decoder_start(tokenizer, origin);
     tokenizers_ = tokenizers;

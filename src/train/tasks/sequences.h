@@ -30,7 +30,7 @@ class Sequences {
     return most;
   }
 
-  // Returns the sequences `of`, aligned left and padded with `padding`: i32 [of.size(), length].
+  // Returns the sequences `of`, each filled up with `padding` at the end: i32 [of.size(), length].
   Tensor rows(const std::vector<int64_t>& of, int64_t length, int32_t padding) const;
 
  private:

@@ -11,7 +11,8 @@ namespace fovea {
 std::optional<int32_t> first_id(const Tokenizer& tokenizer,
                                 std::initializer_list<const char*> texts);
 std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
-// Returns the end token of a text; the configs of translation models often do not name it.
+// Returns the end-of-text token: that of the tokenizer's config, else "</s>", since the configs of
+// translation models often do not name one.
 std::optional<int32_t> end_id(const Tokenizer& tokenizer);
 
 // If there are names of special tokens in training texts, reports that they are read as plain
@@ -20,8 +21,8 @@ void say_names(const SpecialNames& names, const Say& say);
 
 // Returns the family in whose format a new model with this tokenizer is saved.
 const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);
-// Sets the padding token of a new model, whose embedding is then not trained, if the model's family
-// can express it.
+// Sets the padding token of a new model, unless only fovea's own format could store the model then.
+// The embedding of a padding token is not trained.
 void set_padding(Spec& spec, const Tokenizer& tokenizer);
 
 // The tokens that the post-processor adds before and after a text.
@@ -30,8 +31,9 @@ struct Around {
 };
 Around around_text(const Tokenizer& tokenizer);
 
-// Returns the start token of a decoder with an encoder: the token that the checkpoint's files name,
-// otherwise the padding token, otherwise the token that begins or ends a text.
+// Returns the start token of the decoder of an encoder-decoder: the token that the checkpoint's
+// files name, else the padding token, else the token that begins a text, else the one that ends it,
+// else 0.
 int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin);
 
 // Returns the origin of a new encoder-decoder, whose files name the start, end and padding tokens.

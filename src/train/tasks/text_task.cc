@@ -12,7 +12,7 @@ namespace {
 // A checkpoint may have a longer context than is useful for training.
 constexpr int64_t kWindowOfCheckpoint = 1024;
 
-// Predicts the next token of a text, or its masked tokens.
+// Predicts the next token of a text, its masked tokens, or spans cut out of it.
 class TextTask : public ExamplesTask {
  public:
   TextTask(const TrainOptions& options, Purpose purpose, Objective objective)
@@ -38,7 +38,7 @@ class TextTask : public ExamplesTask {
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
     if (const auto& links = corpus_.links_out(); !links.empty()) {
-      say(fmt::format("{} links that lead out of their folder are skipped, the first is {}",
+      say(fmt::format("{} links that lead out of their folder are skipped; the first is {}",
                       links.size(), excerpt(links[0].string(), 200)));
     }
     const bool words = spec.head.kind == HeadKind::language_model;
@@ -111,7 +111,7 @@ class TextTask : public ExamplesTask {
   void require(int64_t window) const {
     const int64_t count = store_->training().count;
     check(count > window,
-          "{}: too short: {} tokens for training; expected at least {}, one more than `context`",
+          "{}: too short: {} tokens for training; expected at least {} for one sequence",
           fmt::join(options_.data, ", "), count, window + 1);
   }
 
@@ -125,8 +125,11 @@ class TextTask : public ExamplesTask {
       if (!tokenizer.is_special(id)) masking.ordinary.push_back(id);
     const Around around = around_text(tokenizer);
     windows.length -= std::ssize(around.before) + std::ssize(around.after);
-    check_field(windows.length >= 1 && !masking.ordinary.empty(), "context",
-                "{} tokens leave no room for text; expected more", windows.length);
+    check_field(windows.length >= 1, "context",
+                "leaves {} tokens for text besides the special tokens; expected at least 1",
+                windows.length);
+    check_field(!masking.ordinary.empty(), "tokenizer",
+                "has only special tokens; expected ordinary tokens too");
     require(windows.length);
     return std::make_unique<MaskedExamples>(store_->training(), held_out(), windows, masking,
                                             around.before, around.after);

@@ -5,8 +5,8 @@
 namespace fovea {
 namespace {
 
-// Samples of the held-out part are numbered from here, so that their masks differ from those of
-// training.
+// The number of the first held-out sample, so that the masks of held-out samples differ from those
+// of training samples.
 constexpr int64_t kHeldOut = int64_t{1} << 40;
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace fovea {
 struct WindowOptions {
   int64_t length = 0;  // tokens of text in a window
   int64_t batch = 1;   // windows in one forward pass
-  int64_t most = 0;    // held-out windows that an evaluation reads; 0 = all
+  int64_t most = 0;    // maximum held-out windows per evaluation; 0 = all
   uint64_t seed = 0;
 };
 
@@ -61,7 +61,7 @@ class MaskedExamples : public WindowExamples {
   std::vector<int32_t> before_, after_;
 };
 
-// Predicts spans that were cut out, with a decoder that starts with `start`.
+// Predicts spans that were cut out. The decoder's input begins with the token `start`.
 class SpanExamples : public WindowExamples {
  public:
   SpanExamples(const TokenSpan& training, const TokenSpan& validation, const WindowOptions& options,

@@ -90,7 +90,7 @@ TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
                [&] { train_embedder(stopped); });
 }
 
-// At this learning rate, the measurements soon stop improving.
+// At this learning rate, the metric soon stops improving.
 TEST_F(EmbedderTrainingTest, StopsEarlyWithTheBestWeights) {
   EmbedderTraining t = training("scored.csv", "out");
   t.validation = t.data;

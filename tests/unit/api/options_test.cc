@@ -18,7 +18,7 @@
 namespace fovea {
 namespace {
 
-// Collects the fields of a description, and sets field `wanted` to a value beyond its range.
+// Collects the fields of a description, and sets the field `wanted` to a value beyond its range.
 class Survey : public OptionVisitor {
  public:
   explicit Survey(std::string wanted = {}) : wanted_(std::move(wanted)) {}
@@ -80,8 +80,7 @@ TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
   check_fields(options);
 }
 
-// The range of the help, which the command line shows and checks, is the one that the library
-// checks.
+// The library refuses a value beyond the range that the help shows, and names this range.
 TYPED_TEST(Descriptions, AreCheckedByTheLibrary) {
   TypeParam options;
   Survey survey;

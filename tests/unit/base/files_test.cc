@@ -257,7 +257,7 @@ TEST(DirectoryWriter, ChecksTheSpaceFirst) {
   EXPECT_NO_THROW(DirectoryWriter(folder / "out", 999));
 }
 
-// Writes a folder in the same way as a conversion.
+// Writes a folder as a conversion does.
 void convert_to(const std::string& path) {
   StagedFolder folder(path);
   write_file_atomically(folder.path() + "/config.json", "new");

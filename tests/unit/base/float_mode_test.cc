@@ -42,8 +42,8 @@ TEST(FloatMode, AppliesToParsingNumbers) {
   EXPECT_EQ(std::strtod("0.1", nullptr), 0x1.999999999999ap-4);
 }
 
-// A worker thread keeps the floating-point mode of the thread that created it; here, that thread
-// flushes denormals.
+// A thread inherits the mode of the thread that creates it (here, one that flushes denormals).
+// Parallel work must use the mode of its caller instead.
 TEST(FloatMode, AppliesToTheThreadsOfTheTeam) {
   const int before = thread_count();
   set_thread_count(2);

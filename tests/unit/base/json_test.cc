@@ -142,9 +142,9 @@ TEST(Json, GettersCheckTypeAndRange) {
   refused({"c: n is 12; expected a number from 0 to 1"},
           [&] { get_float(config, "n", "c", 0.0, 1.0); });
   refused({"c: n is 12; expected true or false"}, [&] { get_bool(config, "n", "c"); });
-  refused({"c: list is an array of 2; expected a string"},
+  refused({"c: list is an array of 2 elements; expected a string"},
           [&] { find_string(config, "list", "c"); });
-  refused({"c: is an array of 2; expected an object with the key n"},
+  refused({"c: is an array of 2 elements; expected an object with the key n"},
           [&] { get_int(config["list"], "n", "c"); });
 }
 

@@ -37,8 +37,7 @@ double error_of(double found, long double wanted) {
   return static_cast<double>(std::abs(found - wanted) / unit);
 }
 
-// Numbers of all magnitudes: random bits; uniform in [least, most]; close to 1; and, if small,
-// close to 0.
+// Random numbers: of any magnitude (random bits), uniform in an interval, or close to a number.
 class Arguments {
  public:
   double of_any_size() {
@@ -90,7 +89,7 @@ TEST_P(MathTest, IsAccurate) {
   }
 }
 
-// The C library follows the standard; signs of zeros are compared as well.
+// Compares with the C library, which follows the standard. The signs, also of zeros, are compared.
 TEST_P(MathTest, HasTheSpecialValuesOfTheStandard) {
   const Elementary& f = GetParam();
   for (const double x : kSpecial) {
@@ -116,7 +115,7 @@ TEST(Math, RoundsLogarithmsOfFloats) {
     const long double wanted = std::log(static_cast<long double>(x));
     const auto nearest = static_cast<float>(wanted), found = math::log(x);
     if (found == nearest || (std::isnan(found) && std::isnan(nearest))) return;
-    // Halfway between two floats, both are correct results.
+    // Almost halfway between two floats, either of them is accepted.
     const long double unit = std::abs(static_cast<long double>(found) - nearest);
     EXPECT_LE(std::abs(found - wanted), 0.500001L * unit) << std::hexfloat << x << " " << found;
   };
@@ -128,7 +127,8 @@ TEST(Math, RoundsLogarithmsOfFloats) {
   }
 }
 
-// Near multiples of pi / 2, nearly all digits of the reduced argument cancel.
+// Near multiples of pi / 2, nearly all leading digits of the argument cancel in the range
+// reduction.
 TEST(Math, IsAccurateAtMultiplesOfAQuarterTurn) {
   for (int64_t n = 1; n < 100'000; ++n) {
     const double x = static_cast<double>(n) * 1.5707963267948966;

@@ -5,14 +5,14 @@
 namespace fovea {
 namespace {
 
-TEST(Nearest, SuggestsOneEditInThreeCharacters) {
+TEST(Nearest, AllowsOneEditPerThreeCharacters) {
   const std::vector<std::string> options = {"--steps", "--learning-rate", "--learn-rate", "--seed",
                                             "-n",      "--width",         "--data",       "--json"};
   EXPECT_EQ(nearest("--stesp", options), "--steps");
   EXPECT_EQ(nearest("--step", options), "--steps");
   EXPECT_EQ(nearest("--seeds", options), "--seed");
   EXPECT_EQ(nearest("--lernrate", options), "--learn-rate");
-  EXPECT_EQ(nearest("--learn", options), "--learning-rate");  // its beginning
+  EXPECT_EQ(nearest("--learn", options), "--learning-rate");  // its prefix
   EXPECT_EQ(nearest("-steps", options), "--steps");
   EXPECT_EQ(nearest("trian", {"train", "trace"}), "train");
 }

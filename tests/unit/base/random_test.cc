@@ -55,7 +55,7 @@ TEST(Random, UniformCoversItsHalfOpenRange) {
   EXPECT_NEAR(sum_double / kDraws, 0.5, 0.005);
 }
 
-TEST(Random, NormalHasTheMomentsOfOne) {
+TEST(Random, NormalHasTheMomentsOfTheStandardNormal) {
   Random random(11, Stream::init);
   constexpr int kDraws = 100000;
   double sum = 0, squares = 0, fourths = 0;

@@ -83,7 +83,7 @@ TEST_F(CgroupTest, Version2UsesTheLowestLimitOfAGroupAndItsParents) {
   write("mount/slice/job/cpu.max", "max 100000\n");
   EXPECT_EQ(limit(), 0);
   write("mount/slice/job/cpu.max", "350000 100000\n");
-  EXPECT_EQ(limit(), 4);  // 3.5 CPUs justify a fourth thread
+  EXPECT_EQ(limit(), 4);  // 3.5 CPUs, rounded up
   write("mount/slice/cpu.max", "200000 100000\n");
   EXPECT_EQ(limit(), 2);
 }

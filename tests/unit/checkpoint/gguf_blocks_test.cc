@@ -1,4 +1,4 @@
-// Every kind of block is encoded and decoded to the same bits as by the gguf package.
+// Checks that blocks are decoded and encoded to the same bits as with the gguf package.
 
 #include "checkpoint/gguf_blocks.h"
 

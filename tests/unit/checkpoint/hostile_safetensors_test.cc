@@ -221,8 +221,8 @@ TEST_F(HostileSafeTensors, TruncatedFilesAreRefused) {
   }
 }
 
-// No flipped bit may crash the reader: most are refused; otherwise the tensors still cover the
-// file.
+// No flipped bit of the header may crash the reader: the file is refused, or its tensors still
+// cover all data.
 TEST_F(HostileSafeTensors, FlippedBitsAreHarmless) {
   write_safetensors(path_, {{"a", zeros({3})}, {"b", zeros({2, 2}, DType::bf16)}});
   const std::string whole = read_file(path_);

@@ -12,7 +12,7 @@ Transformer small() {
       validated(test::small_decoder({.vocabulary = 5, .context = 4, .width = 4, .layers = 12})));
 }
 
-// Adds rules for all other parameters after the rules under test.
+// Returns `rules`, followed by rules for all parameters of small().
 Names with_the_rest(Names rules) {
   for (const NameRule& rule :
        Names{{"embedding.{token,position}.weight", "{embedding.token,decoder.position}"},
@@ -56,7 +56,7 @@ TEST(Names, ListFusedPartsOnceInOrder) {
   EXPECT_EQ(fused->parts, (std::vector<std::string>{"decoder.10.attention.query.bias",
                                                     "decoder.10.attention.key.bias",
                                                     "decoder.10.attention.value.bias"}));
-  // 2 embeddings, 12 layers of 4 norm, 2 fused, 2 output and 4 feed-forward tensors, the last norm.
+  // 2 embeddings, 12 layers of 4 norm, 2 fused, 2 output and 4 FFN tensors, 2 of the final norm.
   EXPECT_EQ(tensors.size(), 2u + 12 * 12 + 2);
 }
 

@@ -129,7 +129,7 @@ TEST(SafeTensors, NamesAMissingTensor) {
   expect_error(ErrorKind::InvalidArgument, {"tensor __metadata__: is a reserved name"}, [&] {
     write_safetensors(folder / "f", {{"__metadata__", zeros({1})}});
   });
-  expect_error(ErrorKind::InvalidArgument, {"tensor x: is absent"}, [&] {
+  expect_error(ErrorKind::InvalidArgument, {"tensor x: is unset"}, [&] {
     write_safetensors(folder / "f", {{"x", {}}});
   });
 }

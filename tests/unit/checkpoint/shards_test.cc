@@ -92,7 +92,7 @@ TEST_F(Shards, OnlyRegularFilesAreOpened) {
   shard_is("has 2 names (hard links)");
 }
 
-// models--ORG--NAME/{blobs/HASH, snapshots/COMMIT/NAME -> ../../blobs/HASH}
+// The cache contains models--ORG--NAME/{blobs/HASH, snapshots/COMMIT/NAME -> ../../blobs/HASH}.
 TEST_F(Shards, LinksOfTheHuggingFaceCacheAreFollowed) {
   const std::string snapshot = folder_ / "snapshots/0123";
   make_directories(snapshot);
@@ -115,14 +115,14 @@ TEST_F(Shards, MustAgreeWithTheIndex) {
   index({{"a", kFirst}, {"b", kFirst}, {"c", kFirst}});
   refused({"index.json: 1 tensors are in weight_map but in no shard (b)"});
   index({{"a", kFirst}, {"b", kFirst}, {"c", kSecond}});
-  refused({"index.json: 2 tensors are in another shard than weight_map says (c, b)"});
+  refused({"index.json: 2 tensors are in a different shard than in weight_map (c, b)"});
   index({{"a", kFirst}, {"b", kSecond}});
   refused({"index.json: 1 tensors are in a shard but not in weight_map (c)"});
   index({{"a", kFirst}, {"b", kSecond}, {"c", kFirst}, {"d", kFirst}});
   refused({"index.json: 1 tensors are in weight_map but in no shard (d)"});
   write_safetensors(folder_ / kSecond, {{"b", zeros({1})}, {"a", zeros({1})}});
   index({{"a", kFirst}, {"b", kSecond}, {"c", kFirst}});
-  refused({"in another shard than weight_map says (a)"});
+  refused({"in a different shard than in weight_map (a)"});
 }
 
 TEST_F(Shards, CheckTheIndex) {
@@ -150,7 +150,7 @@ TEST(ModelFolder, RefusesPickleUnopened) {
   for (const std::string name : {"m.bin", "m.pt", "m.pkl", "m.pth", "m.h5", "m.ckpt"}) {
     SCOPED_TRACE(name);
     write_file_atomically(folder / name, "\x80\x02");
-    // The error is the same without permission to open the file.
+    // The file is refused by its name and must not be opened.
     const SavedCalls saved;
     system_calls().open = [](const char*, int, mode_t) {
       ADD_FAILURE() << "opened";

@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using Steps = std::vector<int64_t>;
 
-// Returns the state of a run. Every part depends on the step, so that a mixture of two snapshots is
-// detected.
+// Returns the state of a run. The tensors and the state depend on the step, so that a mixture of
+// two snapshots is detected.
 SnapshotContents contents_at(int64_t step) {
   SnapshotContents contents;
   contents.tensors["weights"] = full({5000}, static_cast<double>(step));
@@ -122,7 +122,7 @@ TEST_F(Snapshots, KeepTheEarlierOneOnAnyFailure) {
             [&] { writer.save(2, contents_at(2)); });
         failed = faulty.failed();
       }
-      // After the rename the new snapshot is complete; only the fsync of the folder failed.
+      // After the rename, the new snapshot is complete; only syncing the folder failed.
       const bool renamed = n > calls - 3;
       EXPECT_EQ(find_snapshots(out_), renamed || replacing ? (Steps{2, 1}) : Steps{1}) << failed;
       expect_whole(*latest(), renamed || replacing ? 2 : 1);
@@ -183,7 +183,8 @@ TEST_F(Snapshots, RefuseTornFilesAndLoadTheOlderOne) {
     for (size_t size = 0; size < whole.size(); size += 4096) torn(whole.substr(0, size), "cut");
     torn(whole.substr(0, whole.size() - 2), "cut at the end");
     torn(whole + " x", "grown");
-    // Flips one bit in each KiB, and more in small files. White space in a manifest has no meaning.
+    // Flips a bit in every 1021st byte, or in every 7th of a small file. White space in a manifest
+    // has no meaning.
     for (size_t byte = 0; byte<whole.size(); byte += whole.size()> 4096 ? 1021 : 7) {
       if (name == "manifest.json" && std::isspace(static_cast<unsigned char>(whole[byte])))
         continue;
@@ -241,7 +242,7 @@ TEST_F(Snapshots, CheckTheManifest) {
   bad = good;
   bad["files"]["state.json"]["bytes"] = -1;
   refused(bad, "bytes is -1; expected an integer of at least 0");
-  refused(nlohmann::json::array(), "is an array of 0; expected an object");
+  refused(nlohmann::json::array(), "is an array of 0 elements; expected an object");
 }
 
 TEST_F(Snapshots, PruneAllButTheNewestIntactOnes) {
@@ -282,7 +283,7 @@ TEST_F(Snapshots, CheckTheFreeSpaceFirst) {
   expect_whole(*latest(), 1);
 }
 
-// Kills a child process while it writes, at a random time.
+// Kills a child process while it writes, after a different time in each round.
 TEST_F(Snapshots, SurviveAKilledWriter) {
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Token i has id i, so that an id gives its position.
+// The id of each token is its position.
 class Numbers {
  public:
   explicit Numbers(int64_t count) : ids_(static_cast<size_t>(count)) {
@@ -55,13 +55,13 @@ TEST(Batches, VisitEachWindowOncePerEpoch) {
         }
       }
       ASSERT_EQ(static_cast<int64_t>(starts.size()), windows);
-      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // same phase
+      EXPECT_EQ(*starts.rbegin() - *starts.begin(), (windows - 1) * context);  // one phase
     }
   }
 }
 
 TEST(Batches, DoNotDependOnHowAStepIsSplit) {
-  constexpr int64_t context = 3, samples = 240;  // several epochs of 31 windows
+  constexpr int64_t context = 3, samples = 240;  // several epochs of 32 windows
   const Numbers numbers(100);
   const Batches batches(numbers.span(), context, 7);
   const Batch all = fill(batches, 0, samples, context);
@@ -104,7 +104,7 @@ TEST(Batches, SelectAllPhasesEquallyOften) {
   std::map<int32_t, int> count;
   for (int64_t step = 0; step < 5000; ++step) ++count[fill(batches, step, 1, 4).ids[0]];
   ASSERT_EQ(count.size(), 5u);
-  for (const auto& [phase, hits] : count) EXPECT_NEAR(hits, 1000, 120) << phase;  // 4 deviations
+  for (const auto& [phase, hits] : count) EXPECT_NEAR(hits, 1000, 120) << phase;  // 4 sigma
 }
 
 TEST(Batches, RefuseATextThatIsTooShort) {

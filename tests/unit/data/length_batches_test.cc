@@ -71,7 +71,7 @@ TEST(LengthBatches, DependOnlyOnSeedAndIndex) {
   for (const int64_t n : {40, 3, 7, 100, 0}) {
     EXPECT_EQ(one(n), same(n));
     differing += one(n) != other(n);
-    differing += one(n) != one(n + one.batches());  // each epoch has another order
+    differing += one(n) != one(n + one.batches());  // each epoch has a different order
   }
   EXPECT_GE(differing, 8);
 }

@@ -80,11 +80,12 @@ TEST(CutSpans, KeepEveryToken) {
   }
 }
 
-TEST(CutSpans, MatchTheLengthsOfThePaper) {
+TEST(CutSpans, MatchTheLengthsOfT5) {
   SpanCutting cutting{.gaps = counting(100, 1000)};
   EXPECT_EQ(cutting.noise(568), 85);
   EXPECT_EQ(cutting.spans(568), 28);
-  // Raffel et al. 2020, 3.1.4: windows of 568 tokens fill a source of 512; the target has 114.
+  // Spans as in Raffel et al. 2020, 3.3.4; lengths as in T5's code: windows of 568 tokens fill a
+  // source of 512, and the target has 114.
   EXPECT_EQ(cutting.longest_window(512), 568);
   EXPECT_EQ(cutting.source_length(568), 512);
   EXPECT_EQ(cutting.target_length(568), 114);

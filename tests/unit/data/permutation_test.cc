@@ -33,7 +33,7 @@ TEST(Permutation, UsesConstantMemory) {
 }
 
 // Over many keys, each index is mapped to each position equally often: chi-squared is below its
-// 99.99% quantile.
+// 99.97% quantile.
 TEST(Permutation, IsUniformOverKeys) {
   constexpr uint64_t count = 5, keys = 20000;
   std::vector<double> hits(count * count);
@@ -47,7 +47,8 @@ TEST(Permutation, IsUniformOverKeys) {
   EXPECT_LT(chi_squared, 42.9);  // (count - 1)^2 = 16 degrees of freedom
 }
 
-// Neighbours are separated: the rank correlation of a large permutation with the identity is small.
+// Few neighbours remain adjacent, and the correlation of a large permutation with the identity is
+// small.
 TEST(Permutation, DoesNotResembleTheIdentity) {
   constexpr uint64_t count = 10000;
   const Permutation order(count, 1);

@@ -1,4 +1,4 @@
-// Regression: text with names of special tokens was silently trained as plain characters.
+// Regression: names of special tokens in a training text were silently treated as plain text.
 
 #include <gtest/gtest.h>
 

@@ -67,7 +67,7 @@ TEST_F(TokenStoreTest, CountsBytesFarIntoALargeCorpus) {
   std::string text;
   while (text.size() < (size_t{11} << 20)) text += "abc日é";
   Corpus corpus({write("a.txt", text), write("b.txt", "é\n")});
-  const Tokenizer tokenizer = train_character_tokenizer(corpus, 5);  // two characters stay unknown
+  const Tokenizer tokenizer = train_character_tokenizer(corpus, 5);  // some characters stay unknown
   const TokenStore store(corpus, tokenizer, {});
   const int64_t whole = store.training().count / 5, rest = store.training().count % 5;
   const int64_t first[] = {0, 1, 2, 3, 6};  // bytes of the first characters of "abc日é"
@@ -130,7 +130,7 @@ TEST_F(TokenStoreTest, RebuildsADamagedCacheFile) {
   ASSERT_EQ(good.size(), 12 * 2 + 88u);
   std::vector<std::string> damaged = {"", "x", good.substr(1), good.substr(0, good.size() - 1),
                                       good + "x"};
-  for (size_t i = 0; i < good.size(); i += 4) {  // each field of the footer
+  for (size_t i = 0; i < good.size(); i += 4) {  // in the ids and in each field of the footer
 
     damaged.push_back(good);
     damaged.back()[i] ^= 1;

@@ -44,6 +44,15 @@ TEST_F(TextFormatTest, TruncatesTheTextAndKeepsSpecialTokens) {
   EXPECT_EQ(format(4).text("the fox").cut, 0);
 }
 
+// Regression: the byte ranges were those in the text in lower case, which may be longer or shorter.
+TEST_F(TextFormatTest, PlacesAreThoseInTheOriginalText) {
+  const std::string text = "\u0130 The fox";  // U+0130 has 2 bytes, its lower case 3
+  std::vector<std::string> covered;
+  for (const Offsets& place : format(100, true).places(text))
+    covered.push_back(text.substr(place.begin, place.end - place.begin));
+  EXPECT_EQ(covered, (std::vector<std::string>{"", "\u0130", "The", "fox", ""}));
+}
+
 TEST_F(TextFormatTest, RefusesALengthWithoutRoomForText) {
   expect_error(ErrorKind::InvalidArgument, {"maximum length", "2 of them special"},
                [&] { format(2); });

@@ -67,7 +67,7 @@ class TokenQueueTest : public testing::Test {
     }
     return *queue_;
   }
-  // Waits for the start of a batch, so that later texts are not part of it.
+  // Adds a text and waits until its batch starts, so that later texts are not part of this batch.
   std::future<Rows> occupy() {
     std::future<Rows> first = add({text_of(1, 1)});
     while (queue().status().batches == 0) std::this_thread::yield();
@@ -82,7 +82,7 @@ class TokenQueueTest : public testing::Test {
   std::vector<std::vector<int64_t>> lengths_;
   std::vector<int64_t> groups_;
   uint64_t last_ = 0;
-  std::optional<TokenQueue> queue_;  // declared last: its thread uses the other members
+  std::optional<TokenQueue> queue_;  // destroyed first: its thread uses the other members
 };
 
 TEST_F(TokenQueueTest, ReturnsToEachCallerItsRows) {
@@ -133,7 +133,7 @@ TEST_F(TokenQueueTest, LimitsTheTokensAndGroupsOfABatch) {
   for (const auto& batch : lengths_) {
     EXPECT_TRUE(batch.size() == 1 || batch.size() * 50 <= 200);
   }
-  EXPECT_EQ(lengths_.size(), 1u + 4u + 1u) << "two of each group, and a batch for the long text";
+  EXPECT_EQ(lengths_.size(), 1u + 4u + 1u) << "first text, two per group, long text";
 }
 
 TEST_F(TokenQueueTest, ServesCallersFairly) {

@@ -27,7 +27,7 @@ class Directory : public testing::Test {
   }
   void write_config(const nlohmann::json& config) {
     std::string text = config.dump();
-    // nlohmann::json cannot write this number.
+    // nlohmann::json cannot represent 1e400.
     if (const size_t at = text.find("\"1e400\""); at != text.npos) text.replace(at, 7, "1e400");
     write_file_atomically(folder_ / "config.json", text);
   }
@@ -140,7 +140,7 @@ TEST_F(Directory, AnUntiedHeadInTheFileIsUsed) {
   write_tensors();
   const ModelFiles files = open();
   ASSERT_EQ(files.warnings.size(), 1u);
-  EXPECT_NE(files.warnings[0].find("the file's is used"), std::string::npos);
+  EXPECT_NE(files.warnings[0].find("the file's head is used"), std::string::npos);
   EXPECT_FALSE(files.model.spec.head.tied);
   EXPECT_EQ(files.model.head.output.weight.value.data_as<float>()[3], 0.5f);
 }

@@ -88,7 +88,7 @@ TEST_P(GgufRoundTrip, PreservesSpecAndWeights) {
   files.model.each([&](const std::string& name, Parameter& p) {
     const std::vector<float> read = to_floats(p.value), written = to_floats(values.at(name));
     ASSERT_EQ(read.size(), written.size()) << name;
-    // A gain w is stored as 1 + w, which may lose its last bit.
+    // With unit_offset, a gain w is stored as 1 + w, which may lose the last bit of w.
     for (size_t i = 0; i < read.size(); ++i) ASSERT_NEAR(read[i], written[i], 1e-7f) << name;
   });
 
@@ -227,8 +227,8 @@ TEST_F(GgufModelFiles, RotaryPairsAreNeighbours) {
   write(path, model, nullptr);
   const Tensor stored =
       GgufTensors(std::make_shared<const Gguf>(path)).tensor("blk.0.attn_q.weight");
-  // A head has 16 rows. fovea rotates row i with row i + 8; the file has these rows next to each
-  // other.
+  // A head has 16 rows. fovea pairs row i with row i + 8 for RoPE; the file stores the two rows
+  // next to each other.
   for (const auto& [row, ours] : {std::pair(0, 0), {1, 8}, {2, 1}, {3, 9}, {16, 16}, {17, 24}})
     EXPECT_EQ(to_floats(stored.rows(row, row + 1)), to_floats(query.rows(ours, ours + 1))) << row;
 }

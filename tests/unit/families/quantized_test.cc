@@ -1,4 +1,4 @@
-// Models with packed or quantised weights: their results, and their directories.
+// The results and the directories of models with packed or quantised weights.
 
 #include <cmath>
 #include <optional>
@@ -16,7 +16,6 @@
 namespace fovea {
 namespace {
 
-// GPT-2 transposes and fuses its matrices; fovea's mixture of experts has rules for experts.
 Spec gpt2(void (*change)(Spec&) = [](Spec&) {}) {
   // The width is not a multiple of a quantisation group.
   Spec s = test::small_decoder({.vocabulary = 77, .context = 16, .width = 72, .heads = 3});
@@ -24,6 +23,8 @@ Spec gpt2(void (*change)(Spec&) = [](Spec&) {}) {
   return validated(s);
 }
 
+// The files of GPT-2 contain transposed and fused matrices; a mixture of experts is saved in
+// fovea's own format.
 std::vector<Spec> specs() {
   return {gpt2(), gpt2([](Spec& s) { s.head.tied = false; }), gpt2([](Spec& s) {
             s.decoder->ffn.experts.count = 3;
@@ -40,7 +41,7 @@ Tensor logits_of(const Transformer& model) {
   return model.logits(model.hidden(ids, {}));
 }
 
-// Returns the root of the mean squared difference, relative to that of b.
+// Returns the root mean square of a - b, relative to that of b.
 double distance(const Tensor& a, const Tensor& b) {
   const auto x = to_floats(a), y = to_floats(b);
   double difference = 0, size = 0;
@@ -114,7 +115,7 @@ TEST_F(Quantized, DirectoriesPreserveEveryBit) {
         EXPECT_EQ(read_json(quantized_ / "config.json")["quantization_config"]["group_size"],
                   group);
 
-        // Quantised weights stay quantised whatever dtype is requested.
+        // Quantised weights stay quantised, also if they are opened as mapped.
         for (const Weights how : {Weights::packed, Weights::mapped}) {
           ModelFiles again = open_model_files(quantized_.path(), how);
           EXPECT_EQ(to_floats(logits_of(again.model)), to_floats(logits_of(files.model)));
@@ -144,8 +145,8 @@ TEST_F(Quantized, OtherTensorsKeepTheirDtype) {
   EXPECT_EQ(file.find("transformer.h.0.attn.c_attn.weight_scale")->shape, (Shape{216, 3}));
 }
 
-// Rounding to bf16 twice is the same as rounding once: packing the bf16 of a file loses nothing,
-// and saving it again gives the same file.
+// Rounding to bf16 twice is the same as rounding once: packing the bf16 weights of a file loses
+// nothing, and saving them again gives the same file.
 TEST_F(Quantized, Bf16FilesAreReadWithoutLoss) {
   for (const Spec& spec : specs()) {
     save(spec);
@@ -154,7 +155,7 @@ TEST_F(Quantized, Bf16FilesAreReadWithoutLoss) {
     save_model_files(quantized_.path(), files.model, 3, files.origin);
     const ModelFiles mapped = open_model_files(quantized_.path(), Weights::mapped);
     ModelFiles packed = open_model_files(quantized_.path(), Weights::packed);
-    // Packed bf16 rounds activations to bf16 as well.
+    // Products with packed bf16 weights also round the activations to bf16.
     EXPECT_LT(distance(logits_of(packed.model), logits_of(mapped.model)), 0.01);
     const TemporaryFolder third;
     save_model_files(third.path(), packed.model, 3, packed.origin);

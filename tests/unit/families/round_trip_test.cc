@@ -1,5 +1,5 @@
-// Checks for each field of a Spec which family can express it, and that saving and opening preserve
-// it.
+// Changes fields of a Spec and checks which family can express the result, and that saving and
+// opening preserve it.
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"

@@ -30,7 +30,7 @@ struct Traced {
     std::copy(ids.begin(), ids.end(), x.data_as<int32_t>());
     model.hidden(x, pass);
   }
-  // Returns the weights of one head for the token at a position, for all keys that it sees.
+  // Returns the weights of one head for the token at a position: those above 0, by key.
   std::map<int32_t, float> weights(int64_t layer, int64_t head, int64_t place) const {
     const Tensor& all = found.at(fmt::format("attention.{}", layer));  // [1, H, T, S]
     std::map<int32_t, float> seen;
@@ -67,7 +67,7 @@ Ids prompt_of(size_t i) {
   return prompt;
 }
 
-// Returns the first result of several requests; if `trace`, every second one is traced.
+// Returns the first result of each request; if `trace`, every second request is traced.
 std::vector<Shown> answers(const Transformer& model, bool trace) {
   std::vector<Shown> all(8);
   Scheduler scheduler(model, {}, nullptr, {.pages = 40, .most_sequences = 16, .step_tokens = 32});

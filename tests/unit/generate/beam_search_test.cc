@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-// Returns the lengths of the two best hypotheses, best first, for a model that ends with the same
-// probability after every token.
+// Returns the lengths of the two best hypotheses, best first, for a model that ends with
+// probability `end` after every token.
 std::vector<size_t> lengths(float end, float penalty, EarlyStopping early_stopping) {
   const GenerationRules rules{.ends = {0}};
   GenerateOptions options;
@@ -33,7 +33,7 @@ std::vector<size_t> lengths(float end, float penalty, EarlyStopping early_stoppi
 using Lengths = std::vector<size_t>;
 
 TEST(BeamSearch, EndsByEarlyStopping) {
-  // Longer hypotheses score higher, so unfinished ones are always better, up to the limit.
+  // Longer hypotheses score higher, so unfinished hypotheses are better than finished ones.
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::yes), Lengths({2, 1}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::no), Lengths({10, 10}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::never), Lengths({10, 10}));

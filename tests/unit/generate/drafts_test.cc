@@ -1,4 +1,4 @@
-// Speculative decoding never changes the result, whatever the draft proposes.
+// Speculative decoding never changes the result, whatever tokens the draft model proposes.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST(Drafts, DoNotChangeTheResult) {
     options.sampling.temperature = temperature;
     options.sampling.repetition_penalty = 1.1f;
     options.sampling.presence_penalty = 0.1f;
-    options.max_tokens = 130;  // the context is exceeded twice
+    options.max_tokens = 130;  // the context is exceeded several times
     options.logprobs = 1;
     const Generation expected = continued({model}, prompt, options);
     for (size_t i = 0; i < std::size(drafts); ++i) {
@@ -59,7 +59,7 @@ TEST(Drafts, DoNotChangeTheResult) {
         options.guesses = guesses;
         const Generator generator{.model = model, .draft = &drafts[i]};
         expect_same(continued(generator, prompt, options), expected,
-                    fmt::format("draft {}, {} guesses", i, guesses));
+                    fmt::format("draft {}, {} speculative tokens", i, guesses));
       }
     }
   }
@@ -98,7 +98,7 @@ TEST(Drafts, AlwaysRejectedDoNotChangeTheResult) {
   options.guesses = 5;
   const Generation found = continued({.model = model, .draft = &draft}, {1, 2}, options);
   expect_same(found, expected, "opposite");
-  // one per token, except the first and the last
+  // one speculative token per generated token, except for the first and the last
   EXPECT_EQ(found.guessed_tokens, 48);
   EXPECT_EQ(found.accepted_tokens, 0);
 }
@@ -107,7 +107,7 @@ TEST(Drafts, WorkWithTranslators) {
   const Transformer model = test::small_translator();
   Spec smaller = model.spec;
   smaller.decoder->layers = 1;
-  smaller.context = 12;  // the longer sources do not fit
+  smaller.context = 12;  // the longest source does not fit
   const Transformer drafts[] = {test::small_translator(), test::made(validated(smaller), 3)};
   const GenerationRules rules{.ends = {4}, .start = 0};
   for (const int64_t length : {1, 7, 30}) {
@@ -160,7 +160,7 @@ TEST(Drafts, StopAtTheEndOfTheText) {
   }
 }
 
-// A constraint sees speculative tokens that may be rejected afterwards.
+// A constraint receives speculative tokens that may be rejected afterwards.
 TEST(Drafts, RespectAConstraint) {
   const Transformer model = small_model(60);
   GenerateOptions options;

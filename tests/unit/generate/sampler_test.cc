@@ -22,10 +22,24 @@ Sampling plain() {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .repetition_penalty = 1, .seed = 1};
 }
 
+// Tang et al. 2024: the highest logit minus n standard deviations of the finite logits.
+double least_logit(const Floats& logits, double n) {
+  double sum = 0, squares = 0, count = 0;
+  for (const double logit : logits)
+    if (std::isfinite(logit)) sum += logit, ++count;
+  for (const double logit : logits)
+    if (std::isfinite(logit)) squares += std::pow(logit - sum / count, 2);
+  return *std::max_element(logits.begin(), logits.end()) - n * std::sqrt(squares / count);
+}
+
 // Returns the exact probability of each token, computed from the definitions of the filters.
 std::vector<double> exact(const Floats& logits, const Sampling& s) {
   std::vector<double> p;
-  for (const float logit : logits) p.push_back(std::exp(double{logit} / s.temperature));
+  const double least_kept = least_logit(logits, s.top_n_sigma);
+  for (const float logit : logits) {
+    const bool kept = s.top_n_sigma == 0 || logit >= least_kept;
+    p.push_back(kept ? std::exp(double{logit} / s.temperature) : 0);
+  }
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });
@@ -102,7 +116,8 @@ TEST(Samplers, FilterByTheDefinitions) {
     const Sampling options{.temperature = 0.1f + 2 * random.uniform(),
                            .top_k = random.word() % 12,
                            .top_p = 0.05f + 0.95f * random.uniform(),
-                           .min_p = 0.3f * random.uniform()};
+                           .min_p = 0.3f * random.uniform(),
+                           .top_n_sigma = std::max(0.0f, 4 * random.uniform() - 1)};
     const Floats actual = probabilities(options, logits);
     const std::vector<double> expected = exact(logits, options);
     for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << round;
@@ -123,7 +138,7 @@ TEST(Samplers, PreferLowerIdsInTies) {
 TEST(Samplers, FindTheLargestLogitAnywhere) {
   Sampling greedy = plain();
   greedy.temperature = 0;
-  const int64_t vocabulary = 150;  // two and a part of the search's blocks
+  const int64_t vocabulary = 150;  // two blocks of the search and a part of one
   for (const int64_t place : {0, 1, 63, 64, 127, 128, 149}) {
     Floats logits(static_cast<size_t>(vocabulary), -1.0f);
     logits[static_cast<size_t>(place)] = logits.back() = 3;
@@ -161,11 +176,11 @@ TEST(Samplers, RefuseLogitsWithoutAFiniteMaximum) {
   }
 }
 
-// Meister et al. 2023, section 4: the tokens with the smallest |surprise - entropy| that together
+// Meister et al. 2023, section 4: the tokens with the smallest |surprisal - entropy| that together
 // have the requested probability.
 TEST(Samplers, ApplyTypicalSampling) {
   const Floats logits{std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
-  // The surprises are 0.69, 1.20, 1.90 and 3.00, the entropy is 1.14: token 1 is closest, then 0.
+  // The surprisals are 0.69, 1.20, 1.90 and 3.00, the entropy is 1.14: token 1 is closest, then 0.
   Sampling options = plain();
   options.typical_p = 0.2f;
   EXPECT_EQ(probabilities(options, logits), (Floats{0, 1, 0, 0}));
@@ -174,6 +189,37 @@ TEST(Samplers, ApplyTypicalSampling) {
   EXPECT_NEAR(two[0], 0.625f, 1e-6);
   EXPECT_NEAR(two[1], 0.375f, 1e-6);
   EXPECT_EQ(two[2] + two[3], 0);
+}
+
+// The logits have a standard deviation of 2: forbidden tokens do not count, and neither temperature
+// nor top-k changes the tokens within it.
+TEST(Samplers, KeepTokensWithinStandardDeviations) {
+  const Floats logits{5, 1, -kInfinity, 3, 1, -kInfinity, 3, 5, 1, 5, 3, 3, 5, 1, 3, 3, 7, -1};
+  EXPECT_NEAR(least_logit(logits, 1), 5, 1e-12);
+  Sampling options = plain();
+  const auto kept = [&] {
+    std::vector<size_t> tokens;
+    const Floats p = probabilities(options, logits);
+    for (size_t i = 0; i < p.size(); ++i)
+      if (p[i] > 0) tokens.push_back(i);
+    return tokens;
+  };
+  options.top_n_sigma = 1;
+  EXPECT_EQ(kept(), (std::vector<size_t>{0, 7, 9, 12, 16})) << "5 is at the limit";
+  options.temperature = 5;
+  EXPECT_EQ(kept().size(), 5u);
+  options.top_k = 3;
+  EXPECT_EQ(kept(), (std::vector<size_t>{0, 7, 16}));
+  options.top_k = 8;
+  EXPECT_EQ(kept().size(), 5u);
+  options.top_n_sigma = 0.5f;
+  EXPECT_EQ(kept(), std::vector<size_t>{16});
+  options.top_n_sigma = 100;
+  options.top_k = 0;
+  EXPECT_EQ(kept().size(), 16u);
+  EXPECT_EQ(probabilities(options, {2, 2, 2, -kInfinity}),
+            (Floats{1 / 3.0f, 1 / 3.0f, 1 / 3.0f, 0}));
+  EXPECT_EQ(probabilities(options, {-kInfinity, -2}), (Floats{0, 1}));
 }
 
 TEST(Samplers, FindTheNucleusOfManyTokens) {

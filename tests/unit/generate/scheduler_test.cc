@@ -15,7 +15,7 @@ namespace {
 using namespace test::requests;
 using test::Ids;
 
-// Limits max_tokens so that the text ends at the context, since the scheduler does not slide the
+// Limits max_tokens so that the text fits into the context, since these requests do not slide the
 // window.
 void limit(std::vector<Asked>& requests, int64_t context) {
   for (Asked& asked : requests) {
@@ -111,11 +111,16 @@ TEST(Schedulers, FreeEveryPage) {
   }
   while (scheduler.step()) {
   }
-  // Pages of finished texts are kept for later prompts, and all of them can be evicted.
-  Ids longest(149, 1);
-  scheduler.add(scheduler.request({99, longest, test::greedy(1), {}, false}));
-  while (scheduler.step()) {
+  // Pages of finished texts are kept for later prompts, but texts that need all pages still run at
+  // the same time.
+  for (int32_t i = 0; i < 10; ++i) {
+    Ids prompt(130, 1);
+    prompt[0] = i;  // no common prefix, so each text needs three pages
+    scheduler.add(scheduler.request({uint64_t(100 + i), prompt, test::greedy(10), {}, false}));
   }
+  int64_t running = 0;
+  while (scheduler.step()) running = std::max(running, scheduler.status().running);
+  EXPECT_EQ(running, 10);
   EXPECT_EQ(scheduler.status().running, 0);
   EXPECT_EQ(scheduler.waiting(), 0);
 }
@@ -131,7 +136,7 @@ TEST(Schedulers, RefuseRequestsThatCannotFit) {
   };
   refused(Ids(301, 1), test::greedy(1), {"prompt: 301 tokens", "at most 300"});
   refused(Ids(128, 1), test::greedy(1),
-          {"prompt: 128 tokens and the generated tokens need 3 pages", "at most 2"});
+          {"prompt: 128 tokens and the first generated tokens need 3 pages", "at most 2"});
   GenerateOptions many = test::greedy(1);
   many.answers = 5;
   refused({1}, many, {"5 answers or beams", "at most 4"});
@@ -148,7 +153,7 @@ TEST(Schedulers, ReportAFullCache) {
   scheduler.add(scheduler.request({1, Ids(100, 1), test::greedy(100), sink, true}));
   while (scheduler.step()) {
   }
-  EXPECT_NE(error.find("cache of keys and values is full"), std::string::npos);
+  EXPECT_NE(error.find("key-value cache is full"), std::string::npos);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ inline Transformer small_translator(int64_t context = 40) {
   return made(validated(spec));
 }
 
-// Returns the logits after `ids`, computed from the beginning.
+// Returns the logits after `ids`, computed without a cache.
 inline Floats logits_after(const Transformer& model, const Ids& ids, DType compute = DType::f32) {
   const NoGradient off;
   const auto T = std::ssize(ids);

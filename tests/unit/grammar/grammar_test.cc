@@ -97,7 +97,7 @@ std::vector<std::string> words_up_to(size_t length) {
   return words;
 }
 
-// Returns the state after a word; kDead if no word begins with it.
+// Returns the state after `word`, or kDead if no accepted word begins with it.
 int32_t read(GrammarAutomaton& automaton, std::string_view word) {
   int32_t state = automaton.start();
   for (const char c : word) {
@@ -106,8 +106,8 @@ int32_t read(GrammarAutomaton& automaton, std::string_view word) {
   return state;
 }
 
-// Compares the state after each short word: whether it accepts, and the distance to the next word.
-// `heir` takes over every state.
+// Compares the state after each short word: whether it accepts, and how many bytes the shortest
+// accepted word still needs. `heir` adopts every state.
 void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& heir, int seed) {
   constexpr size_t kLongest = 7, kCompared = 4;
   std::set<std::string> accepted;
@@ -135,7 +135,7 @@ void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& 
     }
     const int64_t need = dead ? Grammar::kNever : automaton.need(state);
     ASSERT_EQ(std::min(need, beyond), shortest) << seed << ": " << word;
-    ASSERT_TRUE(dead || need < Grammar::kNever || word.empty()) << "a state leads to a word";
+    ASSERT_TRUE(dead || need < Grammar::kNever || word.empty()) << "no accepted word";
   }
 }
 

@@ -216,7 +216,8 @@ TEST_F(JsonConstraintTest, ProducesValidJsonWithinTheLimit) {
   }
 }
 
-// The memory of a long result is cleared from time to time; the result continues correctly.
+// The states and masks of a long result are discarded when they take too much memory. Generation
+// then continues correctly.
 TEST_F(JsonConstraintTest, ContinuesAfterItsMemoryIsCleared) {
   const int64_t length = 30'000;
   const Constraint constraint = json_constraint(

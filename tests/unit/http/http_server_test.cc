@@ -209,7 +209,7 @@ TEST_F(HttpServerTest, DisconnectsSlowClients) {
         std::string("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")}) {
     Client client(port);
     client.say(start);
-    EXPECT_EQ(client.hear().find("<nothing"), std::string::npos) << start;
+    EXPECT_EQ(client.hear().find("<no more data>"), std::string::npos) << start;
   }
 }
 

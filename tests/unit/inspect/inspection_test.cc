@@ -1,5 +1,5 @@
-// The inspector's results equal those of trace_model for every kind of model, and inspection does
-// not change them.
+// An inspection gives the results of trace_model for every kind of model, and does not change the
+// results of later traces.
 
 #include "inspect/inspection.h"
 
@@ -19,7 +19,7 @@ Spec small() {
       {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
 }
 
-// Returns models that together use every field with separate code in the walk or in the maps.
+// Returns Specs that together use every field that has its own code in walk() or map().
 std::vector<std::pair<std::string, Spec>> kinds() {
   std::vector<std::pair<std::string, Spec>> all;
   all.emplace_back("plain", small());
@@ -63,8 +63,8 @@ class Inspecting : public testing::TestWithParam<size_t> {
   Inspecting() {
     model_ = Transformer(validated(kinds()[GetParam()].second));
     initialise(model_, 1);
-    // With initial weights of deviation 0.02 all maps would be nearly uniform, and differences
-    // would not be visible.
+    // With initial weights of deviation 0.02, all maps would be nearly uniform, and differences
+    // would be too small to detect.
     model_.each([](const std::string&, Parameter& p) {
       if (p.role == Role::gain || p.role == Role::bias) return;
       for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
@@ -79,7 +79,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
   std::map<std::string, Tensor> traced() {
     TraceInput input;
     input.ids = row(ids_);
-    if (both_) {  // the decoder's labels are shifted by one
+    if (both_) {  // the labels are the target, shifted by one
       input.labels = row({target_[1], target_[2], target_[3], 1});
       input.start = target_[0];
     }

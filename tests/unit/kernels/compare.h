@@ -53,8 +53,8 @@ class Array {
 };
 
 // The allowed distance from the reference: the mean squared error divided by the mean square, and
-// the largest error divided by the largest number. It depends only on the dtype: bf16 rounds to
-// 2^-8 of a number.
+// the largest error divided by the largest number. It depends only on the dtype: the rounding error
+// of bf16 is at most 2^-8 of a number.
 struct Tolerance {
   double nmse, most;
 };
@@ -85,7 +85,7 @@ inline testing::AssertionResult close(const Array& actual, const Array& expected
 }
 
 // Calls run(kernels, outputs) on copies of `outputs`, with the reference and with the CPU's table
-// on each ISA with 1 and 2 threads. Results must be close to the reference's; on the CPU, they must
+// on each ISA with 1 to 3 threads. Results must be close to the reference's; on the CPU, they must
 // have the same bits on every ISA and with any number of threads.
 template <class Run>
 void compare_everywhere(const std::vector<Array>& outputs, const std::string& what,

@@ -132,7 +132,7 @@ TEST(Elementwise, MinimumAndClipMatchTheReference) {
   });
 }
 
-// A cap far above the numbers may change them only by a few units in the last place.
+// The error is relative to each result, also for numbers far below the cap.
 TEST(Elementwise, SoftcapKeepsThePrecisionOfSmallNumbers) {
   for (const double value : {1e-30, 1e-6, 0.01, 1.0, 18.0, 32.0, 100.0, 1e30}) {
     const Array x({value, -value}, DType::f32);

@@ -81,10 +81,10 @@ void expect_oracle(const Case& test) {
       if (test.bias) sum += bias[static_cast<size_t>(j)];
       if (test.add) sum += old[size(i, n) + size(j, 1)];
       const double rounding =
-          test.c == DType::bf16 ? std::abs(sum) / 256 : 0;  // half a unit of 8 bits
+          test.c == DType::bf16 ? std::abs(sum) / 256 : 0;  // half a unit in the last of 8 bits
       const double error = std::abs(c[size(i, n) + size(j, 1)] - sum);
-      // A chain of k random roundings has an error of about sqrt(k) units in the last place; the
-      // factor 8 covers the worst of many elements.
+      // The roundings of a chain partly cancel, so the error is a few times 2^-24 of the sum of
+      // magnitudes; the factor 8 covers the worst of many elements.
       if (!(error <= rounding + magnitude * 6e-8 * 8)) ++wrong;
     }
   }

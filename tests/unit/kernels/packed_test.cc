@@ -129,8 +129,8 @@ TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
   }
 }
 
-// A product with packed weights has the same bits as gemm's on every instruction set; for bf16
-// weights, gemm's x is rounded to bf16.
+// A product with packed fp32 or bf16 weights has the same bits as that of gemm on every instruction
+// set; for bf16 weights, gemm receives x rounded to bf16.
 TEST_F(PackedTest, FloatsGiveTheBitsOfGemm) {
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
     for (const int64_t width : {1, 64, 421, 900, 4100}) {
@@ -250,7 +250,7 @@ TEST_F(PackedTest, NonFiniteNumbersStayNonFinite) {
   }
 }
 
-TEST_F(PackedTest, IntegersAreCloseAndTheirExtremesExact) {
+TEST_F(PackedTest, QuantisedWeightsAreClose) {
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
     const Packed packed(format, 33, 100);
     const auto rows = packed.rows();
@@ -263,7 +263,7 @@ TEST_F(PackedTest, IntegersAreCloseAndTheirExtremesExact) {
   }
 }
 
-// Returns the error with the scales that llama.cpp chooses (quantize_row_q4_0_ref of ggml).
+// Returns the sum of squared errors with the scale of llama.cpp (quantize_row_q4_0_ref of ggml).
 double error_of_q4_0(const std::vector<float>& x) {
   float extreme = 0;
   for (const float v : x) extreme = std::abs(v) > std::abs(extreme) ? v : extreme;

@@ -128,12 +128,13 @@ TEST_P(PagedAttentionTest, MatchesTheReference) {
       paged.bias_stride = 400;
       paged.bias_zero = 199;
       expect_near(run(cpu::attention_paged, paged, q, texts),
-                  run(reference::attention_paged, paged, q, texts, DType::f64), "y, bent");
+                  run(reference::attention_paged, paged, q, texts, DType::f64),
+                  "y, with softcap and bias");
     }
   }
 }
 
-// int8 is not tested here: its scales are applied at another point.
+// int8 is not tested here: its scales are applied at a different point of the computation.
 TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : {DType::f32, DType::bf16}) {

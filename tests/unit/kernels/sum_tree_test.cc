@@ -45,8 +45,8 @@ TEST(SumTree, AddsTheHalvesOfABalancedTree) {
   }
 }
 
-// Merges each sum at once, as matrix products do while a unit's sum is in registers.
-float sum_merged_at_once(const Numbers& numbers) {
+// Merges each sum immediately, as matrix products do while a unit's sum is in registers.
+float sum_merged_immediately(const Numbers& numbers) {
   std::vector<int64_t> present;
   for (size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i]) present.push_back(static_cast<int64_t>(i));
@@ -69,7 +69,7 @@ TEST(SumTree, CanBeMergedImmediately) {
   for (int64_t count = 0; count <= 70; ++count) {
     for (const double present : {1.0, 0.5, 0.1}) {
       const Numbers numbers = random_numbers(count, present);
-      EXPECT_EQ(sum_merged_at_once(numbers), sum_by_tree(numbers)) << count << " " << present;
+      EXPECT_EQ(sum_merged_immediately(numbers), sum_by_tree(numbers)) << count << " " << present;
     }
   }
 }

@@ -74,7 +74,7 @@ TEST(Unfold, MatchesTheReference) {
 std::vector<int32_t> shuffled(int64_t size) {
   std::vector<int32_t> order;
   for (int64_t i = 0; i < size; ++i)
-    order.push_back(static_cast<int32_t>(i * (std::gcd(size, int64_t{7}) == 1 ? 7 : 5) % size));
+    order.push_back(static_cast<int32_t>(i * (std::gcd(size, int64_t{7}) == 1 ? 7 : 11) % size));
   return order;
 }
 

@@ -25,7 +25,8 @@ inline float tree_sum(const std::vector<std::optional<float>>& numbers) {
   return sum_of_node(numbers, 0, std::bit_ceil(numbers.size())).value_or(0);
 }
 
-// Rows divided into units, equal ones or (with `starts`) unequal ones. It must outlive its units().
+// A division of rows into `count` units, which are equal unless `starts` is given. units() refers
+// to `starts`.
 struct Divided {
   std::vector<int64_t> starts;
   int64_t count = 1;

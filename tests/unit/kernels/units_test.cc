@@ -18,8 +18,8 @@ In from_row(const Array& x, int64_t row, int64_t width) {
   return {static_cast<const char*>(x.in().data) + bytes, x.dtype()};
 }
 
-// Calls run(sums, begin, rows), which sums over rows [begin, begin + rows.count), for all rows and
-// for those of each unit, on every instruction set and with several threads.
+// run(sums, begin, rows) sums over rows [begin, begin + rows.count). Its result for all rows, on
+// every instruction set and with 1 to 3 threads, must be the tree sum of its results for each unit.
 template <class Run>
 void expect_tree(int64_t size, Rows rows, const Run& run) {
   const int threads = thread_count();

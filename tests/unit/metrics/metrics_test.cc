@@ -60,6 +60,8 @@ TEST(Metrics, OfTranslationsNeedTranslations) {
   found.translations.emplace().emplace_back("a cat sat on the mat", "a cat sat on the mat");
   EXPECT_NEAR(value_of(all_values("pairs", found), "bleu").value(), 100, 1e-9);
   EXPECT_NEAR(value_of(all_values("pairs", found), "chrf").value(), 100, 1e-9);
+  found.translations->emplace_back("a cat", "the dog");
+  EXPECT_NEAR(value_of(all_values("pairs", found), "rouge_l").value(), 50, 1e-9);
 }
 
 TEST(Metrics, OfSimilaritiesAreInPercent) {

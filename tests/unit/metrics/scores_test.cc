@@ -1,4 +1,5 @@
-// Compares BLEU and chrF with those of sacrebleu (tools/make_score_goldens.py).
+// Compares BLEU and chrF with those of sacrebleu, and ROUGE-L with that of Google's rouge-score
+// (tools/make_score_goldens.py).
 
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "metrics/bleu.h"
+#include "metrics/rouge.h"
 #include "metrics/words.h"
 
 namespace fovea {
@@ -24,24 +26,28 @@ TEST(Scores, TokeniseLikeSacrebleu) {
   }
 }
 
-TEST(Scores, MatchSacrebleu) {
+TEST(Scores, MatchSacrebleuAndRougeScore) {
   for (const auto& corpus : goldens()["corpora"]) {
     Bleu bleu;
     Chrf chrf;
+    RougeL rouge;
     for (size_t i = 0; i < corpus["hypotheses"].size(); ++i) {
       const auto ours = corpus["hypotheses"][i].get<std::string>();
       const auto theirs = corpus["references"][i].get<std::string>();
       bleu.add(ours, theirs);
       chrf.add(ours, theirs);
+      rouge.add(ours, theirs);
     }
     EXPECT_NEAR(bleu.score(), corpus["bleu"].get<double>(), 1e-9) << corpus["hypotheses"];
     EXPECT_NEAR(chrf.score(), corpus["chrf"].get<double>(), 1e-9) << corpus["hypotheses"];
+    EXPECT_NEAR(rouge.score(), corpus["rouge_l"].get<double>(), 1e-9) << corpus["hypotheses"];
   }
 }
 
 TEST(Scores, AreZeroForEmptyTexts) {
   EXPECT_EQ(Bleu().score(), 0);
   EXPECT_EQ(Chrf().score(), 0);
+  EXPECT_EQ(RougeL().score(), 0);
 }
 
 TEST(Words, AreSeparatedByUnicodeSpaces) {

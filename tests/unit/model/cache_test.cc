@@ -43,7 +43,7 @@ KvCache cache_for(const Spec& spec, int64_t batch, DType compute) {
   return KvCache(PagePool::layout_for(*spec.decoder, compute), batch, spec.context);
 }
 
-// Returns the logits of all positions, read at once: [B * T, V].
+// Returns the logits of all tokens of `ids`, computed in one pass: [B * T, V].
 Tensor read_whole(const Transformer& model, const Tensor& ids, const Pass& pass,
                   const Tensor& positions = {}) {
   const Tensor logits = model.logits(model.hidden(ids, pass, positions));
@@ -116,7 +116,7 @@ TEST_P(ReadingTest, GivesTheSameBitsFromTheCache) {
   }
 }
 
-// With a cache of lower precision than the products, the bits are the same for any chunks, and the
+// With a cache of lower precision than the products, the bits do not depend on the chunks, and the
 // results are close to those of an unrounded cache.
 TEST_P(ReadingTest, GivesTheSameBitsFromARoundedCacheInAnyChunks) {
   const Tensor ids = some_ids({2, kTokens}, small().vocabulary);
@@ -172,8 +172,8 @@ TEST_P(ReadingTest, GivesTheSameBitsWithLeftPadding) {
     pass.mask.valid = valid;
     expect_same(model, ids, pass, {70, 71, 72, 73, kTokens}, positions);
 
-    // The contents of padding have no effect. Without padding the results differ only by rounding,
-    // since the keys have other positions in the tiles.
+    // The contents of padding have no effect. Without padding, the results differ only by rounding,
+    // since the keys have different positions in the tiles.
     const Tensor logits = read_whole(model, ids, pass, positions);
     const Tensor other = copy(ids);
     for (int64_t t = 0; t < 66; ++t) other.data_as<int32_t>()[2 * kTokens + t] = 1;

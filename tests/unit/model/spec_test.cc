@@ -76,7 +76,7 @@ std::string json_with(std::string path, const Json& value) {
   return json.dump();
 }
 
-// Sets every field to another valid random value.
+// Sets every field to a random valid value.
 class Randomiser : public OptionVisitor {
  public:
   explicit Randomiser(uint64_t seed) : random_(seed, Stream::init) {}

@@ -50,7 +50,7 @@ TEST(Transformers, HaveTheGradientsOfFiniteDifferences) {
   }
 }
 
-// Gradients in float and bfloat16 are close to those in double.
+// Gradients in fp32 and bf16 are close to those in double precision.
 TEST(Transformers, HaveGradientsNearThoseInDouble) {
   Spec base = tiny();
   base.width = 16;

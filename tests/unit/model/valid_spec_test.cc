@@ -1,4 +1,4 @@
-// The values that validated() sets, and all combinations that it refuses.
+// The values that validated() sets, and the values and combinations that it refuses.
 
 #include <gtest/gtest.h>
 

@@ -66,7 +66,7 @@ Tensor numbered(int64_t begin, int64_t end) {
   return k;
 }
 
-// Returns the keys or values of token t of a text: [3 heads * 4].
+// Returns the keys or values of token t of a text: [12], 3 heads of width 4.
 std::vector<double> held(const PagedText& text, PagePart part, int64_t t) {
   std::vector<double> all(12);
   const auto* pages = part == PagePart::keys ? text.key_pages : text.value_pages;
@@ -109,7 +109,7 @@ TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
   EXPECT_EQ(other.pages[0], text.pages[0]);
   EXPECT_NE(other.pages[1], text.pages[1]);
   EXPECT_EQ(*reinterpret_cast<float*>(pool.keys(1, other.pages[1])), 5);
-  ASSERT_TRUE(make_room(pool, text, 71));  // the text now has its own copy
+  ASSERT_TRUE(make_room(pool, text, 71));  // no copy: no other text uses its pages
   EXPECT_EQ(pool.free_pages(), 1);
   EXPECT_FALSE(make_room(pool, text, 200));
   EXPECT_EQ(pool.free_pages(), 1);
@@ -201,7 +201,7 @@ TEST(FeedForwards, MultiplyByTheActivatedGate) {
   EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
 }
 
-// A block computes the formula in its header wherever norms are placed.
+// A block computes the formula in block.h for every placement of the norms.
 TEST(Blocks, PlaceNormsByTheSpec) {
   for (int places = 0; places < 8; ++places) {
     StackSpec spec = small_stack();

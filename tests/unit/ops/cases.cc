@@ -70,8 +70,8 @@ void add_norms(std::vector<Case>& all) {
     const Tensor x = rounded(shape, 1, 2), weight = rounded({width}, 2);
     for (const float epsilon : {1e-5f, 0.5f}) {
       const std::string what = fmt::format("{}, epsilon {}", describe(shape), epsilon);
-      // The norm of a single element is its sign: with a small epsilon, its gradient consists of
-      // rounding errors.
+      // The norm of a single element is nearly constant (0, or its sign for rms_norm): with a small
+      // epsilon, its gradient consists of rounding errors.
       if (width == 1 && epsilon < 0.1f) continue;
       all.push_back(
           {"layer_norm", what + " with bias", {x, weight, rounded({width}, 3)}, [=](auto& in) {
@@ -300,7 +300,7 @@ void add_attentions(std::vector<Case>& all) {
   right.valid = {{0, 5}, {0, 1}};
   wide.valid = {{-3, 100}, {2, 7}};
   many.first_query = 5, many.window = 4, many.valid = {{1, 9}, {6, 8}};
-  hidden.valid = {{4, 4}, {6, 9}};  // row 0 sees no keys; row 1 none for the first queries
+  hidden.valid = {{4, 4}, {6, 9}};  // row 0 has no keys; those of row 1 are after its queries
   const std::pair<const char*, Mask> masks[] = {
       {"all", {}},       {"causal", causal}, {"window", window}, {"first_query", later},
       {"left", left},    {"right", right},   {"wide", wide},     {"many", many},

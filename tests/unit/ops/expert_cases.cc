@@ -16,7 +16,7 @@ Tensor distinct_logits(int64_t rows, int64_t experts) {
   return x;
 }
 
-// Returns k experts per row: r, r + 3, ... for row r, modulo their number.
+// Returns k experts per row: r, r + 3, ... for row r, modulo `experts`.
 Tensor some_experts(int64_t rows, int64_t k, int64_t experts) {
   std::vector<int32_t> values;
   for (int64_t i = 0; i < rows * k; ++i)
@@ -43,7 +43,7 @@ void add_routers(std::vector<Case>& all) {
     }
     const Tensor chosen = some_experts(rows, k, experts);
     all.push_back({"pick", what, {logits}, [=](auto& in) { return pick(in[0], chosen); }});
-    if (k == experts) continue;  // all weights are equal, and the gradient vanishes
+    if (k == experts) continue;  // half of the experts are fewer than k
     const Tensor uneven = some_experts(rows, k, (experts + 1) / 2);
     std::vector<int32_t> some(static_cast<size_t>(rows), 1), none(static_cast<size_t>(rows), 0);
     for (size_t i = 1; i < some.size(); i += 3) some[i] = 0;

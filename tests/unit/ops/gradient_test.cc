@@ -48,8 +48,8 @@ TEST(Gradient, IsNotRecordedByNondifferentiableOps) {
   }
 }
 
-// The gradient of an input does not depend on which other inputs want gradients, and is added to an
-// existing gradient.
+// The gradient of an input does not depend on which other inputs require gradients. It is added
+// to an existing gradient.
 TEST(Gradient, IsIndependentOfOtherInputs) {
   for (const Case& c : test::cases()) {
     if (!c.differentiable) continue;

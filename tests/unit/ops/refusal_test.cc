@@ -118,7 +118,7 @@ TEST(OpArguments, ElementwiseOpsRefuseMismatchedShapes) {
 
 TEST(OpArguments, DropoutRefusesInvalidProbabilities) {
   for (const float probability : {-0.1f, 1.0f, 2.0f, NAN}) {
-    refused({"dropout", "expected a probability below 1"},
+    refused({"dropout", "expected at least 0 and below 1"},
             [&] { dropout(zeros({3}), {.probability = probability}); });
   }
 }

@@ -93,7 +93,7 @@ TEST(Cost, MatchesTheFormulas) {
   EXPECT_EQ(one.parameters, 4 * (12 * 128 * 128 + 13 * 128) + (65 + 64) * 128 + 2 * 128);
   EXPECT_EQ(one.weight_bytes, static_cast<uint64_t>(one.parameters) * 8);
   EXPECT_EQ(one.optimizer_bytes, static_cast<uint64_t>(one.parameters) * 8);
-  // FLOPs: 6 N per token, plus attention.
+  // FLOPs: 6 per element of a matrix and token, plus attention.
   const double matrices = 4.0 * 12 * 128 * 128 + 65 * 128;
   EXPECT_NEAR(one.flops_per_step, 12 * 64 * (6 * matrices + 3 * 4 * 4 * 128 * 32.5), 1);
 

@@ -189,7 +189,7 @@ class ApiTest : public testing::Test {
   ErrorKind error_kind_ = ErrorKind::Failed;
   bool holding_ = false;
   int64_t most_room_ = 1'000'000;   // tokens that fit into the cache
-  int64_t most_taken_ = 1'000'000;  // accepted requests; others are refused
+  int64_t most_taken_ = 1'000'000;  // accepted requests; later ones are refused
 
   std::deque<std::function<void()>> pending_;
   std::vector<std::vector<int32_t>> prompts_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "api_fixture.h"
+#include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "serve/fields.h"
 #include "serve/tool_calls.h"
@@ -24,6 +25,10 @@ TEST_F(ApiTest, ListsModels) {
   EXPECT_EQ(parsed(ask("GET", "/health"))["status"], "ok");
   EXPECT_NE(ask("GET", "/metrics")->answer.body.find("fovea_cache_bytes{model=\"first\"} 0\n"),
             std::string::npos);
+}
+
+TEST_F(ApiTest, ReportsTheVersionOfTheProgram) {
+  EXPECT_EQ(parsed(ask("GET", "/version")), (Json{{"version", version()}}));
 }
 
 TEST_F(ApiTest, CompletesAChat) {
@@ -83,7 +88,7 @@ TEST_F(ApiTest, StreamsCompletions) {
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[0]["choices"][0]["text"], "Hel");
   EXPECT_EQ(all[1]["choices"][0]["text"], "lo");
-  EXPECT_EQ(all[1]["choices"][0]["logprobs"]["tokens"].size(), 2u) << "including empty results";
+  EXPECT_EQ(all[1]["choices"][0]["logprobs"]["tokens"].size(), 2u) << "with the empty piece";
   EXPECT_EQ(all[2]["choices"][0]["finish_reason"], "stop");
   EXPECT_EQ(all[3], "[DONE]");
   EXPECT_FALSE(all[0].contains("usage"));
@@ -111,7 +116,7 @@ TEST_F(ApiTest, ReturnsStatus429IfTheEngineIsFull) {
   model_->engine->most_waiting = 0;
   const size_t submitted = prompts_.size();
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 429);
-  EXPECT_EQ(prompts_.size(), submitted) << "the prompts are not tokenised";
+  EXPECT_EQ(prompts_.size(), submitted) << "nothing is submitted";
 }
 
 TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
@@ -331,7 +336,7 @@ std::vector<Json> hostile_values(const Field& field) {
   return all;
 }
 
-// Returns the value of a field to set; "a.b" is the field b of the object a.
+// Returns a reference to the value of a field; "a.b" is the field b of the object a.
 Json& field_of(Json& body, std::string name) {
   std::replace(name.begin(), name.end(), '.', '/');
   return body[Json::json_pointer("/" + name)];
@@ -391,7 +396,8 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
 }
 
 TEST_F(ApiTest, AcceptsNumbersAtTheirLimitsOnly) {
-  // The limits of these fields depend on the model or on other fields.
+  // The limits of these fields depend on the model or on other fields; those of `seed` cannot be
+  // represented exactly as a double.
   const std::set<std::string> bounded = {"best_of",
                                          "seed",
                                          "dimensions",

@@ -1,4 +1,4 @@
-// An engine that receives submissions, cancellations and traces from many threads.
+// An engine that receives submissions, cancellations and status requests from many threads.
 
 #include "fovea/engine.h"
 
@@ -98,7 +98,7 @@ TEST(Engines, EndWithRunningRequests) {
   }
 }
 
-TEST(Engines, RefuseADraftWithAnotherVocabulary) {
+TEST(Engines, RefuseAnEncoderDecoderAsDraftOfADecoder) {
   Spec spec = small_model(1, 3).spec();
   spec.encoder = spec.decoder;
   const Tokenizer tokenizer = Tokenizer::open("tests/goldens/translation_tokenizers");

@@ -31,7 +31,8 @@ Tensor product(const Tensor& a, const Tensor& b) {
   });
 }
 
-// Computes a + 10 b. Its backward function requests both gradients before it writes either of them.
+// An op with the gradients of a + 10 b; its value is not used. The backward function requests both
+// gradients before it writes either of them.
 Tensor mixture(const Tensor& a, const Tensor& b) {
   return record(copy(a), {a, b}, [=](const Tensor& dy, Gradients& d) {
     const Out da = d[a], db = d[b];

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Returns a string with a byte for each code point, all below 256.
+// Returns a string with one byte for each code point of `text`; all code points are below 256.
 std::string bytes_of(std::string_view text) {
   std::string bytes;
   for (size_t i = 0; i < text.size();) {

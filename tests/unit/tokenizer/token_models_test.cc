@@ -104,7 +104,7 @@ TEST(WordLevel, ReturnsAWordOrTheUnknownToken) {
   EXPECT_NE(error_of(without, "cat").find("lacks \"cat\""), std::string::npos);
 }
 
-// Returns BPE with the ids 0 a, 1 b, 2 c, 3 ab, 4 bc, 5 abc.
+// Returns the options of a BPE model with the ids 0 a, 1 b, 2 c, 3 ab, 4 bc, 5 abc.
 BpeOptions small_bpe() {
   return {.texts = {"a", "b", "c", "ab", "bc", "abc"},
           .merges = {{"a", "b"}, {"b", "c"}, {"ab", "c"}}};
@@ -277,7 +277,7 @@ TEST(TokenModels, TokeniseLongTextsInLinearTime) {
 }
 
 // Compares the models with their definitions, on vocabularies of two letters in which many pieces
-// are suffixes of others.
+// are suffixes of other pieces.
 TEST(TokenModels, MatchTheirDefinitions) {
   uint32_t state = 11;
   const auto draw = [&](uint32_t below) {

@@ -17,7 +17,7 @@ Tokenizer open_text(const std::string& text, const std::string& config = "") {
   return Tokenizer(parse_tokenizer({text, config}, "t.json", "c.json"));
 }
 
-// Returns a tokenizer of the words "a" to "d" and "[UNK]", which are separated by white space.
+// Returns the file of a tokenizer with the words "a" to "d" and "[UNK]", separated by white space.
 json words() {
   return json::parse(R"({"version": "1.0", "added_tokens": [],
     "pre_tokenizer": {"type": "WhitespaceSplit"}, "normalizer": null, "decoder": null,
@@ -159,7 +159,7 @@ TEST(TokenizerParts, NameTheDamagedPart) {
       {"/normalizer",
        {{"type", "Precompiled"}, {"precompiled_charsmap", "/////w=="}},
        bad,
-       "normalizer: the charsmap's trie is longer than the charsmap"},
+       "normalizer: the charsmap's trie has an invalid size"},
       {"/pre_tokenizer", expression, not_supported,
        "pre_tokenizer.pattern: the regular expression"},
       {"/pre_tokenizer", large, not_supported, "pre_tokenizer.pattern: the regular expression"},

@@ -17,8 +17,8 @@ namespace {
 using nlohmann::json;
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
-// Returns words of a few syllables, the same on every machine; those created first are the most
-// frequent.
+// Returns words of a few syllables, the same on every machine; some words are much more frequent
+// than others.
 std::string sample_text(int words) {
   constexpr std::array syllables = {"ka", "to", "mi", "ra", "ne", "su", "ol", "an", "é", "дом"};
   std::string text;
@@ -38,7 +38,7 @@ Tokenizer trained(const TokenizerTraining& options, std::string_view text) {
   return *trainer.train();
 }
 
-// The example is from the tests of the reference trainer.
+// The example is from the tests of Hugging Face's BPE trainer.
 TEST(BpeTrainer, MergesTheMostFrequentPair) {
   const WordCounts words = {{"BERT", 1},  {"GPT-2", 1}, {"and", 1},    {"are", 2},
                             {"big", 1},   {"blue", 1},  {"is", 2},     {"red", 1},
@@ -218,6 +218,22 @@ TEST(WordCounter, DoesNotDependOnBlocks) {
   while (text.size() < (size_t{80} << 20)) text += line;
   EXPECT_EQ(counted(text, 1000),
             (WordCounts{{line, static_cast<int64_t>(text.size() / line.size())}}));
+}
+
+// Regression: a line that was longer than a thread's share of a block was cut there, so the words
+// at the cuts depended on the number of threads.
+TEST(WordCounter, DoesNotDependOnThreads) {
+  std::string line;
+  for (int i = 0; line.size() < (size_t{9} << 20); ++i) line += std::to_string(i * 7919) + " ";
+  const int threads = thread_count();
+  std::vector<WordCounts> found;
+  for (const int count : {1, 3, 8}) {
+    set_thread_count(count);
+    found.push_back(counted(line + "\n" + line, size_t{64} << 20));
+  }
+  set_thread_count(threads);
+  EXPECT_EQ(found[1], found[0]);
+  EXPECT_EQ(found[2], found[0]);
 }
 
 }  // namespace

@@ -161,14 +161,14 @@ void add_rotations(List& list) {
   });
   scaled("rotary, yarn with a factor", RotaryScaling::yarn,
          [](RotarySpec& r) { r.attention_factor = 0.7f; });
-  // The length of a text relative to the original context selects the factors; all lengths select
-  // the same ones here.
+  // The length of a text relative to the original context selects the factors. Here, all lengths
+  // give the same results.
   scaled("rotary, longrope, short", RotaryScaling::longrope, [](RotarySpec& r) {
     r.original_context = 12;
     r.short_factors = {1.5f, 2}, r.long_factors = {3, 4};
   });
   scaled("rotary, longrope, long", RotaryScaling::longrope, [](RotarySpec& r) {
-    r.original_context = 1;  // the first token is not rotated, so its length has no effect
+    r.original_context = 1;  // short factors at length 1 only, where the token is not rotated
     r.attention_factor = 1.2f;
     r.short_factors = {1.5f, 2}, r.long_factors = {3, 4};
   });

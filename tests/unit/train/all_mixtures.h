@@ -12,8 +12,8 @@ struct Mixture {
   Spec spec;  // validated
 };
 
-// Returns models that vary each field that affects the results, alone and combined, and are small
-// enough for central differences.
+// Returns Specs that vary each field that affects the results, alone and combined. Their models are
+// small enough for central differences.
 std::vector<Mixture> all_mixtures();
 
 constexpr int64_t kMixtureTokens = 9;

@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-// Returns the loss of one window by the definition, in double.
+// Returns the sum of the losses of the tokens of one window by the definition, in double.
 double plain_loss(const Transformer& model, const Tensor& ids, const Tensor& targets) {
   const NoGradient off;
   Pass pass;
@@ -65,8 +65,8 @@ Course follow(const TrainOptions& options) {
   return course;
 }
 
-// Returns the options of a run whose validation loss increases after a while, since it memorises a
-// random text.
+// Returns the options of a run whose validation loss increases after a while, since the model
+// memorises a random text.
 TrainOptions overfitting(const Runs& runs) {
   std::string noise;
   for (uint64_t i = 0; i < 400; ++i)
@@ -103,7 +103,7 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
   EXPECT_GT(loss_of(job.model), best->second);  // the last weights are worse
 
-  // A stopped run stays stopped; with more patience it continues.
+  // A run that stopped early stays stopped; without a patience (0), it continues to the end.
   const TrainResult again = train(small_spec(), o);
   EXPECT_TRUE(again.stopped_early);
   EXPECT_EQ(again.step, course.result.step);

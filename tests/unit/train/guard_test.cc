@@ -96,7 +96,7 @@ TEST_F(Guard, StartsFromAModelWithAShorterContext) {
   expect_good_folder(o.out);
 }
 
-// The CPU kernels with a gradient norm that becomes NaN on request.
+// The CPU kernels with a gradient norm that becomes infinite on request.
 class BadNorm {
  public:
   BadNorm() {
@@ -150,8 +150,8 @@ TEST_F(Guard, KeepsTheLastGoodSnapshot) {
   EXPECT_EQ(train(small_spec(), o).step, 20);  // the run continues from the snapshot
 }
 
-// Lets the calls that save the second snapshot fail one at a time; of more than a hundred calls,
-// every third is tested.
+// Lets the calls after step 3 fail one at a time, including those that save the second snapshot.
+// Every third call is tested.
 TEST_F(Guard, SurvivesAFullDisk) {
   int at = 1;
   for (bool failed = true; failed; at += 3) {
@@ -174,7 +174,7 @@ TEST_F(Guard, SurvivesAFullDisk) {
         EXPECT_NE(std::string(error.what()).find("No space left"), std::string::npos)
             << error.what();
       }
-      // The failure of some calls is harmless, such as those that draw the chart.
+      // The failure of some calls is harmless, such as those that write the chart.
       if (!failed && faulty->calls() >= at) failed = true;
     }
     expect_good_folder(o.out);

@@ -26,7 +26,7 @@ Tensor ids_below(int64_t most, Shape shape, uint64_t seed) {
   return ids;
 }
 
-// The inputs of a model and its targets.
+// The inputs of a model: `source` for its encoder, `tokens` for its decoder.
 struct TextBatch {
   Sequence source, tokens;
   std::vector<Interval> valid;  // valid tokens of each source
@@ -47,7 +47,7 @@ struct TextBatch {
   }
 };
 
-// Returns the pass with the encoder's output if a decoder attends to it.
+// Returns `pass`, with the encoder's output if a decoder attends to it.
 Pass with_memory(const Transformer& model, const TextBatch& batch, Pass pass) {
   if (!model.spec.encoder || !model.spec.decoder) return pass;
   Pass encoding = pass;
@@ -92,7 +92,7 @@ Transformer random_model(const Spec& spec) {
 
 class Mixtures : public testing::TestWithParam<int> {
  protected:
-  // Calls f(mixture) for the mixtures of this shard.
+  // Calls f(spec) for the mixtures of this shard.
   template <class Check>
   static void each(Check&& f) {
     const std::vector<Mixture> all = test::all_mixtures();
@@ -126,7 +126,7 @@ TEST_P(Mixtures, MatchCentralDifferences) {
   });
 }
 
-// Returns the logits when the decoder reads its tokens in pieces that end at `ends`.
+// Returns the logits when the decoder reads its tokens in pieces of `piece` tokens.
 std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& batch,
                                   const Pass& pass, int64_t piece) {
   const Tensor ids = batch.tokens.ids;

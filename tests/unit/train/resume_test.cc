@@ -109,8 +109,9 @@ Changes decisive_changes() {
           {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
 }
 
-// Returns changes of options that do not affect the results: the locations of files (the settings
-// contain hashes of their contents), how often something is saved or reported, and when a run ends.
+// Returns changes of options that are not compared when a run is resumed: the locations of files
+// (the settings contain hashes of their contents), the precision, limits, how often something is
+// saved or reported, and when a run ends.
 Changes indifferent_changes() {
   return {{"data", [](auto& o) { o.data = {"elsewhere"}; }},
           {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
@@ -132,7 +133,7 @@ Changes indifferent_changes() {
 
 // Regression: a run with a character tokenizer silently continued with --tokenizer bpe:300, since
 // that option was not among the settings. If TrainOptions gets a new field, this test does not
-// compile until one of the two lists above contains it.
+// compile until it counts the field, and fails until one of the two lists above contains it.
 TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   TrainOptions options;
   options.average = 2;
@@ -158,7 +159,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   for (const auto& [name, change] : indifferent) EXPECT_EQ(noticed(change), 0) << name;
 }
 
-// Snapshots hold these keys and values, and must stay resumable.
+// Snapshots contain these keys and values, and runs must remain resumable from them.
 TEST(Settings, KeepTheirKeysAndValues) {
   EXPECT_EQ(nlohmann::json(settings_of(TrainOptions(), Objective::next_token)),
             nlohmann::json::parse(R"({"objective": "next_token", "from": "", "steps": 2000,

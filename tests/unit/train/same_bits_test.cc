@@ -116,7 +116,7 @@ Spec decoder_of_other_parts() {
 std::vector<Split> splits() {
   std::vector<Split> all;
   all.push_back({"next_token", small_spec(0.1f), ""});
-  all.back().spec.context = 15;  // with a width of 18, not a multiple of four
+  all.back().spec.context = 15;  // the context and the width are not multiples of four
   all.back().spec.width = 18;
   all.push_back({"other_parts", decoder_of_other_parts(), ""});
   all.push_back({"masked", small_encoder(), "wordpiece:60"});

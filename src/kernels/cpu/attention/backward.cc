@@ -1,16 +1,16 @@
 // The backward pass of tiled attention (Dao et al. 2022; Dao 2023), which recomputes the weights
 // tile by tile from q, k and the log of the softmax's sum. With the weights w, the dropout factors
-// f and delta = sum over d of dy * y:
+// f and delta = dy . y (the dot product over a head):
 //   dv = (w f)^T dy,  dw = f (dy v^T),  ds = w (dw - delta),  dq = scale ds k,  dk = scale ds^T q.
 //
-// With a soft cap, ds is then multiplied by the cap's derivative. The gradient of a relative
-// position bias is the sum of ds along diagonals: it takes one walk for each kv head and bias
-// table, over the table's batch rows in order.
+// With a soft cap, dq and dk use ds times the cap's derivative. The gradient of a relative position
+// bias is the sum of ds, without this factor, along diagonals. One task computes it for each
+// key-value head and bias table, over the table's batch rows in order.
 //
 // dk and dv of a key are chains of additions over ascending rows, and dq of a row is a chain over
-// ascending keys. So two ways give the same bits: one walk that computes all three (if there are
-// enough heads for all threads), or separate walks, one per tile of keys for dk and dv and one per
-// block of rows for dq, which compute the weights twice.
+// ascending keys. So two ways give the same bits: one task per key-value head that computes all
+// three (if there are enough heads for all threads), or separate tasks, one per piece of the keys
+// for dk and dv and one per piece of the rows for dq, which compute the weights twice.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/backward.cc"
@@ -33,7 +33,8 @@ struct AttentionGradients {
   In dy, q, k, v, y, lse;
 };
 
-// One task: the requested gradients of `rows` and of `keys`; both ranges are complete blocks.
+// One task: computes the requested gradients of `rows` and `keys`, both of which begin at multiples
+// of kTile.
 struct AttentionWalk {
   QueryRows queries;
   Interval rows, keys;
@@ -49,17 +50,18 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows of q and dy that are multiplied with a tile at a time; all their data fits in L2.
+// Rows of q and dy that are multiplied with a tile at a time; all data of such a product fits in
+// L2.
 constexpr int64_t kRows = 64;
 
-// Scratch buffers of a walk.
+// Scratch buffers of a task.
 struct Buffers {
   int64_t padded;
-  float* q;         // [rows of the walk, padded], times scale / ln 2
-  float* dy;        // [rows of the walk, padded]
-  float* dq;        // [rows of the walk, padded]; empty if not requested
-  float* log_sums;  // [rows of the walk], to base 2; +inf (weights of 0) if no key is seen
-  float* deltas;    // [rows of the walk]
+  float* q;         // [rows of the task, padded], times scale / ln 2
+  float* dy;        // [rows of the task, padded]
+  float* dq;        // [rows of the task, padded]; empty if not requested
+  float* log_sums;  // [rows of the task], to base 2; +inf (weights of 0) if no key is seen
+  float* deltas;    // [rows of the task]
   float* weights;   // [kRows, kTile]; first holds the scores
   float* dscores;   // [kRows, kTile]; first holds dw
   float* slopes;    // [kRows, kTile], the soft cap's derivatives
@@ -104,7 +106,8 @@ void add_to_dbias(const AttentionWalk& walk, const float* dscores, int64_t row, 
   for (int64_t c = columns.begin; c < end; ++c) sums[c] += dscores[c];
 }
 
-// Adds the gradients from `rows` rows, the first of which is row `row` of the walk, and a tile.
+// Adds the contributions of a tile and of `rows` rows, beginning at row `row` of the task, to the
+// gradients.
 void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, int64_t rows,
               const Sight& sight, int64_t tile) {
   const Columns columns = seen_columns(sight, tile);
@@ -143,7 +146,8 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
   }
 }
 
-// Processes kRows rows together if the mask hides nothing from them, otherwise strip by strip.
+// Processes kRows rows together if they all see the same keys of the tile, otherwise strip by
+// strip.
 void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
               const std::vector<Sight>& sights, int64_t tile) {
   const int64_t rows = walk.rows.end - walk.rows.begin;
@@ -165,7 +169,7 @@ void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const B
   }
 }
 
-// Loads a strip's rows of q and dy, and computes its deltas.
+// Loads a strip's rows of q and dy, and sets their deltas and log_sums.
 void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
                 int64_t row, int64_t rows) {
   const AttentionShape& shape = walk.queries.shape;
@@ -175,7 +179,7 @@ void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const
     const int64_t offset = walk.queries.offset(walk.rows.begin + r);
     load_row(buffers.q + r * padded, call.q, offset, shape.width, padded, factor);
     load_row(buffers.dy + r * padded, call.dy, offset, shape.width, padded, 1.0f);
-    load_row(buffers.k, call.y, offset, shape.width, padded, 1.0f);  // before k holds a tile
+    load_row(buffers.k, call.y, offset, shape.width, padded, 1.0f);  // k does not hold a tile yet
     buffers.deltas[r] = dot(buffers.dy + r * padded, buffers.k, padded);
     const float log =
         static_cast<const float*>(call.lse.data)[walk.queries.index(walk.rows.begin + r)];
@@ -183,7 +187,7 @@ void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const
   }
 }
 
-// Returns the visible keys of each strip of the walk; loads the strips that see any of the walk's
+// Returns the keys that each strip of the task sees; loads the strips that see any of the task's
 // keys.
 std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk& walk,
                              const Buffers& buffers) {
@@ -278,7 +282,7 @@ namespace fovea::cpu {
 HWY_EXPORT(attention_walk);
 namespace {
 
-// Sets the gradient of the cache slots after the last key to zero.
+// Sets the gradient of the unused rows [keys, capacity) of k or v to zero.
 void zero_unused_keys(Out dk, const AttentionShape& shape) {
   if (dk.data == nullptr || dk.add) return;
   const size_t row = static_cast<size_t>(shape.kv_heads * shape.width) * size_of(dk.dtype);
@@ -289,7 +293,8 @@ void zero_unused_keys(Out dk, const AttentionShape& shape) {
   }
 }
 
-// Returns whether one walk per kv head for all gradients takes less time than separate walks.
+// Returns whether one task per key-value head for all gradients takes no more time than separate
+// tasks.
 bool heads_suffice(int64_t heads) {
   constexpr double kSplitCost = 1.4;  // 7 products instead of 5
   const int64_t turns = round_up(heads, thread_count());

@@ -1,10 +1,10 @@
 // Tiled attention: FlashAttention (Dao et al. 2022; Dao 2023) with the online softmax of Milakov
-// and Gimelshein (2018). Only the weights of one strip of queries and one tile of keys exist at a
-// time.
+// and Gimelshein (2018). A thread stores only the weights of one strip of queries and one tile of
+// keys at a time.
 //
 // The bits of a query's result depend only on its own vector and on the keys that it sees: tiles
-// are anchored at key 0 and walked in ascending order, every sum is one chain or kLanes chains over
-// ascending keys, and a hidden key, strip or tile adds an exact 0.
+// begin at multiples of kTile and are processed in ascending order, every sum is one chain or
+// kLanes chains over ascending keys, and a masked key adds an exact 0.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/forward.cc"
@@ -25,13 +25,13 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The state of a block of rows while it walks the keys.
+// The state of a block of rows while the keys are processed.
 struct Block {
   QueryRows queries;
   int64_t padded;
   float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
   float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
-  float* pivots;   // [rows], the base of the weights: about the largest score so far
+  float* pivots;   // [rows], weights are 2^(score - pivot); about the largest score so far
   float* sums;     // [rows, kLanes], sums of weights
   float* factors;  // [kTile], dropout factors; all 1 if there is no dropout
   float* scores;   // [kStrip, kTile]; later holds the weights
@@ -40,8 +40,8 @@ struct Block {
 };
 
 // Raises a row's pivot to its largest score so far and rescales its sums, but only if the score
-// exceeds the pivot by kSlack: a weight may be as large as 2^kSlack, so the branch is rarely taken
-// (the idea is from FlashAttention-4).
+// exceeds the pivot by more than kSlack: a weight may be as large as 2^kSlack, so the branch is
+// rarely taken (the idea is from FlashAttention-4).
 HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores, Columns columns) {
   constexpr float kSlack = 8;
   const Floats tag;
@@ -62,12 +62,12 @@ HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores
 }
 
 // Turns a row of scores into weights relative to 2^pivot, adds them to the row's sums, and then
-// multiplies them by the dropout factors.
+// multiplies them by `factors`: those of dropout, or the scales of int8 values.
 HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT scores,
                           Columns columns, const float* HWY_RESTRICT factors) {
   const Floats tag;
   const float pivot = block.pivots[row];
-  // If all keys were hidden so far, the weights are 0.
+  // If all keys were masked so far, the weights are 0.
   const Vector shift = hn::Set(tag, pivot == kHidden ? 0.0f : pivot);
   for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
     float* HWY_RESTRICT sums = block.sums + row * kLanes + lane;
@@ -97,9 +97,9 @@ HWY_INLINE void scale_scores(float* HWY_RESTRICT scores, int64_t rows, Columns c
 // A tile of keys and values in the form that the products read.
 template <class Element>
 struct Tile {
-  const Element* keys;  // transposed, [D, kLanes] in panels
+  const Element* keys;  // transposed, in panels [D, kLanes]
   int64_t key_inner, key_panel;
-  const Element* values;  // [count, stride]
+  const Element* values;  // [count, value_stride]
   int64_t value_stride, count;
   // Scales [kTile] of int8 keys and values; null for floating-point elements.
   const float* key_scales = nullptr;
@@ -113,7 +113,7 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t width = columns.end - columns.begin, padded = block.padded;
-  // the other columns have weight 0
+  // The columns after the last key have weight 0.
   const int64_t values = std::min(columns.end, here.count) - columns.begin;
   float* scores = block.scores + columns.begin;
   multiply<Element>({block.q + row * padded, padded, 1,
@@ -250,7 +250,7 @@ struct WidenedTiles {
   }
 };
 
-// Walks the keys for a block of rows.
+// Processes all keys for a block of rows.
 template <class Tiles>
 void walk(const Block& block, const Tiles& tiles) {
   const int64_t rows = block.queries.rows();
@@ -306,7 +306,7 @@ void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& s
   });
 }
 
-// A block of a sequence's queries, on one kv head.
+// One task: a block of a sequence's queries, for one key-value head.
 struct PagedTask {
   const PagedText* span;
   const AttentionShape* shape;

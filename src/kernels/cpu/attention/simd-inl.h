@@ -1,6 +1,6 @@
-// Arithmetic shared by the forward and the backward pass of tiled attention, compiled once per
-// instruction set. All scratch is aligned and padded to complete vectors, so loops have no
-// remainder.
+// Arithmetic of tiled attention, shared by forward.cc, backward.cc and weights.cc, and compiled
+// once per instruction set. All scratch memory is aligned and padded to complete vectors, so loops
+// have no remainder.
 
 #if defined(FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_KERNELS_CPU_ATTENTION_SIMD_INL_H_
@@ -41,11 +41,11 @@ HWY_INLINE Vector load_floats(const int8_t* from) {
   return hn::ConvertTo(Floats(), hn::PromoteTo(words, hn::LoadU(bytes, from)));
 }
 
-// c [rows, columns] = (c or 0) + a b; each sum is one chain of fused multiply-adds over ascending
-// `inner`, for all sizes. a is read one number at a time, so all strides cost the same, including
-// those of a transposed matrix. b (f32, bf16 or i8, any alignment) and c are read as vectors;
-// `columns` is a multiple of kLanes. The columns of b lie in panels of kLanes, `b_panel` elements
-// apart.
+// c [rows, columns] = (c if `accumulate`, else 0) + a b. Each sum is one chain of fused
+// multiply-adds over the ascending inner index, for all sizes. a is read one number at a time, so
+// all strides cost the same, including those of a transposed matrix. b (f32, bf16 or i8, any
+// alignment) and c are read as vectors; `columns` is a multiple of kLanes. The columns of b lie in
+// panels of kLanes, `b_panel` elements apart.
 template <class Element>
 struct TileProduct {
   const float* a;
@@ -59,7 +59,7 @@ struct TileProduct {
   int64_t b_panel = kLanes;  // the default is for plain rows
 };
 
-// One block of c, held in registers.
+// Computes one block of c in registers.
 template <int kRows, int kVectors, class Element>
 HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row, int64_t column) {
   const Floats tag;
@@ -95,8 +95,8 @@ HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row,
   }
 }
 
-// Multiplies all rows by kVectors vectors of columns; a remainder of few rows, as in decoding, is
-// one block.
+// Multiplies all rows by kVectors vectors of columns; a remainder of up to four rows, as in
+// decoding, is one block.
 template <int kRows, int kVectors, class Element>
 HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t row, int64_t column) {
   for (; row + kRows <= product.rows; row += kRows)
@@ -126,15 +126,15 @@ void multiply(const TileProduct<Element>& product) {
   }
 }
 
-// 2^x for x <= 127, with a relative error under 2e-7; exactly 0 for x <= -127 (and -inf), NaN for
-// NaN. The polynomial is that of exp2f in Cephes (Moshier), for [-1/2, 1/2].
+// 2^x with a relative error under 2e-7 for -126 <= x <= 127; exactly 0 for x <= -127 (and -inf),
+// NaN for NaN. The polynomial is that of exp2f in Cephes (Moshier), for [-1/2, 1/2].
 HWY_INLINE Vector exp2(Vector x) {
   const Floats tag;
   const hn::RebindToUnsigned<Floats> bits;
   // At 1.5 * 2^23 the spacing of floats is 1: adding rounds x and leaves x + 127, the exponent's
   // bits, in the lowest bits.
   const Vector bias = hn::Set(tag, 0x1.8p23f + 127);
-  // x is the second operand: Max returns its second operand if one is NaN.
+  // x is the second operand: if one operand is NaN, x86's max returns the second.
   x = hn::Max(hn::Set(tag, -127.0f), x);
   const Vector biased = hn::Add(x, bias);
   const Vector f = hn::Sub(x, hn::Sub(biased, bias));
@@ -149,8 +149,8 @@ HWY_INLINE Vector exp2(Vector x) {
   return hn::Mul(sum, hn::BitCast(tag, exponent));
 }
 
-// tanh with a relative error under 2e-7; a small x uses a series, since 1 - exp(-2x) would lose its
-// digits.
+// tanh with a relative error under 2e-7; a small x uses a series, since 1 - 2 / (exp(2x) + 1) would
+// cancel.
 HWY_INLINE Vector tanh_of(Vector x) {
   const Floats tag;
   const Vector one = hn::Set(tag, 1.0f), square = hn::Mul(x, x);
@@ -185,7 +185,7 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
     }
   }
   if (shape.bias.data == nullptr) return;
-  const int64_t end = std::min(columns.end, shape.keys - tile);  // the others are hidden
+  const int64_t end = std::min(columns.end, shape.keys - tile);  // later keys are masked
   const int64_t head_0 = shape.bias_row(queries.batch, 0);
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_row + r;
@@ -196,8 +196,8 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
   }
 }
 
-// Returns the sum of kLanes numbers in a fixed order: adds those eight lanes apart, then four, two
-// and one.
+// Returns the sum of kLanes numbers in a fixed order: adds numbers that are eight lanes apart, then
+// four, two and one.
 HWY_INLINE float sum_of_lanes(const float* lanes) {
   const hn::CappedTag<float, 8> eight;
   const hn::Full128<float> four;
@@ -256,7 +256,7 @@ HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
 }
 
 // out [padded, kTile] = the transpose of the first `columns` keys of a tile; `copy` [kLanes,
-// padded] pads the last rows with zeros where the tile has fewer.
+// padded] receives the last rows, padded with zeros, if the tile has fewer rows.
 inline void transpose_tile(TileRows rows, int64_t columns, int64_t padded, float* copy,
                            float* out) {
   const int64_t whole = std::min(columns, rows.count / kLanes * kLanes);

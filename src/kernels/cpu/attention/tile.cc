@@ -20,7 +20,7 @@ void Sight::merge(const Sight& other) {
     *this = {other.begin, other.end, all_begin, all_end, other.gap_begin, other.gap_end};
     return;
   }
-  Interval gap;  // the longest that neither sees: before, between or after the visible keys
+  Interval gap;  // the longest inside [begin, end) that neither sees
   const Interval unseen[] = {{0, begin}, {gap_begin, gap_end}, {end, kFarthest}};
   const Interval others[] = {
       {0, other.begin}, {other.gap_begin, other.gap_end}, {other.end, kFarthest}};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Shared by the forward and the backward pass of tiled attention: the layout of the queries and
-// keys of one kv head, and which keys of a tile a strip of queries sees.
+// Shared by the files of tiled attention: the layout of the queries and keys of one key-value head,
+// and which keys of a tile a strip of queries sees.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace fovea::cpu {
 
 // Every sum across lanes has this many partial sums, at any vector width.
 inline constexpr int64_t kLanes = 16;
-// Keys per tile, anchored at key 0; with D = 64 a tile of K is 16 KB of L1.
+// Keys per tile; the first tile begins at key 0. With D = 64, a tile of keys takes 16 KB of L1.
 inline constexpr int64_t kTile = kPageTokens;
-// Queries that share one range of columns if the mask hides part of a tile.
+// Rows of queries that share one range of columns if the mask excludes part of a tile.
 inline constexpr int64_t kStrip = 16;
-// The score of a hidden key.
+// The score of a masked key.
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 inline int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Returns the head width, padded to a multiple of kLanes: loops over vectors in scratch have no
-// remainder.
+// Returns the head width, padded to a multiple of kLanes, so that loops over vectors in scratch
+// have no remainder.
 inline int64_t padded_width(const AttentionShape& shape) { return round_up(shape.width, kLanes); }
 
-// The queries [begin, begin + count) of the heads that read one kv head. All rows of the first head
-// come first, then those of the second, and so on.
+// The queries [begin, begin + count) of the heads that read one key-value head. All rows of the
+// first head come first, then those of the second, and so on.
 struct QueryRows {
   const AttentionShape& shape;
   int64_t batch, kv_head, begin, count;
@@ -51,8 +51,8 @@ struct QueryRows {
   }
 };
 
-// The keys that the rows of a strip see: none sees a key outside [begin, end), each sees every key
-// of [all_begin, all_end).
+// The keys that the rows of a strip see: no row sees a key outside [begin, end), and every row sees
+// all keys of [all_begin, all_end).
 struct Sight {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
   int64_t all_begin = 0, all_end = std::numeric_limits<int64_t>::max();
@@ -66,7 +66,7 @@ struct Sight {
 Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows);
 
 // The columns [begin, end) of a tile, multiples of kLanes, outside which a strip sees no key.
-// `whole`: every row sees all keys inside.
+// `whole`: every row sees all keys of these columns.
 struct Columns {
   int64_t begin = 0, end = 0;
   bool whole = true;
@@ -84,17 +84,18 @@ void hide_unseen(float* scores, const QueryRows& queries, int64_t first_row, int
 void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, float factor);
 // y[offset, offset + width) (+)= row * factor; does nothing if y is null.
 void store_row(Out y, int64_t offset, const float* row, int64_t width, float factor);
-// out [rows, padded] = the first `rows` of a tile of keys or values; zeros past the last key.
+// out [rows, padded] = the first `rows` rows of a tile of keys or values; zeros after the last key.
 void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows = kTile);
 
-// The rows of a tile as load_tile() fills them, `stride` elements apart; `count` rows may be read.
+// The rows of a tile in the form that load_tile() writes, `stride` elements apart; `count` rows may
+// be read.
 struct TileRows {
   const float* data;
   int64_t stride, count;
 };
 
-// Returns rows of x if they can be read in place (perhaps fewer than a tile), else rows copied to
-// `copy` [kTile, padded].
+// Returns the rows of x if they can be read in place (perhaps fewer than a tile), else rows copied
+// to `copy` [kTile, padded].
 TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
 // Like rows_of_tile(), but always a complete tile, padded with zeros after the last key.
 TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
@@ -108,8 +109,8 @@ inline int64_t work_of(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.queries * shape.keys * shape.width;
 }
 
-// Calls body(task) for each task; on one thread if the total work costs less than waking a second
-// thread (about 10 us).
+// Calls body(task) for each task; on one thread if the total work, in multiply-adds, costs less
+// than waking a second thread (about 10 us).
 template <class Body>
 void share_out(int64_t work, int64_t tasks, Body&& body) {
   constexpr int64_t kSmall = 1 << 19;

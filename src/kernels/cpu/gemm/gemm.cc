@@ -20,7 +20,7 @@ void gemm(Out c, In a, In b, In bias, const GemmShape& shape) {
   check_dtype(c.dtype, "c");
   if (bias.data) check_dtype(bias.dtype, "the bias");
   check(shape.units.count == 1 || (shape.transpose_a && !shape.transpose_b && !bias.data),
-        "gemm: units without rows; expected a [k, m], b [k, n] and no bias");
+        "gemm: {} units; expected 1, or a [k, m], b [k, n] and no bias", shape.units.count);
   if (shape.m == 0 || shape.n == 0) return;
   const bool both_bf16 = a.dtype == DType::bf16 && b.dtype == DType::bf16;
   switch (both_bf16 ? bf16_products() : Bf16Products::widened) {

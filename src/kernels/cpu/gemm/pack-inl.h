@@ -18,7 +18,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 // A kind of word: kDepth elements along k of the stored type T. along() reads words whose elements
 // are adjacent in memory, across() words whose elements lie in consecutive rows; the last word may
-// lack its second element. Both return as many words as D has lanes; word() returns one.
+// lack its second element. Both return a vector of words; word() returns one word.
 struct FloatWords {
   using T = float;
   static constexpr int64_t kDepth = 1;

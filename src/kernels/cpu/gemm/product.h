@@ -20,8 +20,8 @@ struct Range {
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// Returns the size of blocks, at most `most`, that divide `size` as equally as multiples of `step`
-// allow, so that the last block is not much smaller than the others.
+// Returns the size of the blocks into which `size` is split: nearly equal multiples of `step`, at
+// most `most` rounded up to such a multiple.
 inline int64_t even_block(int64_t size, int64_t most, int64_t step) {
   return size == 0 ? step : round_up(ceil_div(size, ceil_div(size, most)), step);
 }
@@ -47,7 +47,7 @@ struct Product {
   In bias;
   int64_t m, n, k;
   Units units;
-  bool bf16_pairs;  // whether both operands are bf16: all CPUs then take k in pairs
+  bool bf16_pairs;  // whether both operands are bf16: all CPUs then process k in pairs
 
   Product(Out out, In in_a, In in_b, In in_bias, const GemmShape& s)
       : c(out),
@@ -66,12 +66,12 @@ struct Segment {
   Range k;
   int64_t unit;
   bool first, last;   // whether it begins or ends its unit
-  int64_t next = -1;  // the next unit that has rows
+  int64_t next = -1;  // the next unit that has rows; -1 = none
 };
 
-// Divides k into blocks of about `most` rows: several complete units, or a part of one unit that
-// begins at a multiple of `step`. Returns at least one block with one segment, so that c is set
-// even if k is 0.
+// Divides k into blocks of about `most` rows. The segments of a block are complete units, or parts
+// of a unit that begin at a multiple of `step` from its start. Returns at least one block with one
+// segment, so that c is set even if k is 0.
 inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t most, int64_t step) {
   std::vector<std::vector<Segment>> blocks(1);
   int64_t held = 0;

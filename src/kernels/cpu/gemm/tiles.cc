@@ -2,7 +2,7 @@
 // computes its share of C in pieces of 32 x 32 (four registers), over as much of k as fits in the
 // caches.
 //
-// The order of sums: k is taken in steps of 32 from the beginning of each unit, the last step
+// The order of sums: k is processed in steps of 32 from the beginning of each unit, the last step
 // padded with zeros; a step adds (chain of its 16 products of even k + chain of its 16 products of
 // odd k) to the running sum. Shapes, threads and blocks do not affect this order.
 
@@ -30,8 +30,8 @@ constexpr int64_t kPiece = 2 * kTileSide;  // rows and columns of a piece of C
 constexpr int64_t kPieceFloats = kPiece * kPiece;
 // The rows of A and the columns of B of a piece, over this length of k, take 128 KB each: both fit
 // into a second-level cache of 1 MB or more, which delivers them about as fast as they are
-// multiplied. A transposed A is packed once for each block of columns; a shorter block of k allows
-// wider blocks.
+// multiplied. If A cannot be read in place, it is packed once for each block of columns; a shorter
+// block of k allows wider blocks of columns.
 constexpr int64_t kBlockK = 2048, kBlockKPacked = 1024;
 constexpr int64_t kPackedBytes = 1 << 20;  // size of a packed block of B
 constexpr double kThreadGrain = 1 << 20;   // multiply-adds worth a second thread: 2 us
@@ -58,7 +58,7 @@ class TileShare {
   TileShare(const Product& p, Range rows, Range columns) : p_(p), rows_(rows), columns_(columns) {
     reads_a_in_place_ = !p.a.transposed && p.units.count == 1 && p.k % kTileDepth == 0;
     blocks_ = blocks_of_k(p, reads_a_in_place_ ? kBlockK : kBlockKPacked, kTileDepth);
-    // Registers are stored directly to c if they hold its final values.
+    // The registers are stored directly to c if they hold its final values.
     stores_directly_ = p.units.count == 1 && blocks_.size() == 1 && p.c.dtype == DType::f32 &&
                        !p.c.add && p.bias.data == nullptr;
     for (const auto& block : blocks_) most_steps_ = std::max(most_steps_, steps_of(block));
@@ -162,7 +162,7 @@ class TileShare {
       for (int64_t row = 0; row < rows; ++row) {
         const bf16* source = from + row * p_.a.stride + begin;
         if (bytes == kRowBytes)
-          std::memcpy(to + row * 64, source, kRowBytes);  // the size is constant: one instruction
+          std::memcpy(to + row * 64, source, kRowBytes);  // a constant size: one instruction
         else
           std::memcpy(to + row * 64, source, bytes);
       }

@@ -33,12 +33,12 @@ constexpr int64_t kBlockKOfUnits = 2048;
 // The words of a block of A (576 KB) and the current panels of B stay in an L2 of 1 to 2 MB.
 constexpr int64_t kBlockA = 768 * kBlockK;
 // Limits of what a thread stores besides the operands, for any shape: the packed B, kBlockColumns x
-// kBlockK words (576 KB), and the sums that c cannot hold between blocks of k, kCarriedRows x
-// kBlockColumns floats (9 MB).
+// kBlockK words (576 KB; with units, x kBlockKOfUnits: 6 MB), and the sums that c cannot hold
+// between blocks of k, kCarriedRows x kBlockColumns floats (9 MB).
 constexpr int64_t kBlockColumns = 768;
 constexpr int64_t kCarriedRows = 3072;
-// Up to this number of rows, B is streamed through one panel that stays in L1: so few rows reuse B
-// too little to store more of it.
+// Up to this number of rows, B is streamed through one panel that stays in L1; so few rows do not
+// reuse B enough to store more of it.
 constexpr int64_t kFewRows = 16;
 // Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.
 constexpr double kThreadGrain = 65536;
@@ -97,7 +97,8 @@ class Block {
   static constexpr int64_t kDepth = kPairs ? 2 : 1;
   static constexpr int64_t kTileFloats = kTileRows * kTileColumns;
 
-  // A bf16 product takes k in pairs on every CPU, so that all add the same zero if k is odd.
+  // On every CPU, a bf16 product processes k in pairs and pads an odd k with a zero, so that all
+  // CPUs compute the same sum.
   int64_t words_of(const Segment& segment) const {
     return p_.bf16_pairs ? ceil_div(segment.k.size(), 2) * (2 / kDepth) : segment.k.size();
   }
@@ -140,7 +141,7 @@ class Block {
   // different pages.
   BlockA prepare_a(const std::vector<Segment>& block, Range rows) {
     const Matrix& a = p_.a;
-    if (a.dtype == DType::f32 && !a.transposed) {  // f32 is never summed by units
+    if (a.dtype == DType::f32 && !a.transposed) {  // units require a transposed A
       return {static_cast<const float*>(a.data) + rows.begin * a.stride + block.front().k.begin,
               a.stride, false};
     }
@@ -157,7 +158,7 @@ class Block {
   }
 
   // Packs rows of A stored [k, rows] into consecutive tiles [word][kTileRows]. It reads the rows of
-  // two tiles, one vector, at once, so that each cache line is read once.
+  // two tiles, which are one vector, at once, so that each vector is loaded once.
   template <class W>
   void pack_tiles(const std::vector<Segment>& block, const typename W::T* from, int64_t rows) {
     static_assert(kLanes == 2 * kTileRows);
@@ -181,7 +182,7 @@ class Block {
     float* panel = packed_b_;
     for (int64_t column = columns_.begin; column < columns_.end; column += kTileColumns) {
       const Range columns = {column, std::min(columns_.end, column + kTileColumns)};
-      // Packed immediately before its first use, so it is already in L1.
+      // The panel is packed immediately before its first use, so it is already in L1.
       if (rows.begin == rows_.begin) pack_panel(block, columns, panel);
       for (int64_t row = rows.begin; row < rows.end; row += kTileRows) {
         const Range tile = {row, std::min(rows.end, row + kTileRows)};

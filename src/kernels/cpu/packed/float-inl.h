@@ -48,8 +48,9 @@ struct Sums {
   }
 };
 
-// Rows of tiles: a fused multiply-add takes 4 cycles and two start per cycle, so 8 or more sums
-// must be in flight: as many as fit into the registers beside the weights. See gemm/micro-inl.h.
+// The rows and panels of a tile. A fused multiply-add takes 4 cycles and two start per cycle, so 8
+// or more sums must be in flight: as many as fit into the registers with the weights. See
+// gemm/micro-inl.h.
 struct FloatTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
@@ -139,8 +140,8 @@ struct Bf16Tiles : FloatTiles {
   }
 };
 
-// Sets to [k.size()][16] to a panel's weights for these k, in the layout that F32Tiles reads.
-// k.size() is even.
+// Sets `to` [k.size()][16] to a panel's weights for this range of k, in the layout that F32Tiles
+// reads. k.size() is even.
 HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
   const uint32_t* from = reinterpret_cast<const uint32_t*>(panel) + k.begin / 2 * kPanelOutputs;
   for (int64_t i = 0; i < k.size(); i += 2, from += kPanelOutputs, to += 2 * kPanelOutputs) {
@@ -152,7 +153,7 @@ HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
   }
 }
 
-// bf16 weights times bf16 activations, two k at a time.
+// bf16 weights times bf16 activations, two values of k at a time.
 template <class Pairs>
 struct Bf16PairTiles : FloatTiles {
   static constexpr int64_t kBlock = 2 * FloatTiles::kBlock;  // elements have half the size

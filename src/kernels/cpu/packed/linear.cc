@@ -1,6 +1,7 @@
-// Products with weights that were packed once. Threads share the panels. Each thread loops over
-// blocks of panels, then blocks of k, then all rows, so that weights are read from memory once for
-// any number of rows. Blocking does not affect results: sums are kept unrounded between blocks.
+// Products with weights that were packed once. Threads share the panels, and also the rows if there
+// are fewer panels than threads. Each thread loops over blocks of panels, then blocks of k, then
+// all rows, so that weights are read from memory once for up to kCarriedTiles tiles of rows.
+// Blocking does not affect results: sums are kept unrounded between blocks.
 
 #include <algorithm>
 #include <cstring>
@@ -29,8 +30,8 @@ constexpr int64_t kThreadGrain = 65536;
 // Threads are never equally fast: if each has more work than this, the work is split into several
 // pieces per thread, and a free thread takes the next piece.
 constexpr int64_t kPieceWork = 8 * kThreadGrain, kMostPieces = 8;
-// Sums kept between blocks of k, at most kCarriedTiles x 8 rows x 64 floats (1 MB, in L2) per
-// thread.
+// Limits the sums that a thread keeps between blocks of k: kCarriedTiles x 8 rows x 64 floats (1
+// MB, in L2); 2 MB for AMX's tiles.
 constexpr int64_t kCarriedTiles = 512;
 
 using Tile = void (*)(const PackedJob&, Range rows, int64_t panel, Range k, float* sums,
@@ -65,7 +66,7 @@ void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
       add_floats(sums, widened(job.bias, first, columns, room), columns);
     }
     const int64_t at = row * job.weight.outputs + first;
-    if (job.y.dtype == DType::f32 && !job.y.add)  // two or four vectors: a call costs more
+    if (job.y.dtype == DType::f32 && !job.y.add)  // a few vectors: a call would cost more
       map(
           static_cast<float*>(job.y.data) + at, columns, [](Vector v) HWY_ATTR { return v; }, sums);
     else
@@ -73,10 +74,10 @@ void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
   }
 }
 
-// Returns what a tile of Running prefetches during its computation. If one tile alone uses the
-// weights, it prefetches its own, as far ahead as a core reads in the memory latency of 100 ns.
-// Tiles that share a block of weights each prefetch a part of the next block, a little with each
-// line, so that memory stays busy but not overloaded.
+// Returns what a tile prefetches while the kernel `Running` computes it; `Tiles` is the form of the
+// stored weights. If one tile alone uses the weights, it prefetches its own, as far ahead as a core
+// reads in the memory latency of 100 ns. Tiles that share a block of weights each prefetch a part
+// of the next block, a little with each line, so that memory stays busy but not overloaded.
 template <class Tiles, class Running>
 Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
                int64_t tile) {
@@ -241,7 +242,8 @@ uint32_t* room_for_pairs(const PackedJob& job) {
   return reinterpret_cast<uint32_t*>(scratch(ScratchUse::packed_a, words));
 }
 
-// Returns the rows worth a thread: copying 4096 numbers takes about a microsecond.
+// Returns the number of rows that is worth another thread: copying 4096 numbers takes about a
+// microsecond.
 HWY_INLINE int64_t rows_worth_a_thread(const PackedJob& job) { return 4096 / (job.depth + 1) + 1; }
 
 // Loads words of two bf16, the earlier k in the upper half.
@@ -299,8 +301,8 @@ void widen_rows(PackedJob& job, In x) {
   job.floats = floats;
 }
 
-// Prepares x for bf16 weights that are widened to fp32: rounds it to bf16, as the bf16 instructions
-// of CPUs do.
+// Prepares x for bf16 weights that are widened to fp32: rounds it to bf16, the operand type of the
+// bf16 instructions of other CPUs.
 void round_rows(PackedJob& job, In x) {
   job.depth = job.stride = round_up(job.weight.width, 32);
   const int64_t size = job.rows * job.stride;

@@ -15,7 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 // Multiplies 16 rows by four panels, or 32 rows by two. Each product waits for the previous product
-// of its sum; four sums in flight hide that latency. The weights of a panel for 32 k take 1 KB.
+// of its sum; four sums in flight hide that latency. The weights of a panel take 1 KB for 32 values
+// of k.
 template <class Tiles>
 struct Bf16MatrixTiles {
   static constexpr int kMostRows = 2 * static_cast<int>(kTileSide);
@@ -30,7 +31,7 @@ struct Bf16MatrixTiles {
   }
   static void finish() { registers().release(); }
 
-  // Returns the function for this number of rows and panels: 1, or the most that the rows allow.
+  // Returns the function for a tile of `rows` rows and 1, 2 or (up to 16 rows) 4 panels.
   static auto function_of(int64_t rows, int64_t panels) {
     if (rows > kTileSide) return panels == 1 ? multiply<true, 1> : multiply<true, 2>;
     return panels == 1 ? multiply<false, 1> : panels == 2 ? multiply<false, 2> : multiply<false, 4>;

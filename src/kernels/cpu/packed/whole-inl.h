@@ -45,7 +45,8 @@ struct Dot {
   }
 };
 #else
-// Uses an AVX512-VNNI instruction that Highway lacks; packed/linear.cc checks that the CPU has it.
+// Uses an AVX512-VNNI instruction, which Highway does not use for this target; packed/linear.cc
+// checks that the CPU has it.
 template <WeightFormat>
 struct Dot {
   using Prepared = ByteVector;
@@ -58,16 +59,16 @@ struct Dot {
 };
 #endif
 
-// All registers hold integer sums of a group: a product takes 5 cycles and two start per cycle, so
+// The registers hold integer sums of a group: a product takes 5 cycles and two start per cycle, so
 // at least 10 sums must be in flight; additional sums hide the latency of the work between groups.
-// The float sums are in L1.
+// The sums over groups, which are floats, are in L1.
 struct WholeTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
     if (kLanes == 16) return rows <= 4 ? 4 : 3;
     return rows <= 2 ? 2 : 1;
   }
-  // 3 panels x 384 bytes x 16 and 8 rows of x fit into half of L1, which two threads may share.
+  // 3 panels x 16 x 384 bytes and 8 rows of x fit into half of L1, which two threads may share.
   static constexpr int64_t kBlock = 384;
 };
 
@@ -78,7 +79,8 @@ struct QuantizedTiles : WholeTiles {
   template <int kRows, int kVectors>
   using WholeSums = WholeVector[kRows][kVectors];
 
-  // Adds the weights of four k times the activations of each row, [kRows][4] at q, to the sums.
+  // Adds the weights of four values of k times the activations of each row, [kRows][4] at q, to the
+  // sums.
   template <int kRows, int kVectors>
   static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
                              const int8_t* q) {
@@ -200,8 +202,8 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   constexpr int64_t kVectors = kGroup / kLanes;
   const hn::Rebind<int8_t, Floats> narrow_bytes;
   Vector part[kVectors];
-  // Magnitudes compare like their bits, with infinity and NaN last. Infinity and NaN have no
-  // integer; the scale, which multiplies the entire group, propagates them.
+  // Magnitudes compare like their bits as integers, with infinity and NaN last. Infinity and NaN
+  // have no integer; the scale, which multiplies the entire group, propagates them.
   WholeVector largest = hn::Zero(Wholes());
 #pragma GCC unroll 8
   for (int64_t v = 0; v < kVectors; ++v) {
@@ -219,7 +221,8 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
     const Vector rounded = hn::Add(hn::Mul(part[v], inverse), all(kRound));
     const WholeVector near =
         hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
-    // Infinity and NaN exceed the limits; clamping keeps the sums from overflowing.
+    // The integer that the bits of a NaN give is far outside the limits; clamping prevents an
+    // overflow of the sums.
     const WholeVector whole =
         hn::Min(hn::Max(near, hn::Set(Wholes(), -127)), hn::Set(Wholes(), 127));
     sums = hn::Add(sums, whole);
@@ -230,8 +233,8 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
 }
 
 // Rounds the groups `groups` of row `row` of a tile of `rows` rows into the tile's q, scales and
-// corrections (see PackedJob). x begins with the first of these groups and ends at the end of the
-// row. `offset` is the offset of the weights.
+// corrections (see PackedJob). x begins with the first of these groups; the last group of a row may
+// be incomplete. `offset` is the offset of the weights.
 template <int64_t kGroup>
 HWY_INLINE void round_row(const float* x, Range groups, int64_t width, int32_t offset, int64_t row,
                           int64_t rows, int8_t* q, float* scales, int32_t* corrections) {

@@ -131,7 +131,7 @@ TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {
   EXPECT_LT(result.loss, 0.7 * first);
   EXPECT_EQ(family(o), "t5");
 
-  // Continues training from the directory, with windows of another length.
+  // Continues training from the directory, with windows of a different length.
   TrainOptions more = o;
   more.from = o.out;
   more.out = runs_ / "more";

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace fovea {
+
+// ROUGE-L (Lin 2004) with one reference: F-measure of the longest common subsequence of words,
+// averaged over the lines of a corpus. As in Google's rouge-score without stemming, words are runs
+// of a-z and 0-9 in the lower-case text: texts in other alphabets have none.
+class RougeL {
+ public:
+  void add(std::string_view hypothesis, std::string_view reference);
+  double score() const;  // 0 to 100
+  static const char* signature() { return "nrefs:1|case:lc|tok:a-z0-9|stem:no|avg:lines"; }
+
+ private:
+  double sum_ = 0;
+  int64_t lines_ = 0;
+};
+
+}  // namespace fovea
