@@ -146,8 +146,7 @@ typedef struct fovea_generate_options {
   float temperature;  // 0 = greedy: always the most likely token
   float top_p, min_p, typical_p;
   int64_t top_k;
-  float repetition_penalty, presence_penalty, frequency_penalty;
-  int32_t ignore_end;  // continue past the end-of-text token
+  float top_n_sigma, repetition_penalty, presence_penalty, frequency_penalty;
   int64_t no_repeat_ngram;
   uint64_t seed;
   const int32_t* bias_ids;  // tokens, and the values that are added to their logits
@@ -157,19 +156,18 @@ typedef struct fovea_generate_options {
   int64_t beams;
   float length_penalty;
   int32_t early_stopping;  // FOVEA_EARLY_STOPPING_...
-  // The end of the generation.
+  // The end and the text of the generation.
   int64_t max_tokens;  // -1 = unlimited: until the end-of-text token or `stop`
   int64_t min_tokens;
+  int32_t ignore_end;       // continue past the end-of-text token
+  int32_t keep_special;     // keep special tokens in the text
   const char* const* stop;  // generation ends before the first occurrence of one of these strings
   size_t stop_count;
   const int32_t* stop_ids;  // tokens that end generation like the end-of-text token
   size_t stop_id_count;
-  // Output.
   const int32_t* forced_ids;  // the first tokens of an encoder-decoder's output
   size_t forced_count;
-  int32_t keep_special;  // keep special tokens in the text
-  int32_t reserved;      // 0
-  int64_t logprobs;      // -1 = none; n = those of each token and of its n most likely alternatives
+  int64_t logprobs;  // -1 = none; n = those of each token and of its n most likely alternatives
   // Speculative tokens per pass, and the smaller model that predicts them; NULL = predicted from
   // the text. They change the speed, not the result. A call may use a draft that other threads use.
   int64_t guesses;

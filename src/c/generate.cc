@@ -20,6 +20,7 @@ GenerateOptions from_c(const fovea_generate_options& o) {
                       .top_p = o.top_p,
                       .min_p = o.min_p,
                       .typical_p = o.typical_p,
+                      .top_n_sigma = o.top_n_sigma,
                       .repetition_penalty = o.repetition_penalty,
                       .presence_penalty = o.presence_penalty,
                       .frequency_penalty = o.frequency_penalty,
@@ -101,6 +102,7 @@ fovea_generate_options generate_defaults(const Model* model) {
   options.top_p = s.top_p;
   options.min_p = s.min_p;
   options.typical_p = s.typical_p;
+  options.top_n_sigma = s.top_n_sigma;
   options.top_k = s.top_k;
   options.repetition_penalty = s.repetition_penalty;
   options.presence_penalty = s.presence_penalty;

@@ -1,9 +1,11 @@
 #include <cstring>
+#include <regex>
 #include <stdexcept>
 #include <thread>
 
 #include "c/guard.h"
 #include "fovea/doctor.h"
+#include "fovea/embed.h"
 #include "fovea/generate.h"
 #include "fovea/trace.h"
 #include "unit/c/support.h"
@@ -290,6 +292,45 @@ TEST_F(CModel, RefusesASecondCallDuringACall) {
     return int{FOVEA_CONTINUE};
   };
   generate(options);
+}
+
+// Collects the names of fields.
+class FieldNames : public OptionVisitor {
+ public:
+  std::vector<std::string> found;
+  void integer(const Field& f, int64_t&, int64_t, int64_t) override { found.push_back(f.name); }
+  void integers(const Field& f, std::vector<int64_t>&, int64_t, int64_t) override {
+    found.push_back(f.name);
+  }
+  void number(const Field& f, double&, double, double) override { found.push_back(f.name); }
+  void boolean(const Field& f, bool&) override { found.push_back(f.name); }
+  void choice(const Field& f, int&, const Names&) override { found.push_back(f.name); }
+  void text(const Field& f, std::string&) override { found.push_back(f.name); }
+  void texts(const Field& f, std::vector<std::string>&) override { found.push_back(f.name); }
+  void seed(const Field& f, uint64_t&) override { found.push_back(f.name); }
+  void optional(const Field&, bool& present) override { present = true; }
+};
+
+// Returns the fields of the C++ options that a struct of the C header lacks.
+template <class Options>
+std::vector<std::string> missing_fields(const std::string& name) {
+  const std::string header = read_file("include/fovea/c.h");
+  const size_t end = header.find("} " + name + ";"), begin = header.rfind("typedef struct", end);
+  const std::string body = header.substr(begin, end - begin);
+  Options options;
+  FieldNames names;
+  visit(options, names);
+  std::erase_if(names.found, [&](const std::string& field) {
+    return std::regex_search(body, std::regex("[ *]" + field + "[,;]"));
+  });
+  return names.found;
+}
+
+TEST(CLibrary, HasEveryOptionOfTheCppInterface) {
+  // One call returns one generation.
+  EXPECT_EQ(missing_fields<GenerateOptions>("fovea_generate_options"),
+            (std::vector<std::string>{"answers"}));
+  EXPECT_EQ(missing_fields<EmbedOptions>("fovea_embed_options"), std::vector<std::string>{});
 }
 
 TEST_F(CModel, SharesWeightsWithAnotherThread) {
