@@ -111,8 +111,9 @@ std::string call_schema(const Json& tools, const std::string& name) {
          {"additionalProperties", false}});
   }
   if (any.empty()) {
-    throw ApiError{400, "tool_choice: tools has no such function; expected the name of a function in tools",
-                   "tool_choice", "invalid_value"};
+    throw ApiError{
+        400, "tool_choice: tools has no such function; expected the name of a function in tools",
+        "tool_choice", "invalid_value"};
   }
   return Json{{"anyOf", any}}.dump();
 }

@@ -53,7 +53,8 @@ class JsonReader {
   const char* reached_ = nullptr;
 };
 
-// Describes a value in messages: "an object", "an array of 3 elements", or its JSON text, cut to 40 bytes.
+// Describes a value in messages: "an object", "an array of 3 elements", or its JSON text, cut to 40
+// bytes.
 std::string brief(const nlohmann::json& value);
 
 // These functions return the value of a key; `name` is the file's name in errors. They throw

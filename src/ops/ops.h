@@ -1,10 +1,10 @@
 #pragma once
 
 // The ops of fovea, with their formulas; most are differentiable. Most are implemented in a file of
-// the same name, the forward computation above the gradient. All support f32, bf16 (computed in float) and
-// f64 (reference kernels only, for gradient checks), and throw InvalidArgument if shapes do not
-// match. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D head width, C
-// width, V vocabulary.
+// the same name, the forward computation above the gradient. All support f32, bf16 (computed in
+// float) and f64 (reference kernels only, for gradient checks), and throw InvalidArgument if shapes
+// do not match. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D head width,
+// C width, V vocabulary.
 
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"

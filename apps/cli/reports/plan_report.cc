@@ -88,7 +88,8 @@ std::string parts_table(const Spec& spec, const Plan& p) {
                          fmt::format("{:.1f} %", 100 * static_cast<double>(p.active) /
                                                      static_cast<double>(p.parameters)));
   if (spec.head.tied)
-    table += "  The head shares the matrix of the token embedding, where its parameters are counted.\n";
+    table +=
+        "  The head shares the matrix of the token embedding, where its parameters are counted.\n";
   if (p.source_length > 0)
     table +=
         "  Each token passes through one of the two stacks; the 6 N D rule below counts both.\n";

@@ -23,8 +23,8 @@ class LengthExamples : public Examples {
 
  protected:
   // `cut` divides a part into batches; `count` returns its Part.
-  template <class Cut, class Count>
-  LengthExamples(Data training, Data validation, const Cut& cut, const Count& count)
+  template <class Cut>
+  LengthExamples(Data training, Data validation, const Cut& cut, Part (*count)(const Data&))
       : training_(std::move(training)),
         validation_(std::move(validation)),
         batches_(cut(training_)) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <variant>
+
 #include "base/json.h"
 #include "tokenizer/models/bpe.h"
 #include "tokenizer/models/unigram.h"
@@ -14,6 +16,7 @@ namespace fovea {
 namespace {
 
 using nlohmann::json;
+using TokenModel = std::variant<WordLevelModel, BpeModel, WordPieceModel, UnigramModel>;
 
 // Returns a string with one byte for each code point of `text`; all code points are below 256.
 std::string bytes_of(std::string_view text) {
