@@ -14,7 +14,7 @@ LengthBatches batches_of(const TokenPairs& pairs, int64_t budget, uint64_t seed)
   return LengthBatches(lengths, budget, 0, seed);
 }
 
-Examples::Part pair_part(const TokenPairs& pairs) {
+Examples::Part part_of(const TokenPairs& pairs) {
   return {pairs.sources.count(), pairs.sources.total() + pairs.targets.total(),
           pairs.targets.total(), pairs.bytes};
 }
@@ -25,8 +25,7 @@ PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t b
                            PairTokens tokens, uint64_t seed)
     : LengthExamples(
           std::move(training), std::move(validation),
-          [=](const TokenPairs& pairs) { return batches_of(pairs, batch_tokens, seed); },
-          pair_part),
+          [=](const TokenPairs& pairs) { return batches_of(pairs, batch_tokens, seed); }, part_of),
       tokens_(tokens) {}
 
 // Fills rows from the left, then with padding. No query sees the padding of a source; the padding
