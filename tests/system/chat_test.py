@@ -68,7 +68,7 @@ class Chat(FoveaTest):
         result = self.chat(typed, context=160)
         self.assertIn("the context is full", result.stderr.decode())
         too_long = fovea("chat", self.talker(160), "-n", 2, input=b"much too long " * 90 + b"\n")
-        self.refused(too_long, (2, 3), "expected at most 160")
+        self.refused(too_long, (2, 3), "expected fewer than 160")
 
     def test_a_model_without_a_template_is_refused_without_an_option(self):
         (self.talker() / "chat_template.jinja").unlink()

@@ -110,9 +110,11 @@ class TextTask : public ExamplesTask {
 
   void require(int64_t window) const {
     const int64_t count = store_->training().count;
-    check(count > window,
-          "{}: too short: {} tokens for training; expected at least {} for one sequence",
-          fmt::join(options_.data, ", "), count, window + 1);
+    check(
+        count > window,
+        "{}: too short: {} tokens for training; expected at least {}, one more than a sequence has "
+        "(`length`, or `context`)",
+        fmt::join(options_.data, ", "), count, window + 1);
   }
 
   std::unique_ptr<Examples> masked(const Tokenizer& tokenizer, WindowOptions windows) const {

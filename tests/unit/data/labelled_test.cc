@@ -66,7 +66,7 @@ TEST_F(Labelled, NamesTheInvalidLine) {
   expect_refused("a.jsonl", "{\"tokens\": [\"a\"], \"labels\": []}\n", {"1 words and 0 labels"});
   expect_refused("a.jsonl",
                  "{\"tokens\": [\"a\"], \"labels\": [1]}\n{\"text\": \"a\", \"label\": 1}\n",
-                 {"expected one kind"});
+                 {"expected only one kind"});
   expect_refused("a.jsonl", "{\"text\": \"a\", \"label\": 1.5}\n", {"a label is 1.5"});
 }
 

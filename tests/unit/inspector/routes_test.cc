@@ -83,7 +83,7 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
   refused(post(Json({{"text", std::string(17, 't')}}).dump()), 400, "at most 16");
   refused(post(Json({{"text", std::string(kInspectedBytes + 1, 't')}}).dump()), 400,
           "bytes; expected");
-  refused(post(std::string(size_t{2} << 20, 't')), 413, "expected at most");
+  refused(post(std::string(size_t{2} << 20, 't')), 413, "expected a text of at most");
   refused(routes_.answer({"DELETE", "api/run", {}, ""}), 405, "GET or POST");
 }
 

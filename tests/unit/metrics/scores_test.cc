@@ -38,9 +38,9 @@ TEST(Scores, MatchSacrebleuAndRougeScore) {
       chrf.add(ours, theirs);
       rouge.add(ours, theirs);
     }
-    EXPECT_NEAR(bleu.score(), corpus["bleu"].get<double>(), 1e-9) << corpus["hypotheses"];
-    EXPECT_NEAR(chrf.score(), corpus["chrf"].get<double>(), 1e-9) << corpus["hypotheses"];
-    EXPECT_NEAR(rouge.score(), corpus["rouge_l"].get<double>(), 1e-9) << corpus["hypotheses"];
+    EXPECT_NEAR(bleu.score(), corpus.at("bleu").get<double>(), 1e-9) << corpus["hypotheses"];
+    EXPECT_NEAR(chrf.score(), corpus.at("chrf").get<double>(), 1e-9) << corpus["hypotheses"];
+    EXPECT_NEAR(rouge.score(), corpus.at("rouge_l").get<double>(), 1e-9) << corpus["hypotheses"];
   }
 }
 

@@ -203,7 +203,7 @@ TEST_F(Pairs, RequireAnEncoderDecoder) {
                [&] { train(small_spec(), options("out")); });
   TrainOptions o = options("out");
   o.data = {runs_ / "text.txt"};
-  expect_error(ErrorKind::InvalidArgument, {"data: ", "expected one kind"},
+  expect_error(ErrorKind::InvalidArgument, {"data: ", "expected only one of"},
                [&] { train(small_translator(), o); });
   o = options("out");
   o.objective = Objective::masked;
