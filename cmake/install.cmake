@@ -1,7 +1,9 @@
-# After `cmake --install`, find_package(fovea) provides the target fovea::fovea: a static library and its dependencies.
+# After `cmake --install`, find_package(fovea) provides the targets fovea::fovea, the static library for C++ and its
+# dependencies, and fovea::c, the shared library for C. pkg-config's module fovea is the latter.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS fovea EXPORT fovea_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS fovea_shared EXPORT fovea_c_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET fovea_cli)
   install(TARGETS fovea_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
@@ -11,7 +13,13 @@ endif()
 install(DIRECTORY include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 install(EXPORT fovea_targets FILE foveaTargets.cmake NAMESPACE fovea:: DESTINATION ${package})
+install(EXPORT fovea_c_targets FILE foveaCTargets.cmake NAMESPACE fovea:: DESTINATION ${package})
 configure_package_config_file(
   ${CMAKE_CURRENT_LIST_DIR}/foveaConfig.cmake.in ${CMAKE_BINARY_DIR}/foveaConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/foveaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/foveaConfig.cmake ${CMAKE_BINARY_DIR}/foveaConfigVersion.cmake DESTINATION ${package})
+# Relative to its own directory, so that the installed tree can be moved.
+file(RELATIVE_PATH path_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" path_to_prefix "${path_to_prefix}")
+configure_file(${CMAKE_CURRENT_LIST_DIR}/fovea.pc.in ${CMAKE_BINARY_DIR}/fovea.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/fovea.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

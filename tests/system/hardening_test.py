@@ -11,6 +11,8 @@ from support import FOVEA, ROOT, FoveaTest
 
 BUILD = pathlib.Path(os.environ.get("FOVEA_BUILD", ROOT / "build/release"))
 CACHE = BUILD / "CMakeCache.txt"
+LIBRARY = BUILD / "libfovea.so"
+SHIPPED = [FOVEA, *([LIBRARY] if LIBRARY.exists() else [])]
 RELEASE = CACHE.exists() and "\nCMAKE_BUILD_TYPE:STRING=Release\n" in CACHE.read_text()
 SANITIZED = CACHE.exists() and "\nFOVEA_SANITIZE:STRING=\n" not in CACHE.read_text()
 
@@ -36,20 +38,30 @@ class Hardening(FoveaTest):
         self.assertRegex(readelf("-d"), r"\(FLAGS_1\).*\bPIE\b")
 
     def test_relocations_are_read_only(self):
-        self.assertIn("GNU_RELRO", readelf("-l"))
-        self.assertRegex(readelf("-d"), r"\(FLAGS\).*\bBIND_NOW\b")
+        for file in SHIPPED:
+            self.assertIn("GNU_RELRO", readelf("-l", program=file))
+            self.assertRegex(readelf("-d", program=file), r"\(FLAGS\).*\bBIND_NOW\b")
+            self.assertNotIn("(TEXTREL)", readelf("-d", program=file))
 
     def test_no_segment_is_writable_and_executable(self):
-        stack = [line for line in readelf("-l").splitlines() if "GNU_STACK" in line]
-        self.assertEqual([line.split()[6] for line in stack], ["RW"])
-        self.assertNotIn(" RWE ", readelf("-l"))
+        for file in SHIPPED:
+            segments = readelf("-l", program=file)
+            stack = [line for line in segments.splitlines() if "GNU_STACK" in line]
+            self.assertEqual([line.split()[6] for line in stack], ["RW"])
+            self.assertNotIn(" RWE ", segments)
 
     def test_run_time_checks_are_compiled_in(self):
-        symbols = readelf("--dyn-syms")
-        self.assertIn("__stack_chk_fail@", symbols)  # -fstack-protector-strong
-        self.assertIn("__glibcxx_assert_fail", symbols)  # _GLIBCXX_ASSERTIONS
-        if RELEASE:
-            self.assertRegex(symbols, r"__(mem|str|v?sn?printf|v?fprintf|p?read|recv)[a-z]*_chk@")  # _FORTIFY_SOURCE
+        for file in SHIPPED:
+            symbols = readelf("--dyn-syms", program=file)
+            self.assertIn("__stack_chk_fail@", symbols)  # -fstack-protector-strong
+            self.assertIn("__glibcxx_assert_fail", symbols)  # _GLIBCXX_ASSERTIONS
+            if RELEASE:
+                self.assertRegex(symbols, r"__(mem|str|v?sn?printf|v?fprintf|p?read|recv)[a-z]*_chk@")  # _FORTIFY_SOURCE
+
+    @unittest.skipUnless(LIBRARY.exists(), "needs libfovea.so, of the target fovea_shared")
+    def test_the_library_is_shared_and_has_no_run_path(self):
+        self.assertRegex(readelf("-h", program=LIBRARY), r"Type: +DYN")
+        self.assertNotRegex(readelf("-d", program=LIBRARY), r"\((RPATH|RUNPATH)\)")
 
     def test_indirect_branches_and_returns_are_guarded(self):
         # Each object file has the marks. The program lacks them: the linker keeps only marks that all files have, and crt1.o of Debian's C

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+
+#include "c/arguments.h"
+#include "c/guard.h"
+#include "fovea/chat.h"
+#include "fovea/embed.h"
+#include "fovea/generate.h"
+#include "fovea/tokenizer.h"
+
+namespace fovea::c {
+
+// A Generation in arrays, to which a fovea_generation points.
+struct GenerationStore {
+  Generation generation;
+  std::vector<float> logprobs, top_logprobs;
+  std::vector<int32_t> top_ids;
+};
+
+}  // namespace fovea::c
+
+struct fovea_tokenizer : fovea::c::Handle {
+  explicit fovea_tokenizer(fovea::Tokenizer t) : tokenizer(std::move(t)) {}
+  fovea::Tokenizer tokenizer;
+  std::vector<int32_t> ids;  // results of the last calls
+  std::string text;
+};
+
+struct fovea_model : fovea::c::Handle {
+  fovea_model(fovea::Model m, std::string p, std::vector<std::string> w)
+      : model(std::move(m)), path(std::move(p)), warnings(std::move(w)) {}
+  fovea::Model model;
+  std::string path;
+  std::vector<std::string> warnings;
+  fovea::c::GenerationStore generated;
+  std::vector<int32_t> ids;
+  std::string spec;
+};
+
+struct fovea_chat : fovea::c::Handle {
+  fovea_chat(fovea::Model m, fovea::ChatFormat f) : model(std::move(m)), format(std::move(f)) {}
+  fovea::Model model;
+  fovea::ChatFormat format;
+  fovea::c::GenerationStore generated;
+  std::string text;
+};
+
+struct fovea_embedder : fovea::c::Handle {
+  fovea_embedder(fovea::Embedder e, std::vector<std::string> w)
+      : embedder(std::move(e)), warnings(std::move(w)) {}
+  fovea::Embedder embedder;
+  std::vector<std::string> warnings;
+};
+
+namespace fovea::c {
+
+// Returns the string at an index, or NULL past the end.
+inline const char* at(const std::vector<std::string>& texts, size_t index) {
+  return index < texts.size() ? texts[index].c_str() : nullptr;
+}
+
+// Returns fovea_xxx_share()'s second handle.
+template <class T, class Make>
+fovea_status share(T* handle, const char* name, T** other, const Make& make) {
+  if (other != nullptr) *other = nullptr;
+  return guard(handle, name, [&] { *required(other, "other") = make(); });
+}
+
+WeightPrecision weight_precision(int32_t value);
+
+// The options of a generation, and its defaults for a model or for the library.
+fovea_generate_options generate_defaults(const Model* model);
+
+// Generates with the options of a caller, NULL for the model's, and writes the result unless it is
+// NULL. `room`: the maximum number of tokens; -1 = as many as the options allow.
+void generate_into(GenerationStore& store, const Model& model, const std::vector<int32_t>& prompt,
+                   const fovea_generate_options* options, int64_t room, fovea_generation* result);
+
+}  // namespace fovea::c

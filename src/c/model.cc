@@ -1,0 +1,92 @@
+#include "fovea/model.h"
+
+#include "c/handles.h"
+#include "fovea/trace.h"
+
+using namespace fovea::c;
+
+namespace fovea::c {
+namespace {
+
+constexpr fovea_model_options kModelDefaults = {.size = sizeof(fovea_model_options),
+                                                .precision = FOVEA_WEIGHTS_FULL,
+                                                .cache_precision = FOVEA_CACHE_AUTOMATIC};
+constexpr auto kTraceDefaults = sized<fovea_trace_options>();
+
+CachePrecision cache_precision(int32_t value) {
+  constexpr auto kMost = static_cast<int32_t>(CachePrecision::int8);
+  check(value >= 0 && value <= kMost, "cache_precision: {}; expected 0 to {}", value, kMost);
+  return static_cast<CachePrecision>(value);
+}
+
+}  // namespace
+
+WeightPrecision weight_precision(int32_t value) {
+  constexpr auto kMost = static_cast<int32_t>(WeightPrecision::int4);
+  check(value >= 0 && value <= kMost, "precision: {}; expected 0 to {}", value, kMost);
+  return static_cast<WeightPrecision>(value);
+}
+
+}  // namespace fovea::c
+
+fovea_status fovea_model_options_init(fovea_model_options* options, size_t size) {
+  return guard([&] { give(kModelDefaults, size, required(options, "options")); });
+}
+
+fovea_status fovea_model_open(const char* path, const fovea_model_options* options,
+                              fovea_model** model) {
+  if (model != nullptr) *model = nullptr;
+  return guard([&] {
+    required(model, "model");
+    const std::string folder = required(path, "path");
+    const fovea_model_options chosen = options_of(options, kModelDefaults);
+    std::vector<std::string> warnings;
+    fovea::Model opened = fovea::Model::open(folder, &warnings, weight_precision(chosen.precision),
+                                             cache_precision(chosen.cache_precision));
+    *model = new fovea_model(std::move(opened), folder, std::move(warnings));
+  });
+}
+
+fovea_status fovea_model_share(fovea_model* model, fovea_model** other) {
+  return share(model, "model", other,
+               [&] { return new fovea_model(model->model, model->path, model->warnings); });
+}
+
+void fovea_model_free(fovea_model* model) { delete model; }
+
+const char* fovea_model_error(const fovea_model* model) { return message_of(model); }
+
+const char* fovea_model_warning(const fovea_model* model, size_t index) {
+  return model == nullptr ? nullptr : at(model->warnings, index);
+}
+
+fovea_status fovea_model_spec(fovea_model* model, const char** json) {
+  return guard(model, "model", [&] {
+    required(json, "json");
+    model->spec = fovea::write_spec(model->model.spec());
+    *json = model->spec.c_str();
+  });
+}
+
+fovea_status fovea_model_tokenizer(fovea_model* model, fovea_tokenizer** tokenizer) {
+  if (tokenizer != nullptr) *tokenizer = nullptr;
+  return guard(model, "model", [&] {
+    *required(tokenizer, "tokenizer") = new fovea_tokenizer(model->model.tokenizer());
+  });
+}
+
+fovea_status fovea_trace_options_init(fovea_trace_options* options, size_t size) {
+  return guard([&] { give(kTraceDefaults, size, required(options, "options")); });
+}
+
+fovea_status fovea_model_trace(fovea_model* model, const fovea_trace_options* options,
+                               const char* out) {
+  return guard(model, "model", [&] {
+    const fovea_trace_options chosen = options_of(required(options, "options"), kTraceDefaults);
+    fovea::trace(model->model, {.text = std::string(text_of(chosen.text, chosen.text_size, "text")),
+                                .ids = list_of(chosen.ids, chosen.id_count, "ids"),
+                                .input = std::string(or_empty(chosen.input)),
+                                .gradients = chosen.gradients != 0,
+                                .out = required(out, "out")});
+  });
+}
