@@ -55,6 +55,7 @@ async function saveHtml() {
   const step = Math.ceil(Math.max(rows, keys) / THUMBNAIL);
   const small = stack.layers * stack.attention.heads * rows * keys <= WHOLE;
   for (let layer = 0; layer < stack.layers; ++layer) {
+    if (!shape.attends(look, layer)) continue;
     const name = `api/map?look=${look}&layer=${layer}`;
     if (small || layer === Number(state.layer)) answers[name] = packed(await askMap({ run: run.run, look, layer, heads }));
     if (step > 1) answers[`${name}&step=${step}`] = packed(await askMap({ run: run.run, look, layer, heads, step }));

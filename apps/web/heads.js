@@ -57,6 +57,7 @@ async function measure(session, state, rows, done) {
   /** @type {number[][] | null} */
   const induction = state.look === "self" ? await ask("api/induction", { model: session.model }) : null;
   for (let layer = 0; layer < stack.layers; ++layer) {
+    if (!session.shape.attends(state.look, layer)) continue;
     /** @type {Scores[]} */
     const heads = await ask("api/scores", { run: session.run.run, look: state.look, layer });
     heads.forEach((scores, head) => rows.push({ layer, head, scores: induction ? { ...scores, induction: induction[layer][head] } : scores }));

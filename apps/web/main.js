@@ -78,7 +78,9 @@ async function openSession(state) {
 function fitted(state, of) {
   const look = of.shape.looks().includes(/** @type {any} */ (state.look)) ? state.look : "self";
   const stack = of.shape.stack(look);
-  const layer = String(Math.min(Math.max(Number(state.layer) || 0, 0), stack.layers - 1));
+  const chosen = Math.min(Math.max(Number(state.layer) || 0, 0), stack.layers - 1);
+  const layers = Array.from({ length: stack.layers }, (_, i) => i).filter((i) => state.view === "follow" || of.shape.attends(look, i));
+  const layer = String(layers.find((i) => i >= chosen) ?? layers.at(-1) ?? chosen);
   const heads = state.heads.split(",").filter((x) => x !== "" && Number(x) < stack.attention.heads).join(",") || "0";
   const { rows, keys } = sides(of, look);
   const choosing = look === "cross" && state.direction === "from" ? keys : rows;

@@ -4,6 +4,7 @@
 /**
  * @typedef {object} Stack
  * @property {number} layers
+ * @property {string[]} mixers
  * @property {{heads: number, kv_heads: number, head_width: number, windows: number[], global: number}} attention
  * @property {{kind: string, bias: string, rotary: {theta: number}}} position
  * @property {{kind: string}} norm
@@ -35,6 +36,11 @@ export class ModelShape {
   /** @param {string} look */
   causal(look) {
     return look === "self" && Boolean(this.spec.decoder);
+  }
+
+  /** Whether a layer has attention weights; recurrent layers have none. @param {string} look @param {number} layer */
+  attends(look, layer) {
+    return look === "cross" || (this.stack(look).mixers[layer] ?? "attention") === "attention";
   }
 
   /** @param {string} look @param {number} layer */

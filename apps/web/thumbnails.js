@@ -43,6 +43,10 @@ function build(root, session, state) {
   for (let layer = 0; layer < stack.layers; ++layer) {
     const window = session.shape.window(state.look, layer);
     cells.push(h("span", { class: "layer-name" }, layer, window > 0 && h("span", { class: "window", title: `a window of ${window} tokens` }, `≤${window}`)));
+    if (!session.shape.attends(state.look, layer)) {
+      cells.push(h("span", { class: "quiet small", style: { "grid-column": `span ${heads}` } }, stack.mixers[layer].toUpperCase()));
+      continue;
+    }
     for (let head = 0; head < heads; ++head) {
       cells.push(h("button", { "data-place": `${layer}.${head}`, "aria-label": `Layer ${layer}, head ${head}`, title: `layer ${layer}, head ${head}`,
         onclick: (/** @type {MouseEvent} */ event) => {
@@ -65,6 +69,7 @@ async function fill(root, session, state, name) {
   const step = Math.max(1, Math.ceil(Math.max(rows.length, keys.length) / SIDE));
   const heads = Array.from({ length: stack.attention.heads }, (_, i) => i).join(",");
   for (let layer = 0; layer < stack.layers; ++layer) {
+    if (!session.shape.attends(state.look, layer)) continue;
     const map = await askMap({ run: session.run.run, look: state.look, layer, heads, step: step === 1 ? undefined : step });
     if (root.dataset.name !== name) return;
     const sees = session.shape.mask(state.look, layer);

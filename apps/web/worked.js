@@ -21,6 +21,7 @@ export function worked(step, steps, nameOf, token) {
     case "embedding": return line(`id ${step.ids[0]} → row ${step.ids[0].toLocaleString("en")} of ${step.shape[0].toLocaleString("en")}`);
     case "position": return lines([["x", latest("embedding")], ["+ S", latest("type")], ["+ P", step], ["= x", sum([latest("embedding"), latest("type"), step])]]);
     case "attention_norm":
+    case "recurrence_norm":
     case "cross_norm":
     case "ffn_norm": return lines([["x", before], ["y", step]]);
     case "final_norm": return lines([["x", latest("final_stream")], ["y", step]]);
@@ -30,6 +31,7 @@ export function worked(step, steps, nameOf, token) {
     case "sum": return line(mixture(latest("weights"), nameOf));
     case "cross_sum": return line(mixture(latest("cross_weights"), nameOf));
     case "attention_stream": return lines([["x", before], ["+ o", latest("attention_output_norm", "attention_output")], ["= x", step]]);
+    case "recurrence_stream": return lines([["x", before], ["+ o", latest("recurrence_output_norm", "recurrence_output")], ["= x", step]]);
     case "cross_stream": return lines([["x", before], ["+ o", latest("cross_output_norm", "cross_output")], ["= x", step]]);
     case "ffn_stream": return lines([["x", before], ["+ o", latest("attention_stream") ? undefined : latest("attention_output")],
       ["+ o", latest("ffn_output_norm", "ffn_output")], ["= x", step]]);
@@ -41,9 +43,9 @@ export function worked(step, steps, nameOf, token) {
 
 /** The residual stream that a step reads. @param {string} name @param {(...names: string[]) => Step | undefined} latest */
 function stream(name, latest) {
-  if (name.startsWith("attention")) return latest("stream");
-  if (name.startsWith("cross")) return latest("attention_stream");
-  return latest("cross_stream", "attention_stream", "stream");
+  if (name.startsWith("attention") || name.startsWith("recurrence")) return latest("stream");
+  if (name.startsWith("cross")) return latest("attention_stream", "recurrence_stream");
+  return latest("cross_stream", "attention_stream", "recurrence_stream", "stream");
 }
 
 /** @param {(Step | undefined)[]} parts @returns {{values: number[]}} */

@@ -115,7 +115,7 @@ struct Routed {
 struct LayerSizes {
   float stream = 0;    // root mean square of the residual stream at the layer's input
   float gradient = 0;  // norm of the layer's gradients; 0 = not computed
-  // HeadScores::diffuse of each head.
+  // HeadScores::diffuse of each head; empty in recurrent layers.
   std::vector<float> entropy;
 };
 

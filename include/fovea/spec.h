@@ -103,6 +103,7 @@ struct ExpertsSpec {
 };
 
 struct FeedForwardSpec {
+  bool present = true;  // false: layers consist of their mixer only
   ActivationKind activation = ActivationKind::gelu_tanh;
   bool gated = false;  // down(f(gate(x)) * up(x)) instead of down(f(up(x)))
   int64_t width = 0;   // 0 = 4 * width
@@ -110,8 +111,20 @@ struct FeedForwardSpec {
   ExpertsSpec experts = {};
 };
 
+// What mixes the tokens of a layer. rnn, gru, lstm: a recurrence with these cells.
+enum class MixerKind { attention, rnn, gru, lstm };
+
+struct RecurrenceSpec {
+  int64_t width =
+      0;  // of the state; 0 = the model's. If they differ, a matrix maps it to the model's
+  bool bias = true;  // of both products of the gates
+};
+
 struct StackSpec {
   int64_t layers = 0;
+  // The mixer of each layer; fewer elements repeat; empty = attention in all layers. Recurrent
+  // layers are causal, so only a decoder has them.
+  std::vector<MixerKind> mixers = {};
   PositionSpec position = {};
   NormSpec norm = {};
   Placement placement = {};
@@ -119,7 +132,9 @@ struct StackSpec {
   bool embedding_norm = false;  // a norm on the embeddings
   bool first_norm = true;       // the first layer's attention has an input norm
   bool final_norm = true;
+  bool residual = true;  // add a sublayer's input to its output
   AttentionSpec attention = {};
+  RecurrenceSpec recurrence = {};
   FeedForwardSpec ffn = {};
 };
 

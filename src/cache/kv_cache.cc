@@ -1,6 +1,7 @@
 #include "cache/kv_cache.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -102,7 +103,7 @@ Tensor KvCache::places() const {
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
-  const PageLayout page = layout().of_layer();
+  const PageLayout& page = layout().attention;
   const int64_t width = page.heads * page.width;
   check(k.size() == v.size() && k.size() % width == 0 && k.dtype() == v.dtype(),
         "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] both", name_of(k.dtype()),
@@ -134,6 +135,26 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
                   at(In(v), piece.row * width), piece.count);
     }
   });
+}
+
+void KvCache::load_state(int64_t layer, size_t member, void* state) const {
+  const CachedText& text = *members_[member].text;
+  const auto bytes = static_cast<size_t>(layout().state_bytes(layer));
+  if (text.length == 0) {
+    std::memset(state, 0, bytes);
+    return;
+  }
+  const int64_t last = text.length - 1;
+  const int32_t page = text.pages[static_cast<size_t>(last / kPageTokens)];
+  std::memcpy(state, pool_->state(layer, page, last % kPageTokens), bytes);
+}
+
+void KvCache::store_state(int64_t layer, size_t member, int64_t token, const void* state) {
+  const CachedText& text = *members_[member].text;
+  const int64_t place = text.length + token;
+  const int32_t page = text.pages[static_cast<size_t>(place / kPageTokens)];
+  std::memcpy(pool_->state(layer, page, place % kPageTokens), state,
+              static_cast<size_t>(layout().state_bytes(layer)));
 }
 
 void KvCache::end() {
@@ -173,7 +194,7 @@ bool KvCache::has_memory(int64_t layer) const {
 
 // Copies x [S, G, D] into pages, u8 [pages, bytes].
 Tensor KvCache::paged(PagePart part, const Tensor& x) const {
-  const PageLayout page = layout().of_layer();
+  const PageLayout& page = layout().attention;
   const int64_t S = x.dim(0);
   Tensor pages = empty({pages_for(S), page.page_bytes()}, DType::u8);
   for (int64_t t = 0; t < S; t += kPageTokens) {

@@ -9,22 +9,30 @@
 namespace fovea {
 
 // Memory for keys and values in pages (Kwon et al. 2023). A page holds kPageTokens tokens for every
-// layer of a decoder, in the layout of kernels/kv_page.h, and may have several users: texts with a
-// common prefix, and the prefix cache. Pages that were never written take no memory.
+// layer of a decoder, and may have several users: texts with a common prefix, and the prefix cache.
+// An attention layer stores keys and values in the layout of kernels/kv_page.h; a recurrent layer
+// stores its state after each token, so that a text can be shortened or continued at any token.
+// Pages that were never written take no memory.
 class PagePool {
  public:
   struct Layout {
-    int64_t layers = 0, kv_heads = 0, head_width = 0;
-    DType dtype = DType::f32;
-    PageLayout of_layer() const { return {kv_heads, head_width, dtype}; }
-    size_t page_bytes() const {  // bytes of one page, for all layers
-      return static_cast<size_t>(2 * layers * of_layer().page_bytes());
+    PageLayout attention;              // of the keys, or the values, of an attention layer
+    std::vector<int64_t> state_sizes;  // by layer: elements of a recurrent state; 0 = attention
+
+    int64_t layers() const { return std::ssize(state_sizes); }
+    DType state_dtype() const { return attention.dtype == DType::f64 ? DType::f64 : DType::f32; }
+    int64_t state_bytes(int64_t layer) const {  // of one token
+      return state_sizes[static_cast<size_t>(layer)] * static_cast<int64_t>(size_of(state_dtype()));
     }
+    int64_t layer_bytes(int64_t layer) const {
+      const int64_t state = state_bytes(layer);
+      return state > 0 ? kPageTokens * state : 2 * attention.page_bytes();
+    }
+    size_t page_bytes() const;  // bytes of one page, for all layers
   };
 
-  static Layout layout_for(const StackSpec& decoder, DType dtype) {
-    return {decoder.layers, decoder.attention.kv_heads, decoder.attention.head_width, dtype};
-  }
+  // Returns the layout of a decoder's layers, with keys and values of `dtype`.
+  static Layout layout_for(const StackSpec& decoder, DType dtype);
 
   PagePool(const Layout& layout, int64_t pages);
 
@@ -38,17 +46,24 @@ class PagePool {
   int64_t users(int32_t page) const { return users_[static_cast<size_t>(page)]; }
   void copy(int32_t from, int32_t to) const;
 
-  char* keys(int64_t layer, int32_t page) const { return at(2 * layer, page); }
-  char* values(int64_t layer, int32_t page) const { return at(2 * layer + 1, page); }
+  char* keys(int64_t layer, int32_t page) const { return at(layer, page); }
+  char* values(int64_t layer, int32_t page) const {
+    return at(layer, page) + layout_.attention.page_bytes();
+  }
+  // The state of a recurrent layer after token `token` of the page.
+  char* state(int64_t layer, int32_t page, int64_t token) const {
+    return at(layer, page) + token * layout_.state_bytes(layer);
+  }
 
  private:
-  char* at(int64_t plane, int32_t page) const {
-    return memory_.data_as<char>() + (page * 2 * layout_.layers + plane) * plane_bytes_;
+  char* at(int64_t layer, int32_t page) const {
+    return memory_.data_as<char>() + page * memory_.dim(1) +
+           layer_begins_[static_cast<size_t>(layer)];
   }
 
   Layout layout_;
-  int64_t plane_bytes_;  // bytes of one layer's keys or values in a page
-  Tensor memory_;        // u8 [pages, 2 layers, bytes]
+  std::vector<int64_t> layer_begins_;  // of each layer in a page, in bytes
+  Tensor memory_;                      // u8 [pages, bytes]
   std::vector<int64_t> users_;
   std::vector<int32_t> free_;
 };

@@ -66,10 +66,9 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
   Probe probe;
   if (modules.layers) {
     const LayerMean& layers = *modules.layers;
-    size_t seen = 0;
-    probe.see = [&, seen](const std::string& name, const Tensor& x) mutable {
-      if (name != fmt::format("hidden.{}", seen)) return;
-      const auto layer = static_cast<int64_t>(seen++) - layers.first;
+    probe.see = [&](const ProbePoint& point, const Tensor& x) {
+      if (point.what != ProbePoint::What::hidden) return;
+      const int64_t layer = point.layer - layers.first;
       if (layer < 0) return;
       const Tensor part = scale(x, layers.weights[static_cast<size_t>(layer)]);
       mean = mean ? add(mean, part) : part;

@@ -35,13 +35,14 @@ std::vector<int64_t> words_of_bytes(std::string_view text) {
 std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32_t>& source,
                                int32_t start, const std::vector<int32_t>& answer) {
   const NoGradient off;
-  const std::string last = fmt::format("cross_attention.{}", model.decoder.blocks.size() - 1);
+  const ProbePoint last{ProbePoint::What::cross_attention, std::ssize(model.decoder.blocks) - 1,
+                        ProbePoint::Stack::decoder};
   Tensor weights;  // [1, H, T, S]
   const Probe probe{.see =
-                        [&](const std::string& name, const Tensor& value) {
-                          if (name == last) weights = value;
+                        [&](const ProbePoint& point, const Tensor& value) {
+                          if (point == last) weights = value;
                         },
-                    .wants_weights = [&](const std::string& name) { return name == last; }};
+                    .wants_weights = [&](const ProbePoint& point) { return point == last; }};
   std::vector<int32_t> input{start};
   input.insert(input.end(), answer.begin(), answer.end());
   Pass pass;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "cache/mixers.h"
 #include "kernels/kv_page.h"
 
 namespace fovea {
@@ -76,6 +77,8 @@ void check_attention_trace(const AttentionTraceOptions& trace, const StackSpec& 
     const auto& [layer, head, top_k] = *trace.attention;
     check(layer >= 0 && layer < decoder.layers, "attention: layer {}; expected 0 to {}", layer,
           decoder.layers - 1);
+    check(!is_recurrent(decoder, layer),
+          "attention: layer {} is recurrent; expected an attention layer", layer);
     check(head >= 0 && head < decoder.attention.heads, "attention: head {}; expected 0 to {}", head,
           decoder.attention.heads - 1);
     check(top_k >= 1, "attention: top_k {}; expected at least 1", top_k);
@@ -91,12 +94,10 @@ void AttentionTracer::want(const AttentionTraceOptions& trace, size_t member, in
   members_[member] = {trace, first, std::vector<AttentionTrace>(static_cast<size_t>(rows))};
 }
 
-void AttentionTracer::see(const std::string& name, const Tensor& value) {
+void AttentionTracer::see(const ProbePoint& point, const Tensor& value) {
+  if (point.what != ProbePoint::What::hidden) return;
   for (auto& [number, member] : members_) {
-    if (!member.trace.hidden) continue;
-    // Only the decoder runs; the names of its states may have a prefix.
-    const std::string wanted = fmt::format("hidden.{}", *member.trace.hidden);
-    if (name != wanted && name != "decoder_" + wanted) continue;
+    if (member.trace.hidden != point.layer) continue;  // only the decoder runs
     const int64_t C = value.dim(-1);
     for (size_t i = 0; i < member.rows.size(); ++i) {
       const int64_t row = member.first + static_cast<int64_t>(i);

@@ -26,13 +26,13 @@ class AttentionTracer {
     int64_t first = 0;
     std::vector<AttentionTrace> rows;
   };
-  void see(const std::string& name, const Tensor& value);
+  void see(const ProbePoint& point, const Tensor& value);
   void attend(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
               const PagedOptions& options);
 
   std::map<size_t, Member> members_;
   const Probe probe_{
-      .see = [this](const std::string& name, const Tensor& x) { see(name, x); },
+      .see = [this](const ProbePoint& point, const Tensor& x) { see(point, x); },
       .attend_paged = [this](int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
                              const PagedOptions& options) { attend(layer, q, texts, options); }};
 };

@@ -29,18 +29,10 @@ void check_ids(const std::vector<int32_t>& ids, int64_t vocabulary, int64_t cont
     check(id >= 0 && id < vocabulary, "ids: {}; expected 0 to {}", id, vocabulary - 1);
 }
 
-struct Place {
-  Look look;
-  int64_t layer;
-};
-
-// Parses the name that a probe receives.
-Place place_of(const std::string& name) {
-  Place place{Look::self, 0};
-  if (name.starts_with("cross_")) place.look = Look::cross;
-  if (name.starts_with("encoder_")) place.look = Look::encoder;
-  std::from_chars(name.data() + name.rfind('.') + 1, name.data() + name.size(), place.layer);
-  return place;
+// Returns the attention that a point belongs to.
+Look look_of(const ProbePoint& point) {
+  if (point.what == ProbePoint::What::cross_attention) return Look::cross;
+  return point.stack == ProbePoint::Stack::encoder ? Look::encoder : Look::self;
 }
 
 size_t bytes_of(const AttentionMap& a) {
@@ -88,18 +80,17 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
   check(run.tokens() <= kStreamBytes / row, "text: {} tokens; expected at most {} for this model",
         run.tokens(), kStreamBytes / row);
   run.stream.resize(static_cast<size_t>(layers) + 1);
-  const std::string last = fmt::format("hidden.{}", layers);
-  const Probe probe{
-      [&](const std::string& name, const Tensor& value) {
-        if (name.ends_with("hidden.unnormed"))
-          run.stream.back() = value.detach();
-        else if (name.ends_with(last))
-          run.output = value.detach();
-        else
-          run.stream[static_cast<size_t>(place_of(name).layer)] = value.detach();
-      },
-      {},
-      [&](const std::string& name, const AttentionInputs& here) { attend(name, here, nullptr); }};
+  const Probe probe{.see =
+                        [&](const ProbePoint& point, const Tensor& value) {
+                          if (point.what == ProbePoint::What::unnormed)
+                            run.stream.back() = value.detach();
+                          else if (point.layer == layers)
+                            run.output = value.detach();
+                          else
+                            run.stream[static_cast<size_t>(point.layer)] = value.detach();
+                        },
+                    .attend = [&](const ProbePoint& point,
+                                  const AttentionInputs& here) { attend(point, here, nullptr); }};
   Pass pass = given;
   pass.probe = &probe;
   if (run.stack == &model_.decoder)
@@ -107,24 +98,25 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
   else
     model_.encode(sequence, pass);
   run.pass = given;
-  run.pass.stack = run.stack == &model_.encoder && model_.spec.decoder ? "encoder_" : "";
+  run.pass.stack = run.stack == &model_.encoder && model_.spec.decoder ? ProbePoint::Stack::encoder
+                                                                       : ProbePoint::Stack::only;
   run.pass.mask.causal = run.stack->decodes;
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
 // Sets the outputs of muted heads to zero, also in the cached copies.
-void Inspection::attend(const std::string& name, const AttentionInputs& here,
+void Inspection::attend(const ProbePoint& point, const AttentionInputs& here,
                         std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const {
-  const Place place = place_of(name);
+  const Look look = look_of(point);
   const int64_t T = here.heads.dim(1), H = here.heads.dim(2), D = here.heads.dim(3);
   for (const HeadPlace& head : muted_) {
-    if (head.look != place.look || head.layer != place.layer) continue;
+    if (head.look != look || head.layer != point.layer) continue;
     for (int64_t t = 0; t < T; ++t)
       std::fill_n(here.heads.data_as<float>() + (t * H + head.head) * D, D, 0.0f);
   }
   if (kept == nullptr) return;
-  (*kept)[{place.look, place.layer}] = {here.q.detach(), here.k.detach(), here.v.detach(),
-                                        here.heads.detach(), here.options};
+  (*kept)[{look, point.layer}] = {here.q.detach(), here.k.detach(), here.v.detach(),
+                                  here.heads.detach(), here.options};
 }
 
 const StackRun& Inspection::run(Look look) const {
@@ -154,12 +146,14 @@ const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
   for (const auto& [place, attended] : kept_) bytes += bytes_of(attended);
   if (bytes > kKeptBytes) kept_.clear();
   const StackRun& run = this->run(look);
-  const Probe probe{{}, {}, [&](const std::string& name, const AttentionInputs& here) {
-                      attend(name, here, &kept_);
-                    }};
+  const Probe probe{.attend = [&](const ProbePoint& point, const AttentionInputs& here) {
+    attend(point, here, &kept_);
+  }};
   Pass pass = run.pass;
   pass.probe = &probe;
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  check(look == Look::cross || !block.recurrence.present(),
+        "layer {}: is recurrent and has no attention weights; expected an attention layer", layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
   if (look == Look::cross)
     block(x, pass);

@@ -68,7 +68,7 @@ class Inspection {
 
  private:
   void read(StackRun& run, const Sequence& sequence, const Pass& given);
-  void attend(const std::string& name, const AttentionInputs& inputs,
+  void attend(const ProbePoint& point, const AttentionInputs& inputs,
               std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const;
   void check_layer(Look look, int64_t layer) const;
 

@@ -183,13 +183,14 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
 // Tokens period, period + 1, ... repeat tokens 0, 1, ...: an induction head attends to the token
 // after the earlier occurrence of the query's token.
 std::vector<double> Inspection::induction(int64_t layer, int64_t period) const {
-  const int64_t T = run(Look::self).tokens(), H = stack_spec(Look::self).attention.heads;
+  const StackRun& here = run(Look::self);
+  const int64_t T = here.tokens(), H = stack_spec(Look::self).attention.heads;
   std::vector<double> scores;
+  if (here.stack->blocks[static_cast<size_t>(layer)].recurrence.present()) return scores;
   for (int64_t h = 0; h < H; ++h) {
-    const Tensor here = weights(Look::self, layer, h, {0, T});
+    const Tensor w = weights(Look::self, layer, h, {0, T});
     double sum = 0;
-    for (int64_t t = period; t < T; ++t)
-      sum += double{here.data_as<float>()[t * T + t - period + 1]};
+    for (int64_t t = period; t < T; ++t) sum += double{w.data_as<float>()[t * T + t - period + 1]};
     scores.push_back(sum / static_cast<double>(T - period));
   }
   return scores;
@@ -206,6 +207,7 @@ std::vector<LayerSizes> Inspection::sizes(Look look) const {
     for (int64_t i = 0; i < x.size(); ++i)
       squares += double{x.data_as<float>()[i]} * double{x.data_as<float>()[i]};
     sizes.stream = static_cast<float>(std::sqrt(squares / static_cast<double>(x.size())));
+    if (here.stack->blocks[static_cast<size_t>(layer)].recurrence.present()) continue;
     for (int64_t h = 0; h < stack_spec(look).attention.heads; ++h) {
       const Mask mask = attended(look, layer).options.mask;
       Diffuseness diffuse(mask, S);

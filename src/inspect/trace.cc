@@ -148,9 +148,9 @@ std::map<std::string, Tensor> trace_model(Transformer& model, const Family& fami
                                           const TraceInput& input) {
   check_input(model.spec, input);
   std::map<std::string, Tensor> found;
-  const Probe probe{
-      [&](const std::string& name, const Tensor& value) { found[name] = value.detach(); },
-      [](const std::string&) { return true; }};
+  const Probe probe{.see = [&](const ProbePoint& point,
+                               const Tensor& value) { found[name_of(point)] = value.detach(); },
+                    .wants_weights = [](const ProbePoint&) { return true; }};
   Pass pass;
   pass.probe = &probe;
   if (input.gradients)

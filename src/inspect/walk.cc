@@ -80,6 +80,7 @@ std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
 struct Sublayer {
   const Norms& norms;
   const char *output, *output_norm, *stream;
+  bool residual;
 };
 
 Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y,
@@ -87,7 +88,7 @@ Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y
   steps.add(part.output, shape, y);
   const Tensor normed = part.norms.output(y, DType::f32);
   if (part.norms.output.weight.present()) steps.add(part.output_norm, shape, normed);
-  const Tensor sum = part.norms.sum(add(x, normed), DType::f32);
+  const Tensor sum = part.norms.sum(part.residual ? add(x, normed) : normed, DType::f32);
   steps.add(part.stream, shape, sum);
   return sum;
 }
@@ -137,6 +138,25 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   return heads;
 }
 
+// Adds the steps of a recurrent layer: the two parts of the gates and the state h. Returns the
+// layer's output.
+Tensor recurrence_step(Steps& steps, const Block& block, const StackRun& run,
+                       const WalkQuery& query) {
+  const Recurrence& layer = block.recurrence;
+  const Tensor x = block.attention_norm.input(run.stream[static_cast<size_t>(query.layer)],
+                                              DType::f32);  // [1, T, C]
+  const int64_t T = run.tokens(), t = query.token;
+  const Tensor gates = layer.input(x), states = layer.states(gates, run.pass);  // [1, T, W]
+  const Tensor before = t == 0 ? zeros({1, layer.width}) : row_of(states, t - 1);
+  const int64_t G = gates.dim(2);
+  steps.add("gates_input", {T, G}, row_of(gates, t));
+  steps.add("gates_recurrent", {T, G},
+            layer.recurrent_part(before.view({1, layer.width}), DType::f32));
+  const Tensor state = row_of(states, t);
+  steps.add("state", {T, layer.width}, state);
+  return layer.projected(state);
+}
+
 Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64_t tokens) {
   const Tensor row = x.view({1, x.dim(2)});
   const Tensor logits = linear(row, ffn.router.weight.value, ffn.router.bias.value, DType::f32);
@@ -178,30 +198,38 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   const std::vector<int64_t> shape{run.tokens(), all.model().spec.width};
   const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
   steps.add("stream", shape, x);
-  normed(steps, block.attention_norm.input, x, "attention_norm", shape);
-  const Tensor heads = attend_step(steps, all, query.look, query);
-  const Tensor a = block.attention.output(heads);
+  const bool recurrent = block.recurrence.present();
+  const Sublayer mixer =
+      recurrent ? Sublayer{block.attention_norm, "recurrence_output", "recurrence_output_norm",
+                           "recurrence_stream", block.residual}
+                : Sublayer{block.attention_norm, "attention_output", "attention_output_norm",
+                           "attention_stream", block.residual};
+  normed(steps, block.attention_norm.input, x, recurrent ? "recurrence_norm" : "attention_norm",
+         shape);
+  const Tensor a = recurrent ? recurrence_step(steps, block, run, query)
+                             : block.attention.output(attend_step(steps, all, query.look, query));
   if (block.parallel) {
-    steps.add("attention_output", shape, a);
+    steps.add(mixer.output, shape, a);
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
     const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
     steps.add("ffn_output", shape, f);
     steps.add("ffn_stream", shape, add(add(x, a), f));
     return;
   }
-  Tensor h =
-      join(steps,
-           {block.attention_norm, "attention_output", "attention_output_norm", "attention_stream"},
-           x, a, shape);
+  Tensor h = join(steps, mixer, x, a, shape);
   if (block.cross.across) {
     normed(steps, block.cross_norm.input, h, "cross_norm", shape);
     const Tensor c = block.cross.output(attend_step(steps, all, Look::cross, query));
-    h = join(steps, {block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"}, h, c,
-             shape);
+    h = join(
+        steps,
+        {block.cross_norm, "cross_output", "cross_output_norm", "cross_stream", block.residual}, h,
+        c, shape);
   }
+  if (!block.ffn.present()) return;
   const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
   const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
-  join(steps, {block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
+  join(steps, {block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream", block.residual}, h, f,
+       shape);
 }
 
 void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {

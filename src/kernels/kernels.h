@@ -103,6 +103,29 @@ enum class Activation : uint8_t {
 // Elementary functions of one number; log_sigmoid(x) = -log(1 + exp(-x)).
 enum class Elementary : uint8_t { exp, log, log_sigmoid };
 
+// The cells of recurrent layers, with the gates of PyTorch's nn.RNN, nn.GRU (r, z, n) and nn.LSTM
+// (i, f, g, o).
+enum class Cell : uint8_t { rnn, gru, lstm };
+inline int64_t gates_of(Cell cell) { return cell == Cell::rnn ? 1 : cell == Cell::gru ? 3 : 4; }
+inline int64_t states_of(Cell cell) { return cell == Cell::lstm ? 2 : 1; }  // h, and c
+// Vectors that the forward pass keeps for the backward pass: of the RNN h, of the GRU r, z, n and
+// the recurrent part of n, of the LSTM its gates.
+inline int64_t kept_of(Cell cell) { return cell == Cell::rnn ? 1 : 4; }
+
+// One token of `rows` sequences of a recurrent layer of width W with G gates. Arrays of the layer
+// are [rows, stride, ...]; the kernels access one element of their second axis.
+struct CellShape {
+  Cell cell = Cell::lstm;
+  int64_t rows = 0, width = 0, stride = 1;
+};
+
+// The gradients that a cell computes. dx, of the layer [G W]: of the input part; du_rows, of the
+// layer [G W], and du [rows, G W], with equal values: of the recurrent part; dh0 and dc0 [rows, W]:
+// of the previous state, without the recurrent product.
+struct CellGradients {
+  Out dx, du_rows, du, dh0, dc0;
+};
+
 // The pairs of elements of a head that are rotated: i and i + rotated / 2, or 2i and 2i + 1.
 enum class Pairing : uint8_t { halves, neighbours };
 
@@ -277,6 +300,21 @@ struct Kernels {
   void (*rotate)(Out y, In x, In cosines, In sines, const Rotation& rotation) = nullptr;
   // y [B, count, C * kernel]: element (c, j) of a window is at c * kernel + j; zeros outside x [B,
   // T, C].
+  // The next state of recurrent cells. x, of the layer [G W]: the input part of the gates; u [rows,
+  // G W]: their recurrent part; both with their biases. h0 and c0 [rows, W]: the state; c only in
+  // LSTMs. f(v) of a gate is that of the sums v = x + u:
+  //   rnn   h = tanh(v)
+  //   gru   r = sigmoid(v), z = sigmoid(v), n = tanh(x + r u), h = (1 - z) n + z h0
+  //   lstm  i, f, o = sigmoid(v), g = tanh(v), c = f c0 + i g, h = o tanh(c)
+  // y, of the layer [W], is h in its dtype; `kept`, of the layer [kept_of(cell) W], is for the
+  // backward pass. u, the states and `kept` have the working type.
+  void (*recurrent_cell)(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
+                         const CellShape& shape) = nullptr;
+  // dy, of the layer [W], and dh, dc [rows, W]: the gradients of the new state, from this layer's
+  // output and from later tokens.
+  void (*recurrent_cell_backward)(const CellGradients& d, In dy, In dh, In dc, In kept, In h0,
+                                  In c0, In c, const CellShape& shape) = nullptr;
+
   void (*unfold)(Out y, In x, const Windows& windows) = nullptr;
   void (*unfold_backward)(Out dx, In dy, const Windows& windows) = nullptr;
   // y[r] = sum over j of weights[r, j] * z[places[r, j]], j ascending over `choices`.

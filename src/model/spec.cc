@@ -98,6 +98,26 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
   p = plain;
 }
 
+// Repeats the mixers over the layers; without a recurrent layer the list is empty.
+void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
+  auto& mixers = s.mixers;
+  const auto layers = static_cast<size_t>(s.layers);
+  check(mixers.size() <= layers, "spec: {}.mixers has {} elements; expected at most {}, the layers",
+        name, mixers.size(), layers);
+  const bool recurrent = std::any_of(mixers.begin(), mixers.end(),
+                                     [](MixerKind m) { return m != MixerKind::attention; });
+  if (!recurrent) {
+    mixers.clear();
+    s.recurrence = {};
+    return;
+  }
+  check(name == "decoder",
+        "spec: {}.mixers has a recurrent layer, which is causal; expected attention", name);
+  const size_t given = mixers.size();
+  for (size_t i = given; i < layers; ++i) mixers.push_back(mixers[i % given]);
+  if (s.recurrence.width == 0) s.recurrence.width = whole.width;
+}
+
 void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   AttentionSpec& a = s.attention;
   if (a.kv_heads == 0) a.kv_heads = a.heads;
@@ -112,11 +132,15 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
         a.kv_heads, a.heads);
   if (!a.bias) a.key_bias = true;  // without effect then
   if (s.ffn.width == 0) s.ffn.width = 4 * whole.width;
+  complete_mixers(name, whole, s);
   complete_windows(name, s);
   complete_experts(name, s.ffn, s.layers);
   complete_position(name, whole, s);
   check(!s.parallel || (s.placement.input && !s.placement.output && !s.placement.sum),
         "spec: parallel sublayers have a norm on their input only; expected placement input");
+  check(!s.parallel || (s.residual && s.ffn.present),
+        "spec: parallel sublayers need residual and ffn.present; expected both true");
+  if (!s.ffn.present) s.ffn = {.present = false, .width = s.ffn.width};
   if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // without effect: RMSNorm has no bias
   check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
         "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);

@@ -1,3 +1,7 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "fovea/excerpt.h"
 #include "fovea/spec.h"
 
 namespace fovea {
@@ -109,7 +113,33 @@ void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
            kAnyFactor);
 }
 
+const std::vector<std::string>& mixer_names() {
+  static const std::vector<std::string> names = {"attention", "rnn", "gru", "lstm"};
+  return names;
+}
+
+void visit_mixers(std::vector<MixerKind>& mixers, OptionVisitor& v, const Field& field) {
+  const auto& all = mixer_names();
+  std::vector<std::string> names;
+  for (const MixerKind mixer : mixers) names.push_back(all[static_cast<size_t>(mixer)]);
+  v.texts(field, names);
+  mixers.clear();
+  for (const std::string& name : names) {
+    const auto found = std::find(all.begin(), all.end(), name);
+    check(found != all.end(), "{}: {}; expected one of {}", field.path, excerpt(name),
+          fmt::join(all, ", "));
+    mixers.push_back(static_cast<MixerKind>(found - all.begin()));
+  }
+}
+
+void visit(RecurrenceSpec& r, OptionVisitor& v, const Place& p) {
+  v.integer(p.field("width", "recurrence_width", "width of a recurrent state; 0 = the model's"),
+            r.width, 0, kMost);
+  v.boolean(p.field("bias", "recurrence_bias", "biases of recurrent layers"), r.bias);
+}
+
 void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
+  v.boolean(p.field("present", "ffn", "layers have a feed-forward part"), f.present);
   v.choice(p.field("activation", "activation", "activation of the feed-forward layers"),
            f.activation, activations());
   v.boolean(p.field("gated", "gated", "gated feed-forward layers (GEGLU, SwiGLU)"), f.gated);
@@ -134,6 +164,9 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   v.integer(p.field("layers", "layers", "blocks"), s.layers, 1, 4096);
+  visit_mixers(s.mixers, v,
+               p.field("mixers", "mixer",
+                       "mixer of each layer: attention, rnn, gru or lstm; the list repeats"));
   visit(s.position, v, {p.at("position"), p.prefix});
   visit(s.norm, v, {p.at("norm"), p.prefix});
   v.boolean(p.field("placement.input", "pre_norm", "norm on a sublayer's input"),
@@ -148,7 +181,9 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
             s.first_norm);
   v.boolean(p.field("final_norm", "final_norm", "norm after the last block"), s.final_norm);
+  v.boolean(p.field("residual", "residual", "add a sublayer's input to its output"), s.residual);
   visit(s.attention, v, {p.at("attention"), p.prefix});
+  visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
   visit(s.ffn, v, {p.at("ffn"), p.prefix});
 }
 

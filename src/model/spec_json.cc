@@ -59,6 +59,15 @@ class Reader : public OptionVisitor {
       values.push_back(value.get<double>());
     }
   }
+  void texts(const Field& field, std::vector<std::string>& values) override {
+    const auto* found = find(field.path);
+    if (found == nullptr) return;
+    values.clear();
+    for (const auto& value : found->is_array() ? *found : nlohmann::json::array({*found})) {
+      if (!value.is_string()) refuse(field.path, *found, "a string or a list of strings");
+      values.push_back(value.get<std::string>());
+    }
+  }
   void boolean(const Field& field, bool& value) override {
     const auto* found = find(field.path);
     if (found == nullptr) return;
@@ -150,6 +159,9 @@ class Writer : public OptionVisitor {
     put(field.path, values);
   }
   void numbers(const Field& field, std::vector<double>& values, double, double) override {
+    put(field.path, values);
+  }
+  void texts(const Field& field, std::vector<std::string>& values) override {
     put(field.path, values);
   }
   void group(const Field&, bool&) override {}

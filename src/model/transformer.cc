@@ -58,7 +58,7 @@ Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) cons
 Tensor Transformer::encode(const Sequence& source, const Pass& given) const {
   Pass pass = given;
   pass.cache = nullptr;
-  if (spec.decoder) pass.stack = "encoder_";
+  if (spec.decoder) pass.stack = ProbePoint::Stack::encoder;
   const Parameter& table = source_embedding.present() ? source_embedding : token_embedding;
   const Tensor x = spec.input.kind == InputKind::tokens ? embed(source, table)
                                                         : input(source.signal, pass.compute);
@@ -67,7 +67,7 @@ Tensor Transformer::encode(const Sequence& source, const Pass& given) const {
 
 Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
   Pass pass = given;
-  if (spec.encoder) pass.stack = "decoder_";
+  if (spec.encoder) pass.stack = ProbePoint::Stack::decoder;
   return decoder(embed(tokens, token_embedding), pass, tokens.places);
 }
 

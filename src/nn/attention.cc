@@ -64,7 +64,7 @@ float Attention::score_scale() const {
 PagedOptions Attention::paged(const KvCache& cache) const {
   PagedOptions options;
   options.kv_heads = spec.kv_heads;
-  options.pages = cache.layout().dtype;
+  options.pages = cache.layout().attention.dtype;
   options.scale = score_scale();
   options.softcap = spec.softcap;
   return options;
@@ -118,12 +118,15 @@ Tensor Attention::attend(const Tensor& q, const KeysValues& kv, AttentionOptions
   return mixed;
 }
 
-void Attention::show(const Probe& probe, const AttentionInputs& here, const char* stack) const {
-  const std::string name = across ? fmt::format("cross_attention.{}", layer)
-                                  : fmt::format("{}attention.{}", stack, layer);
-  if (probe.wants_weights && probe.wants_weights(name))
-    probe.see(name, attention_weights(here.q, here.k, here.options));  // [B, H, T, S]
-  if (probe.attend) probe.attend(name, here);
+void Attention::show(const Probe& probe, const AttentionInputs& here,
+                     ProbePoint::Stack stack) const {
+  const ProbePoint point{across ? ProbePoint::What::cross_attention : ProbePoint::What::attention,
+                         layer, stack};
+  if (probe.wants_weights && probe.wants_weights(point)) {
+    Tensor weights = attention_weights(here.q, here.k, here.options);  // [B, H, T, S]
+    probe.see(point, weights);
+  }
+  if (probe.attend) probe.attend(point, here);
 }
 
 }  // namespace fovea

@@ -46,7 +46,7 @@ struct Attention {
   Tensor attend(const Tensor& q, const KeysValues& kv, AttentionOptions options,
                 const Pass& pass) const;
   PagedOptions paged(const KvCache& cache) const;
-  void show(const Probe& probe, const AttentionInputs& here, const char* stack) const;
+  void show(const Probe& probe, const AttentionInputs& here, ProbePoint::Stack stack) const;
   Mask masked(const Pass& pass) const;
   float score_scale() const;
 };

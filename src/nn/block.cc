@@ -3,13 +3,13 @@
 namespace fovea {
 namespace {
 
-// y = sum_norm(x + dropout(output_norm(sublayer(input_norm(x)))))
+// y = sum_norm(x + dropout(output_norm(sublayer(input_norm(x))))), without x + if not `residual`
 template <class Sublayer>
-Tensor residual(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& place,
-                Sublayer&& sublayer) {
+Tensor through(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& place,
+               bool residual, Sublayer&& sublayer) {
   const Tensor y = norm.output(sublayer(norm.input(x, pass.compute)), pass.compute);
   const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
-  return norm.sum(add(x, dropped), x.dtype());
+  return norm.sum(residual ? add(x, dropped) : cast(dropped, x.dtype()), x.dtype());
 }
 
 Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer which) {
@@ -30,35 +30,51 @@ Placement attention_placement(const StackSpec& spec, int64_t layer) {
 
 Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
              bool with_cross, uint32_t places)
-    : attention(spec, width, layer, false,
-                place_of(dropout.attention, places, layer, Sublayer::attention_weights)),
-      ffn(spec, width, layer),
-      attention_norm(spec.norm, attention_placement(spec, layer), width),
-      ffn_norm(spec.norm, spec.placement, width),
+    : attention_norm(spec.norm, attention_placement(spec, layer), width),
       parallel(spec.parallel),
+      residual(spec.residual),
       attention_place(place_of(dropout.residual, places, layer, Sublayer::attention)),
       cross_place(place_of(dropout.residual, kCrossPlaces, layer, Sublayer::attention)),
       ffn_place(place_of(dropout.residual, places, layer, Sublayer::ffn)) {
-  if (!with_cross) return;
-  cross = Attention(spec, width, layer, true,
-                    place_of(dropout.attention, kCrossPlaces, layer, Sublayer::attention_weights));
-  cross_norm = Norms(spec.norm, spec.placement, width);
+  if (is_recurrent(spec, layer)) {
+    recurrence = Recurrence(spec, width, layer);
+  } else {
+    attention = Attention(spec, width, layer, false,
+                          place_of(dropout.attention, places, layer, Sublayer::attention_weights));
+  }
+  if (with_cross) {
+    cross =
+        Attention(spec, width, layer, true,
+                  place_of(dropout.attention, kCrossPlaces, layer, Sublayer::attention_weights));
+    cross_norm = Norms(spec.norm, spec.placement, width);
+  }
+  if (spec.ffn.present) {
+    ffn = FeedForward(spec, width, layer);
+    ffn_norm = Norms(spec.norm, spec.placement, width);
+  }
+}
+
+Tensor Block::mix(const Tensor& x, const Pass& pass) const {
+  return recurrence.present() ? recurrence(x, pass) : attention(x, pass);
 }
 
 Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   if (parallel) {
-    const Tensor a = attention(attention_norm.input(x, pass.compute), pass);
+    const Tensor a = mix(attention_norm.input(x, pass.compute), pass);
     const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
     const Tensor y = add(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
                                                               attention_place.substream)));
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
-  Tensor h = residual(x, attention_norm, pass, attention_place,
-                      [&](const Tensor& y) { return attention(y, pass); });
-  if (cross.across)
-    h = residual(h, cross_norm, pass, cross_place, [&](const Tensor& y) { return cross(y, pass); });
-  return residual(h, ffn_norm, pass, ffn_place,
-                  [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
+  Tensor h = through(x, attention_norm, pass, attention_place, residual,
+                     [&](const Tensor& y) { return mix(y, pass); });
+  if (cross.across) {
+    h = through(h, cross_norm, pass, cross_place, residual,
+                [&](const Tensor& y) { return cross(y, pass); });
+  }
+  if (!ffn.present()) return h;
+  return through(h, ffn_norm, pass, ffn_place, residual,
+                 [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
 }
 
 }  // namespace fovea

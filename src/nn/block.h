@@ -3,16 +3,18 @@
 #include "nn/attention.h"
 #include "nn/ffn.h"
 #include "nn/norm.h"
+#include "nn/recurrence.h"
 
 namespace fovea {
 
-// One layer: two sublayers on the residual stream, or three if a decoder attends to an encoder's
-// output.
+// One layer: its mixer (attention or a recurrence) and its feed-forward layer on the residual
+// stream, and between them cross-attention if a decoder attends to an encoder's output.
 struct Block {
   Attention attention, cross;
+  Recurrence recurrence;  // instead of `attention`
   FeedForward ffn;
   Norms attention_norm, cross_norm, ffn_norm;
-  bool parallel = false;
+  bool parallel = false, residual = true;
   Dropout attention_place, cross_place, ffn_place;  // dropout of the sublayers' outputs
 
   Block() = default;
@@ -21,11 +23,14 @@ struct Block {
         bool with_cross, uint32_t places);
 
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C], f32
+  // Returns the output of the mixer.   x [B, T, C], normalised -> [B, T, C]
+  Tensor mix(const Tensor& x, const Pass& pass) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     attention_norm.each(f, name + ".norm.attention");
     attention.each(f, name + ".attention");
+    recurrence.each(f, name + ".recurrence");
     cross_norm.each(f, name + ".norm.cross");
     cross.each(f, name + ".cross");
     ffn_norm.each(f, name + ".norm.ffn");

@@ -24,6 +24,7 @@ struct FeedForward {
   FeedForward() = default;
   FeedForward(const StackSpec& stack, int64_t width, int64_t layer);
 
+  bool present() const { return up.weight.present() || !experts.empty(); }
   Tensor operator()(const Tensor& x, const Pass& pass) const;
 
   template <class Visitor>

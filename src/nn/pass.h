@@ -1,39 +1,12 @@
 #pragma once
 
-#include <functional>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "cache/kv_cache.h"
+#include "nn/probe.h"
 #include "ops/ops.h"
 
 namespace fovea {
-
-// Inputs and output of one attention call: q [B, T, H, D], k and v [B, S, G, D], the options, and
-// the output of each head [B, T, H, D].
-struct AttentionInputs {
-  const Tensor &q, &k, &v;
-  const AttentionOptions& options;
-  const Tensor& heads;
-};
-
-// Callbacks for inspection; a null callback is not called.
-struct Probe {
-  // Receives intermediate results.
-  std::function<void(const std::string& name, const Tensor& value)> see;
-  // Returns whether to compute attention weights for this name.
-  std::function<bool(const std::string& name)> wants_weights = {};
-  // Called before the output projection of attention; may overwrite `heads`, for example to switch
-  // heads off.
-  std::function<void(const std::string& name, const AttentionInputs& inputs)> attend = {};
-  // Called for a decoder's self-attention with a cache: q [B, T, H, D], and the pages of the texts.
-  std::function<void(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
-                     const PagedOptions& options)>
-      attend_paged = {};
-};
 
 // The rotation angles of queries and keys: cos and sin f32 [T or B*T, R/2]; empty = no rotation.
 struct Angles {
@@ -61,7 +34,7 @@ struct Pass {
   Pairing pairing = Pairing::halves;
   Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
   int64_t bias_zero = 0;
-  const char* stack = "";  // prefix of a probe's names: "", "encoder_" or "decoder_"
+  ProbePoint::Stack stack = ProbePoint::Stack::only;
 
   // Returns the dropout of one place in the model.
   Dropout dropout_at(float probability, uint32_t place) const {
@@ -81,12 +54,9 @@ inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer w
 }
 constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 2 << 16;
 
-// Passes a value to the probe; the name is formatted only if there is a probe.
-template <class... Arguments>
-void probe(const Pass& pass, const Tensor& value, fmt::format_string<Arguments...> name,
-           Arguments&&... arguments) {
-  if (pass.probe == nullptr || !pass.probe->see) return;
-  pass.probe->see(pass.stack + fmt::format(name, std::forward<Arguments>(arguments)...), value);
+// Passes a value of the stack to the probe, which may replace it.
+inline void probe(const Pass& pass, ProbePoint::What what, int64_t layer, Tensor& value) {
+  if (pass.probe != nullptr && pass.probe->see) pass.probe->see({what, layer, pass.stack}, value);
 }
 
 }  // namespace fovea

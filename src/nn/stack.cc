@@ -27,13 +27,13 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   x = embedding_norm(positions.add_to(x, places), x.dtype());
   x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
-    probe(pass, x, "hidden.{}", i);
+    probe(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), x);
     x = blocks[i](x, pass);
   }
   if (pass.cache != nullptr) pass.cache->end();
-  probe(pass, x, "hidden.unnormed");
-  const Tensor y = norm(x, pass.compute);
-  probe(pass, y, "hidden.{}", blocks.size());
+  probe(pass, ProbePoint::What::unnormed, std::ssize(blocks), x);
+  Tensor y = norm(x, pass.compute);
+  probe(pass, ProbePoint::What::hidden, std::ssize(blocks), y);
   return y;
 }
 

@@ -148,6 +148,23 @@ Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding);
 // image [B, channels, height, width] -> [B, squares, channels * size * size]
 Tensor patches(const Tensor& image, int64_t size);
 
+// The states h of a recurrent layer for each token, from a first state of 0. The gates are x, their
+// input part with its bias, and their recurrent part u = h' weight^T + bias, where h' is the state
+// after the previous token. Cells: Elman 1990 (rnn), Cho et al. 2014 (gru, in PyTorch's form),
+// Hochreiter and Schmidhuber 1997 (lstm, with forget gates); see recurrent_cell in kernels.h. The
+// states are f32 (f64 for f64); products read them in x's dtype.
+// x [B, T, G W], weight [G W, W], bias [G W] or empty -> [B, T, W]
+Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cell cell);
+
+// The state of R texts in decoding: h and, of an LSTM, c, f32 (f64 for f64) [R, W].
+struct CellState {
+  Tensor h, c;
+};
+CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype);
+// recurrence() for one token of each text: replaces `state` by the next one and returns its h in
+// x's dtype. No gradient.   x [R, G W], u f32 (f64 for f64) [R, G W] -> [R, W]
+Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell cell);
+
 // Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
 // choices per row. For rows x [R, C], with one weight (and bias) per expert:
 //   auto [weights, experts] = route(logits, k, true);

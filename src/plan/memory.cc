@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cache/mixers.h"
+
 namespace fovea {
 namespace {
 
@@ -22,6 +24,7 @@ struct Hidden {
 };
 
 Hidden hidden_of(const StackSpec& stack) {
+  if (!stack.ffn.present) return {};
   const ExpertsSpec& e = stack.ffn.experts;
   const auto dense = static_cast<double>(stack.ffn.width);
   const auto layers = static_cast<double>(stack.layers);
@@ -31,15 +34,39 @@ Hidden hidden_of(const StackSpec& stack) {
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }
 
+// Returns the number of recurrent layers, and the bytes that all of them keep for the backward pass
+// of one token: their states, and their gates in the working type and as the product wrote them.
+struct Recurrent {
+  int64_t layers = 0;
+  double bytes = 0;
+};
+
+Recurrent recurrent_of(const StackSpec& stack, double element) {
+  Recurrent all;
+  for (int64_t layer = 0; layer < stack.layers; ++layer) {
+    if (!is_recurrent(stack, layer)) continue;
+    const Cell cell = cell_of(mixer_of(stack, layer));
+    ++all.layers;
+    all.bytes += static_cast<double>(stack.recurrence.width) *
+                 (4 * static_cast<double>(states_of(cell) + kept_of(cell)) +
+                  element * static_cast<double>(1 + gates_of(cell)));
+  }
+  return all;
+}
+
 // Returns the bytes kept for the backward pass of one sequence. Per layer and token: two states of
 // the residual stream and the statistics of their norms; query, key and value; the output of
 // attention and the sum of its softmax; the hidden elements of the feed-forward layer before and
 // after the activation. Norms are computed again.
 double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
-  const double attention = 8 * w.model + 16 + element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
+  const double stream = 8 * w.model + 16;
+  const double attention = element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
+  const Recurrent recurrent = recurrent_of(stack, element);
   const double ffn = element * hidden_of(stack).all * (stack.ffn.gated ? 4 : 2);
-  return tokens * (static_cast<double>(stack.layers) * attention + ffn + 4 * w.model);
+  return tokens * (static_cast<double>(stack.layers) * stream +
+                   static_cast<double>(stack.layers - recurrent.layers) * attention +
+                   recurrent.bytes + ffn + 4 * w.model);
 }
 
 // Returns the bytes that cross-attention keeps for the backward pass of one sequence.
@@ -77,20 +104,30 @@ double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, do
 
 double cached_per_token(const Spec& s) {
   if (!s.decoder) return 0;
-  return 2 * widths_of(s, *s.decoder).keys * static_cast<double>(s.decoder->layers);
+  double elements = 0;
+  for (int64_t layer = 0; layer < s.decoder->layers; ++layer) {
+    const int64_t state = state_size(*s.decoder, layer);
+    elements += state > 0 ? static_cast<double>(state) : 2 * widths_of(s, *s.decoder).keys;
+  }
+  return elements;
 }
 
 double cached(const Spec& s, const Lengths& lengths) {
   if (!s.decoder) return 0;
   const StackSpec& d = *s.decoder;
-  double tokens =
-      static_cast<double>(d.layers * (d.attention.windows.empty() ? lengths.target : 0));
-  for (const int64_t window : d.attention.windows) {
+  const auto length = static_cast<double>(lengths.target);
+  double tokens = 0, states = 0;
+  for (int64_t layer = 0; layer < d.layers; ++layer) {
+    const int64_t window =
+        d.attention.windows.empty() ? 0 : d.attention.windows[static_cast<size_t>(layer)];
     const int64_t most = window == 0 ? lengths.target : window + d.attention.global;
-    tokens += static_cast<double>(std::min(most, lengths.target));
+    if (is_recurrent(d, layer))
+      states += length * static_cast<double>(state_size(d, layer));
+    else
+      tokens += static_cast<double>(std::min(most, lengths.target));
   }
   tokens += static_cast<double>(d.layers * lengths.source);  // for cross-attention
-  return 2 * widths_of(s, d).keys * tokens;
+  return 2 * widths_of(s, d).keys * tokens + states;
 }
 
 }  // namespace fovea

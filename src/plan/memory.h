@@ -9,8 +9,8 @@ namespace fovea {
 double activation_bytes(const Spec& validated, const Lengths& lengths, int64_t batch,
                         double element);
 
-// Return how many elements of keys and values generation caches per additional token, and per
-// sequence of these lengths.
+// Return how many elements of keys, values and recurrent states generation caches per additional
+// token, and per sequence of these lengths.
 double cached_per_token(const Spec& validated);
 double cached(const Spec& validated, const Lengths& lengths);
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "base/fields.h"
+#include "cache/mixers.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -19,6 +21,7 @@ enum PartIndex {
   kPositions,
   kAttention,
   kScores,
+  kRecurrence,
   kCross,
   kFeedForward,
   kRouter,
@@ -27,9 +30,19 @@ enum PartIndex {
   kHead,
   kParts
 };
-constexpr const char* kNames[kParts] = {
-    "token embedding", "token types",  "input",  "positions", "attention", "attention scores",
-    "cross-attention", "feed-forward", "router", "experts",   "norms",     "head"};
+constexpr const char* kNames[kParts] = {"token embedding",
+                                        "token types",
+                                        "input",
+                                        "positions",
+                                        "attention",
+                                        "attention scores",
+                                        "recurrence",
+                                        "cross-attention",
+                                        "feed-forward",
+                                        "router",
+                                        "experts",
+                                        "norms",
+                                        "head"};
 
 bool contains(const std::string& name, const char* part) {
   return name.find(part) != std::string::npos;
@@ -43,6 +56,7 @@ PartIndex part_of(const std::string& name) {
   if (contains(name, "norm.")) return kNorms;
   if (contains(name, ".cross.")) return kCross;
   if (contains(name, ".attention.")) return kAttention;
+  if (contains(name, ".recurrence.")) return kRecurrence;
   if (contains(name, ".router.")) return kRouter;
   if (contains(name, ".experts.")) return kExperts;
   if (contains(name, ".ffn.")) return kFeedForward;
@@ -103,18 +117,18 @@ class Counter {
   std::vector<Part> parts_;
 };
 
-// Creates one layer of each kind: layers differ only in whether they are the first and whether they
-// have experts.
+// Creates one layer of each kind: layers differ only in whether they are the first, whether they
+// have experts, and in their mixer.
 void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name) {
   struct Alike {
     int64_t layer = 0, count = 0;
   };
-  std::map<std::pair<bool, bool>, Alike> kinds;
+  std::map<std::tuple<bool, bool, MixerKind>, Alike> kinds;
   const ExpertsSpec& experts = stack.ffn.experts;
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
     const bool dense =
         std::binary_search(experts.dense_layers.begin(), experts.dense_layers.end(), layer);
-    Alike& alike = kinds[{layer == 0, dense}];
+    Alike& alike = kinds[{layer == 0, dense, mixer_of(stack, layer)}];
     alike.layer = layer;
     ++alike.count;
   }
@@ -143,9 +157,11 @@ double pair_flops(const AttentionSpec& a) {  // one product with the key, and on
 
 double self_score_flops(const StackSpec& stack, int64_t length, bool causal) {
   const AttentionSpec& a = stack.attention;
-  std::map<int64_t, int64_t> layers;  // number of layers by window
-  if (a.windows.empty()) layers[0] = stack.layers;
-  for (const int64_t window : a.windows) ++layers[window];
+  std::map<int64_t, int64_t> layers;  // number of attention layers by window
+  for (int64_t layer = 0; layer < stack.layers; ++layer) {
+    if (is_recurrent(stack, layer)) continue;
+    ++layers[a.windows.empty() ? 0 : a.windows[static_cast<size_t>(layer)]];
+  }
   double pairs = 0;
   for (const auto& [window, count] : layers)
     pairs += static_cast<double>(count) *

@@ -63,7 +63,8 @@ std::string first_bad_tensor_of_passes(Transformer& model, const Examples& examp
                                        const PassOptions& options) {
   BadTensorSearch search;
   search.weights(model);
-  const Probe probe{[&](const std::string& name, const Tensor& x) { search.look(name, x); }, {}};
+  const Probe probe{
+      .see = [&](const ProbePoint& point, const Tensor& x) { search.look(name_of(point), x); }};
   const std::vector<Batch> batches = batches_of(examples, step, options);
   for (size_t n = 0; n < batches.size() && search.found().empty(); ++n) {
     const NoGradient off;

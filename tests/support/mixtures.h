@@ -51,6 +51,15 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.placement = {false, false, false};
     d.final_norm = false;
   });
+  put("lstm, gru and attention", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
+    d.recurrence.width = 5;
+  });
+  put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::rnn};
+    d.residual = d.ffn.present = false;
+  });
   put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
   return all;
 }

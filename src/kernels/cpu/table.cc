@@ -32,6 +32,8 @@ const Kernels& cpu_kernels() {
       .softmax = cpu::softmax,
       .softmax_backward = cpu::softmax_backward,
       .rotate = cpu::rotate,
+      .recurrent_cell = cpu::recurrent_cell,
+      .recurrent_cell_backward = cpu::recurrent_cell_backward,
       .unfold = cpu::unfold,
       .unfold_backward = cpu::unfold_backward,
       .combine = cpu::combine,

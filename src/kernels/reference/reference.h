@@ -39,6 +39,10 @@ void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Ro
 void softmax(Out y, In x, Rows rows);
 void softmax_backward(Out dx, In dy, In y, Rows rows);
 void rotate(Out y, In x, In cosines, In sines, const Rotation& rotation);
+void recurrent_cell(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
+                    const CellShape& shape);
+void recurrent_cell_backward(const CellGradients& d, In dy, In dh, In dc, In kept, In h0, In c0,
+                             In c, const CellShape& shape);
 void unfold(Out y, In x, const Windows& windows);
 void unfold_backward(Out dx, In dy, const Windows& windows);
 void combine(Out y, In z, const int32_t* places, In weights, int64_t choices, Rows rows);

@@ -32,6 +32,8 @@ const Kernels& reference_kernels() {
       .softmax = reference::softmax,
       .softmax_backward = reference::softmax_backward,
       .rotate = reference::rotate,
+      .recurrent_cell = reference::recurrent_cell,
+      .recurrent_cell_backward = reference::recurrent_cell_backward,
       .unfold = reference::unfold,
       .unfold_backward = reference::unfold_backward,
       .combine = reference::combine,

@@ -32,7 +32,8 @@ class Values : public OptionVisitor {
   }
   void text(const Field& f, std::string& v) override { add(f, v); }
   void texts(const Field& f, std::vector<std::string>& v) override {
-    add(f, v.empty() ? "text" : v[0]);
+    const bool mixers = f.name.ends_with("mixer");
+    add(f, !v.empty() ? v[0] : mixers ? "lstm" : "text");
   }
   void bytes(const Field& f, uint64_t& v) override { add(f, v); }
   void seed(const Field& f, uint64_t& v) override { add(f, v); }

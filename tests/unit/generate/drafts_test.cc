@@ -17,6 +17,7 @@ using test::greedy;
 using test::Ids;
 using test::kPlenty;
 using test::small_model;
+using test::small_recurrent_model;
 
 Transformer other_model(int64_t context, uint64_t seed = 2, int64_t vocabulary = 11) {
   Spec spec = small_model(context, vocabulary).spec;
@@ -42,24 +43,26 @@ void expect_same(const Generation& found, const Generation& expected, const std:
 }
 
 TEST(Drafts, DoNotChangeTheResult) {
-  const Transformer model = small_model(60);
-  const Transformer drafts[] = {small_model(60), other_model(60),       other_model(8),
-                                other_model(1),  other_model(60, 3, 7), opposite_of(model)};
-  const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 10, 3};
-  for (const float temperature : {0.0f, 0.7f}) {
-    GenerateOptions options;
-    options.sampling.temperature = temperature;
-    options.sampling.repetition_penalty = 1.1f;
-    options.sampling.presence_penalty = 0.1f;
-    options.max_tokens = 130;  // the context is exceeded several times
-    options.logprobs = 1;
-    const Generation expected = continued({model}, prompt, options);
-    for (size_t i = 0; i < std::size(drafts); ++i) {
-      for (const int64_t guesses : {1, 3, 64}) {
-        options.guesses = guesses;
-        const Generator generator{.model = model, .draft = &drafts[i]};
-        expect_same(continued(generator, prompt, options), expected,
-                    fmt::format("draft {}, {} speculative tokens", i, guesses));
+  for (const Transformer& model : {small_model(60), small_recurrent_model(60)}) {
+    const Transformer drafts[] = {
+        small_model(60),       other_model(60),    other_model(8),           other_model(1),
+        other_model(60, 3, 7), opposite_of(model), small_recurrent_model(60)};
+    const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 10, 3};
+    for (const float temperature : {0.0f, 0.7f}) {
+      GenerateOptions options;
+      options.sampling.temperature = temperature;
+      options.sampling.repetition_penalty = 1.1f;
+      options.sampling.presence_penalty = 0.1f;
+      options.max_tokens = 130;  // the context is exceeded several times
+      options.logprobs = 1;
+      const Generation expected = continued({model}, prompt, options);
+      for (size_t i = 0; i < std::size(drafts); ++i) {
+        for (const int64_t guesses : {1, 3, 64}) {
+          options.guesses = guesses;
+          const Generator generator{.model = model, .draft = &drafts[i]};
+          expect_same(continued(generator, prompt, options), expected,
+                      fmt::format("draft {}, {} speculative tokens", i, guesses));
+        }
       }
     }
   }
@@ -208,23 +211,25 @@ Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64
 }
 
 TEST(Drafts, DoNotChangeConcurrentRequests) {
-  const Transformer model = small_model(150), draft = other_model(150);
-  const Outcome expected = outcome(model, {.pages = 400}, 0);
-  for (const int64_t pages : {9, 30, 400}) {  // with the fewest pages, requests are evicted
-    for (const int64_t most_sequences : {4, 16}) {
-      const Outcome found =
-          outcome(model, {.pages = pages, .most_sequences = most_sequences, .draft = &draft}, 4);
-      EXPECT_EQ(found.answers, expected.answers) << pages;
-      EXPECT_EQ(found.status.written_tokens, expected.status.written_tokens);
-      EXPECT_GT(found.status.guessed_tokens, 0);
+  for (const Transformer& model : {small_model(150), small_recurrent_model(150)}) {
+    const Transformer draft = other_model(150);
+    const Outcome expected = outcome(model, {.pages = 400}, 0);
+    for (const int64_t pages : {9, 30, 400}) {  // with the fewest pages, requests are evicted
+      for (const int64_t most_sequences : {4, 16}) {
+        const Outcome found =
+            outcome(model, {.pages = pages, .most_sequences = most_sequences, .draft = &draft}, 4);
+        EXPECT_EQ(found.answers, expected.answers) << pages;
+        EXPECT_EQ(found.status.written_tokens, expected.status.written_tokens);
+        EXPECT_GT(found.status.guessed_tokens, 0);
+      }
     }
+    SchedulerOptions few{.pages = 400, .most_sequences = 4};
+    const int64_t steps = outcome(model, few, 0).status.steps;
+    few.draft = &model;
+    const Outcome same = outcome(model, few, 4);
+    EXPECT_EQ(same.status.accepted_tokens, same.status.guessed_tokens);
+    EXPECT_LT(same.status.steps, steps);
   }
-  SchedulerOptions few{.pages = 400, .most_sequences = 4};
-  const int64_t steps = outcome(model, few, 0).status.steps;
-  few.draft = &model;
-  const Outcome same = outcome(model, few, 4);
-  EXPECT_EQ(same.status.accepted_tokens, same.status.guessed_tokens);
-  EXPECT_LT(same.status.steps, steps);
 }
 
 // The cache has room for the result, but not for speculative tokens beyond its end.

@@ -25,36 +25,38 @@ void limit(std::vector<Asked>& requests, int64_t context) {
 }
 
 TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
-  const Transformer model = test::small_model(150);
-  std::vector<Asked> requests = some_requests(24, 150);
-  limit(requests, 150);
-  const GenerationRules rules{.ends = {4}};
-  const Results expected = alone(model, requests, rules);
-  for (const int64_t pages :
-       {9, 30, 400}) {  // with the fewest pages, requests are evicted and read again
-    for (const int64_t step_tokens : {16, 512}) {
-      for (const int every : {1, 4}) {
-        const SchedulerOptions options{
-            .pages = pages, .most_sequences = 16, .step_tokens = step_tokens};
-        EXPECT_EQ(answers_of(model, requests, options, rules, every), expected)
-            << pages << " pages, " << step_tokens << " tokens, every " << every;
+  for (const Transformer& model : {test::small_model(150), test::small_recurrent_model(150)}) {
+    std::vector<Asked> requests = some_requests(24, 150);
+    limit(requests, 150);
+    const GenerationRules rules{.ends = {4}};
+    const Results expected = alone(model, requests, rules);
+    for (const int64_t pages :
+         {9, 30, 400}) {  // with the fewest pages, requests are evicted and read again
+      for (const int64_t step_tokens : {16, 512}) {
+        for (const int every : {1, 4}) {
+          const SchedulerOptions options{
+              .pages = pages, .most_sequences = 16, .step_tokens = step_tokens};
+          EXPECT_EQ(answers_of(model, requests, options, rules, every), expected)
+              << pages << " pages, " << step_tokens << " tokens, every " << every;
+        }
       }
     }
   }
 }
 
 TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
-  const Transformer model = test::small_model(150);
-  std::vector<Asked> requests = some_requests(24, 150);
-  limit(requests, 150);
-  const GenerationRules rules{.ends = {4}};
-  for (const DType cache : {DType::bf16, DType::i8}) {
-    const Results expected = alone(model, requests, rules, cache);
-    for (const int64_t pages : {9, 400}) {
-      const SchedulerOptions options{
-          .cache = cache, .pages = pages, .most_sequences = 16, .step_tokens = 16};
-      EXPECT_EQ(answers_of(model, requests, options, rules, 1), expected)
-          << name_of(cache) << ", " << pages << " pages";
+  for (const Transformer& model : {test::small_model(150), test::small_recurrent_model(150)}) {
+    std::vector<Asked> requests = some_requests(24, 150);
+    limit(requests, 150);
+    const GenerationRules rules{.ends = {4}};
+    for (const DType cache : {DType::bf16, DType::i8}) {
+      const Results expected = alone(model, requests, rules, cache);
+      for (const int64_t pages : {9, 400}) {
+        const SchedulerOptions options{
+            .cache = cache, .pages = pages, .most_sequences = 16, .step_tokens = 16};
+        EXPECT_EQ(answers_of(model, requests, options, rules, 1), expected)
+            << name_of(cache) << ", " << pages << " pages";
+      }
     }
   }
 }
@@ -75,29 +77,30 @@ TEST(Schedulers, TranslateTheSameAloneAndInABatch) {
 }
 
 TEST(Schedulers, ReadACommonPrefixOnce) {
-  const Transformer model = test::small_model(300);
-  Ids prompt;
-  for (int i = 0; i < 200; ++i) prompt.push_back(i % 11);
-  Scheduler scheduler(model, {}, nullptr, {.pages = 20});
-  std::vector<Generation> results;
-  const auto ask = [&] {
-    const auto sink = [&](const Event& event) {
-      if (event.finished != nullptr) results.push_back(*event.finished);
-      return true;
+  for (const Transformer& model : {test::small_model(300), test::small_recurrent_model(300)}) {
+    Ids prompt;
+    for (int i = 0; i < 200; ++i) prompt.push_back(i % 11);
+    Scheduler scheduler(model, {}, nullptr, {.pages = 20});
+    std::vector<Generation> results;
+    const auto ask = [&] {
+      const auto sink = [&](const Event& event) {
+        if (event.finished != nullptr) results.push_back(*event.finished);
+        return true;
+      };
+      scheduler.add(scheduler.request({1, prompt, test::greedy(5), sink, false}));
+      while (scheduler.step()) {
+      }
     };
-    scheduler.add(scheduler.request({1, prompt, test::greedy(5), sink, false}));
-    while (scheduler.step()) {
-    }
-  };
-  ask();
-  ask();
-  EXPECT_EQ(results[0].cached_tokens, 0);
-  EXPECT_EQ(results[1].cached_tokens, 192);
-  EXPECT_EQ(results[0].ids, results[1].ids);
-  prompt[70] = 5;
-  ask();
-  EXPECT_EQ(results[2].cached_tokens, 64);
-  EXPECT_EQ(scheduler.status().cached_tokens, 192 + 64);
+    ask();
+    ask();
+    EXPECT_EQ(results[0].cached_tokens, 0);
+    EXPECT_EQ(results[1].cached_tokens, 192);
+    EXPECT_EQ(results[0].ids, results[1].ids);
+    prompt[70] = 5;
+    ask();
+    EXPECT_EQ(results[2].cached_tokens, 64);
+    EXPECT_EQ(scheduler.status().cached_tokens, 192 + 64);
+  }
 }
 
 TEST(Schedulers, FreeEveryPage) {

@@ -22,6 +22,15 @@ inline Transformer small_model(int64_t context = 8, int64_t vocabulary = 11) {
   return made(validated(spec));
 }
 
+// Returns a small decoder with recurrent layers and attention.
+inline Transformer small_recurrent_model(int64_t context = 8, int64_t vocabulary = 11) {
+  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context, .layers = 3});
+  spec.head.tied = false;
+  spec.decoder->mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
+  spec.decoder->recurrence.width = 7;
+  return made(validated(spec));
+}
+
 // Returns a small encoder-decoder.
 inline Transformer small_translator(int64_t context = 40) {
   Spec spec = small_encoder_decoder({.context = context});

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -149,7 +150,9 @@ TEST_P(ReadingTest, GivesTheSameBitsFromARoundedCacheInAnyChunks) {
         difference += std::pow(full[i] - expected[i], 2);
         size += std::pow(full[i], 2);
       }
-      EXPECT_GT(difference, 0);
+      const bool attends = spec.decoder->mixers.empty() ||
+                           std::ranges::count(spec.decoder->mixers, MixerKind::attention) > 0;
+      EXPECT_EQ(difference > 0, attends);  // recurrent states are not rounded
       EXPECT_LT(std::sqrt(difference / size), 0.02);
     }
   }

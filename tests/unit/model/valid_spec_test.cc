@@ -121,6 +121,32 @@ TEST(ValidSpecs, RefuseInvalidSizes) {
        {[](Spec& s) { s.decoder->norm.epsilon = NAN; }, {"decoder.norm.epsilon is nan"}}});
 }
 
+TEST(ValidSpecs, RepeatMixers) {
+  Spec s = small_decoder();
+  s.decoder->layers = 5;
+  s.decoder->mixers = {MixerKind::lstm, MixerKind::attention};
+  const Spec valid = validated(s);
+  EXPECT_EQ(valid.decoder->mixers,
+            (std::vector<MixerKind>{MixerKind::lstm, MixerKind::attention, MixerKind::lstm,
+                                    MixerKind::attention, MixerKind::lstm}));
+  EXPECT_EQ(valid.decoder->recurrence.width, s.width);
+  EXPECT_EQ(write_spec(validated(valid)), write_spec(valid));
+  EXPECT_EQ(write_spec(read_spec(write_spec(valid), "spec.json")), write_spec(valid));
+  s.decoder->mixers = {MixerKind::attention};  // as without mixers
+  s.decoder->recurrence.width = 7;
+  EXPECT_TRUE(validated(s).decoder->mixers.empty());
+  EXPECT_EQ(validated(s).decoder->recurrence.width, 0);
+}
+
+TEST(ValidSpecs, RefuseInvalidMixers) {
+  expect_refused(small_both(), {{[](Spec& s) { s.encoder->mixers = {MixerKind::gru}; },
+                                 {"encoder.mixers has a recurrent layer", "attention"}},
+                                {[](Spec& s) { s.decoder->mixers.resize(9, MixerKind::rnn); },
+                                 {"decoder.mixers has 9 elements", "at most"}}});
+  expect_error(ErrorKind::InvalidArgument, {"decoder.mixers: mlp", "attention, rnn, gru, lstm"},
+               [] { read_spec(R"({"decoder": {"mixers": "mlp"}})", "spec.json"); });
+}
+
 TEST(ValidSpecs, RefuseWindowsForMissingLayers) {
   expect_refused(
       small_decoder(),

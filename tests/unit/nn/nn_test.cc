@@ -34,7 +34,7 @@ std::vector<std::string> names_of(Layer& layer) {
   return names;
 }
 
-constexpr PagePool::Layout kLayout{.layers = 2, .kv_heads = 3, .head_width = 4};
+const PagePool::Layout kLayout{.attention = {3, 4, DType::f32}, .state_sizes = {0, 0}};
 
 TEST(KvCaches, RefuseMismatchedShapes) {
   KvCache cache(kLayout, 2, 5);
@@ -71,7 +71,7 @@ std::vector<double> held(const PagedText& text, PagePart part, int64_t t) {
   std::vector<double> all(12);
   const auto* pages = part == PagePart::keys ? text.key_pages : text.value_pages;
   for (int64_t head = 0; head < 3; ++head)
-    get_from_page(kLayout.of_layer(), part, pages[t / kPageTokens], t % kPageTokens, head,
+    get_from_page(kLayout.attention, part, pages[t / kPageTokens], t % kPageTokens, head,
                   all.data() + 4 * head);
   return all;
 }
@@ -269,16 +269,35 @@ TEST(Probes, ReceiveEachLayerAndTheRequestedWeights) {
   test::randomise(stack, 3);
   std::vector<std::string> seen;
   Probe probe;
-  probe.see = [&](const std::string& name, const Tensor& value) {
-    seen.push_back(name + describe(value.shape()));
+  probe.see = [&](const ProbePoint& point, const Tensor& value) {
+    seen.push_back(name_of(point) + describe(value.shape()));
   };
-  probe.wants_weights = [](const std::string& name) { return name == "attention.1"; };
+  probe.wants_weights = [](const ProbePoint& point) { return point.layer == 1; };
   Pass pass;
   pass.probe = &probe;
   stack(normal({2, 3, 8}, 1), pass, {});
   EXPECT_EQ(seen, (std::vector<std::string>{"hidden.0[2, 3, 8]", "hidden.1[2, 3, 8]",
                                             "attention.1[2, 4, 3, 3]", "hidden.unnormed[2, 3, 8]",
                                             "hidden.2[2, 3, 8]"}));
+}
+
+TEST(Probes, MayReplaceAValue) {
+  const StackSpec spec = small_stack();
+  Stack stack(spec, {}, 8, 4, Stack::Kind::decoder);
+  test::randomise(stack, 3);
+  const ProbePoint start{ProbePoint::What::hidden, 0};
+  Tensor kept;
+  Probe probe;
+  Pass pass;
+  pass.probe = &probe;
+  probe.see = [&](const ProbePoint& point, Tensor& value) {
+    if (point == start) kept = value;
+  };
+  const std::vector<float> expected = to_floats(stack(normal({2, 3, 8}, 1), pass, {}));
+  probe.see = [&](const ProbePoint& point, Tensor& value) {
+    if (point == start) value = kept;
+  };
+  EXPECT_EQ(to_floats(stack(normal({2, 3, 8}, 2), pass, {})), expected);
 }
 
 TEST(RotaryFrequencies, FollowTheLengthWithDynamicScaling) {

@@ -324,6 +324,37 @@ void add_attentions(std::vector<Case>& all) {
   add_attention(all, "part of the keys", {1, 11, 75, 1, 1, 5}, options);
 }
 
+void add_recurrences(std::vector<Case>& all) {
+  struct Size {
+    int64_t batch, tokens, width;
+  };
+  for (const Cell cell : {Cell::rnn, Cell::gru, Cell::lstm}) {
+    const int64_t gates = gates_of(cell);
+    for (const auto& [B, T, W] : {Size{1, 1, 1}, Size{2, 5, 3}, Size{3, 4, 17}}) {
+      const std::string what =
+          fmt::format("cell {}, {} x {} x {}", static_cast<int>(cell), B, T, W);
+      const Tensor x = rounded({B, T, gates * W}, 1), weight = rounded({gates * W, W}, 2, 0.5);
+      all.push_back(
+          {"recurrence", what + " with bias", {x, weight, rounded({gates * W}, 3)}, [=](auto& in) {
+             return recurrence(in[0], in[1], in[2], cell);
+           }});
+      all.push_back({"recurrence", what, {x, weight}, [=](auto& in) {
+                       return recurrence(in[0], in[1], {}, cell);
+                     }});
+    }
+  }
+  all.push_back({"recurrent_step",
+                 "of three texts",
+                 {rounded({3, 20}, 1), rounded({3, 20}, 2)},
+                 [](auto& in) {
+                   const bool exact = in[0].dtype() == DType::f64;
+                   CellState state = zero_state(Cell::lstm, 3, 5, exact ? DType::f64 : DType::f32);
+                   const Tensor u = exact ? in[1] : convert(in[1], DType::f32);
+                   return recurrent_step(in[0], u, state, Cell::lstm);
+                 },
+                 false});
+}
+
 }  // namespace
 
 std::vector<Case> cases() {
@@ -338,6 +369,7 @@ std::vector<Case> cases() {
   add_biased_attentions(all);
   add_position_cases(all);
   add_expert_cases(all);
+  add_recurrences(all);
   return all;
 }
 

@@ -1,0 +1,110 @@
+#include "nn/recurrence.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "ops/offset.h"
+#include "ops/statistics.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+void* row_of(const Tensor& x, int64_t row) { return Out(x.rows(row, row + 1)).data; }
+
+// Copies `count` elements of one row, from column `from_column` to `to_column`.
+void copy_part(const Tensor& to, int64_t to_row, int64_t to_column, const Tensor& from,
+               int64_t from_row, int64_t from_column, int64_t count) {
+  const In source = at(In(from), from_row * from.dim(1) + from_column);
+  const Out destination = at(Out(to), to_row * to.dim(1) + to_column);
+  std::memcpy(destination.data, source.data, static_cast<size_t>(count) * size_of(from.dtype()));
+}
+
+}  // namespace
+
+Recurrence::Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer_)
+    : cell(cell_of(mixer_of(stack, layer_))), width(stack.recurrence.width), layer(layer_) {
+  const int64_t gates = gates_of(cell) * width;
+  input = Linear(model_width, gates, stack.recurrence.bias);
+  hidden = Linear(width, gates, stack.recurrence.bias);
+  if (width != model_width) output = Linear(width, model_width, false, Role::residual_matrix);
+}
+
+Tensor Recurrence::operator()(const Tensor& x, const Pass& pass) const {
+  return projected(states(input(x), pass));
+}
+
+Tensor Recurrence::states(const Tensor& gates, const Pass& pass) const {
+  return pass.cache == nullptr ? from_zero(gates) : from_cache(gates, *pass.cache);
+}
+
+// u = h weight^T + bias, in the working type.   h [R, W] -> [R, G W]
+Tensor Recurrence::recurrent_part(const Tensor& h, DType compute) const {
+  return linear(cast(h, compute), hidden.weight, hidden.bias, h.dtype());
+}
+
+Tensor Recurrence::from_zero(const Tensor& gates) const {
+  if (!hidden.weight.packed) return recurrence(gates, hidden.weight.value, hidden.bias.value, cell);
+  const int64_t B = gates.dim(0), T = gates.dim(1);
+  std::vector<Text> texts;
+  for (int64_t b = 0; b < B; ++b) texts.push_back({b * T, T});
+  return step_by_step(gates, texts, nullptr);
+}
+
+Tensor Recurrence::from_cache(const Tensor& gates, KvCache& cache) const {
+  std::vector<Text> texts;
+  int64_t row = 0;
+  for (const KvCache::Member& member : cache.members()) {
+    texts.push_back({row, member.tokens});
+    row += member.tokens;
+  }
+  return step_by_step(gates, texts, &cache);
+}
+
+// Advances all texts by one token at a time, so that one product serves all of them. A text's
+// result does not depend on the others.
+Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& texts,
+                                KvCache* cache) const {
+  check(!recording(), "recurrence: weights packed for inference have no gradient; expected fp32");
+  const int64_t G = gates_of(cell), S = states_of(cell), W = width;
+  const Tensor x = gates.view({gates.size() / (G * W), G * W});
+  Shape shape = gates.shape();
+  shape.back() = W;
+  const Tensor y = empty(shape, x.dtype());
+  const Tensor states = zeros({std::ssize(texts), S * W}, working_type(x));  // [h | c] of each text
+  int64_t longest = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    longest = std::max(longest, texts[i].tokens);
+    if (cache != nullptr) cache->load_state(layer, i, row_of(states, static_cast<int64_t>(i)));
+  }
+  for (int64_t t = 0; t < longest; ++t) {
+    std::vector<int64_t> active, rows;  // the texts that have this token, and its row in x
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (t >= texts[i].tokens) continue;
+      active.push_back(static_cast<int64_t>(i));
+      rows.push_back(texts[i].row + t);
+    }
+    const int64_t R = std::ssize(active);
+    const Tensor inputs = empty({R, G * W}, x.dtype());
+    CellState state = zero_state(cell, R, W, states.dtype());
+    for (int64_t r = 0; r < R; ++r) {
+      const auto at = static_cast<size_t>(r);
+      copy_part(inputs, r, 0, x, rows[at], 0, G * W);
+      copy_part(state.h, r, 0, states, active[at], 0, W);
+      if (S == 2) copy_part(state.c, r, 0, states, active[at], W, W);
+    }
+    const Tensor h = recurrent_step(inputs, recurrent_part(state.h, x.dtype()), state, cell);
+    for (int64_t r = 0; r < R; ++r) {
+      const auto at = static_cast<size_t>(r);
+      copy_part(y.view({y.size() / W, W}), rows[at], 0, h, r, 0, W);
+      copy_part(states, active[at], 0, state.h, r, 0, W);
+      if (S == 2) copy_part(states, active[at], W, state.c, r, 0, W);
+      if (cache != nullptr)
+        cache->store_state(layer, static_cast<size_t>(active[at]), t, row_of(states, active[at]));
+    }
+  }
+  return y;
+}
+
+}  // namespace fovea

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "cache/mixers.h"
+#include "nn/linear.h"
+#include "nn/pass.h"
+
+namespace fovea {
+
+// A recurrent layer: the cells of ops.h over the tokens, from a state of 0. W is the width of the
+// state, G the number of gates.
+struct Recurrence {
+  Cell cell = Cell::lstm;
+  int64_t width = 0, layer = 0;
+  Linear input;   // [G W, C]
+  Linear hidden;  // [G W, W]
+  Linear output;  // [C, W]; absent if W = C
+
+  Recurrence() = default;
+  Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer);
+
+  bool present() const { return width > 0; }
+  Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
+
+  // Its parts, for inspection: the states h of gates = input(x), the recurrent part of the gates
+  // that follows a state, and the output.
+  Tensor states(const Tensor& gates, const Pass& pass) const;   // [B, T, G W] -> [B, T, W]
+  Tensor recurrent_part(const Tensor& h, DType compute) const;  // [R, W] -> [R, G W]
+  Tensor projected(const Tensor& h) const {                     // [..., W] -> [..., C]
+    return output.weight.present() ? output(h) : h;
+  }
+
+  template <class Visitor>
+  void each(Visitor& f, const std::string& name) {
+    input.each(f, name + ".input");
+    hidden.each(f, name + ".hidden");
+    output.each(f, name + ".output");
+  }
+
+ private:
+  struct Text {
+    int64_t row, tokens;  // the first of its rows, and their number
+  };
+  Tensor step_by_step(const Tensor& gates, const std::vector<Text>& texts, KvCache* cache) const;
+  Tensor from_zero(const Tensor& gates) const;
+  Tensor from_cache(const Tensor& gates, KvCache& cache) const;
+};
+
+}  // namespace fovea

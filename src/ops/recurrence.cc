@@ -1,0 +1,101 @@
+#include "base/error.h"
+#include "ops/in_dtype.h"
+#include "ops/offset.h"
+#include "ops/ops.h"
+#include "ops/statistics.h"
+#include "ops/units.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+// Backpropagation through time (Werbos 1990): the gradients of x, and du [B, T, G W], those of u.
+void backward_through_time(const CellShape& shape, int64_t T, Out dx, const Tensor& du,
+                           const Tensor& dy, const Tensor& weight, const Tensor& kept,
+                           const Tensor& h, const Tensor& c) {
+  const Kernels& k = kernels(dy);
+  const int64_t B = shape.rows, W = shape.width, G = gates_of(shape.cell);
+  const DType states = h.dtype();
+  const Tensor now = empty({B, G * W}, du.dtype());
+  Tensor dh = zeros({B, W}, states), dc = zeros({B, W}, states);
+  for (int64_t t = T - 1; t >= 0; --t) {
+    const Tensor dh0 = empty({B, W}, states), dc0 = empty({B, W}, states);
+    k.recurrent_cell_backward({at(dx, t * G * W), at(Out(du), t * G * W), now, dh0, dc0},
+                              at(In(dy), t * W), dh, dc, at(In(kept), t * kept_of(shape.cell) * W),
+                              h.rows(t, t + 1), c ? In(c.rows(t, t + 1)) : In{},
+                              c ? In(c.rows(t + 1, t + 2)) : In{}, shape);
+    // dh' = the cell's part + du weight
+    k.gemm({dh0.data(), states, true}, now, weight, {}, {B, W, G * W, false, false});
+    dh = dh0, dc = dc0;
+  }
+}
+
+// Returns the state before each token, in y's dtype.   y [B, T, W] -> [B, T, W]
+Tensor states_before(const Tensor& y) {
+  const int64_t T = y.dim(1), W = y.dim(2);
+  const Tensor before = zeros(y.shape(), y.dtype());
+  for (int64_t b = 0; b < y.dim(0); ++b) {
+    kernels(y).convert(at(Out(before), (b * T + 1) * W), at(In(y), b * T * W), (T - 1) * W);
+  }
+  return before;
+}
+
+}  // namespace
+
+Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cell cell) {
+  const int64_t G = gates_of(cell);
+  check(x.rank() == 3 && weight.rank() == 2 && weight.dim(0) == G * weight.dim(1) &&
+            x.dim(2) == weight.dim(0),
+        "recurrence: x is {}, weight is {}; expected [B, T, {} W] and [{} W, W]", x.shape(),
+        weight.shape(), G, G);
+  check(!bias || bias.shape() == Shape{weight.dim(0)}, "recurrence: bias is {}, weight is {}",
+        bias.shape(), weight.shape());
+  const int64_t B = x.dim(0), T = x.dim(1), W = weight.dim(1);
+  const DType states = working_type(x);
+  const CellShape shape{cell, B, W, T};
+  const Tensor y = empty({B, T, W}, x.dtype());
+  const Tensor h = zeros({T + 1, B, W}, states);
+  const Tensor c = cell == Cell::lstm ? zeros({T + 1, B, W}, states) : Tensor();
+  const Tensor kept = recording() ? empty({B, T, kept_of(cell) * W}, states) : Tensor();
+  const Tensor u = empty({B, G * W}, states), matrix = in_dtype(weight, x.dtype());
+  const Kernels& k = kernels(x);
+  for (int64_t t = 0; t < T; ++t) {
+    const Tensor before = h.rows(t, t + 1), after = h.rows(t + 1, t + 2);
+    k.gemm(u, in_dtype(before, x.dtype()), matrix, bias, {B, G * W, W, false, true});
+    k.recurrent_cell(after, c ? Out(c.rows(t + 1, t + 2)) : Out{}, at(Out(y), t * W),
+                     kept ? at(Out(kept), t * kept_of(cell) * W) : Out{}, at(In(x), t * G * W), u,
+                     before, c ? In(c.rows(t, t + 1)) : In{}, shape);
+  }
+  if (!recording()) return y;
+  return record(
+      y, {x, weight, bias},
+      [=, x = Saved::slot(x), y = y.detach(), units = row_units()](const Tensor& dy, Gradients& d) {
+        const Tensor du = empty({B, T, G * W}, matrix.dtype());
+        backward_through_time(shape, T, d[x], du, dy, matrix, kept, h, c);
+        const Kernels& of_dy = kernels(dy);
+        if (d.wants(bias)) of_dy.sum_rows(d[bias], du, {B * T, G * W, units.of(B * T)});
+        if (d.wants(weight))  // dweight = du^T h'
+          of_dy.gemm(d[weight], du, states_before(y), {},
+                     {G * W, W, B * T, true, false, units.of(B * T)});
+      });
+}
+
+CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype) {
+  return {zeros({rows, width}, dtype), cell == Cell::lstm ? zeros({rows, width}, dtype) : Tensor()};
+}
+
+Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell cell) {
+  const int64_t R = state.h.dim(0), W = state.h.dim(1), G = gates_of(cell);
+  check(x.size() == R * G * W && u.size() == R * G * W && u.dtype() == state.h.dtype(),
+        "recurrence: x is {}, u is {}, the state is {}; expected [R, {} W], the same, and [R, W]",
+        x.shape(), u.shape(), state.h.shape(), G);
+  CellState next{empty({R, W}, state.h.dtype()),
+                 state.c ? empty({R, W}, state.h.dtype()) : Tensor()};
+  const Tensor y = empty({R, W}, x.dtype());
+  kernels(x).recurrent_cell(next.h, next.c ? Out(next.c) : Out{}, y, {}, x, u, state.h,
+                            state.c ? In(state.c) : In{}, {cell, R, W, 1});
+  state = next;
+  return y;
+}
+
+}  // namespace fovea
