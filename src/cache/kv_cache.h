@@ -55,7 +55,8 @@ class KvCache {
   Tensor places() const;  // i32 [1, rows]: the positions of the rows' tokens
   // Appends the keys k and values v [rows, G, D] of one layer to the texts.
   void append(int64_t layer, const Tensor& k, const Tensor& v);
-  // Copies the state of a recurrent layer before this pass, [state size of the layer], or zeros.
+  // Writes to `state` a recurrent layer's state after the earlier tokens of a text; zeros if there
+  // are none. Its size is layout().state_bytes(layer).
   void load_state(int64_t layer, size_t member, void* state) const;
   // Stores the state after the new token `token` of a text.
   void store_state(int64_t layer, size_t member, int64_t token, const void* state);

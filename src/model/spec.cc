@@ -140,7 +140,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
         "spec: parallel sublayers have a norm on their input only; expected placement input");
   check(!s.parallel || (s.residual && s.ffn.present),
         "spec: parallel sublayers need residual and ffn.present; expected both true");
-  if (!s.ffn.present) s.ffn = {.present = false, .width = s.ffn.width};
+  if (!s.ffn.present) s.ffn = {.present = false};        // the other fields have no effect
   if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // without effect: RMSNorm has no bias
   check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
         "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);

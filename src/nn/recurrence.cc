@@ -21,6 +21,11 @@ void copy_part(const Tensor& to, int64_t to_row, int64_t to_column, const Tensor
   std::memcpy(destination.data, source.data, static_cast<size_t>(count) * size_of(from.dtype()));
 }
 
+// The op of a recurrence multiplies by the matrix itself, so an adapter of it would have no effect.
+void check_no_adapter(const Linear& hidden) {
+  check(!hidden.adapter.present(), "recurrence: the hidden matrix has an adapter; expected none");
+}
+
 }  // namespace
 
 Recurrence::Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer_)
@@ -41,10 +46,12 @@ Tensor Recurrence::states(const Tensor& gates, const Pass& pass) const {
 
 // u = h weight^T + bias, in the working type.   h [R, W] -> [R, G W]
 Tensor Recurrence::recurrent_part(const Tensor& h, DType compute) const {
+  check_no_adapter(hidden);
   return linear(cast(h, compute), hidden.weight, hidden.bias, h.dtype());
 }
 
 Tensor Recurrence::from_zero(const Tensor& gates) const {
+  check_no_adapter(hidden);
   if (!hidden.weight.packed) return recurrence(gates, hidden.weight.value, hidden.bias.value, cell);
   const int64_t B = gates.dim(0), T = gates.dim(1);
   std::vector<Text> texts;
@@ -66,12 +73,13 @@ Tensor Recurrence::from_cache(const Tensor& gates, KvCache& cache) const {
 // result does not depend on the others.
 Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& texts,
                                 KvCache* cache) const {
-  check(!recording(), "recurrence: weights packed for inference have no gradient; expected fp32");
+  check(!recording(),
+        "recurrence: decoding and packed weights have no gradients; expected NoGradient");
   const int64_t G = gates_of(cell), S = states_of(cell), W = width;
   const Tensor x = gates.view({gates.size() / (G * W), G * W});
   Shape shape = gates.shape();
   shape.back() = W;
-  const Tensor y = empty(shape, x.dtype());
+  const Tensor result = empty(shape, x.dtype()), y = result.view({x.dim(0), W});
   const Tensor states = zeros({std::ssize(texts), S * W}, working_type(x));  // [h | c] of each text
   int64_t longest = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -97,14 +105,14 @@ Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& te
     const Tensor h = recurrent_step(inputs, recurrent_part(state.h, x.dtype()), state, cell);
     for (int64_t r = 0; r < R; ++r) {
       const auto at = static_cast<size_t>(r);
-      copy_part(y.view({y.size() / W, W}), rows[at], 0, h, r, 0, W);
+      copy_part(y, rows[at], 0, h, r, 0, W);
       copy_part(states, active[at], 0, state.h, r, 0, W);
       if (S == 2) copy_part(states, active[at], W, state.c, r, 0, W);
       if (cache != nullptr)
         cache->store_state(layer, static_cast<size_t>(active[at]), t, row_of(states, active[at]));
     }
   }
-  return y;
+  return result;
 }
 
 }  // namespace fovea

@@ -138,6 +138,16 @@ TEST(ValidSpecs, RepeatMixers) {
   EXPECT_EQ(validated(s).decoder->recurrence.width, 0);
 }
 
+TEST(ValidSpecs, ResetAMissingFeedForwardPart) {
+  Spec s = small_decoder();
+  s.decoder->ffn.present = false;
+  const Spec valid = validated(s);
+  s.decoder->ffn.width = 7;
+  s.decoder->ffn.gated = true;
+  EXPECT_EQ(write_spec(validated(s)), write_spec(valid));
+  EXPECT_EQ(write_spec(validated(valid)), write_spec(valid));
+}
+
 TEST(ValidSpecs, RefuseInvalidMixers) {
   expect_refused(small_both(), {{[](Spec& s) { s.encoder->mixers = {MixerKind::gru}; },
                                  {"encoder.mixers has a recurrent layer", "attention"}},

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "support/expect_error.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -61,6 +62,13 @@ TEST_P(Recurrences, MatchPyTorch) {
   expect_near(layer.input.bias.value.gradient(), golden("dbias_ih_l0"));
   expect_near(layer.hidden.weight.value.gradient(), golden("dweight_hh_l0"));
   expect_near(layer.hidden.bias.value.gradient(), golden("dbias_hh_l0"));
+}
+
+TEST_P(Recurrences, RefuseAnAdapterThatWouldHaveNoEffect) {
+  Recurrence layer = this->layer();
+  add_adapter(layer.hidden, 2, 1, 3);
+  expect_error(ErrorKind::InvalidArgument, {"hidden matrix", "adapter"},
+               [&] { layer(golden("x"), {}); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Cells, Recurrences,
