@@ -77,8 +77,9 @@ enum class QueryKeyNorm { none, head, all };
 
 struct AttentionSpec {
   int64_t heads = 0;
-  int64_t kv_heads = 0;    // equal to heads: MHA; fewer: GQA; 1: MQA; 0 = heads
-  int64_t head_width = 0;  // 0 = width / heads
+  int64_t kv_heads = 0;     // equal to heads: MHA; fewer: GQA; 1: MQA; 0 = heads
+  int64_t head_width = 0;   // of queries and keys; 0 = width / heads
+  int64_t value_width = 0;  // of values; 0 = head_width
   // Window of each layer: the number of keys that a query sees in each allowed direction, including
   // its own; 0 = all. One element applies to all layers; empty = no windows.
   std::vector<int64_t> windows = {};
@@ -111,13 +112,27 @@ struct FeedForwardSpec {
   ExpertsSpec experts = {};
 };
 
-// What mixes the tokens of a layer. rnn, gru, lstm: a recurrence with these cells.
-enum class MixerKind { attention, rnn, gru, lstm };
+// What mixes the tokens of a layer. rnn, gru, lstm: a recurrence with these cells. latent:
+// multi-head latent attention.
+enum class MixerKind { attention, rnn, gru, lstm, latent };
 
 struct RecurrenceSpec {
   int64_t width =
       0;  // of the state; 0 = the model's. If they differ, a matrix maps it to the model's
   bool bias = true;  // of both products of the gates
+};
+
+// Multi-head latent attention (DeepSeek-AI 2024, 2.1): the keys and values of all heads are
+// computed from one vector per token, the latent. The cache stores only the latent and a rotated
+// key that all heads share. The heads, their widths, the scale and the cap are those of
+// AttentionSpec; a key has head_width + rotary elements. The latents have a norm of the stack's
+// kind.
+struct LatentSpec {
+  int64_t width = 0;        // of the latent of keys and values; 0 = 4 * head_width
+  int64_t query_width = 0;  // of a latent of the queries; 0 = queries are computed directly
+  // Width of the shared key, with rotary positions; otherwise there is none. 0 = head_width / 2,
+  // rounded up to an even number.
+  int64_t rotary = 0;
 };
 
 struct StackSpec {
@@ -135,6 +150,7 @@ struct StackSpec {
   bool residual = true;  // add a sublayer's input to its output
   AttentionSpec attention = {};
   RecurrenceSpec recurrence = {};
+  LatentSpec latent = {};
   FeedForwardSpec ffn = {};
 };
 

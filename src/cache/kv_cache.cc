@@ -103,11 +103,13 @@ Tensor KvCache::places() const {
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
-  const PageLayout& page = layout().attention;
-  const int64_t width = page.heads * page.width;
-  check(k.size() == v.size() && k.size() % width == 0 && k.dtype() == v.dtype(),
-        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] both", name_of(k.dtype()),
-        describe(k.shape()), name_of(v.dtype()), describe(v.shape()), page.heads, page.width);
+  const auto& [keys, values, state] = layout().layer(layer);
+  const int64_t width = keys.heads * keys.width, value_width = values.heads * values.width;
+  check(k.size() % width == 0 && v.size() * width == k.size() * value_width &&
+            (!v || k.dtype() == v.dtype()),
+        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] and [rows, {}, {}]",
+        name_of(k.dtype()), describe(k.shape()), name_of(v.dtype()), describe(v.shape()),
+        keys.heads, keys.width, values.heads, values.width);
   struct Piece {  // part of a text's new tokens, on one page
     int32_t page;
     int64_t token, row, count;
@@ -129,10 +131,11 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Piece& piece = pieces[static_cast<size_t>(i)];
-      put_in_page(page, PagePart::keys, pool_->keys(layer, piece.page), piece.token,
+      put_in_page(keys, PagePart::keys, pool_->keys(layer, piece.page), piece.token,
                   at(In(k), piece.row * width), piece.count);
-      put_in_page(page, PagePart::values, pool_->values(layer, piece.page), piece.token,
-                  at(In(v), piece.row * width), piece.count);
+      if (v)
+        put_in_page(values, PagePart::values, pool_->values(layer, piece.page), piece.token,
+                    at(In(v), piece.row * value_width), piece.count);
     }
   });
 }
@@ -194,7 +197,7 @@ bool KvCache::has_memory(int64_t layer) const {
 
 // Copies x [S, G, D] into pages, u8 [pages, bytes].
 Tensor KvCache::paged(PagePart part, const Tensor& x) const {
-  const PageLayout& page = layout().attention;
+  const PageLayout& page = part == PagePart::keys ? layout().memory_keys : layout().memory_values;
   const int64_t S = x.dim(0);
   Tensor pages = empty({pages_for(S), page.page_bytes()}, DType::u8);
   for (int64_t t = 0; t < S; t += kPageTokens) {

@@ -53,7 +53,8 @@ class KvCache {
   // too few pages.
   void begin(int64_t B, int64_t T);
   Tensor places() const;  // i32 [1, rows]: the positions of the rows' tokens
-  // Appends the keys k and values v [rows, G, D] of one layer to the texts.
+  // Appends the keys k [rows, G, D] and values v [rows, G, D'] of one layer to the texts; v is
+  // empty if the layer stores no values.
   void append(int64_t layer, const Tensor& k, const Tensor& v);
   // Writes to `state` a recurrent layer's state after the earlier tokens of a text; zeros if there
   // are none. Its size is layout().state_bytes(layer).

@@ -10,7 +10,8 @@ inline MixerKind mixer_of(const StackSpec& stack, int64_t layer) {
   return stack.mixers.empty() ? MixerKind::attention : stack.mixers[static_cast<size_t>(layer)];
 }
 inline bool is_recurrent(const StackSpec& stack, int64_t layer) {
-  return mixer_of(stack, layer) != MixerKind::attention;
+  const MixerKind mixer = mixer_of(stack, layer);
+  return mixer != MixerKind::attention && mixer != MixerKind::latent;
 }
 
 // The cell of a recurrent mixer.

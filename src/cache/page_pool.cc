@@ -8,14 +8,23 @@ namespace fovea {
 
 size_t PagePool::Layout::page_bytes() const {
   int64_t bytes = 0;
-  for (int64_t layer = 0; layer < layers(); ++layer) bytes += layer_bytes(layer);
+  for (int64_t i = 0; i < std::ssize(layers); ++i) bytes += layer_bytes(i);
   return static_cast<size_t>(bytes);
 }
 
 PagePool::Layout PagePool::layout_for(const StackSpec& decoder, DType dtype) {
-  Layout layout{{decoder.attention.kv_heads, decoder.attention.head_width, dtype}, {}};
-  for (int64_t layer = 0; layer < decoder.layers; ++layer)
-    layout.state_sizes.push_back(state_size(decoder, layer));
+  const AttentionSpec& a = decoder.attention;
+  const PageLayout keys{a.kv_heads, a.head_width, dtype}, values{a.kv_heads, a.value_width, dtype};
+  const PageLayout latent{1, decoder.latent.width + decoder.latent.rotary, dtype};
+  Layout layout{dtype, {}, keys, values};
+  for (int64_t i = 0; i < decoder.layers; ++i) {
+    if (is_recurrent(decoder, i))
+      layout.layers.push_back({{}, {}, state_size(decoder, i)});
+    else if (mixer_of(decoder, i) == MixerKind::latent)
+      layout.layers.push_back({latent, {}});
+    else
+      layout.layers.push_back({keys, values});
+  }
   return layout;
 }
 
@@ -23,7 +32,7 @@ PagePool::PagePool(const Layout& layout, int64_t pages)
     : layout_(layout),
       memory_(empty({pages, static_cast<int64_t>(layout.page_bytes())}, DType::u8)),
       users_(static_cast<size_t>(pages)) {
-  for (int64_t layer = 0, begin = 0; layer < layout.layers(); ++layer) {
+  for (int64_t layer = 0, begin = 0; layer < std::ssize(layout.layers); ++layer) {
     layer_begins_.push_back(begin);
     begin += layout.layer_bytes(layer);
   }

@@ -15,18 +15,25 @@ namespace fovea {
 // Pages that were never written take no memory.
 class PagePool {
  public:
+  // What a layer stores for each token: keys and values, which may differ in width, or a state.
+  // Latent attention stores only keys, whose first elements are the values.
+  struct Layer {
+    PageLayout keys, values;
+    int64_t state_size = 0;  // elements of a recurrent layer's state
+  };
   struct Layout {
-    PageLayout attention;              // of the keys, or the values, of an attention layer
-    std::vector<int64_t> state_sizes;  // by layer: elements of a recurrent state; 0 = attention
+    DType dtype = DType::f32;  // of keys and values
+    std::vector<Layer> layers;
+    PageLayout memory_keys = {}, memory_values = {};  // of cross-attention
 
-    int64_t layers() const { return std::ssize(state_sizes); }
-    DType state_dtype() const { return attention.dtype == DType::f64 ? DType::f64 : DType::f32; }
-    int64_t state_bytes(int64_t layer) const {  // of one token
-      return state_sizes[static_cast<size_t>(layer)] * static_cast<int64_t>(size_of(state_dtype()));
+    const Layer& layer(int64_t i) const { return layers[static_cast<size_t>(i)]; }
+    DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+    int64_t state_bytes(int64_t i) const {  // of one token
+      return layer(i).state_size * static_cast<int64_t>(size_of(state_dtype()));
     }
-    int64_t layer_bytes(int64_t layer) const {
-      const int64_t state = state_bytes(layer);
-      return state > 0 ? kPageTokens * state : 2 * attention.page_bytes();
+    int64_t layer_bytes(int64_t i) const {
+      return layer(i).keys.page_bytes() + layer(i).values.page_bytes() +
+             kPageTokens * state_bytes(i);
     }
     size_t page_bytes() const;  // bytes of one page, for all layers
   };
@@ -48,7 +55,7 @@ class PagePool {
 
   char* keys(int64_t layer, int32_t page) const { return at(layer, page); }
   char* values(int64_t layer, int32_t page) const {
-    return at(layer, page) + layout_.attention.page_bytes();
+    return at(layer, page) + layout_.layer(layer).keys.page_bytes();
   }
   // The state of a recurrent layer after token `token` of the page.
   char* state(int64_t layer, int32_t page, int64_t token) const {

@@ -55,7 +55,7 @@ WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
 
 // Returns whether the parameter may stay bf16 in inference, because the ops that read it widen it.
 bool reads_bf16(const Parameter& p) {
-  return p.role == Role::matrix || p.role == Role::residual_matrix ||
+  return p.role == Role::matrix || p.role == Role::residual_matrix || p.role == Role::head_matrix ||
          p.role == Role::token_embedding;
 }
 

@@ -158,7 +158,7 @@ const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
   if (look == Look::cross)
     block(x, pass);
   else
-    block.attention(block.attention_norm.input(x, pass.compute), pass);
+    block.mix(block.attention_norm.input(x, pass.compute), pass);
   return kept_.at({look, layer});
 }
 

@@ -99,12 +99,13 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   const bool cross = look == Look::cross;
   const AttentionMap& here = all.attended(look, query.layer);
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
-                G = here.k.dim(2), t = query.token, group = query.head / (H / G);
+                G = here.k.dim(2), t = query.token, group = query.head / (H / G),
+                value_width = here.v.dim(3);
   const auto name = [cross](const char* self, const char* other) { return cross ? other : self; };
   steps.add(name("query", "cross_query"), {T, H, D}, head_of(row_of(here.q, t), query.head, D));
   if (!cross) {
     steps.add("key", {S, G, D}, head_of(row_of(here.k, t), group, D));
-    steps.add("value", {S, G, D}, head_of(row_of(here.v, t), group, D));
+    steps.add("value", {S, G, value_width}, head_of(row_of(here.v, t), group, value_width));
   }
   const Tensor weights = all.weights(look, query.layer, query.head, {t, t + 1});
   const float* w = weights.data_as<float>();
@@ -134,7 +135,7 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
   add_strongest(steps.add(name("scores", "cross_scores"), {H, T, S}, scores), scores);
   add_strongest(steps.add(name("weights", "cross_weights"), {H, T, S}, shown), shown);
   const Tensor heads = row_of(here.heads, t);
-  steps.add(name("sum", "cross_sum"), {T, H, D}, head_of(heads, query.head, D));
+  steps.add(name("sum", "cross_sum"), {T, H, value_width}, head_of(heads, query.head, value_width));
   return heads;
 }
 
@@ -207,7 +208,7 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   normed(steps, block.attention_norm.input, x, recurrent ? "recurrence_norm" : "attention_norm",
          shape);
   const Tensor a = recurrent ? recurrence_step(steps, block, run, query)
-                             : block.attention.output(attend_step(steps, all, query.look, query));
+                             : block.attention_output()(attend_step(steps, all, query.look, query));
   if (block.parallel) {
     steps.add(mixer.output, shape, a);
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);

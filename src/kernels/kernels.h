@@ -144,6 +144,15 @@ struct Windows {
   int64_t kernel = 1, stride = 1, padding = 0, count = 0;
 };
 
+// Copies `width` columns of x [rows, from_stride], from column `from` on, to y [rows * copies,
+// to_stride], from column `to` on: row r to the rows [r * copies, (r + 1) * copies).
+struct ColumnCopy {
+  int64_t rows = 0, width = 0;
+  int64_t from_stride = 0, from = 0;
+  int64_t to_stride = 0, to = 0;
+  int64_t copies = 1;
+};
+
 // Inverted dropout: an element becomes 0 with `probability`, else it is divided by (1 -
 // probability). Element i is dropped if uniform(word) < probability, where the word is number i % 4
 // of philox(seed, Stream::dropout, substream, counter) with counter = step * 2^32 + i / 4. The
@@ -163,7 +172,9 @@ struct Dropout {
 // round_up(S, 4) + s, where b is the index of the batch row within the step: the rows of this pass
 // follow those of earlier passes.
 struct AttentionShape {
-  int64_t batch = 0, queries = 0, keys = 0, capacity = 0, heads = 0, kv_heads = 0, width = 0;
+  int64_t batch = 0, queries = 0, keys = 0, capacity = 0, heads = 0, kv_heads = 0;
+  int64_t width = 0;        // of a query and a key
+  int64_t value_width = 0;  // of a value and a result; 0 = width
   float scale = 1;
   Mask mask;
   Dropout dropout;
@@ -173,6 +184,8 @@ struct AttentionShape {
   // of the batch has its own table, so that each unit can have its own gradient.
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
+
+  int64_t values() const { return value_width > 0 ? value_width : width; }  // width of a value
 
   int64_t bias_row(int64_t row_of_batch, int64_t head) const {
     return row_of_batch * bias_tables / batch * heads + head;
@@ -187,7 +200,7 @@ struct AttentionShape {
 inline constexpr int64_t kPageTokens = 64;
 
 // One sequence of a ragged batch. Its queries are the rows [row, row + queries) of q and y [rows,
-// H, D]; its keys and values fill the pages in order, and the last page may hold fewer than
+// H, ...]; its keys and values fill the pages in order, and the last page may hold fewer than
 // kPageTokens tokens.
 struct PagedText {
   int64_t row = 0, queries = 0, keys = 0;
@@ -197,7 +210,10 @@ struct PagedText {
 };
 
 struct PagedAttention {
-  int64_t heads = 0, kv_heads = 0, width = 0;
+  int64_t heads = 0, kv_heads = 0, width = 0, value_width = 0;  // as in AttentionShape
+  // The values are the first value_width elements of the keys, as in latent attention: there are no
+  // pages of values.
+  bool values_in_keys = false;
   DType pages = DType::f32;  // the stored type of the pages' numbers
   float scale = 1, softcap = 0;
   // Like AttentionShape's bias, but indexed by positions: entry s - p + bias_zero is added for a
@@ -215,6 +231,7 @@ inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& spa
           .heads = paged.heads,
           .kv_heads = paged.kv_heads,
           .width = paged.width,
+          .value_width = paged.value_width,
           .scale = paged.scale,
           .mask = span.mask,
           .dropout = {},
@@ -317,6 +334,9 @@ struct Kernels {
 
   void (*unfold)(Out y, In x, const Windows& windows) = nullptr;
   void (*unfold_backward)(Out dx, In dy, const Windows& windows) = nullptr;
+  void (*copy_columns)(Out y, In x, const ColumnCopy& copy) = nullptr;  // y (+)= x
+  // dx (+)= the sum of dy over the copies, in ascending order
+  void (*copy_columns_backward)(Out dx, In dy, const ColumnCopy& copy) = nullptr;
   // y[r] = sum over j of weights[r, j] * z[places[r, j]], j ascending over `choices`.
   void (*combine)(Out y, In z, const int32_t* places, In weights, int64_t choices,
                   Rows rows) = nullptr;
@@ -332,9 +352,9 @@ struct Kernels {
   void (*embedding_backward)(Out dtable, In dy, const int32_t* ids, Rows rows,
                              int64_t entries) = nullptr;
 
-  // y [B, T, H, D] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log of the
-  // softmax's sum, float (double in an f64 call). For a query that sees no key, y = 0 and lse =
-  // -inf. Keys are processed in tiles of kPageTokens that begin at key 0.
+  // y [B, T, H, value width] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log
+  // of the softmax's sum, float (double in an f64 call). For a query that sees no key, y = 0 and
+  // lse = -inf. Keys are processed in tiles of kPageTokens that begin at key 0.
   void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
   // Like `attention`, without lse, for sequences whose keys and values are stored in pages of f32,
   // bf16 or i8. With pages of f32 or bf16, each sequence's rows of y have the same bits as the

@@ -16,8 +16,9 @@ namespace fovea {
 
 constexpr int64_t kPanelTokens = 16;
 
+// The layout of the keys, or of the values: they may differ in width.
 struct PageLayout {
-  int64_t heads = 0, width = 0;  // G, D
+  int64_t heads = 0, width = 0;  // G, D; 0 = nothing is stored
   DType dtype = DType::f32;
 
   int64_t row() const { return (width + kPanelTokens - 1) / kPanelTokens * kPanelTokens; }  // D'
@@ -33,8 +34,11 @@ struct PageLayout {
   int64_t value_at(int64_t token, int64_t d) const { return token * row() + d; }
 };
 
-inline PageLayout pages_of(const PagedAttention& paged) {
+inline PageLayout key_pages(const PagedAttention& paged) {
   return {paged.kv_heads, paged.width, paged.pages};
+}
+inline PageLayout value_pages(const PagedAttention& paged) {
+  return {paged.kv_heads, paged.value_width > 0 ? paged.value_width : paged.width, paged.pages};
 }
 
 enum class PagePart : uint8_t { keys, values };

@@ -61,11 +61,20 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
       break;
     case PositionKind::rotary: {
       plain.rotary = p.rotary;
-      const auto turned =
-          static_cast<int64_t>(static_cast<float>(s.attention.head_width) * p.rotary.share);
+      const bool latent = s.latent.width > 0;
+      // A stack without plain attention layers rotates the shared keys of latent attention only.
+      const bool only_latent = latent && std::find(s.mixers.begin(), s.mixers.end(),
+                                                   MixerKind::attention) == s.mixers.end();
+      const int64_t turned =
+          only_latent
+              ? s.latent.rotary
+              : static_cast<int64_t>(static_cast<float>(s.attention.head_width) * p.rotary.share);
       check(turned >= 2 && turned % 2 == 0,
             "spec: {}.position.rotary rotates {} of {} numbers of a head; expected an even number",
             name, turned, s.attention.head_width);
+      check(!latent || p.rotary.scaling != RotaryScaling::longrope || turned == s.latent.rotary,
+            "spec: {}.latent.rotary is {}; expected {}, as in the other layers, for longrope", name,
+            s.latent.rotary, turned);
       for (const auto* factors : {&p.rotary.short_factors, &p.rotary.long_factors}) {
         const bool wanted = p.rotary.scaling == RotaryScaling::longrope;
         check(static_cast<int64_t>(factors->size()) == (wanted ? turned / 2 : 0),
@@ -98,24 +107,41 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
   p = plain;
 }
 
-// Repeats the mixers over the layers; without a recurrent layer the list is empty.
+bool is_recurrent(MixerKind mixer) {
+  return mixer != MixerKind::attention && mixer != MixerKind::latent;
+}
+
+void complete_latent(const std::string& name, StackSpec& s) {
+  LatentSpec& l = s.latent;
+  if (l.width == 0) l.width = 4 * s.attention.head_width;
+  if (s.position.kind != PositionKind::rotary)
+    l.rotary = 0;
+  else if (l.rotary == 0)
+    l.rotary = (s.attention.head_width / 2 + 1) / 2 * 2;
+  check(l.rotary % 2 == 0, "spec: {}.latent.rotary is {}; expected an even number", name, l.rotary);
+}
+
+// Repeats the mixers over the layers; if all layers have attention, the list is empty.
 void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
   auto& mixers = s.mixers;
   const auto layers = static_cast<size_t>(s.layers);
   check(mixers.size() <= layers, "spec: {}.mixers has {} elements; expected at most {}, the layers",
         name, mixers.size(), layers);
-  const bool recurrent = std::any_of(mixers.begin(), mixers.end(),
-                                     [](MixerKind m) { return m != MixerKind::attention; });
-  if (!recurrent) {
-    mixers.clear();
-    s.recurrence = {};
-    return;
-  }
-  check(name == "decoder",
+  const bool recurrent = std::any_of(mixers.begin(), mixers.end(), is_recurrent);
+  const bool latent = std::find(mixers.begin(), mixers.end(), MixerKind::latent) != mixers.end();
+  check(!recurrent || name == "decoder",
         "spec: {}.mixers has a recurrent layer, which is causal; expected attention", name);
+  if (!recurrent)
+    s.recurrence = {};
+  else if (s.recurrence.width == 0)
+    s.recurrence.width = whole.width;
+  if (latent)
+    complete_latent(name, s);
+  else
+    s.latent = {};
+  if (!recurrent && !latent) return mixers.clear();
   const size_t given = mixers.size();
   for (size_t i = given; i < layers; ++i) mixers.push_back(mixers[i % given]);
-  if (s.recurrence.width == 0) s.recurrence.width = whole.width;
 }
 
 void complete(const std::string& name, const Spec& whole, StackSpec& s) {
@@ -128,6 +154,7 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
     a.head_width = whole.width / a.heads;
   }
   check(a.head_width <= 256, "spec: heads are {} wide; expected at most 256", a.head_width);
+  if (a.value_width == 0) a.value_width = a.head_width;
   check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor",
         a.kv_heads, a.heads);
   if (!a.bias) a.key_bias = true;  // without effect then

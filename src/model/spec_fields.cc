@@ -95,6 +95,8 @@ void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
   v.integer(p.field("kv_heads", "kv_heads", "key-value heads; 0 = heads"), a.kv_heads, 0, 4096);
   v.integer(p.field("head_width", "head_width", "width of one head; 0 = width / heads"),
             a.head_width, 0, 256);
+  v.integer(p.field("value_width", "value_width", "width of a head's values; 0 = head width"),
+            a.value_width, 0, 256);
   v.integers(
       p.field("windows", "window",
               "keys that a query sees in each direction: one number, or one per layer; 0 = all"),
@@ -114,7 +116,7 @@ void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
 }
 
 const std::vector<std::string>& mixer_names() {
-  static const std::vector<std::string> names = {"attention", "rnn", "gru", "lstm"};
+  static const std::vector<std::string> names = {"attention", "rnn", "gru", "lstm", "latent"};
   return names;
 }
 
@@ -136,6 +138,18 @@ void visit(RecurrenceSpec& r, OptionVisitor& v, const Place& p) {
   v.integer(p.field("width", "recurrence_width", "width of a recurrent state; 0 = the model's"),
             r.width, 0, kMost);
   v.boolean(p.field("bias", "recurrence_bias", "biases of recurrent layers"), r.bias);
+}
+
+void visit(LatentSpec& l, OptionVisitor& v, const Place& p) {
+  v.integer(p.field("width", "latent_width",
+                    "width of the latent of keys and values; 0 = 4 x head width"),
+            l.width, 0, 65536);
+  v.integer(
+      p.field("query_width", "latent_query_width", "width of the latent of queries; 0 = none"),
+      l.query_width, 0, 65536);
+  v.integer(p.field("rotary", "latent_rotary",
+                    "width of the rotated key of latent attention; 0 = head width / 2"),
+            l.rotary, 0, 256);
 }
 
 void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
@@ -164,9 +178,10 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   v.integer(p.field("layers", "layers", "blocks"), s.layers, 1, 4096);
-  visit_mixers(s.mixers, v,
-               p.field("mixers", "mixer",
-                       "mixer of each layer: attention, rnn, gru or lstm; the list repeats"));
+  visit_mixers(
+      s.mixers, v,
+      p.field("mixers", "mixer",
+              "mixer of each layer: attention, latent, rnn, gru or lstm; the list repeats"));
   visit(s.position, v, {p.at("position"), p.prefix});
   visit(s.norm, v, {p.at("norm"), p.prefix});
   v.boolean(p.field("placement.input", "pre_norm", "norm on a sublayer's input"),
@@ -184,6 +199,7 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   v.boolean(p.field("residual", "residual", "add a sublayer's input to its output"), s.residual);
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
+  visit(s.latent, v, {p.at("latent"), p.prefix});
   visit(s.ffn, v, {p.at("ffn"), p.prefix});
 }
 

@@ -20,8 +20,8 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
     : spec(stack.attention),
       query(width, spec.heads * spec.head_width, spec.bias),
       key(width, spec.kv_heads * spec.head_width, spec.bias && spec.key_bias),
-      value(width, spec.kv_heads * spec.head_width, spec.bias),
-      output(spec.heads * spec.head_width, width, spec.output_bias, Role::residual_matrix),
+      value(width, spec.kv_heads * spec.value_width, spec.bias),
+      output(spec.heads * spec.value_width, width, spec.output_bias, Role::residual_matrix),
       query_norm(norm_of(stack, spec.heads)),
       key_norm(norm_of(stack, spec.kv_heads)),
       layer(layer_),
@@ -29,10 +29,10 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
       across(across_),
       place(place_) {}
 
-// projected [B, T, heads D] -> [B, T, heads, D], normalised and rotated
+// projected [B, T, heads D] -> [B, T, heads, D], with queries and keys normalised and rotated
 Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,
                            const Angles& angles, const Pass& pass) const {
-  const int64_t B = projected.dim(0), T = projected.dim(1), D = spec.head_width;
+  const int64_t B = projected.dim(0), T = projected.dim(1), D = projected.dim(2) / heads;
   Tensor y = spec.norm == QueryKeyNorm::all ? norm(projected, pass.compute) : projected;
   y = y.view({B, T, heads, D});
   if (spec.norm == QueryKeyNorm::head) y = norm(y, pass.compute);
@@ -53,8 +53,8 @@ Mask Attention::masked(const Pass& pass) const {
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
-  const Tensor mixed = across ? to_memory(x, pass) : to_one_another(x, pass);     // [B, T, H, D]
-  return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.head_width}));  // [B, T, C]
+  const Tensor mixed = across ? to_memory(x, pass) : to_one_another(x, pass);      // [B, T, H, D]
+  return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.value_width}));  // [B, T, C]
 }
 
 float Attention::score_scale() const {
@@ -64,7 +64,8 @@ float Attention::score_scale() const {
 PagedOptions Attention::paged(const KvCache& cache) const {
   PagedOptions options;
   options.kv_heads = spec.kv_heads;
-  options.pages = cache.layout().attention.dtype;
+  options.value_width = spec.value_width;
+  options.pages = cache.layout().dtype;
   options.scale = score_scale();
   options.softcap = spec.softcap;
   return options;
@@ -114,19 +115,9 @@ Tensor Attention::attend(const Tensor& q, const KeysValues& kv, AttentionOptions
   options.softcap = spec.softcap;
   options.dropout = pass.dropout_at(place.probability, place.substream);
   const Tensor mixed = attention(q, kv.keys, kv.values, options);  // [B, T, H, D]
-  if (pass.probe != nullptr) show(*pass.probe, {q, kv.keys, kv.values, options, mixed}, pass.stack);
+  const auto what = across ? ProbePoint::What::cross_attention : ProbePoint::What::attention;
+  probe(pass, {what, layer, pass.stack}, {q, kv.keys, kv.values, options, mixed});
   return mixed;
-}
-
-void Attention::show(const Probe& probe, const AttentionInputs& here,
-                     ProbePoint::Stack stack) const {
-  const ProbePoint point{across ? ProbePoint::What::cross_attention : ProbePoint::What::attention,
-                         layer, stack};
-  if (probe.wants_weights && probe.wants_weights(point)) {
-    Tensor weights = attention_weights(here.q, here.k, here.options);  // [B, H, T, S]
-    probe.see(point, weights);
-  }
-  if (probe.attend) probe.attend(point, here);
 }
 
 }  // namespace fovea

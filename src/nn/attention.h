@@ -23,7 +23,7 @@ struct Attention {
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
 
   struct KeysValues {
-    Tensor keys, values;  // [B, S, G, D]
+    Tensor keys, values;  // [B, S, G, D], [B, S, G, D']
   };
   // Returns the keys and values of cross-attention, which are the same in every step of decoding.
   KeysValues of_memory(const Tensor& memory, const Pass& pass) const;  // memory [B, S, C]
@@ -46,7 +46,6 @@ struct Attention {
   Tensor attend(const Tensor& q, const KeysValues& kv, AttentionOptions options,
                 const Pass& pass) const;
   PagedOptions paged(const KvCache& cache) const;
-  void show(const Probe& probe, const AttentionInputs& here, ProbePoint::Stack stack) const;
   Mask masked(const Pass& pass) const;
   float score_scale() const;
 };

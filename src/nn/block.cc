@@ -38,6 +38,10 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
       ffn_place(place_of(dropout.residual, places, layer, Sublayer::ffn)) {
   if (is_recurrent(spec, layer)) {
     recurrence = Recurrence(spec, width, layer);
+  } else if (mixer_of(spec, layer) == MixerKind::latent) {
+    latent =
+        LatentAttention(spec, width, layer,
+                        place_of(dropout.attention, places, layer, Sublayer::attention_weights));
   } else {
     attention = Attention(spec, width, layer, false,
                           place_of(dropout.attention, places, layer, Sublayer::attention_weights));
@@ -55,7 +59,8 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
 }
 
 Tensor Block::mix(const Tensor& x, const Pass& pass) const {
-  return recurrence.present() ? recurrence(x, pass) : attention(x, pass);
+  if (recurrence.present()) return recurrence(x, pass);
+  return latent.present() ? latent(x, pass) : attention(x, pass);
 }
 
 Tensor Block::operator()(const Tensor& x, const Pass& pass) const {

@@ -2,16 +2,19 @@
 
 #include "nn/attention.h"
 #include "nn/ffn.h"
+#include "nn/latent_attention.h"
 #include "nn/norm.h"
 #include "nn/recurrence.h"
 
 namespace fovea {
 
-// One layer: its mixer (attention or a recurrence) and its feed-forward layer on the residual
-// stream, and between them cross-attention if a decoder attends to an encoder's output.
+// One layer: its mixer (attention, latent attention or a recurrence) and its feed-forward layer on
+// the residual stream, and between them cross-attention if a decoder attends to an encoder's
+// output.
 struct Block {
   Attention attention, cross;
-  Recurrence recurrence;  // instead of `attention`
+  LatentAttention latent;  // instead of `attention`
+  Recurrence recurrence;   // instead of `attention`
   FeedForward ffn;
   Norms attention_norm, cross_norm, ffn_norm;
   bool parallel = false, residual = true;
@@ -25,11 +28,16 @@ struct Block {
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C], f32
   // Returns the output of the mixer.   x [B, T, C], normalised -> [B, T, C]
   Tensor mix(const Tensor& x, const Pass& pass) const;
+  // Returns the matrix of the outputs of the heads of self-attention.
+  const Linear& attention_output() const {
+    return latent.present() ? latent.output : attention.output;
+  }
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     attention_norm.each(f, name + ".norm.attention");
     attention.each(f, name + ".attention");
+    latent.each(f, name + ".latent");
     recurrence.each(f, name + ".recurrence");
     cross_norm.each(f, name + ".norm.cross");
     cross.each(f, name + ".cross");

@@ -11,6 +11,7 @@ namespace fovea {
 enum class Role {
   matrix,
   residual_matrix,
+  head_matrix,  // of latent attention, applied head by head in decoding
   token_embedding,
   position_embedding,
   gain,
@@ -34,7 +35,8 @@ struct Parameter {
 };
 
 inline bool decays(Role role) {
-  return role == Role::matrix || role == Role::residual_matrix || role == Role::token_embedding;
+  return role == Role::matrix || role == Role::residual_matrix || role == Role::head_matrix ||
+         role == Role::token_embedding;
 }
 
 struct NamedParameter {

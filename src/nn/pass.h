@@ -31,6 +31,7 @@ struct Pass {
 
   // Set by the stack for its layers.
   Angles angles, local_angles;  // local_angles: for layers with a window
+  Angles latent_angles;         // for latent attention
   Pairing pairing = Pairing::halves;
   Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
   int64_t bias_zero = 0;
@@ -57,6 +58,16 @@ constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 
 // Passes a value of the stack to the probe, which may replace it.
 inline void probe(const Pass& pass, ProbePoint::What what, int64_t layer, Tensor& value) {
   if (pass.probe != nullptr && pass.probe->see) pass.probe->see({what, layer, pass.stack}, value);
+}
+
+// Shows one attention call to the probe: its weights, if the probe wants them, and its inputs.
+inline void probe(const Pass& pass, const ProbePoint& point, const AttentionInputs& here) {
+  if (pass.probe == nullptr) return;
+  if (pass.probe->wants_weights && pass.probe->wants_weights(point)) {
+    Tensor weights = attention_weights(here.q, here.k, here.options);  // [B, H, T, S]
+    pass.probe->see(point, weights);
+  }
+  if (pass.probe->attend) pass.probe->attend(point, here);
 }
 
 }  // namespace fovea

@@ -155,7 +155,11 @@ Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first) {
 }
 
 Positions::Positions(const StackSpec& stack, int64_t context_, int64_t width, bool causal_)
-    : spec(stack.position), attention(stack.attention), context(context_), causal(causal_) {
+    : spec(stack.position),
+      attention(stack.attention),
+      latent(stack.latent),
+      context(context_),
+      causal(causal_) {
   const Shape shape{spec.offset + context, width};
   if (spec.kind == PositionKind::learned) table = {shape, Role::position_embedding, {}};
   if (spec.kind == PositionKind::sinusoidal && spec.stored) table = {shape, Role::sinusoids, {}};
@@ -204,7 +208,7 @@ void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions) c
       static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
   RotarySpec local;
   local.theta = spec.rotary.local_theta;
-  Turns turns, local_turns;
+  Turns turns, local_turns, latent_turns;
   const auto add_rows = [&](int64_t begin, int64_t end, int64_t length) {
     std::vector<float> places;
     for (int64_t i = begin; i < end; ++i)
@@ -212,6 +216,9 @@ void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions) c
     turns.add(rotary_frequencies(spec.rotary, turned, length), rotary_attention_factor(spec.rotary),
               places);
     if (local.theta > 0) local_turns.add(rotary_frequencies(local, turned, length), 1, places);
+    if (latent.rotary > 0)
+      latent_turns.add(rotary_frequencies(spec.rotary, latent.rotary, length),
+                       rotary_attention_factor(spec.rotary), places);
   };
   if (pass.cache == nullptr) {
     add_rows(0, positions ? positions.size() : T, T);
@@ -225,6 +232,7 @@ void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions) c
   }
   pass.angles = turns.angles(turned / 2);
   pass.local_angles = local.theta > 0 ? local_turns.angles(turned / 2) : pass.angles;
+  if (latent.rotary > 0) pass.latent_angles = latent_turns.angles(latent.rotary / 2);
   pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
 }
 

@@ -11,6 +11,7 @@ namespace fovea {
 struct Positions {
   PositionSpec spec;
   AttentionSpec attention;
+  LatentSpec latent;
   int64_t context = 0;
   bool causal = false;
   Parameter table;  // [offset + context, C]: learned, or sinusoids stored in the checkpoint

@@ -28,8 +28,8 @@ struct ProbePoint {
 // "hidden.unnormed".
 std::string name_of(const ProbePoint& point);
 
-// Inputs and output of one attention call: q [B, T, H, D], k and v [B, S, G, D], the options, and
-// the output of each head [B, T, H, D].
+// Inputs and output of one attention call: q [B, T, H, D], k [B, S, G, D], v [B, S, G, D'], the
+// options, and the output of each head [B, T, H, D'].
 struct AttentionInputs {
   const Tensor &q, &k, &v;
   const AttentionOptions& options;

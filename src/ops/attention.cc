@@ -60,10 +60,13 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
-  check(k.shape() == v.shape(), "attention: k is {}, v is {}; expected equal shapes", k.shape(),
+  check(v.rank() == 4 && k.rank() == 4 &&
+            std::equal(k.shape().begin(), k.shape().end() - 1, v.shape().begin()),
+        "attention: k is {}, v is {}; expected shapes that differ only in the last axis", k.shape(),
         v.shape());
-  const AttentionShape s = shape_of(q, k, options);
-  Tensor y = empty_like(q);
+  AttentionShape s = shape_of(q, k, options);
+  s.value_width = v.dim(3);
+  Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype());
   if (!recording()) {
     kernels(q).attention(y, {}, q, k, v, s);
     return y;
@@ -100,11 +103,19 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
   }
   check(!options.bias || options.bias.dtype() == working_type(q), "attention: the bias is {}",
         name_of(options.bias.dtype()));
-  Tensor y = empty_like(q);
+  const int64_t value_width = options.value_width > 0 ? options.value_width : q.dim(-1);
+  check(!options.values_in_keys || value_width <= q.dim(-1),
+        "attention: values are {} wide; expected at most {}, the width of the keys", value_width,
+        q.dim(-1));
+  Shape shape = q.shape();
+  shape.back() = value_width;
+  Tensor y = empty(shape, q.dtype());
   kernels(q).attention_paged(y, q,
                              {.heads = q.dim(-2),
                               .kv_heads = options.kv_heads,
                               .width = q.dim(-1),
+                              .value_width = value_width,
+                              .values_in_keys = options.values_in_keys,
                               .pages = options.pages,
                               .scale = options.scale,
                               .softcap = options.softcap,

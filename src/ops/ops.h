@@ -46,12 +46,15 @@ struct AttentionOptions {
   Tensor bias = {};
 };
 // y = softmax(scale * q k^T, over the keys that the mask allows) v   (Vaswani et al. 2017, eq. 1).
-// q [B, T, H, D]; k, v [B, capacity, G, D], of which the first `keys` are used -> [B, T, H, D]
+// q [B, T, H, D]; k [B, capacity, G, D] and v [B, capacity, G, D'], of which the first `keys` are
+// used -> [B, T, H, D']
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);
 
 struct PagedOptions {
   int64_t kv_heads = 0;
+  int64_t value_width = 0;      // D'; 0 = D
+  bool values_in_keys = false;  // the values are the first D' elements of the keys
   DType pages = DType::f32;
   float scale = 1, softcap = 0;
   // [H, N] of the working type, or empty: entry s - p + bias_zero is added to the score of a query
@@ -60,13 +63,24 @@ struct PagedOptions {
   int64_t bias_zero = 0;
 };
 // Attention for the sequences of a ragged batch, with keys and values in pages, as in decoding. q
-// [..., H, D] holds the rows of all spans -> [..., H, D]. Not differentiable.
+// [..., H, D] holds the rows of all spans -> [..., H, D']. Not differentiable.
 Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                        const PagedOptions& options);
 
 // The attention weights without dropout, for inspection; not differentiable.
 // q [B, T, H, D], k [B, capacity, G, D] -> f32 (f64 for f64) [B, H, T, S]
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options);
+
+// Concatenates along the last axis: for each head, the vector that all heads share before its own.
+// shared [B, T, 1, N], own [B, T, H, D] -> [B, T, H, N + D]
+Tensor concat_shared(const Tensor& shared, const Tensor& own);
+
+// Multiplies a part of each head's vector by a matrix of the head, as in the decoding of latent
+// attention: y[r, h] = W_h x[r, h, begin:], or W_h^T x[r, h, begin:] with `transpose`, where W_h is
+// the rows of `weight` that belong to head h. Not differentiable.
+// x [..., H, D], weight [H N, K] -> [..., H, N] for D - begin = K; with `transpose` [..., H, K] for
+// D - begin = N
+Tensor linear_by_head(const Tensor& x, int64_t begin, const Tensor& weight, bool transpose);
 
 // Rotary positions (Su et al. 2021, eq. 34): rotates pairs of the first R of D elements by an
 // angle, (a, b) -> (a cos - b sin, b cos + a sin); copies elements from R on. Pairing: halves (i, i

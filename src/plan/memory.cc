@@ -8,13 +8,30 @@ namespace fovea {
 namespace {
 
 struct Widths {  // widths of the parts of a token's state in a layer
-  double model, queries, keys, heads;
+  double model, queries, keys, values, results, heads;
 };
 
 Widths widths_of(const Spec& s, const StackSpec& stack) {
   const AttentionSpec& a = stack.attention;
-  return {static_cast<double>(s.width), static_cast<double>(a.heads * a.head_width),
-          static_cast<double>(a.kv_heads * a.head_width), static_cast<double>(a.heads)};
+  return {static_cast<double>(s.width),
+          static_cast<double>(a.heads * a.head_width),
+          static_cast<double>(a.kv_heads * a.head_width),
+          static_cast<double>(a.kv_heads * a.value_width),
+          static_cast<double>(a.heads * a.value_width),
+          static_cast<double>(a.heads)};
+}
+
+// The same for latent attention, whose keys and values belong to all heads.
+Widths latent_widths_of(const Spec& s, const StackSpec& stack) {
+  Widths w = widths_of(s, stack);
+  w.queries = w.keys = static_cast<double>(stack.attention.heads *
+                                           (stack.latent.rotary + stack.attention.head_width));
+  w.values = w.results;
+  return w;
+}
+
+int64_t latent_layers(const StackSpec& stack) {
+  return std::count(stack.mixers.begin(), stack.mixers.end(), MixerKind::latent);
 }
 
 // Hidden elements per token in the feed-forward layers: the sum over all layers, and the number in
@@ -61,21 +78,28 @@ Recurrent recurrent_of(const StackSpec& stack, double element) {
 double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
   const double stream = 8 * w.model + 16;
-  const double attention = element * (2 * w.queries + 2 * w.keys) + 4 * w.heads;
+  const auto attention = [element](const Widths& of) {
+    return element * (of.queries + of.keys + of.values + of.results) + 4 * of.heads;
+  };
+  // The latents as well: each before and after its norm.
+  const double latent =
+      attention(latent_widths_of(s, stack)) +
+      2 * element * static_cast<double>(stack.latent.width + stack.latent.query_width);
+  const int64_t latents = latent_layers(stack);
   const Recurrent recurrent = recurrent_of(stack, element);
   const double ffn = element * hidden_of(stack).all * (stack.ffn.gated ? 4 : 2);
   return tokens * (static_cast<double>(stack.layers) * stream +
-                   static_cast<double>(stack.layers - recurrent.layers) * attention +
-                   recurrent.bytes + ffn + 4 * w.model);
+                   static_cast<double>(stack.layers - recurrent.layers - latents) * attention(w) +
+                   static_cast<double>(latents) * latent + recurrent.bytes + ffn + 4 * w.model);
 }
 
 // Returns the bytes that cross-attention keeps for the backward pass of one sequence.
 double kept_across(const Spec& s, const Lengths& lengths, double element) {
   const Widths w = widths_of(s, *s.decoder);
-  const double of_target = 4 * w.model + 8 + element * 2 * w.queries + 4 * w.heads;
+  const double of_target = 4 * w.model + 8 + element * (w.queries + w.results) + 4 * w.heads;
   return static_cast<double>(s.decoder->layers) *
          (static_cast<double>(lengths.target) * of_target +
-          static_cast<double>(lengths.source) * element * 2 * w.keys);
+          static_cast<double>(lengths.source) * element * (w.keys + w.values));
 }
 
 // Returns the bytes of temporaries in the backward pass of the widest feed-forward layer.
@@ -102,32 +126,40 @@ double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, do
   return static_cast<double>(batch) * (bytes + most);
 }
 
+namespace {
+
+// Returns the elements that a layer caches for each token.
+double cached_in(const StackSpec& decoder, int64_t layer) {
+  if (is_recurrent(decoder, layer)) return static_cast<double>(state_size(decoder, layer));
+  const AttentionSpec& a = decoder.attention;
+  if (mixer_of(decoder, layer) == MixerKind::latent)
+    return static_cast<double>(decoder.latent.width + decoder.latent.rotary);
+  return static_cast<double>(a.kv_heads * (a.head_width + a.value_width));
+}
+
+}  // namespace
+
 double cached_per_token(const Spec& s) {
   if (!s.decoder) return 0;
   double elements = 0;
-  for (int64_t layer = 0; layer < s.decoder->layers; ++layer) {
-    const int64_t state = state_size(*s.decoder, layer);
-    elements += state > 0 ? static_cast<double>(state) : 2 * widths_of(s, *s.decoder).keys;
-  }
+  for (int64_t layer = 0; layer < s.decoder->layers; ++layer)
+    elements += cached_in(*s.decoder, layer);
   return elements;
 }
 
 double cached(const Spec& s, const Lengths& lengths) {
   if (!s.decoder) return 0;
   const StackSpec& d = *s.decoder;
-  const auto length = static_cast<double>(lengths.target);
-  double tokens = 0, states = 0;
+  double elements = 0;
   for (int64_t layer = 0; layer < d.layers; ++layer) {
     const int64_t window =
         d.attention.windows.empty() ? 0 : d.attention.windows[static_cast<size_t>(layer)];
-    const int64_t most = window == 0 ? lengths.target : window + d.attention.global;
-    if (is_recurrent(d, layer))
-      states += length * static_cast<double>(state_size(d, layer));
-    else
-      tokens += static_cast<double>(std::min(most, lengths.target));
+    const bool all = window == 0 || is_recurrent(d, layer);
+    const int64_t most = all ? lengths.target : window + d.attention.global;
+    elements += cached_in(d, layer) * static_cast<double>(std::min(most, lengths.target));
   }
-  tokens += static_cast<double>(d.layers * lengths.source);  // for cross-attention
-  return 2 * widths_of(s, d).keys * tokens + states;
+  const Widths w = widths_of(s, d);  // for cross-attention
+  return elements + (w.keys + w.values) * static_cast<double>(d.layers * lengths.source);
 }
 
 }  // namespace fovea

@@ -55,7 +55,7 @@ PartIndex part_of(const std::string& name) {
   if (!name.starts_with("encoder.") && !name.starts_with("decoder.")) return kHead;
   if (contains(name, "norm.")) return kNorms;
   if (contains(name, ".cross.")) return kCross;
-  if (contains(name, ".attention.")) return kAttention;
+  if (contains(name, ".attention.") || contains(name, ".latent.")) return kAttention;
   if (contains(name, ".recurrence.")) return kRecurrence;
   if (contains(name, ".router.")) return kRouter;
   if (contains(name, ".experts.")) return kExperts;
@@ -83,7 +83,7 @@ class Counter {
     const double active = index == kExperts ? count * chosen : count;
     part.parameters += elements(p.shape) * copies;
     part.active += std::llround(active);
-    if (p.role == Role::matrix || p.role == Role::residual_matrix)
+    if (p.role == Role::matrix || p.role == Role::residual_matrix || p.role == Role::head_matrix)
       part.flops += 2 * active * static_cast<double>(readers(name));
   }
 
@@ -151,22 +151,27 @@ Transformer without_layers(Spec spec) {
   return Transformer(spec);
 }
 
-double pair_flops(const AttentionSpec& a) {  // one product with the key, and one with the value
-  return 4 * static_cast<double>(a.heads * a.head_width);
+// One product with the key, which has `rotary` more elements in latent attention, and one with the
+// value.
+double pair_flops(const AttentionSpec& a, int64_t rotary = 0) {
+  return 2 * static_cast<double>(a.heads * (a.head_width + rotary + a.value_width));
 }
 
 double self_score_flops(const StackSpec& stack, int64_t length, bool causal) {
   const AttentionSpec& a = stack.attention;
-  std::map<int64_t, int64_t> layers;  // number of attention layers by window
+  // The number of attention layers by window and width of the rotated key.
+  std::map<std::pair<int64_t, int64_t>, int64_t> layers;
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
     if (is_recurrent(stack, layer)) continue;
-    ++layers[a.windows.empty() ? 0 : a.windows[static_cast<size_t>(layer)]];
+    const bool latent = mixer_of(stack, layer) == MixerKind::latent;
+    ++layers[{a.windows.empty() ? 0 : a.windows[static_cast<size_t>(layer)],
+              latent ? stack.latent.rotary : 0}];
   }
-  double pairs = 0;
-  for (const auto& [window, count] : layers)
-    pairs += static_cast<double>(count) *
-             static_cast<double>(attention_pairs(length, causal, window, a.global));
-  return pair_flops(a) * pairs;
+  double flops = 0;
+  for (const auto& [kind, count] : layers)
+    flops += pair_flops(a, kind.second) * static_cast<double>(count) *
+             static_cast<double>(attention_pairs(length, causal, kind.first, a.global));
+  return flops;
 }
 
 }  // namespace

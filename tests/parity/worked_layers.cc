@@ -289,7 +289,8 @@ void cached(Example& e) {
   fill(e, layer);
   const Tensor x = e.tensor("X");
   e.expect("mha_causal", layer(batch_of_one(x), pass_of(e, true)));
-  KvCache cache({.attention = {2, 4, e.dtype()}, .state_sizes = {0}}, 1, x.dim(0));
+  const PageLayout page{2, 4, e.dtype()};
+  KvCache cache({.dtype = e.dtype(), .layers = {{page, page}}}, 1, x.dim(0));
   std::vector<double> rows;
   for (int64_t t = 0; t < x.dim(0); ++t) {
     Pass pass = pass_of(e, true);

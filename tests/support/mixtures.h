@@ -56,6 +56,24 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
     d.recurrence.width = 5;
   });
+  put("latent attention", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::latent};
+    d.latent = {.width = 7, .query_width = 6};
+    d.attention.value_width = 5;
+    d.position.kind = PositionKind::rotary;
+  });
+  put("latent attention and attention, windowed, without rotary positions",
+      [](Spec&, StackSpec& d) {
+        d.mixers = {MixerKind::attention, MixerKind::latent};
+        d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+        d.latent.width = 20;
+        d.attention.windows = {3};
+        d.norm.kind = NormKind::rms;
+      });
+  put("values of another width", [](Spec&, StackSpec& d) {
+    d.attention.kv_heads = 1;
+    d.attention.value_width = 7;
+  });
   put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
     d.mixers = {MixerKind::rnn};
     d.residual = d.ffn.present = false;

@@ -35,7 +35,7 @@ class Recurrent(FoveaTest):
         self.assertIn(b"decoder.0.recurrence.hidden.weight", out.read_bytes())
 
     def test_an_unknown_mixer_is_refused(self):
-        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--mixer", "mlp"), 2, "expected one of attention, rnn, gru, lstm")
+        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--mixer", "mlp"), 2, "expected one of attention, rnn, gru, lstm, latent")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,10 @@ void recurrent_cell(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
                     const CellShape& shape);
 void recurrent_cell_backward(const CellGradients& d, In dy, In dh, In dc, In kept, In h0, In c0,
                              In c, const CellShape& shape);
+// columns.cc
+void copy_columns(Out y, In x, const ColumnCopy& copy);
+void copy_columns_backward(Out dx, In dy, const ColumnCopy& copy);
+
 // unfold.cc
 void unfold(Out y, In x, const Windows& windows);
 void unfold_backward(Out dx, In dy, const Windows& windows);

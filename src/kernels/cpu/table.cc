@@ -36,6 +36,8 @@ const Kernels& cpu_kernels() {
       .recurrent_cell_backward = cpu::recurrent_cell_backward,
       .unfold = cpu::unfold,
       .unfold_backward = cpu::unfold_backward,
+      .copy_columns = cpu::copy_columns,
+      .copy_columns_backward = cpu::copy_columns_backward,
       .combine = cpu::combine,
       .combine_backward = cpu::combine_backward,
       .embedding = cpu::embedding,

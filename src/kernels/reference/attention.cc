@@ -17,14 +17,32 @@ struct Query {
   int64_t batch, head, position;
 };
 
-// Returns the index at which the vector of a query, or of a key that it sees, begins.
+// The number of the vector of a query in q and y, and of a key that it sees in k and v.
+int64_t query_number(const AttentionShape& shape, const Query& query) {
+  return (query.batch * shape.queries + query.position) * shape.heads + query.head;
+}
+
+int64_t key_number(const AttentionShape& shape, const Query& query, int64_t key) {
+  const int64_t kv_head = query.head / (shape.heads / shape.kv_heads);
+  return (query.batch * shape.capacity + key) * shape.kv_heads + kv_head;
+}
+
+// Returns the index at which the vector of a query in q, or of a key in k, begins.
 int64_t query_at(const AttentionShape& shape, const Query& query) {
-  return ((query.batch * shape.queries + query.position) * shape.heads + query.head) * shape.width;
+  return query_number(shape, query) * shape.width;
 }
 
 int64_t key_at(const AttentionShape& shape, const Query& query, int64_t key) {
-  const int64_t kv_head = query.head / (shape.heads / shape.kv_heads);
-  return ((query.batch * shape.capacity + key) * shape.kv_heads + kv_head) * shape.width;
+  return key_number(shape, query, key) * shape.width;
+}
+
+// Returns the index at which the vector of a result in y, or of a value in v, begins.
+int64_t result_at(const AttentionShape& shape, const Query& query) {
+  return query_number(shape, query) * shape.values();
+}
+
+int64_t value_at(const AttentionShape& shape, const Query& query, int64_t key) {
+  return key_number(shape, query, key) * shape.values();
 }
 
 int64_t row_of(const AttentionShape& shape, const Query& query) {
@@ -104,25 +122,24 @@ double kept(const AttentionShape& shape, const Query& query, int64_t key) {
 }  // namespace
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
-  std::vector<double> sum(static_cast<size_t>(shape.width));
+  std::vector<double> sum(static_cast<size_t>(shape.values()));
   for_each_query(shape, [&](const Query& query) {
     const double log_of_sum = log_sum(shape, query, q, k);
     std::fill(sum.begin(), sum.end(), 0.0);
     for_each_key(shape, query, [&](int64_t key) {
       const double w = weight(shape, query, key, q, k, log_of_sum) * kept(shape, query, key);
       for (size_t d = 0; d < sum.size(); ++d)
-        sum[d] += w * get(v, key_at(shape, query, key) + static_cast<int64_t>(d));
+        sum[d] += w * get(v, value_at(shape, query, key) + static_cast<int64_t>(d));
     });
     for (size_t d = 0; d < sum.size(); ++d)
-      put(y, query_at(shape, query) + static_cast<int64_t>(d), sum[d]);
+      put(y, result_at(shape, query) + static_cast<int64_t>(d), sum[d]);
     put(lse, row_of(shape, query), log_of_sum);
   });
 }
 
 // Returns the keys or values of one sequence, copied from its pages.
-std::vector<double> gathered(const void* const* pages, PagePart part, const PagedAttention& paged,
+std::vector<double> gathered(const void* const* pages, PagePart part, const PageLayout& layout,
                              int64_t keys) {
-  const PageLayout layout = pages_of(paged);
   std::vector<double> rows(static_cast<size_t>(keys * layout.heads * layout.width));
   for (int64_t key = 0; key < keys; ++key)
     for (int64_t head = 0; head < layout.heads; ++head)
@@ -131,18 +148,32 @@ std::vector<double> gathered(const void* const* pages, PagePart part, const Page
   return rows;
 }
 
+// Returns the values of one sequence: copied from their pages, or the first elements of its keys.
+std::vector<double> values_of(const PagedAttention& paged, const PagedText& span,
+                              const std::vector<double>& keys) {
+  const PageLayout layout = value_pages(paged);
+  if (!paged.values_in_keys) return gathered(span.value_pages, PagePart::values, layout, span.keys);
+  std::vector<double> values;
+  for (int64_t key = 0; key < span.keys * paged.kv_heads; ++key) {
+    const auto begin = keys.begin() + key * paged.width;
+    values.insert(values.end(), begin, begin + layout.width);
+  }
+  return values;
+}
+
 void attention_paged(Out y, In q, const PagedAttention& paged,
                      const std::vector<PagedText>& spans) {
-  const int64_t row = paged.heads * paged.width;
   for (const PagedText& span : spans) {
-    const auto keys = gathered(span.key_pages, PagePart::keys, paged, span.keys);
-    const auto values = gathered(span.value_pages, PagePart::values, paged, span.keys);
-    std::vector<double> queries, results(static_cast<size_t>(span.queries * row));
+    const AttentionShape shape = shape_of(paged, span);
+    const int64_t row = paged.heads * shape.width, result_row = paged.heads * shape.values();
+    const auto keys = gathered(span.key_pages, PagePart::keys, key_pages(paged), span.keys);
+    const auto values = values_of(paged, span, keys);
+    std::vector<double> queries, results(static_cast<size_t>(span.queries * result_row));
     for (int64_t i = 0; i < span.queries * row; ++i) queries.push_back(get(q, span.row * row + i));
     attention({results.data(), DType::f64}, {}, {queries.data(), DType::f64},
-              {keys.data(), DType::f64}, {values.data(), DType::f64}, shape_of(paged, span));
-    for (int64_t i = 0; i < span.queries * row; ++i)
-      put(y, span.row * row + i, results[static_cast<size_t>(i)]);
+              {keys.data(), DType::f64}, {values.data(), DType::f64}, shape);
+    for (int64_t i = 0; i < span.queries * result_row; ++i)
+      put(y, span.row * result_row + i, results[static_cast<size_t>(i)]);
   }
 }
 
@@ -150,20 +181,22 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
                         const AttentionShape& shape) {
   const auto keys = static_cast<size_t>(shape.batch * shape.capacity * shape.kv_heads);
   const auto width = static_cast<size_t>(shape.width);
-  std::vector<double> sum_k(keys * width), sum_v(keys * width), sum_q(width);
+  const auto value_width = static_cast<size_t>(shape.values());
+  std::vector<double> sum_k(keys * width), sum_v(keys * value_width), sum_q(width);
   std::vector<double> sum_bias(
       dbias.data == nullptr
           ? 0
           : static_cast<size_t>(shape.bias_tables * shape.heads * shape.bias_stride));
   for_each_query(shape, [&](const Query& query) {
-    const int64_t at = query_at(shape, query);
-    const double delta = dot(dy, at, y, at, shape.width);  // = sum over keys of w * dw
+    const int64_t at = query_at(shape, query), of_y = result_at(shape, query);
+    const double delta = dot(dy, of_y, y, of_y, shape.values());  // = sum over keys of w * dw
     std::fill(sum_q.begin(), sum_q.end(), 0.0);
     for_each_key(shape, query, [&](int64_t key) {
       const int64_t key_begin = key_at(shape, query, key);
       const double w = weight(shape, query, key, q, k, get(lse, row_of(shape, query)));
       const double keep = kept(shape, query, key);
-      const double dw = keep * dot(dy, at, v, key_begin, shape.width);
+      const int64_t value_begin = value_at(shape, query, key);
+      const double dw = keep * dot(dy, of_y, v, value_begin, shape.values());
       if (dbias.data != nullptr)
         sum_bias[static_cast<size_t>(bias_at(shape, query, key))] += w * (dw - delta);
       const double bent = shape.softcap > 0 ? capped(shape, query, key, q, k) : 0;
@@ -172,16 +205,16 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
         const int64_t i = static_cast<int64_t>(d);
         sum_q[d] += dscore * get(k, key_begin + i);
         sum_k[static_cast<size_t>(key_begin) + d] += dscore * get(q, at + i);
-        sum_v[static_cast<size_t>(key_begin) + d] += w * keep * get(dy, at + i);
       }
+      for (size_t d = 0; d < value_width; ++d)
+        sum_v[static_cast<size_t>(value_begin) + d] +=
+            w * keep * get(dy, of_y + static_cast<int64_t>(d));
     });
     for (size_t d = 0; d < width; ++d) put(dq, at + static_cast<int64_t>(d), sum_q[d]);
   });
   for (size_t i = 0; i < sum_bias.size(); ++i) put(dbias, static_cast<int64_t>(i), sum_bias[i]);
-  for (size_t i = 0; i < keys * width; ++i) {
-    put(dk, static_cast<int64_t>(i), sum_k[i]);
-    put(dv, static_cast<int64_t>(i), sum_v[i]);
-  }
+  for (size_t i = 0; i < sum_k.size(); ++i) put(dk, static_cast<int64_t>(i), sum_k[i]);
+  for (size_t i = 0; i < sum_v.size(); ++i) put(dv, static_cast<int64_t>(i), sum_v[i]);
 }
 
 void attention_weights(Out w, In q, In k, const AttentionShape& shape) {

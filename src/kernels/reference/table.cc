@@ -36,6 +36,8 @@ const Kernels& reference_kernels() {
       .recurrent_cell_backward = reference::recurrent_cell_backward,
       .unfold = reference::unfold,
       .unfold_backward = reference::unfold_backward,
+      .copy_columns = reference::copy_columns,
+      .copy_columns_backward = reference::copy_columns_backward,
       .combine = reference::combine,
       .combine_backward = reference::combine_backward,
       .embedding = reference::embedding,

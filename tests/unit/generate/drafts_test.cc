@@ -16,6 +16,7 @@ using test::continued;
 using test::greedy;
 using test::Ids;
 using test::kPlenty;
+using test::small_latent_model;
 using test::small_model;
 using test::small_recurrent_model;
 
@@ -43,10 +44,16 @@ void expect_same(const Generation& found, const Generation& expected, const std:
 }
 
 TEST(Drafts, DoNotChangeTheResult) {
-  for (const Transformer& model : {small_model(60), small_recurrent_model(60)}) {
-    const Transformer drafts[] = {
-        small_model(60),       other_model(60),    other_model(8),           other_model(1),
-        other_model(60, 3, 7), opposite_of(model), small_recurrent_model(60)};
+  for (const Transformer& model :
+       {small_model(60), small_recurrent_model(60), small_latent_model(60)}) {
+    const Transformer drafts[] = {small_model(60),
+                                  other_model(60),
+                                  other_model(8),
+                                  other_model(1),
+                                  other_model(60, 3, 7),
+                                  opposite_of(model),
+                                  small_recurrent_model(60),
+                                  small_latent_model(60)};
     const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 10, 3};
     for (const float temperature : {0.0f, 0.7f}) {
       GenerateOptions options;
@@ -211,7 +218,8 @@ Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64
 }
 
 TEST(Drafts, DoNotChangeConcurrentRequests) {
-  for (const Transformer& model : {small_model(150), small_recurrent_model(150)}) {
+  for (const Transformer& model :
+       {small_model(150), small_recurrent_model(150), small_latent_model(150)}) {
     const Transformer draft = other_model(150);
     const Outcome expected = outcome(model, {.pages = 400}, 0);
     for (const int64_t pages : {9, 30, 400}) {  // with the fewest pages, requests are evicted

@@ -25,7 +25,8 @@ void limit(std::vector<Asked>& requests, int64_t context) {
 }
 
 TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
-  for (const Transformer& model : {test::small_model(150), test::small_recurrent_model(150)}) {
+  for (const Transformer& model :
+       {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)}) {
     std::vector<Asked> requests = some_requests(24, 150);
     limit(requests, 150);
     const GenerationRules rules{.ends = {4}};
@@ -45,7 +46,8 @@ TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
 }
 
 TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
-  for (const Transformer& model : {test::small_model(150), test::small_recurrent_model(150)}) {
+  for (const Transformer& model :
+       {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)}) {
     std::vector<Asked> requests = some_requests(24, 150);
     limit(requests, 150);
     const GenerationRules rules{.ends = {4}};
@@ -77,7 +79,8 @@ TEST(Schedulers, TranslateTheSameAloneAndInABatch) {
 }
 
 TEST(Schedulers, ReadACommonPrefixOnce) {
-  for (const Transformer& model : {test::small_model(300), test::small_recurrent_model(300)}) {
+  for (const Transformer& model :
+       {test::small_model(300), test::small_recurrent_model(300), test::small_latent_model(300)}) {
     Ids prompt;
     for (int i = 0; i < 200; ++i) prompt.push_back(i % 11);
     Scheduler scheduler(model, {}, nullptr, {.pages = 20});

@@ -31,6 +31,17 @@ inline Transformer small_recurrent_model(int64_t context = 8, int64_t vocabulary
   return made(validated(spec));
 }
 
+// Returns a small decoder with latent attention and attention.
+inline Transformer small_latent_model(int64_t context = 8, int64_t vocabulary = 11) {
+  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});
+  spec.head.tied = false;
+  spec.decoder->mixers = {MixerKind::latent, MixerKind::attention};
+  spec.decoder->latent = {.width = 9, .query_width = 6};
+  spec.decoder->attention.value_width = 3;
+  spec.decoder->position.kind = PositionKind::rotary;
+  return made(validated(spec));
+}
+
 // Returns a small encoder-decoder.
 inline Transformer small_translator(int64_t context = 40) {
   Spec spec = small_encoder_decoder({.context = context});

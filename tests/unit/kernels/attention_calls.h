@@ -59,12 +59,12 @@ struct Inputs {
   Array bias;  // empty = none
 
   explicit Inputs(const AttentionShape& of, DType dtype = DType::f32) : shape(of) {
-    const int64_t queries = of.batch * of.queries * of.heads * of.width;
-    const int64_t keys = of.batch * of.capacity * of.kv_heads * of.width;
-    q = random_array(dtype, queries, 1);
-    k = random_array(dtype, keys, 2);
-    v = random_array(dtype, keys, 3);
-    dy = random_array(dtype, queries, 4);
+    const int64_t queries = of.batch * of.queries * of.heads;
+    const int64_t keys = of.batch * of.capacity * of.kv_heads;
+    q = random_array(dtype, queries * of.width, 1);
+    k = random_array(dtype, keys * of.width, 2);
+    v = random_array(dtype, keys * of.values(), 3);
+    dy = random_array(dtype, queries * of.values(), 4);
   }
   // Adds a random bias [bias_tables, H, T + S - 1].
   Inputs& with_bias(DType dtype = DType::f32) {
@@ -95,14 +95,14 @@ struct Backward {
 
 inline Forward forward(decltype(Kernels::attention) kernel, const Inputs& x, DType dtype,
                        DType lse) {
-  Forward result{Array(dtype, x.q.size()), Array(lse, x.rows())};
+  Forward result{Array(dtype, x.dy.size()), Array(lse, x.rows())};
   kernel(result.y.out(), result.lse.out(), x.q.in(), x.k.in(), x.v.in(), x.call());
   return result;
 }
 
 inline Backward backward(decltype(Kernels::attention_backward) kernel, const Inputs& x,
                          const Forward& of, DType dtype) {
-  Backward result{Array(dtype, x.q.size()), Array(dtype, x.k.size()), Array(dtype, x.k.size()),
+  Backward result{Array(dtype, x.q.size()), Array(dtype, x.k.size()), Array(dtype, x.v.size()),
                   Array(dtype == DType::bf16 ? DType::f32 : dtype, x.bias.size())};
   const Out dbias = x.bias.size() > 0 ? result.dbias.out() : Out{};
   kernel(result.dq.out(), result.dk.out(), result.dv.out(), dbias, x.dy.in(), x.q.in(), x.k.in(),

@@ -55,6 +55,24 @@ TEST_P(Attention, SharesKeysAmongGroupedHeads) {
   expect_like_reference(shape_of(1, 3, 70, 200, 1, 4, causal(67)), DType::f32);
 }
 
+// Multi-head latent attention has wider keys than values.
+TEST_P(Attention, ValuesMayHaveAnotherWidthThanKeys) {
+  for (const auto& [width, value_width] : {std::pair{24, 16}, {16, 24}, {5, 40}, {33, 1}, {96, 64}})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(testing::Message() << width << " and " << value_width << ' ' << name_of(dtype));
+      AttentionShape shape = shape_of(2, 75, 131, 4, 2, width, causal(56));
+      shape.value_width = value_width;
+      expect_like_reference(shape, dtype);
+      shape.capacity = 140;
+      shape.dropout = {.probability = 0.3f, .seed = 7, .substream = 5, .step = 3};
+      expect_like_reference(shape, dtype);
+      shape.heads = shape.kv_heads = 1;  // one head: tasks share its rows and its keys
+      shape.queries = shape.keys = 140;
+      shape.mask = causal();
+      expect_like_reference(shape, dtype);
+    }
+}
+
 TEST_P(Attention, SkipsUnusedCapacity) {
   AttentionShape shape = shape_of(2, 20, 70, 4, 2, 12, causal(50));
   shape.capacity = 90;

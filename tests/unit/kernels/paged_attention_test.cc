@@ -16,10 +16,15 @@ using PagedAttentionTest = EveryIsa;
 INSTANTIATE_TEST_SUITE_P(EveryIsa, PagedAttentionTest, ::testing::ValuesIn(testable_isas()),
                          name_of_isa);
 
+// With `shared`, the values are the first elements of the keys.
 struct Heads {
-  int64_t heads, kv_heads, width;
+  int64_t heads, kv_heads, width, value_width;
+  bool shared = false;
 };
-constexpr Heads kHeads[] = {{1, 1, 1}, {3, 3, 5}, {9, 3, 64}, {14, 2, 16}, {4, 4, 80}, {40, 1, 33}};
+constexpr Heads kHeads[] = {{1, 1, 1, 1},         {3, 3, 5, 5},         {9, 3, 64, 64},
+                            {14, 2, 16, 16},      {4, 4, 80, 80},       {40, 1, 33, 33},
+                            {6, 2, 24, 40},       {4, 4, 33, 16},       {5, 1, 40, 32, true},
+                            {1, 1, 23, 20, true}, {6, 3, 70, 70, true}, {40, 1, 33, 33, true}};
 constexpr DType kPages[] = {DType::f32, DType::bf16, DType::i8};
 
 // Keys and values of a text, contiguous and in pages.
@@ -30,13 +35,16 @@ struct Text {
   std::vector<std::vector<char>> memory;
   std::vector<const void*> key_pages, value_pages;
 
-  Text(int64_t T, int64_t S, Mask m, const PageLayout& layout, uint64_t seed)
+  Text(int64_t T, int64_t S, Mask m, const PagedAttention& paged, uint64_t seed)
       : queries(T), keys(S), mask(std::move(m)) {
-    const int64_t row = layout.heads * layout.width;
-    k = random_array(DType::f32, S * row, seed);
-    v = random_array(DType::f32, S * row, seed + 1);
+    k = random_array(DType::f32, S * paged.kv_heads * fovea::key_pages(paged).width, seed);
+    v = random_array(DType::f32, S * paged.kv_heads * fovea::value_pages(paged).width, seed + 1);
     for (int64_t t = 0; t < S; t += kPageTokens) {
       for (const PagePart part : {PagePart::keys, PagePart::values}) {
+        if (part == PagePart::values && paged.values_in_keys) continue;
+        const PageLayout layout =
+            part == PagePart::keys ? fovea::key_pages(paged) : fovea::value_pages(paged);
+        const int64_t row = layout.heads * layout.width;
         // Numbers that are not written are NaN in every dtype that has NaN.
         memory.emplace_back(static_cast<size_t>(layout.page_bytes()), '\xff');
         const Array& x = part == PagePart::keys ? k : v;
@@ -50,8 +58,11 @@ struct Text {
   PagedText span(int64_t row) const {
     return {row, queries, keys, mask, key_pages.data(), value_pages.data()};
   }
-  // The contents of the pages as a contiguous array.
-  Array held(const PageLayout& layout, PagePart part) const {
+  // The contents of the pages as a contiguous array [keys, G, width].
+  Array held(const PagedAttention& paged, PagePart part) const {
+    const bool is_values = part == PagePart::values;
+    if (is_values && paged.values_in_keys) return beginnings(paged, held(paged, PagePart::keys));
+    const PageLayout layout = is_values ? fovea::value_pages(paged) : fovea::key_pages(paged);
     Array all(DType::f32, keys * layout.heads * layout.width);
     std::vector<double> row(static_cast<size_t>(layout.width));
     for (int64_t t = 0; t < keys; ++t) {
@@ -65,6 +76,16 @@ struct Text {
     }
     return all;
   }
+
+ private:
+  // The first elements of the keys.
+  static Array beginnings(const PagedAttention& paged, const Array& k) {
+    const int64_t rows = k.size() / paged.width, width = paged.value_width;
+    Array v(DType::f32, rows * width);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t d = 0; d < width; ++d) v.set(row * width + d, k.get(row * paged.width + d));
+    return v;
+  }
 };
 
 PagedAttention paged_of(const Heads& h, DType pages) {
@@ -72,13 +93,15 @@ PagedAttention paged_of(const Heads& h, DType pages) {
   paged.heads = h.heads;
   paged.kv_heads = h.kv_heads;
   paged.width = h.width;
+  paged.value_width = h.value_width;
+  paged.values_in_keys = h.shared;
   paged.pages = pages;
   paged.scale = 1 / std::sqrt(static_cast<float>(h.width));
   return paged;
 }
 
 // Returns complete prompts, a chunk and single tokens, some with a window or padded keys.
-std::vector<Text> some_texts(const PageLayout& layout) {
+std::vector<Text> some_texts(const PagedAttention& paged) {
   std::vector<Text> texts;
   Mask padded = causal(129);
   padded.valid = {{70, 130}};
@@ -89,7 +112,7 @@ std::vector<Text> some_texts(const PageLayout& layout) {
              {1, 200, causal(199)},  {70, 70, causal()},  {30, 130, causal(100)},
              {5, 90, causal(85, 7)}, {1, 130, padded},    {2, 33, Mask()}};
   for (const auto& [queries, keys, mask] : all)
-    texts.emplace_back(queries, keys, mask, layout, 10 * texts.size() + 1);
+    texts.emplace_back(queries, keys, mask, paged, 10 * texts.size() + 1);
   return texts;
 }
 
@@ -101,7 +124,7 @@ Array run(decltype(Kernels::attention_paged) kernel, const PagedAttention& paged
     spans.push_back(text.span(row));
     row += text.queries;
   }
-  Array y(out, q.size());
+  Array y(out, q.size() / paged.width * paged.value_width);
   kernel(y.out(), q.in(), paged, spans);
   return y;
 }
@@ -118,7 +141,7 @@ TEST_P(PagedAttentionTest, MatchesTheReference) {
       SCOPED_TRACE(testing::Message() << h.heads << " heads over " << h.kv_heads << " of "
                                       << h.width << ' ' << name_of(dtype));
       PagedAttention paged = paged_of(h, dtype);
-      const std::vector<Text> texts = some_texts(pages_of(paged));
+      const std::vector<Text> texts = some_texts(paged);
       const Array q = random_array(DType::f32, rows_of(texts) * h.heads * h.width, 3);
       expect_near(run(cpu::attention_paged, paged, q, texts),
                   run(reference::attention_paged, paged, q, texts, DType::f64), "y");
@@ -139,19 +162,18 @@ TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const PagedAttention paged = paged_of(h, dtype);
-      const PageLayout layout = pages_of(paged);
-      const std::vector<Text> texts = some_texts(layout);
-      const int64_t row = h.heads * h.width;
+      const std::vector<Text> texts = some_texts(paged);
+      const int64_t row = h.heads * h.width, result_row = h.heads * h.value_width;
       const Array q = random_array(DType::f32, rows_of(texts) * row, 3);
       const Array y = run(cpu::attention_paged, paged, q, texts);
       int64_t begin = 0;
       for (const Text& text : texts) {
         const Array mine = q.slice(begin * row, (begin + text.queries) * row);
-        const Array k = text.held(layout, PagePart::keys), v = text.held(layout, PagePart::values);
-        Array expected(DType::f32, mine.size());
+        const Array k = text.held(paged, PagePart::keys), v = text.held(paged, PagePart::values);
+        Array expected(DType::f32, text.queries * result_row);
         cpu::attention(expected.out(), {}, mine.in(), k.in(), v.in(),
                        fovea::shape_of(paged, text.span(0)));
-        EXPECT_TRUE(y.slice(begin * row, (begin + text.queries) * row) == expected)
+        EXPECT_TRUE(y.slice(begin * result_row, (begin + text.queries) * result_row) == expected)
             << h.width << ' ' << name_of(dtype) << ", text at " << begin;
         begin += text.queries;
       }
@@ -164,8 +186,8 @@ TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : kPages) {
       const PagedAttention paged = paged_of(h, dtype);
-      const std::vector<Text> texts = some_texts(pages_of(paged));
-      const int64_t row = h.heads * h.width;
+      const std::vector<Text> texts = some_texts(paged);
+      const int64_t row = h.heads * h.width, result_row = h.heads * h.value_width;
       const Array q = random_array(DType::f32, rows_of(texts) * row, 3);
       set_thread_count(3);
       const Array y = run(cpu::attention_paged, paged, q, texts);
@@ -178,9 +200,9 @@ TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
           PagedText span = text.span(0);
           span.queries = 1;
           span.mask.first_query += t;
-          Array alone(DType::f32, row);
+          Array alone(DType::f32, result_row);
           cpu::attention_paged(alone.out(), mine.in(), paged, {span});
-          ASSERT_TRUE(y.slice((begin + t) * row, (begin + t + 1) * row) == alone)
+          ASSERT_TRUE(y.slice((begin + t) * result_row, (begin + t + 1) * result_row) == alone)
               << h.width << ' ' << name_of(dtype) << ", token " << t << " of the text at " << begin;
         }
         begin += text.queries;

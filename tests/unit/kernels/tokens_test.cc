@@ -1,4 +1,4 @@
-// Kernels that rotate, gather and scatter the vectors of tokens: rotate, unfold, combine.
+// Kernels that rotate, gather and scatter the vectors of tokens: rotate, unfold, columns, combine.
 
 #include <numeric>
 
@@ -65,6 +65,23 @@ TEST(Unfold, MatchesTheReference) {
                          [&](const Kernels& kernels, std::vector<Array>& o) {
                            kernels.unfold(o[0].out(added), x.in(), w);
                            kernels.unfold_backward(o[1].out(added), dy.in(), w);
+                         });
+    });
+  }
+}
+
+TEST(CopyColumns, MatchesTheReference) {
+  for (const ColumnCopy& c : {ColumnCopy{0, 3, 3, 0, 3, 0, 1}, ColumnCopy{1, 1, 1, 0, 1, 0, 1},
+                              ColumnCopy{7, 5, 9, 4, 5, 0, 1}, ColumnCopy{3, 33, 33, 0, 70, 37, 4},
+                              ColumnCopy{300, 64, 128, 64, 200, 8, 5}}) {
+    const int64_t inside = c.rows * c.from_stride, outside = c.rows * c.copies * c.to_stride;
+    each_type([&](DType out, DType in, bool added) {
+      const Array x = Array::normal(inside, in, 1), dy = Array::normal(outside, in, 2);
+      compare_everywhere({Array::normal(outside, out, 3), Array::normal(inside, out, 4)},
+                         fmt::format("copy_columns of {} rows", c.rows),
+                         [&](const Kernels& kernels, std::vector<Array>& o) {
+                           kernels.copy_columns(o[0].out(added), x.in(), c);
+                           kernels.copy_columns_backward(o[1].out(added), dy.in(), c);
                          });
     });
   }

@@ -138,6 +138,29 @@ TEST(ValidSpecs, RepeatMixers) {
   EXPECT_EQ(validated(s).decoder->recurrence.width, 0);
 }
 
+TEST(ValidSpecs, CompleteLatentAttention) {
+  Spec s = small_decoder();
+  s.decoder->mixers = {MixerKind::latent};
+  s.decoder->attention.head_width = 6;
+  EXPECT_EQ(validated(s).decoder->latent.width, 24);
+  EXPECT_EQ(validated(s).decoder->latent.rotary, 0);
+  EXPECT_EQ(validated(s).decoder->attention.value_width, 6);
+  s.decoder->position.kind = PositionKind::rotary;
+  s.decoder->attention.value_width = 5;
+  const Spec valid = validated(s);
+  EXPECT_EQ(valid.decoder->latent.rotary, 4);
+  EXPECT_EQ(valid.decoder->mixers,
+            std::vector<MixerKind>(valid.decoder->layers, MixerKind::latent));
+  EXPECT_EQ(write_spec(validated(valid)), write_spec(valid));
+  EXPECT_EQ(write_spec(read_spec(write_spec(valid), "spec.json")), write_spec(valid));
+  s.decoder->mixers.clear();
+  s.decoder->latent = {.width = 3, .query_width = 4, .rotary = 5};  // without effect
+  EXPECT_EQ(validated(s).decoder->latent.width, 0);
+  s.decoder->mixers = {MixerKind::latent};
+  expect_error(ErrorKind::InvalidArgument, {"decoder.latent.rotary is 5", "even"},
+               [&] { validated(s); });
+}
+
 TEST(ValidSpecs, ResetAMissingFeedForwardPart) {
   Spec s = small_decoder();
   s.decoder->ffn.present = false;
@@ -153,7 +176,8 @@ TEST(ValidSpecs, RefuseInvalidMixers) {
                                  {"encoder.mixers has a recurrent layer", "attention"}},
                                 {[](Spec& s) { s.decoder->mixers.resize(9, MixerKind::rnn); },
                                  {"decoder.mixers has 9 elements", "at most"}}});
-  expect_error(ErrorKind::InvalidArgument, {"decoder.mixers: mlp", "attention, rnn, gru, lstm"},
+  expect_error(ErrorKind::InvalidArgument,
+               {"decoder.mixers: mlp", "attention, rnn, gru, lstm, latent"},
                [] { read_spec(R"({"decoder": {"mixers": "mlp"}})", "spec.json"); });
 }
 

@@ -34,7 +34,8 @@ std::vector<std::string> names_of(Layer& layer) {
   return names;
 }
 
-const PagePool::Layout kLayout{.attention = {3, 4, DType::f32}, .state_sizes = {0, 0}};
+const PagePool::Layout kLayout{
+    .layers = {{{3, 4, DType::f32}, {3, 4, DType::f32}}, {{3, 4, DType::f32}, {3, 4, DType::f32}}}};
 
 TEST(KvCaches, RefuseMismatchedShapes) {
   KvCache cache(kLayout, 2, 5);
@@ -71,7 +72,7 @@ std::vector<double> held(const PagedText& text, PagePart part, int64_t t) {
   std::vector<double> all(12);
   const auto* pages = part == PagePart::keys ? text.key_pages : text.value_pages;
   for (int64_t head = 0; head < 3; ++head)
-    get_from_page(kLayout.attention, part, pages[t / kPageTokens], t % kPageTokens, head,
+    get_from_page(kLayout.layers[0].keys, part, pages[t / kPageTokens], t % kPageTokens, head,
                   all.data() + 4 * head);
   return all;
 }

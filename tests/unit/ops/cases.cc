@@ -210,6 +210,35 @@ void add_paged_attention(std::vector<Case>& all) {
                  false});
 }
 
+// Adds the ops of latent attention, and attention whose values have another width than its keys.
+void add_latent_attention(std::vector<Case>& all) {
+  for (const auto& [B, T, H, N, D] : {std::array<int64_t, 5>{1, 1, 1, 1, 1}, {2, 3, 4, 5, 7}}) {
+    all.push_back({"concat_shared",
+                   fmt::format("{} heads", H),
+                   {rounded({B, T, 1, N}, 1), rounded({B, T, H, D}, 2)},
+                   [](auto& in) { return concat_shared(in[0], in[1]); }});
+    for (const bool transpose : {false, true})
+      all.push_back({"linear_by_head",
+                     fmt::format("{} heads{}", H, transpose ? ", transposed" : ""),
+                     {rounded({B, T, H, N + D}, 1),
+                      rounded(transpose ? Shape{H * D, 6} : Shape{H * 6, D}, 2)},
+                     [N = N, transpose](auto& in) {
+                       const NoGradient off;
+                       return linear_by_head(in[0], N, in[1], transpose);
+                     },
+                     false});
+  }
+  AttentionOptions options;
+  options.scale = 0.5f;
+  options.mask.causal = true;
+  for (const int64_t width : {3, 9})
+    all.push_back(
+        {"attention",
+         fmt::format("values of width {}", width),
+         {rounded({2, 5, 4, 6}, 1), rounded({2, 5, 2, 6}, 2), rounded({2, 5, 2, width}, 3)},
+         [=](auto& in) { return attention(in[0], in[1], in[2], options); }});
+}
+
 // Adds attention with a bias by distance, which is the last input.
 void add_biased_attention(std::vector<Case>& all, const std::string& what, AttentionSize s,
                           AttentionOptions options) {
@@ -370,6 +399,7 @@ std::vector<Case> cases() {
   add_position_cases(all);
   add_expert_cases(all);
   add_recurrences(all);
+  add_latent_attention(all);
   return all;
 }
 

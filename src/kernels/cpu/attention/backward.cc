@@ -56,21 +56,21 @@ constexpr int64_t kRows = 64;
 
 // Scratch buffers of a task.
 struct Buffers {
-  int64_t padded;
-  float* q;         // [rows of the task, padded], times scale / ln 2
-  float* dy;        // [rows of the task, padded]
-  float* dq;        // [rows of the task, padded]; empty if not requested
-  float* log_sums;  // [rows of the task], to base 2; +inf (weights of 0) if no key is seen
-  float* deltas;    // [rows of the task]
-  float* weights;   // [kRows, kTile]; first holds the scores
-  float* dscores;   // [kRows, kTile]; first holds dw
-  float* slopes;    // [kRows, kTile], the soft cap's derivatives
-  float* factors;   // [kTile], dropout factors; all 1 if there is no dropout
-  float* k;         // [kTile, padded]; the next two are transposed
-  float* k_transposed;
-  float* v_transposed;
-  float* dk;  // [kTile, padded]
-  float* dv;
+  int64_t padded, value_padded;
+  float* q;             // [rows of the task, padded], times scale / ln 2
+  float* dy;            // [rows of the task, value_padded]
+  float* dq;            // [rows of the task, padded]; empty if not requested
+  float* log_sums;      // [rows of the task], to base 2; +inf (weights of 0) if no key is seen
+  float* deltas;        // [rows of the task]
+  float* weights;       // [kRows, kTile]; first holds the scores
+  float* dscores;       // [kRows, kTile]; first holds dw
+  float* slopes;        // [kRows, kTile], the soft cap's derivatives
+  float* factors;       // [kTile], dropout factors; all 1 if there is no dropout
+  float* k;             // [kTile, the larger width]; first holds v
+  float* k_transposed;  // [padded, kTile]
+  float* v_transposed;  // [value_padded, kTile]
+  float* dk;            // [kTile, padded]
+  float* dv;            // [kTile, value_padded]
 };
 
 HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns columns,
@@ -113,15 +113,16 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
   const Columns columns = seen_columns(sight, tile);
   if (columns.empty()) return;
   const AttentionShape& shape = walk.queries.shape;
-  const int64_t padded = buffers.padded, begin = columns.begin, width = columns.end - begin;
+  const int64_t padded = buffers.padded, value_padded = buffers.value_padded;
+  const int64_t begin = columns.begin, width = columns.end - begin;
   const float* q = buffers.q + row * padded;
-  const float* dy = buffers.dy + row * padded;
+  const float* dy = buffers.dy + row * value_padded;
   float* weights = buffers.weights + begin;
   float* dscores = buffers.dscores + begin;
   multiply({q, padded, 1, buffers.k_transposed + begin, kTile, weights, kTile, rows, width,
             shape.width, false});
-  multiply({dy, padded, 1, buffers.v_transposed + begin, kTile, dscores, kTile, rows, width,
-            shape.width, false});
+  multiply({dy, value_padded, 1, buffers.v_transposed + begin, kTile, dscores, kTile, rows, width,
+            shape.values(), false});
   bend_scores(buffers.weights, walk.queries, walk.rows.begin + row, rows, tile, columns,
               buffers.slopes);
   if (!columns.whole)
@@ -135,8 +136,8 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
     if (shape.softcap > 0) multiply_slopes(buffers, r, columns);
   }
   if (walk.wants_dkv) {
-    multiply({weights, 1, kTile, dy, padded, buffers.dv + begin * padded, padded, width, padded,
-              rows, true});
+    multiply({weights, 1, kTile, dy, value_padded, buffers.dv + begin * value_padded, value_padded,
+              width, value_padded, rows, true});
     multiply({dscores, 1, kTile, q, padded, buffers.dk + begin * padded, padded, width, padded,
               rows, true});
   }
@@ -144,6 +145,14 @@ void add_rows(const AttentionWalk& walk, const Buffers& buffers, int64_t row, in
     multiply({dscores, kTile, 1, buffers.k + begin * padded, padded, buffers.dq + row * padded,
               padded, rows, padded, width, true});
   }
+}
+
+KeyRows keys_of(const AttentionGradients& call, const AttentionWalk& walk) {
+  return {call.k, walk.queries.shape.width};
+}
+
+KeyRows values_of(const AttentionGradients& call, const AttentionWalk& walk) {
+  return {call.v, walk.queries.shape.values()};
 }
 
 // Processes kRows rows together if they all see the same keys of the tile, otherwise strip by
@@ -154,8 +163,8 @@ void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const B
   for (int64_t row = 0; row < rows; row += kRows) {
     const int64_t end = std::min(row + kRows, rows);
     const Interval ahead{tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows};
-    prefetch_keys(call.k, walk.queries, ahead);
-    prefetch_keys(call.v, walk.queries, ahead);
+    prefetch_keys(keys_of(call, walk), walk.queries, ahead);
+    prefetch_keys(values_of(call, walk), walk.queries, ahead);
     Sight all;
     for (int64_t strip = row; strip < end; strip += kStrip)
       all.merge(sights[static_cast<size_t>(strip / kStrip)]);
@@ -173,14 +182,17 @@ void add_tile(const AttentionGradients& call, const AttentionWalk& walk, const B
 void load_strip(const AttentionGradients& call, const AttentionWalk& walk, const Buffers& buffers,
                 int64_t row, int64_t rows) {
   const AttentionShape& shape = walk.queries.shape;
-  const int64_t padded = buffers.padded;
+  const int64_t padded = buffers.padded, value_padded = buffers.value_padded;
+  const int64_t width = shape.width, value_width = shape.values();
   const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
   for (int64_t r = row; r < row + rows; ++r) {
-    const int64_t offset = walk.queries.offset(walk.rows.begin + r);
-    load_row(buffers.q + r * padded, call.q, offset, shape.width, padded, factor);
-    load_row(buffers.dy + r * padded, call.dy, offset, shape.width, padded, 1.0f);
-    load_row(buffers.k, call.y, offset, shape.width, padded, 1.0f);  // k does not hold a tile yet
-    buffers.deltas[r] = dot(buffers.dy + r * padded, buffers.k, padded);
+    const int64_t of_q = walk.queries.offset(walk.rows.begin + r, width);
+    const int64_t of_y = walk.queries.offset(walk.rows.begin + r, value_width);
+    float* dy = buffers.dy + r * value_padded;
+    load_row(buffers.q + r * padded, call.q, of_q, width, padded, factor);
+    load_row(dy, call.dy, of_y, value_width, value_padded, 1.0f);
+    load_row(buffers.k, call.y, of_y, value_width, value_padded, 1.0f);  // k holds no tile yet
+    buffers.deltas[r] = dot(dy, buffers.k, value_padded);
     const float log =
         static_cast<const float*>(call.lse.data)[walk.queries.index(walk.rows.begin + r)];
     buffers.log_sums[r] = log == kHidden ? -kHidden : log * std::numbers::log2e_v<float>;
@@ -205,29 +217,32 @@ std::vector<Sight> load_rows(const AttentionGradients& call, const AttentionWalk
 
 void load_tile_of_walk(const AttentionGradients& call, const AttentionWalk& walk,
                        const Buffers& buffers, int64_t tile) {
-  const TileRows v = whole_tile(buffers.k, call.v, walk.queries, tile);
-  transpose_rows(v, kTile, buffers.padded, buffers.v_transposed);
-  load_tile(buffers.k, call.k, walk.queries, tile);
+  const TileRows v = whole_tile(buffers.k, values_of(call, walk), walk.queries, tile);
+  transpose_rows(v, kTile, buffers.value_padded, buffers.v_transposed);
+  load_tile(buffers.k, keys_of(call, walk), walk.queries, tile);
   transpose_rows({buffers.k, buffers.padded, kTile}, kTile, buffers.padded, buffers.k_transposed);
   std::fill(buffers.dk, buffers.dk + kTile * buffers.padded, 0.0f);
-  std::fill(buffers.dv, buffers.dv + kTile * buffers.padded, 0.0f);
+  std::fill(buffers.dv, buffers.dv + kTile * buffers.value_padded, 0.0f);
 }
 
 void store_tile_of_walk(const AttentionGradients& call, const AttentionWalk& walk,
                         const Buffers& buffers, int64_t tile) {
   const AttentionShape& shape = walk.queries.shape;
   for (int64_t key = 0; key < std::min(kTile, shape.keys - tile); ++key) {
-    const int64_t offset = walk.queries.key_offset(tile + key);
-    store_row(call.dk, offset, buffers.dk + key * buffers.padded, shape.width,
-              std::numbers::ln2_v<float>);
-    store_row(call.dv, offset, buffers.dv + key * buffers.padded, shape.width, 1.0f);
+    const int64_t width = shape.width, value_width = shape.values();
+    store_row(call.dk, walk.queries.key_offset(tile + key, width),
+              buffers.dk + key * buffers.padded, width, std::numbers::ln2_v<float>);
+    store_row(call.dv, walk.queries.key_offset(tile + key, value_width),
+              buffers.dv + key * buffers.value_padded, value_width, 1.0f);
   }
 }
 
-Buffers make_buffers(int64_t padded, int64_t rows, int64_t rows_of_dq, Scratch& scratch) {
+Buffers make_buffers(int64_t padded, int64_t value_padded, int64_t rows, int64_t rows_of_dq,
+                     Scratch& scratch) {
   return {padded,
+          value_padded,
           scratch.take(rows * padded),
-          scratch.take(rows * padded),
+          scratch.take(rows * value_padded),
           scratch.take(rows_of_dq * padded),
           scratch.take(rows),
           scratch.take(rows),
@@ -235,20 +250,22 @@ Buffers make_buffers(int64_t padded, int64_t rows, int64_t rows_of_dq, Scratch& 
           scratch.take(kRows * kTile),
           scratch.take(kRows * kTile),
           scratch.take(kTile),
+          scratch.take(kTile * std::max(padded, value_padded)),
           scratch.take(kTile * padded),
+          scratch.take(kTile * value_padded),
           scratch.take(kTile * padded),
-          scratch.take(kTile * padded),
-          scratch.take(kTile * padded),
-          scratch.take(kTile * padded)};
+          scratch.take(kTile * value_padded)};
 }
 
 void take_walk(const AttentionGradients& call, const AttentionWalk& walk) {
   const AttentionShape& shape = walk.queries.shape;
-  const int64_t padded = padded_width(shape), rows = walk.rows.end - walk.rows.begin;
+  const int64_t padded = cpu::padded(shape.width), value_padded = cpu::padded(shape.values());
+  const int64_t rows = walk.rows.end - walk.rows.begin;
   const int64_t rows_of_dq = walk.wants_dq ? rows : 0;
-  Scratch scratch((2 * rows + rows_of_dq) * padded + 2 * Scratch::size_of(rows) +
-                  kTile * (3 * kRows + 1 + 5 * padded));
-  const Buffers buffers = make_buffers(padded, rows, rows_of_dq, scratch);
+  Scratch scratch(
+      (rows + rows_of_dq) * padded + rows * value_padded + 2 * Scratch::size_of(rows) +
+      kTile * (3 * kRows + 1 + 2 * (padded + value_padded) + std::max(padded, value_padded)));
+  const Buffers buffers = make_buffers(padded, value_padded, rows, rows_of_dq, scratch);
   std::fill(buffers.dq, buffers.dq + rows_of_dq * padded, 0.0f);
   std::fill(buffers.factors, buffers.factors + kTile, 1.0f);
   const std::vector<Sight> sights = load_rows(call, walk, buffers);
@@ -262,7 +279,7 @@ void take_walk(const AttentionGradients& call, const AttentionWalk& walk) {
     if (walk.wants_dkv) store_tile_of_walk(call, walk, buffers, tile);
   }
   for (int64_t row = 0; row < rows_of_dq; ++row) {
-    const int64_t offset = walk.queries.offset(walk.rows.begin + row);
+    const int64_t offset = walk.queries.offset(walk.rows.begin + row, shape.width);
     store_row(call.dq, offset, buffers.dq + row * padded, shape.width, shape.scale);
   }
 }
@@ -283,9 +300,9 @@ HWY_EXPORT(attention_walk);
 namespace {
 
 // Sets the gradient of the unused rows [keys, capacity) of k or v to zero.
-void zero_unused_keys(Out dk, const AttentionShape& shape) {
+void zero_unused_keys(Out dk, int64_t width, const AttentionShape& shape) {
   if (dk.data == nullptr || dk.add) return;
-  const size_t row = static_cast<size_t>(shape.kv_heads * shape.width) * size_of(dk.dtype);
+  const size_t row = static_cast<size_t>(shape.kv_heads * width) * size_of(dk.dtype);
   for (int64_t batch = 0; batch < shape.batch; ++batch) {
     char* begin = static_cast<char*>(dk.data) +
                   static_cast<size_t>(batch * shape.capacity + shape.keys) * row;
@@ -358,8 +375,8 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
       walk(task / row_pieces, {row, std::min(row + rows_each, rows)}, {0, shape.keys}, true, false);
     });
   }
-  zero_unused_keys(dk, shape);
-  zero_unused_keys(dv, shape);
+  zero_unused_keys(dk, shape.width, shape);
+  zero_unused_keys(dv, shape.values(), shape);
 }
 
 }  // namespace fovea::cpu

@@ -28,15 +28,15 @@ namespace {
 // The state of a block of rows while the keys are processed.
 struct Block {
   QueryRows queries;
-  int64_t padded;
+  int64_t padded, value_padded;
   float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
-  float* y;        // [rows, padded], the sum of weight * v, relative to 2^pivot
+  float* y;        // [rows, value_padded], the sum of weight * v, relative to 2^pivot
   float* pivots;   // [rows], weights are 2^(score - pivot); about the largest score so far
   float* sums;     // [rows, kLanes], sums of weights
   float* factors;  // [kTile], dropout factors; all 1 if there is no dropout
   float* scores;   // [kStrip, kTile]; later holds the weights
   float* k;        // [padded, kTile]
-  float* rows;     // [kTile, padded], a copy of rows of k or v if one is needed
+  float* rows;     // [kTile, the larger width], a copy of rows of k or v if one is needed
 };
 
 // Raises a row's pivot to its largest score so far and rescales its sums, but only if the score
@@ -56,8 +56,8 @@ HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores
   float* sums = block.sums + row * kLanes;
   for (int64_t i = 0; i < kLanes; i += kSize)
     hn::Store(hn::Mul(hn::Load(tag, sums + i), rescale), tag, sums + i);
-  float* y = block.y + row * block.padded;
-  for (int64_t d = 0; d < block.padded; d += kSize)
+  float* y = block.y + row * block.value_padded;
+  for (int64_t d = 0; d < block.value_padded; d += kSize)
     hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
 }
 
@@ -113,6 +113,7 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t width = columns.end - columns.begin, padded = block.padded;
+  const int64_t value_padded = block.value_padded;
   // The columns after the last key have weight 0.
   const int64_t values = std::min(columns.end, here.count) - columns.begin;
   float* scores = block.scores + columns.begin;
@@ -130,8 +131,8 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
               here.value_scales != nullptr ? here.value_scales : block.factors);
   }
   multiply<Element>({scores, kTile, 1, here.values + columns.begin * here.value_stride,
-                     here.value_stride, block.y + row * padded, padded, rows, padded, values,
-                     true});
+                     here.value_stride, block.y + row * value_padded, value_padded, rows,
+                     value_padded, values, true});
 }
 
 void start(const Block& block, In q) {
@@ -139,19 +140,20 @@ void start(const Block& block, In q) {
   const int64_t rows = block.queries.rows();
   const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
   for (int64_t row = 0; row < rows; ++row)
-    load_row(block.q + row * block.padded, q, block.queries.offset(row), shape.width, block.padded,
-             factor);
-  std::fill(block.y, block.y + rows * block.padded, 0.0f);
+    load_row(block.q + row * block.padded, q, block.queries.offset(row, shape.width), shape.width,
+             block.padded, factor);
+  std::fill(block.y, block.y + rows * block.value_padded, 0.0f);
   std::fill(block.sums, block.sums + rows * kLanes, 0.0f);
   std::fill(block.pivots, block.pivots + rows, kHidden);
   std::fill(block.factors, block.factors + kTile, 1.0f);
 }
 
 void finish(const Block& block, Out y, Out lse) {
+  const int64_t width = block.queries.shape.values();
   for (int64_t row = 0; row < block.queries.rows(); ++row) {
     const float sum = sum_of_lanes(block.sums + row * kLanes);
     const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    store_row(y, block.queries.offset(row), block.y + row * block.padded, block.queries.shape.width,
+    store_row(y, block.queries.offset(row, width), block.y + row * block.value_padded, width,
               inverse);
     if (lse.data == nullptr) continue;
     const float log =
@@ -161,27 +163,32 @@ void finish(const Block& block, Out y, Out lse) {
 }
 
 Block make_block(const QueryRows& queries, Scratch& scratch) {
-  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
+  const int64_t rows = queries.rows(), padded = cpu::padded(queries.shape.width);
+  const int64_t value_padded = cpu::padded(queries.shape.values());
   return {queries,
           padded,
+          value_padded,
           scratch.take(rows * padded),
-          scratch.take(rows * padded),
+          scratch.take(rows * value_padded),
           scratch.take(rows),
           scratch.take(rows * kLanes),
           scratch.take(kTile),
           scratch.take(kStrip * kTile),
           scratch.take(kTile * padded),
-          scratch.take(kTile * padded)};
+          scratch.take(kTile * std::max(padded, value_padded))};
 }
 
-int64_t block_floats(int64_t rows, int64_t padded) {
-  return rows * (2 * padded + kLanes) + Scratch::size_of(rows) + kTile * (1 + kStrip + 2 * padded);
+int64_t block_floats(const QueryRows& queries) {
+  const int64_t rows = queries.rows(), padded = cpu::padded(queries.shape.width);
+  const int64_t value_padded = cpu::padded(queries.shape.values());
+  return rows * (padded + value_padded + kLanes) + Scratch::size_of(rows) +
+         kTile * (1 + kStrip + padded + std::max(padded, value_padded));
 }
 
-// Tiles of contiguous keys and values, [B, capacity, G, D].
+// Tiles of contiguous keys and values, [B, capacity, G, ...].
 struct RowTiles {
   const Block& block;
-  In k, v;
+  KeyRows k, v;
 
   // Returns the first `columns` columns of the tile that begins at key `tile`.
   Tile<float> at(int64_t tile, int64_t columns) const {
@@ -189,7 +196,7 @@ struct RowTiles {
     const int64_t padded = block.padded, count = std::min(kTile, queries.shape.keys - tile);
     const TileRows keys = rows_of_tile(block.rows, k, queries, tile);
     transpose_tile(keys, columns, padded, block.rows, block.k);
-    TileRows values{block.rows, padded, count};
+    TileRows values{block.rows, block.value_padded, count};
     if (queries.rows() < kStrip) {  // copying would cost more than reading with a stride
       values = rows_of_tile(block.rows, v, queries, tile);
     } else {
@@ -209,44 +216,91 @@ template <class Element>
 struct PageTiles {
   const Block& block;
   const PagedText& text;
-  const PageLayout& layout;
+  const PageLayout &keys, &values;
 
   Tile<Element> at(int64_t tile, int64_t) const {
-    const int64_t head = block.queries.kv_head * layout.head_bytes();
-    const char* keys = static_cast<const char*>(text.key_pages[tile / kTile]) + head;
-    const char* values = static_cast<const char*>(text.value_pages[tile / kTile]) + head;
+    const int64_t head = block.queries.kv_head;
+    const char* k =
+        static_cast<const char*>(text.key_pages[tile / kTile]) + head * keys.head_bytes();
+    const char* v =
+        static_cast<const char*>(text.value_pages[tile / kTile]) + head * values.head_bytes();
     Tile<Element> here{
-        reinterpret_cast<const Element*>(keys),   kLanes,       kLanes * layout.width,
-        reinterpret_cast<const Element*>(values), layout.row(), std::min(kTile, text.keys - tile)};
+        reinterpret_cast<const Element*>(k), kLanes,       kLanes * keys.width,
+        reinterpret_cast<const Element*>(v), values.row(), std::min(kTile, text.keys - tile)};
     if (std::is_same_v<Element, int8_t>) {
-      here.key_scales = reinterpret_cast<const float*>(keys + layout.scales_at());
-      here.value_scales = reinterpret_cast<const float*>(values + layout.scales_at());
+      here.key_scales = reinterpret_cast<const float*>(k + keys.scales_at());
+      here.value_scales = reinterpret_cast<const float*>(v + values.scales_at());
     }
     return here;
   }
   void prefetch(Interval) const {}  // a head's part of a page is contiguous
 };
 
+// Converts `count` elements, a multiple of kLanes, to floats.
+template <class Element>
+void widen(const Element* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; i += vector_size())
+    hn::Store(load_floats(from + i), Floats(), to + i);
+}
+
 // Tiles of pages, converted to floats once for many queries.
 template <class Element>
 struct WidenedTiles {
   const Block& block;
   const PagedText& text;
-  const PageLayout& layout;
+  const PageLayout &keys, &values;
 
   Tile<float> at(int64_t tile, int64_t columns) const {
-    const auto page = PageTiles<Element>{block, text, layout}.at(tile, columns);
-    widen(page.keys, columns * layout.width, block.k);
-    widen(page.values, page.count * layout.row(), block.rows);
+    const auto page = PageTiles<Element>{block, text, keys, values}.at(tile, columns);
+    widen(page.keys, columns * keys.width, block.k);
+    widen(page.values, page.count * values.row(), block.rows);
     return {block.k,           page.key_inner, page.key_panel,  block.rows,
             page.value_stride, page.count,     page.key_scales, page.value_scales};
   }
   void prefetch(Interval) const {}
+};
+
+// Tiles of pages of keys whose first elements are the values: these are transposed once for all
+// queries and heads.
+template <class Element>
+struct SharedTiles {
+  const Block& block;
+  const PagedText& text;
+  const PageLayout &keys, &values;
+
+  Tile<float> at(int64_t tile, int64_t columns) const {
+    const char* page = static_cast<const char*>(text.key_pages[tile / kTile]) +
+                       block.queries.kv_head * keys.head_bytes();
+    const auto* stored = reinterpret_cast<const Element*>(page);
+    const float* panels = block.k;
+    if constexpr (std::is_same_v<Element, float>)
+      panels = stored;
+    else
+      widen(stored, columns * keys.width, block.k);
+    const int64_t panel = kLanes * keys.width, stride = block.value_padded;
+    for (int64_t key = 0; key < columns; key += kLanes)
+      transpose_panel(panels + key / kLanes * panel, keys.width, stride, block.rows + key * stride);
+    Tile<float> here{panels, kLanes, panel, block.rows, stride, std::min(kTile, text.keys - tile)};
+    if (std::is_same_v<Element, int8_t>)
+      here.key_scales = here.value_scales = reinterpret_cast<const float*>(page + keys.scales_at());
+    return here;
+  }
+  void prefetch(Interval) const {}
 
  private:
-  static void widen(const Element* from, int64_t count, float* to) {
-    for (int64_t i = 0; i < count; i += vector_size())
-      hn::Store(load_floats(from + i), Floats(), to + i);
+  // out [kLanes, stride] = the transpose of the first elements of panel [width, kLanes], zeros
+  // after the last one.
+  static void transpose_panel(const float* panel, int64_t width, int64_t stride, float* out) {
+    for (int64_t d = 0; d < stride; d += kLanes) {
+      const int64_t count = std::min(kLanes, width - d);
+      if (count == kLanes) {
+        transpose_rows({panel + d * kLanes, kLanes, kLanes}, kLanes, kLanes, out + d, stride);
+        continue;
+      }
+      for (int64_t key = 0; key < kLanes; ++key)
+        for (int64_t i = 0; i < kLanes; ++i)
+          out[key * stride + d + i] = i < count ? panel[(d + i) * kLanes + key] : 0.0f;
+    }
   }
 };
 
@@ -275,8 +329,7 @@ void walk(const Block& block, const Tiles& tiles) {
 
 template <class Tiles, class... Sources>
 void attend(Out y, Out lse, In q, const QueryRows& queries, const Sources&... sources) {
-  const int64_t rows = queries.rows(), padded = padded_width(queries.shape);
-  Scratch scratch(block_floats(rows, padded));
+  Scratch scratch(block_floats(queries));
   const Block block = make_block(queries, scratch);
   start(block, q);
   walk(block, Tiles{block, sources...});
@@ -302,7 +355,7 @@ void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& s
     const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
     const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
-    attend<RowTiles>(y, lse, q, queries, k, v);
+    attend<RowTiles>(y, lse, q, queries, KeyRows{k, shape.width}, KeyRows{v, shape.values()});
   });
 }
 
@@ -323,19 +376,22 @@ int64_t paged_work_of(const AttentionShape& shape) {
 
 template <class Element>
 void attend_pages(Out y, In q, const QueryRows& queries, const PagedText& text,
-                  const PageLayout& layout) {
-  if (queries.rows() < kStrip)  // widening would cost more than it saves
-    attend<PageTiles<Element>>(y, {}, q, queries, text, layout);
+                  const PagedAttention& paged) {
+  const PageLayout keys = key_pages(paged), values = value_pages(paged);
+  if (paged.values_in_keys)
+    attend<SharedTiles<Element>>(y, {}, q, queries, text, keys, values);
+  else if (std::is_same_v<Element, float> || queries.rows() < kStrip)  // widening saves too little
+    attend<PageTiles<Element>>(y, {}, q, queries, text, keys, values);
   else
-    attend<WidenedTiles<Element>>(y, {}, q, queries, text, layout);
+    attend<WidenedTiles<Element>>(y, {}, q, queries, text, keys, values);
 }
 
 void attend_text(Out y, In q, const QueryRows& queries, const PagedText& text,
-                 const PageLayout& layout) {
-  switch (layout.dtype) {
-    case DType::bf16: return attend_pages<bf16>(y, q, queries, text, layout);
-    case DType::i8: return attend_pages<int8_t>(y, q, queries, text, layout);
-    default: return attend<PageTiles<float>>(y, {}, q, queries, text, layout);
+                 const PagedAttention& paged) {
+  switch (paged.pages) {
+    case DType::bf16: return attend_pages<bf16>(y, q, queries, text, paged);
+    case DType::i8: return attend_pages<int8_t>(y, q, queries, text, paged);
+    default: return attend_pages<float>(y, q, queries, text, paged);
   }
 }
 
@@ -354,16 +410,14 @@ void attention_of_spans(Out y, In q, const PagedAttention& paged,
       for (int64_t begin = 0; begin < shape.queries; begin += block)
         tasks.push_back({&span, &shape, head, begin, std::min(block, shape.queries - begin)});
   }
-  const int64_t row = paged.heads * paged.width;
-  const PageLayout layout = pages_of(paged);
   share_out(work, std::ssize(tasks), [&](int64_t i) {
     const PagedTask& task = tasks[static_cast<size_t>(i)];
-    const int64_t first = task.span->row * row;
-    attend_text(
-        {static_cast<char*>(y.data) + first * static_cast<int64_t>(size_of(y.dtype)), y.dtype},
-        {static_cast<const char*>(q.data) + first * static_cast<int64_t>(size_of(q.dtype)),
-         q.dtype},
-        {*task.shape, 0, task.kv_head, task.begin, task.count}, *task.span, layout);
+    const int64_t first = task.span->row * paged.heads;  // of the heads in q and y
+    const int64_t of_y = first * task.shape->values() * static_cast<int64_t>(size_of(y.dtype));
+    const int64_t of_q = first * paged.width * static_cast<int64_t>(size_of(q.dtype));
+    attend_text({static_cast<char*>(y.data) + of_y, y.dtype},
+                {static_cast<const char*>(q.data) + of_q, q.dtype},
+                {*task.shape, 0, task.kv_head, task.begin, task.count}, *task.span, paged);
   });
 }
 

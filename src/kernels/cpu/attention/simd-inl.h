@@ -233,10 +233,10 @@ HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t st
   }
 }
 
-// out [padded, kTile] = the transpose of the first `keys` rows (a multiple of the vector length),
+// out [padded, stride] = the transpose of the first `keys` rows (a multiple of the vector length),
 // in blocks of 4 x 4.
-HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
-                               float* HWY_RESTRICT out) {
+HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded, float* HWY_RESTRICT out,
+                               int64_t stride = kTile) {
   const Floats tag;
   for (int64_t key = 0; key < keys; key += vector_size()) {
     for (int64_t d = 0; d < padded; d += 4) {
@@ -246,11 +246,11 @@ HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded,
       const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
       const auto even = hn::InterleaveLower(tag, r0, r2), odd = hn::InterleaveLower(tag, r1, r3);
       const auto even2 = hn::InterleaveUpper(tag, r0, r2), odd2 = hn::InterleaveUpper(tag, r1, r3);
-      float* to = out + d * kTile + key;
+      float* to = out + d * stride + key;
       hn::Store(hn::InterleaveLower(tag, even, odd), tag, to);
-      hn::Store(hn::InterleaveUpper(tag, even, odd), tag, to + kTile);
-      hn::Store(hn::InterleaveLower(tag, even2, odd2), tag, to + 2 * kTile);
-      hn::Store(hn::InterleaveUpper(tag, even2, odd2), tag, to + 3 * kTile);
+      hn::Store(hn::InterleaveUpper(tag, even, odd), tag, to + stride);
+      hn::Store(hn::InterleaveLower(tag, even2, odd2), tag, to + 2 * stride);
+      hn::Store(hn::InterleaveUpper(tag, even2, odd2), tag, to + 3 * stride);
     }
   }
 }

@@ -106,37 +106,39 @@ void store_row(Out y, int64_t offset, const float* HWY_RESTRICT row, int64_t wid
   }
 }
 
-void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows) {
-  const int64_t width = queries.shape.width, padded = padded_width(queries.shape);
+void load_tile(float* out, const KeyRows& x, const QueryRows& queries, int64_t tile, int64_t rows) {
+  const int64_t padded = x.padded();
   const int64_t keys = std::min(rows, queries.shape.keys - tile);
   for (int64_t key = 0; key < keys; ++key)
-    load_row(out + key * padded, x, queries.key_offset(tile + key), width, padded, 1.0f);
+    load_row(out + key * padded, x.x, queries.key_offset(tile + key, x.width), x.width, padded,
+             1.0f);
   std::fill(out + keys * padded, out + rows * padded, 0.0f);
 }
 
-TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
+TileRows rows_of_tile(float* copy, const KeyRows& x, const QueryRows& queries, int64_t tile) {
   const AttentionShape& shape = queries.shape;
-  if (x.dtype == DType::f32 && shape.width % kLanes == 0) {
-    return {static_cast<const float*>(x.data) + queries.key_offset(tile),
-            shape.kv_heads * shape.width, std::min(kTile, shape.keys - tile)};
+  if (x.x.dtype == DType::f32 && x.width % kLanes == 0) {
+    return {static_cast<const float*>(x.x.data) + queries.key_offset(tile, x.width),
+            shape.kv_heads * x.width, std::min(kTile, shape.keys - tile)};
   }
   load_tile(copy, x, queries, tile);
-  return {copy, padded_width(shape), kTile};
+  return {copy, x.padded(), kTile};
 }
 
-TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile) {
+TileRows whole_tile(float* copy, const KeyRows& x, const QueryRows& queries, int64_t tile) {
   if (tile + kTile <= queries.shape.keys) return rows_of_tile(copy, x, queries, tile);
   load_tile(copy, x, queries, tile);
-  return {copy, padded_width(queries.shape), kTile};
+  return {copy, x.padded(), kTile};
 }
 
-void prefetch_keys(In x, const QueryRows& queries, Interval keys) {
+void prefetch_keys(const KeyRows& x, const QueryRows& queries, Interval keys) {
   constexpr int64_t kCacheLine = 64;
-  const int64_t element = static_cast<int64_t>(size_of(x.dtype));
+  const int64_t element = static_cast<int64_t>(size_of(x.x.dtype));
   const int64_t end = std::min(keys.end, queries.shape.keys);
   for (int64_t key = keys.begin; key < end; ++key) {
-    const char* row = static_cast<const char*>(x.data) + queries.key_offset(key) * element;
-    for (int64_t byte = 0; byte < queries.shape.width * element; byte += kCacheLine)
+    const char* row =
+        static_cast<const char*>(x.x.data) + queries.key_offset(key, x.width) * element;
+    for (int64_t byte = 0; byte < x.width * element; byte += kCacheLine)
       __builtin_prefetch(row + byte, 0, 2);  // for reading, into L2
   }
 }

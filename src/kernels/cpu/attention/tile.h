@@ -26,9 +26,9 @@ inline int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Returns the head width, padded to a multiple of kLanes, so that loops over vectors in scratch
-// have no remainder.
-inline int64_t padded_width(const AttentionShape& shape) { return round_up(shape.width, kLanes); }
+// Returns the width of a head, padded to a multiple of kLanes, so that loops over vectors in
+// scratch have no remainder.
+inline int64_t padded(int64_t width) { return round_up(width, kLanes); }
 
 // The queries [begin, begin + count) of the heads that read one key-value head. All rows of the
 // first head come first, then those of the second, and so on.
@@ -40,15 +40,23 @@ struct QueryRows {
   int64_t rows() const { return group() * count; }
   int64_t head(int64_t row) const { return kv_head * group() + row / count; }
   int64_t position(int64_t row) const { return begin + row % count; }
-  int64_t offset(int64_t row) const {  // in q, y
-    return ((batch * shape.queries + position(row)) * shape.heads + head(row)) * shape.width;
+  int64_t offset(int64_t row, int64_t width) const {  // in q and y, whose heads have this width
+    return ((batch * shape.queries + position(row)) * shape.heads + head(row)) * width;
   }
   int64_t index(int64_t row) const {  // in [B, H, T]
     return (batch * shape.heads + head(row)) * shape.queries + position(row);
   }
-  int64_t key_offset(int64_t key) const {  // in k, v
-    return ((batch * shape.capacity + key) * shape.kv_heads + kv_head) * shape.width;
+  int64_t key_offset(int64_t key, int64_t width) const {  // in k and v
+    return ((batch * shape.capacity + key) * shape.kv_heads + kv_head) * width;
   }
+};
+
+// The keys or values [B, capacity, G, width] of one call.
+struct KeyRows {
+  In x;
+  int64_t width;
+
+  int64_t padded() const { return cpu::padded(width); }
 };
 
 // The keys that the rows of a strip see: no row sees a key outside [begin, end), and every row sees
@@ -85,7 +93,8 @@ void load_row(float* out, In x, int64_t offset, int64_t width, int64_t padded, f
 // y[offset, offset + width) (+)= row * factor; does nothing if y is null.
 void store_row(Out y, int64_t offset, const float* row, int64_t width, float factor);
 // out [rows, padded] = the first `rows` rows of a tile of keys or values; zeros after the last key.
-void load_tile(float* out, In x, const QueryRows& queries, int64_t tile, int64_t rows = kTile);
+void load_tile(float* out, const KeyRows& x, const QueryRows& queries, int64_t tile,
+               int64_t rows = kTile);
 
 // The rows of a tile in the form that load_tile() writes, `stride` elements apart; `count` rows may
 // be read.
@@ -96,15 +105,15 @@ struct TileRows {
 
 // Returns the rows of x if they can be read in place (perhaps fewer than a tile), else rows copied
 // to `copy` [kTile, padded].
-TileRows rows_of_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
+TileRows rows_of_tile(float* copy, const KeyRows& x, const QueryRows& queries, int64_t tile);
 // Like rows_of_tile(), but always a complete tile, padded with zeros after the last key.
-TileRows whole_tile(float* copy, In x, const QueryRows& queries, int64_t tile);
+TileRows whole_tile(float* copy, const KeyRows& x, const QueryRows& queries, int64_t tile);
 
 // Prefetches keys or values during other computations; the hardware prefetcher does not follow
 // strides of several vectors.
-void prefetch_keys(In x, const QueryRows& queries, Interval keys);
+void prefetch_keys(const KeyRows& x, const QueryRows& queries, Interval keys);
 
-// Returns the number of multiply-adds in one product of all queries and keys.
+// Returns the number of multiply-adds in the product of all queries and keys.
 inline int64_t work_of(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.queries * shape.keys * shape.width;
 }

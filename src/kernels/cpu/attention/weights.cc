@@ -32,7 +32,8 @@ void score_tile(const Strip& strip, In k, const Sight& sight, int64_t tile) {
   const Columns columns = seen_columns(sight, tile);
   if (columns.empty()) return;
   const AttentionShape& shape = strip.queries.shape;
-  transpose_rows(whole_tile(strip.copy, k, strip.queries, tile), kTile, strip.padded, strip.k);
+  transpose_rows(whole_tile(strip.copy, {k, shape.width}, strip.queries, tile), kTile, strip.padded,
+                 strip.k);
   multiply({strip.q, strip.padded, 1, strip.k + columns.begin, kTile, strip.scores + columns.begin,
             kTile, strip.rows, columns.end - columns.begin, shape.width, false});
   bend_scores(strip.scores, strip.queries, strip.first_row, strip.rows, tile, columns, nullptr);
@@ -67,8 +68,9 @@ void weigh_strip(Out w, In q, In k, const Strip& strip) {
   const AttentionShape& shape = strip.queries.shape;
   const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
   for (int64_t row = 0; row < strip.rows; ++row)
-    load_row(strip.q + row * strip.padded, q, strip.queries.offset(strip.first_row + row),
-             shape.width, strip.padded, factor);
+    load_row(strip.q + row * strip.padded, q,
+             strip.queries.offset(strip.first_row + row, shape.width), shape.width, strip.padded,
+             factor);
   std::fill(strip.weights, strip.weights + strip.rows * strip.stride, kHidden);
   const Sight sight = sight_of(strip.queries, strip.first_row, strip.rows);
   for (int64_t tile = sight.begin / kTile * kTile; tile < sight.end; tile += kTile)
@@ -82,7 +84,8 @@ void weigh_strip(Out w, In q, In k, const Strip& strip) {
 }
 
 void weigh(Out w, In q, In k, const QueryRows& queries) {
-  const int64_t padded = padded_width(queries.shape), stride = round_up(queries.shape.keys, kTile);
+  const int64_t padded = cpu::padded(queries.shape.width),
+                stride = round_up(queries.shape.keys, kTile);
   Scratch scratch(kStrip * (padded + kTile + stride) + 2 * kTile * padded);
   Strip strip{queries,
               0,

@@ -1,0 +1,128 @@
+#include "nn/latent_attention.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+
+LatentAttention::LatentAttention(const StackSpec& stack, int64_t width, int64_t layer_,
+                                 Dropout place_)
+    : attention(stack.attention),
+      spec(stack.latent),
+      query_norm(stack.norm, spec.query_width, spec.query_width > 0),
+      latent(width, spec.width, false),
+      latent_norm(stack.norm, spec.width),
+      key_up(spec.width, attention.heads * attention.head_width, false, Role::head_matrix),
+      value_up(spec.width, attention.heads * attention.value_width, false, Role::head_matrix),
+      output(attention.heads * attention.value_width, width, attention.output_bias,
+             Role::residual_matrix),
+      layer(layer_),
+      window(attention.windows.empty() ? 0 : attention.windows[static_cast<size_t>(layer_)]),
+      place(place_) {
+  const int64_t queries = attention.heads * (spec.rotary + attention.head_width);
+  query = Linear(width, spec.query_width > 0 ? spec.query_width : queries, false);
+  if (spec.query_width > 0) query_up = Linear(spec.query_width, queries, false);
+  if (spec.rotary > 0) rotary_key = Linear(width, spec.rotary, false);
+}
+
+Mask LatentAttention::masked(const Pass& pass) const {
+  Mask mask = pass.mask;
+  mask.window = window;
+  mask.global = window > 0 ? attention.global : 0;
+  return mask;
+}
+
+float LatentAttention::score_scale() const {
+  if (attention.scale > 0) return attention.scale;
+  return 1.0f / std::sqrt(static_cast<float>(spec.rotary + attention.head_width));
+}
+
+Tensor LatentAttention::queries(const Tensor& x, const Pass& pass) const {
+  Tensor q = query(x);
+  if (query_up.weight.present()) q = query_up(query_norm(q, pass.compute));
+  q = q.view({x.dim(0), x.dim(1), attention.heads, spec.rotary + attention.head_width});
+  if (spec.rotary == 0) return q;
+  return rotate(q, pass.latent_angles.cosines, pass.latent_angles.sines, pass.pairing);
+}
+
+Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
+  const int64_t B = x.dim(0), T = x.dim(1);
+  const Tensor q = queries(x, pass);                      // [B, T, H, N + D]
+  const Tensor c = latent_norm(latent(x), pass.compute);  // [B, T, W]
+  Tensor rotated;                                         // [B, T, 1, N]
+  if (spec.rotary > 0)
+    rotated = rotate(rotary_key(x).view({B, T, 1, spec.rotary}), pass.latent_angles.cosines,
+                     pass.latent_angles.sines, pass.pairing);
+  const bool shown = pass.probe != nullptr && (pass.probe->attend || pass.probe->wants_weights);
+  const bool expands = pass.cache == nullptr && (recording() || shown);
+  const Tensor heads =
+      expands ? expanded(q, c, rotated, pass) : absorbed(q, c, rotated, pass);  // [B, T, H, D']
+  return output(heads.view({B, T, attention.heads * attention.value_width}));
+}
+
+AttentionOptions LatentAttention::options(const Pass& pass) const {
+  AttentionOptions options;
+  options.scale = score_scale();
+  options.softcap = attention.softcap;
+  options.mask = masked(pass);
+  options.bias = pass.distance_bias;
+  options.dropout = pass.dropout_at(place.probability, place.substream);
+  return options;
+}
+
+// Attention with the keys and values of each head.
+Tensor LatentAttention::expanded(const Tensor& q, const Tensor& c, const Tensor& rotated,
+                                 const Pass& pass) const {
+  const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads;
+  const Tensor own = key_up(c).view({B, T, H, attention.head_width});
+  const Tensor k = spec.rotary > 0 ? concat_shared(rotated, own) : own;
+  const Tensor v = value_up(c).view({B, T, H, attention.value_width});
+  const AttentionOptions options = this->options(pass);
+  const Tensor heads = fovea::attention(q, k, v, options);
+  probe(pass, {ProbePoint::What::attention, layer, pass.stack}, {q, k, v, options, heads});
+  return heads;
+}
+
+// Attention with one key for all heads, whose first elements are also the value.
+Tensor LatentAttention::absorbed(const Tensor& q, const Tensor& c, const Tensor& rotated,
+                                 const Pass& pass) const {
+  check(!key_up.adapter.present() && !value_up.adapter.present(),
+        "latent attention: key_up or value_up has an adapter; expected none in decoding");
+  const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads, W = spec.width, N = spec.rotary;
+  const Kernels& k = kernels(q);
+  const Tensor key = empty({B, T, 1, W + N}, q.dtype());    // [c | rotated]
+  const Tensor query = empty({B, T, H, W + N}, q.dtype());  // [K^T q | rotated]
+  k.copy_columns(key, c, {B * T, W, W, 0, W + N, 0});
+  k.copy_columns(query, linear_by_head(q, N, key_up.weight.value, true),
+                 {B * T * H, W, W, 0, W + N, 0});
+  if (N > 0) {
+    k.copy_columns(key, rotated, {B * T, N, N, 0, W + N, W});
+    k.copy_columns(query, q, {B * T * H, N, N + attention.head_width, 0, W + N, W});
+  }
+  const Tensor mixed = pass.cache == nullptr  // [B, T, H, W]
+                           ? fovea::attention(query, key, c.view({B, T, 1, W}), options(pass))
+                           : from_cache(query, key, pass);
+  return linear_by_head(mixed, 0, value_up.weight.value, false);
+}
+
+Tensor LatentAttention::from_cache(const Tensor& query, const Tensor& key, const Pass& pass) const {
+  KvCache& cache = *pass.cache;
+  cache.append(layer, key, {});
+  const std::vector<PagedText> texts = cache.spans(layer, masked(pass));
+  PagedOptions options;
+  options.kv_heads = 1;
+  options.value_width = spec.width;
+  options.values_in_keys = true;
+  options.pages = cache.layout().dtype;
+  options.scale = score_scale();
+  options.softcap = attention.softcap;
+  options.bias = pass.distance_bias;
+  options.bias_zero = pass.bias_zero;
+  if (pass.probe != nullptr && pass.probe->attend_paged)
+    pass.probe->attend_paged(layer, query, texts, options);
+  return attention_paged(query, texts, options);
+}
+
+}  // namespace fovea
