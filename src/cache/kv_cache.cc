@@ -106,8 +106,9 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   const PageLayout& page = layout().attention;
   const int64_t width = page.heads * page.width;
   check(k.size() == v.size() && k.size() % width == 0 && k.dtype() == v.dtype(),
-        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] both", name_of(k.dtype()),
-        describe(k.shape()), name_of(v.dtype()), describe(v.shape()), page.heads, page.width);
+        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}], the same for both",
+        name_of(k.dtype()), describe(k.shape()), name_of(v.dtype()), describe(v.shape()),
+        page.heads, page.width);
   struct Piece {  // part of a text's new tokens, on one page
     int32_t page;
     int64_t token, row, count;

@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// Reads or writes feed_forward_proj: relu, gated-silu, or gated-gelu, whose activation is now
-// called gelu_new.
+// Reads or writes feed_forward_proj: relu, gated-silu, or gated-gelu, whose activation transformers
+// calls gelu_new.
 void feed_forward(Config& io, FeedForwardSpec& ffn) {
   const std::string relu = "relu", gated_gelu = "gated-gelu", gated_silu = "gated-silu";
   if (!io.reading()) {

@@ -99,8 +99,9 @@ void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
       p.field("windows", "window",
               "keys that a query sees in each direction: one number, or one per layer; 0 = all"),
       a.windows, 0, kMost);
-  v.integer(p.field("global", "global_tokens", "tokens that see and are seen by all, with windows"),
-            a.global, 0, kMost);
+  v.integer(
+      p.field("global", "global_tokens", "first tokens that see and are seen by all, with windows"),
+      a.global, 0, kMost);
   v.boolean(p.field("bias", "attention_bias", "biases of query, key and value"), a.bias);
   v.boolean(p.field("key_bias", "key_bias", "bias of the key, with attention biases"), a.key_bias);
   v.boolean(p.field("output_bias", "attention_output_bias", "bias of attention's output"),
@@ -232,7 +233,7 @@ void visit(HeadSpec& h, OptionVisitor& v) {
 }  // namespace
 
 void visit(Spec& s, OptionVisitor& v) {
-  v.integer(field("vocabulary", "vocabulary", "tokens that the model knows; 0 = the tokenizer's"),
+  v.integer(field("vocabulary", "vocabulary", "tokens in the vocabulary; 0 = the tokenizer's"),
             s.vocabulary, 0, kMost);
   v.integer(
       field("source_vocabulary", "source_vocabulary", "vocabulary of the encoder; 0 = shared"),

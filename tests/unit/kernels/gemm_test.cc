@@ -183,7 +183,7 @@ TEST_F(GemmTest, RefusesOtherDTypes) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-    EXPECT_STREQ(error.what(), "gemm: a is fp64; the CPU multiplies fp32 and bf16");
+    EXPECT_STREQ(error.what(), "gemm: a is fp64; expected fp32 or bf16");
   }
 }
 
@@ -196,8 +196,8 @@ float chain(const std::vector<std::pair<float, float>>& factors) {
   return sum;
 }
 
-// Adds in the order that the manual defines for AMX tiles: blocks of 32 products, even and odd ones
-// separately.
+// Adds in the order that Intel's manual defines for AMX tiles: blocks of 32 products, even and odd
+// ones separately.
 float tile_order(const std::vector<std::pair<float, float>>& factors) {
   float sum = 0;
   for (size_t begin = 0; begin < factors.size(); begin += 32) {
