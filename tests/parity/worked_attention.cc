@@ -72,7 +72,7 @@ Head self(const Example& e, const AttentionOptions& options) {
   return attend(x, x, x, options);
 }
 
-Head plain_self(const Example& e) { return self(e, scaled_by(0.5)); }  // heads are 4 wide
+Head plain_self(const Example& e) { return self(e, scaled_by(0.5)); }  // the width of a head is 4
 
 void weights_of_tokens(Example& e) {
   const Tensor weights = plain_self(e).weights;

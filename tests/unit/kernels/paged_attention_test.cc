@@ -50,7 +50,7 @@ struct Text {
   PagedText span(int64_t row) const {
     return {row, queries, keys, mask, key_pages.data(), value_pages.data()};
   }
-  // The contents of the pages as a contiguous array.
+  // Returns the contents of the pages as a contiguous array.
   Array held(const PageLayout& layout, PagePart part) const {
     Array all(DType::f32, keys * layout.heads * layout.width);
     std::vector<double> row(static_cast<size_t>(layout.width));

@@ -41,7 +41,7 @@ TEST(KvCaches, RefuseMismatchedShapes) {
   const Tensor k = zeros({2, 4, 3, 4});
   cache.begin(2, 4);
   cache.append(0, k, k);
-  EXPECT_EQ(cache.length(), 0);  // grows when all layers have appended
+  EXPECT_EQ(cache.length(), 0);  // the length grows in end(), after all layers
   cache.append(1, k, k);
   cache.end();
   EXPECT_EQ(cache.length(), 4);

@@ -22,7 +22,8 @@ std::vector<Case> cases();
 void add_position_cases(std::vector<Case>& all);  // rotations, windows, concatenation
 void add_expert_cases(std::vector<Case>& all);
 
-Tensor rounded(Shape shape, uint64_t seed, double deviation = 1);  // normal; exact in bf16
+Tensor rounded(Shape shape, uint64_t seed,
+               double deviation = 1);  // normally distributed; exact in bf16
 Tensor integers(const std::vector<int32_t>& values, Shape shape);
 
 }  // namespace fovea::test

@@ -172,7 +172,8 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsReused) {
   EXPECT_EQ(tensor_memory().held, before.held);
 }
 
-// The activations of batches of different shapes, freed in reverse order as in a backward pass.
+// Allocates the activations of batches of different shapes, and frees them in reverse order, as in
+// a backward pass.
 TEST(Memory, IsReusedForOtherShapes) {
   release_cached_memory();
   const size_t before = tensor_memory().held;
