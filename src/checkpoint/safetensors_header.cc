@@ -50,7 +50,7 @@ struct Entry {
   uint64_t end = 0;
 };
 
-// Processes the header's JSON as a stream, without a tree: a header may have a million entries.
+// Processes the header's JSON as a stream, without a tree: a header may have kTensorLimit tensors.
 class HeaderReader : public JsonReader {
  public:
   explicit HeaderReader(const std::string& path) : path_(path) {}

@@ -50,7 +50,7 @@ std::vector<Corpus::File> files_of(const fs::path& folder, std::vector<fs::path>
   return files;
 }
 
-// Passes a document to `use` in pieces of complete characters.
+// Passes a document, or a part of one, to `use` in pieces of complete characters.
 void give(const Use& use, std::string_view text, bool starts_document) {
   while (!text.empty()) {
     size_t length = std::min(piece_bytes, text.size());
