@@ -48,8 +48,7 @@ Tensor Tensor::view(const Shape& shape) const {
 
 Tensor Tensor::rows(int64_t begin, int64_t end) const {
   check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0],
-        "rows {} to {} of a tensor [{}]; expected a range of its first axis", begin, end,
-        listed(shape_));
+        "rows {} to {} of [{}]; expected a range of its first axis", begin, end, listed(shape_));
   Tensor y = detach();
   const int64_t width = shape_[0] > 0 ? size_ / shape_[0] : 0;
   y.offset_ += static_cast<size_t>(begin * width) * size_of(dtype_);
