@@ -188,7 +188,7 @@ int64_t written(const std::string& folder) {
   return 0;
 }
 
-// Splits a client's model name into number and step.
+// Splits a client's model name, such as "0@500", into number and step; without a step, -1.
 std::pair<size_t, int64_t> parts_of(const std::string& name) {
   const size_t at = name.find('@');
   const std::map<std::string, std::string> parts{

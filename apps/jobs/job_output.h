@@ -12,7 +12,7 @@ namespace fovea::jobs {
 struct JobProgress {
   int64_t lines = 0, tokens = 0;
   int64_t cut = 0;          // number of truncated lines
-  std::string first_cut;    // the first truncated line
+  std::string first_cut;    // name of the first truncated line: "FILE: line 7"
   uint64_t lines_hash = 0;  // hash of the lines, which identifies them
 };
 
@@ -33,9 +33,9 @@ class JobOutput {
 // Opens the output. A file appears at `path` when it is complete. Until then PATH.part contains the
 // finished output and PATH.journal the progress, so that the same job resumes after it was stopped
 // or killed. `job` contains every setting, besides the lines, that affects the bytes; throws
-// BadFile if PATH.part belongs to another job. An empty path means standard output. Standard
-// output, a device or a FIFO is written immediately or, if the beginning is known only at the end,
-// through a temporary file.
+// BadFile if PATH.part belongs to another job. An empty path means standard output. A block is
+// written to standard output, a device or a FIFO as soon as it is added; with
+// `beginning_at_the_end`, the output is collected in a temporary file and written by finish().
 std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginning_at_the_end,
                                            const nlohmann::ordered_json& job);
 

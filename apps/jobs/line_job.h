@@ -14,9 +14,9 @@ namespace fovea::jobs {
 // The result of a block of lines.
 struct BlockResult {
   std::string bytes;      // the part of the output
-  int64_t tokens = 0;     // number of tokens in the lines
+  int64_t tokens = 0;     // number of tokens, read or generated
   int64_t cut = 0;        // number of truncated lines
-  std::string first_cut;  // the first truncated line
+  std::string first_cut;  // name of the first truncated line: "FILE: line 7"
 };
 
 // A job that converts the lines of files to bytes, each block of lines independently, so that

@@ -170,7 +170,8 @@ void OptionTable::parse(const std::vector<std::string>& arguments) {
     app.parse(reversed);
   } catch (const CLI::ArgumentMismatch&) {
     // Only the last argument can lack its value: any other one consumes the next argument.
-    throw UsageError(fmt::format("{}: the value is missing", arguments.back()));
+    throw UsageError(
+        fmt::format("{}: the value is missing; expected one after the option", arguments.back()));
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }

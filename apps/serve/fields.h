@@ -60,9 +60,9 @@ struct Field {
 
 const std::vector<Field>& fields();
 
-// Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since older
-// clients send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name as
-// `param`, if a value is invalid.
+// Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since clients
+// of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name
+// as `param`, if a value is invalid.
 void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request);
 
 // Returns the table as JSON, for tests and documentation.

@@ -104,7 +104,7 @@ std::string work_rows(const Plan& p) {
               fmt::format("{} per token, {} per sequence of {} tokens{}", large(p.flops_per_token),
                           large(p.flops), grouped(p.length), source));
   rows += row("training",
-              fmt::format("three times as much: {} per token; by the rule of 6 per parameter {}",
+              fmt::format("three times as much: {} per token; by the rule of 6 per parameter: {}",
                           large(3 * p.flops_per_token), large(6 * static_cast<double>(p.active))));
   std::string shares;
   for (const AttentionShare& a : p.attention)

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPromptBytes = 64 << 20;  // longer than any context, and bounded in memory
+constexpr size_t kPromptBytes = 64 << 20;  // exceeds any context, and limits the memory
 
 // Returns whether standard input is a pipe, a regular file or a socket, whose contents are the
 // prompt. A terminal or /dev/null is not read.
