@@ -113,7 +113,7 @@ void BeamSearch::advance(const std::vector<std::vector<Continuation>>& found) {
     const Continuation& c = all[rank];
     const bool ended = ends(rules_, options_, c.id);
     if (ended || last) {
-      // Lower-ranked ends are worse than the hypotheses that continue.
+      // An end that is not among the first `beams` continuations is dropped.
       if (std::cmp_less(rank, options_.beams) && !closed) finish(c, ended);
     } else if (std::ssize(next) < options_.beams) {
       next.push_back(extended(c));

@@ -6,8 +6,9 @@
 
 namespace fovea {
 
-// Beam search (Graves 2012; Sutskever et al. 2014) by the rules of transformers: the best `beams`
-// unfinished hypotheses continue, and finished ones compete by log-probability / length ^ penalty.
+// Beam search (Graves 2012; Sutskever et al. 2014) with the rules of the library transformers: the
+// best `beams` unfinished hypotheses continue, and finished ones compete by log-probability /
+// length ^ penalty.
 class BeamSearch {
  public:
   BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
@@ -15,8 +16,8 @@ class BeamSearch {
 
   struct Hypothesis {
     std::vector<int32_t> ids = {};  // generated tokens, including the end token
-    float score = 0;                // sum of log-probabilities; / length ^ penalty if finished
-    bool ended = false;             // ended by an end token, not by the length limit
+    float score = 0;     // sum of log-probabilities; divided by length ^ penalty if finished
+    bool ended = false;  // ended by an end token, not by the length limit
     std::vector<float> logprobs = {};
     TokenCounts counts;
   };
@@ -27,8 +28,8 @@ class BeamSearch {
     int32_t id;
     float logprob;
   };
-  // Returns the best continuations of a hypothesis, given its logits [V]: the most that advance()
-  // can need.
+  // Returns the best continuations of a hypothesis, given its logits [V]: as many as advance() can
+  // need.
   std::vector<Continuation> best_after(size_t source, const float* logits,
                                        int64_t vocabulary) const;
   // Advances by one token, given best_after() of each of hypotheses(). Afterwards hypotheses()[i]

@@ -95,10 +95,10 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
   v.text({"source_prefix", "text prepended to every source line"}, o.source_prefix);
   v.text({"task",
           "instead of a source prefix: a task in config.json, such as "
-          "translation_en_to_de, with its prefix"},
+          "translation_en_to_de, whose prefix is prepended"},
          o.task);
-  v.number({"length_factor", "at most X target tokens per source token"}, o.length_factor, 0.01,
-           1000);
+  v.number({"length_factor", "at most X target tokens per source token, plus 10"}, o.length_factor,
+           0.01, 1000);
   v.integer(
       {"max_tokens", "instead of the factor: at most N tokens per translation; 0 = by the factor"},
       o.max_tokens, 0, kMostTarget);

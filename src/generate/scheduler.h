@@ -14,7 +14,7 @@ namespace fovea {
 
 struct SchedulerOptions {
   DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
-  int64_t pages = 0;
+  int64_t pages = 0;  // of the key-value cache, and as many of a draft model's
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
   const Transformer* draft = nullptr;  // draft model, for requests with `guesses` > 0

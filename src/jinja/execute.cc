@@ -8,8 +8,8 @@ Interpreter::Interpreter(const ChatTemplate::Program& program, const Dict& varia
                          const RenderLimits& limits, const std::function<std::tm()>& now)
     : Runtime(program.name, limits), program_(program), variables_(variables), now_(now) {}
 
-// Breaks reference cycles of values, which would not be freed. Each cycle contains a namespace or a
-// captured scope.
+// Breaks reference cycles, whose values would otherwise not be freed. Each cycle contains a
+// namespace or a captured scope.
 Interpreter::~Interpreter() {
   for (const auto& each : namespaces_) each->values = nullptr;
   for (const ScopePointer& each : captured_) each->variables.clear();

@@ -95,7 +95,7 @@ struct BpeModel::Splitter {
 };
 
 // The fast path: appends a symbol for each byte. Returns false and leaves `out` unchanged if
-// symbols are characters or a byte has no token.
+// symbols are characters or have a prefix or suffix, or if a byte has no token.
 bool BpeModel::split_bytes(std::string_view stretch, std::vector<Piece>& out) const {
   if (!bytes_ || !prefix_.empty() || !suffix_.empty()) return false;
   const size_t first = out.size();

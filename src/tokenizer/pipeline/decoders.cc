@@ -44,7 +44,8 @@ void clean_up(std::string& text) {
   for (const auto& [old, by] : rules) replace_all(text, old, by);
 }
 
-// Whether `next` continues a UTF-8 sequence that begins with `start` (Unicode 15, table 3-7).
+// Returns whether `next` continues a UTF-8 sequence that begins with `start` (Unicode 15, table
+// 3-7).
 bool continues(std::string_view start, uint8_t next) {
   if ((next & 0xC0) != 0x80) return false;
   if (start.size() > 1) return true;
