@@ -135,7 +135,7 @@ uint16_t narrow_half(float x) {
   const float size = std::fabs(x);
   const uint32_t bits = std::bit_cast<uint32_t>(size);
   if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00u);
-  // A subnormal half counts units of 2^-24, the value of the last bit of the float 0.5.
+  // The bits of a subnormal half count units of 2^-24, the value of the last bit of the float 0.5.
   const uint32_t half = size < 0x1p-14f
                             ? std::bit_cast<uint32_t>(size + 0.5f) - std::bit_cast<uint32_t>(0.5f)
                             : ((bits + 0xfffu + (bits >> 13 & 1u)) >> 13) - (112u << 10);

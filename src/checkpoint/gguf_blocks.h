@@ -10,7 +10,8 @@
 
 namespace fovea {
 
-// Returns whether blocks of this name can be decoded. F32, F16 and BF16 are not blocks: false.
+// Returns whether blocks of this name can be decoded; false for F32, F16 and BF16, which have no
+// blocks.
 bool decodes_gguf(std::string_view block);
 
 // Decodes `count` elements, which must fill complete blocks, to floats.

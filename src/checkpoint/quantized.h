@@ -19,8 +19,9 @@ struct Quantization {
   int64_t group = 32;
 };
 
-// Removes the key from a config.json and returns its value. `path` is the file's path. Throws
-// Unsupported if the file names a different method than fovea's, BadFile if a number is invalid.
+// Removes quantization_config from a config.json and returns its value; unset if it is missing.
+// `path` is the file's path. Throws Unsupported if the file names a different method than fovea's,
+// BadFile if a number is invalid.
 std::optional<Quantization> take_quantization(nlohmann::json& config, const std::string& path);
 nlohmann::ordered_json quantization_json(const Quantization& quantization);
 

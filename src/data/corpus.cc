@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t piece_bytes = 1 << 20;
-// Far larger than any document, and far smaller than the memory of a computer.
+// This limit is far larger than any document, and far smaller than the memory of a computer.
 constexpr size_t json_line_limit = size_t{64} << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", gzip_mark = "\x1F\x8B";
 
