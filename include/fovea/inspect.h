@@ -180,7 +180,7 @@ std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t s
 // Returns the steps of the snapshots of a training run, ascending; empty if `folder` is not the
 // output directory of `fovea train`.
 std::vector<int64_t> snapshots(const std::string& folder);
-// Opens the model of one snapshot.
+// Opens the model of one snapshot. Throws BadFile if a file is missing or damaged.
 Model open_snapshot(const std::string& folder, int64_t step);
 
 }  // namespace fovea
