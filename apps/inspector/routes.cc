@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-static_assert(std::endian::native == std::endian::little, "binary answers are little-endian");
+static_assert(std::endian::native == std::endian::little, "binary responses are little-endian");
 
 constexpr size_t kRunsKept = 8;  // enough for two views side by side, with and without muted heads
 constexpr size_t kModelsKept = 4;

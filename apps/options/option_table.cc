@@ -206,7 +206,7 @@ std::string option_name(const std::string& field) {
 std::string message_of(const Error& error, const OptionTable& table) {
   const auto option_of = [&](const std::string& field) -> const Option* {
     const Option* found = table.find(option_name(field));
-    for (const Option& option : table.all())  // a verb may have two structs with such a field
+    for (const Option& option : table.all())  // a verb may have two structs with this field
       if (option.field == field && (found == nullptr || !option.given.empty())) found = &option;
     return found;
   };

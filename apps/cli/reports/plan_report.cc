@@ -150,7 +150,8 @@ std::string training_rows(const Plan& p, const PlanOptions& o) {
         "expected loss",
         fmt::format("{:.2f} nats per token, with the text and tokenizer of Hoffmann et al. 2022",
                     t.loss));
-  if (o.speed == 0) return rows + row("time", "unknown; set --speed, the FLOP/s of one device");
+  if (o.speed == 0)
+    return rows + row("time", "unknown; set --speed, the peak FLOP/s of one device");
   rows += row("time",
               fmt::format("{} on {} device{}, {} device hours", long_time(t.seconds),
                           grouped(o.devices), o.devices == 1 ? "" : "s", large(t.device_hours)));

@@ -47,7 +47,7 @@ class EvalCommand : public Command {
                    translation_.source_prefix));
     table.add(
         as("NAME", text("--task", {},
-                        "--pairs: task of the checkpoint whose prefix is prepended to every source",
+                        "--pairs: a task in config.json, whose prefix is prepended to every source",
                         translation_.task)));
     table.add(
         as("FILE", text("--hypotheses", {"--hyp", "-i"},

@@ -138,8 +138,8 @@ class GenerateCommand : public Command {
     return asked_to_stop() ? stop_code() : 0;
   }
 
-  // The fields of a single answer are part of the object itself; several answers are listed in
-  // "answers".
+  // The fields of a single generation are members of the object itself; several generations are
+  // listed in "answers".
   std::string as_json(const std::vector<Generation>& answers) const {
     Json result = {{"prompt", prompt_}};
     if (!ids_.empty()) result = {{"prompt_ids", ids_}};
