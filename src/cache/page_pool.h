@@ -16,12 +16,12 @@ namespace fovea {
 class PagePool {
  public:
   struct Layout {
-    PageLayout attention;              // of the keys, or the values, of an attention layer
+    PageLayout attention;              // of the keys, or of the values, of one attention layer
     std::vector<int64_t> state_sizes;  // by layer: elements of a recurrent state; 0 = attention
 
     int64_t layers() const { return std::ssize(state_sizes); }
     DType state_dtype() const { return attention.dtype == DType::f64 ? DType::f64 : DType::f32; }
-    int64_t state_bytes(int64_t layer) const {  // of one token
+    int64_t state_bytes(int64_t layer) const {  // for one token
       return state_sizes[static_cast<size_t>(layer)] * static_cast<int64_t>(size_of(state_dtype()));
     }
     int64_t layer_bytes(int64_t layer) const {
@@ -50,7 +50,7 @@ class PagePool {
   char* values(int64_t layer, int32_t page) const {
     return at(layer, page) + layout_.attention.page_bytes();
   }
-  // The state of a recurrent layer after token `token` of the page.
+  // Returns the state of a recurrent layer after token `token` of the page.
   char* state(int64_t layer, int32_t page, int64_t token) const {
     return at(layer, page) + token * layout_.state_bytes(layer);
   }
@@ -62,7 +62,7 @@ class PagePool {
   }
 
   Layout layout_;
-  std::vector<int64_t> layer_begins_;  // of each layer in a page, in bytes
+  std::vector<int64_t> layer_begins_;  // offset of each layer in a page, in bytes
   Tensor memory_;                      // u8 [pages, bytes]
   std::vector<int64_t> users_;
   std::vector<int32_t> free_;

@@ -57,7 +57,7 @@ const Pair& pair_of(const Gguf& file) {
        name, all_names());
 }
 
-// Returns a metadata value as JSON: null for lists of floats or strings, which no config has, and
+// Returns a metadata value as JSON: null for lists of floats or strings, which no config uses, and
 // for the integer 0, which means none. A list of equal numbers, one per layer, becomes one number.
 nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
   if (value.type == GgufType::boolean) {

@@ -187,8 +187,10 @@ std::vector<std::string> rejected_isas() {
   std::vector<std::string> lines;
   for (const Level& level : kLevels) {
     if (is_rejected(level))
-      lines.push_back(fmt::format(
-          "{}: this CPU's bf16 products differ from the specified ones; not used", level.name));
+      lines.push_back(
+          fmt::format("{}: this CPU's bf16 products differ from the specified ones; the "
+                      "instruction set is not used",
+                      level.name));
   }
   return lines;
 }

@@ -107,7 +107,7 @@ enum class Elementary : uint8_t { exp, log, log_sigmoid };
 // (i, f, g, o).
 enum class Cell : uint8_t { rnn, gru, lstm };
 inline int64_t gates_of(Cell cell) { return cell == Cell::rnn ? 1 : cell == Cell::gru ? 3 : 4; }
-inline int64_t states_of(Cell cell) { return cell == Cell::lstm ? 2 : 1; }  // h, and c
+inline int64_t states_of(Cell cell) { return cell == Cell::lstm ? 2 : 1; }  // h; in an LSTM, also c
 // Vectors that the forward pass keeps for the backward pass: of the RNN h, of the GRU r, z, n and
 // the recurrent part of n, of the LSTM its gates.
 inline int64_t kept_of(Cell cell) { return cell == Cell::rnn ? 1 : 4; }

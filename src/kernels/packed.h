@@ -1,9 +1,9 @@
 #pragma once
 
 // The layout of weights for inference. A panel is 16 outputs of a matrix W [N, K], side by side, in
-// the order of k: the lanes of a vector are outputs, no sum crosses lanes, and the product of a
-// token reads memory once, from beginning to end. A panel consists of complete cache lines; K and N
-// are padded with zeros:
+// the order of k: the lanes of a vector are outputs, no sum crosses lanes, and a product with one
+// row of x reads the weights once, from beginning to end. A panel consists of complete cache lines;
+// K and N are padded with zeros:
 //
 //   f32   [K][16]            weights
 //   bf16  [K/2][16]          words of two weights, the earlier k in the upper half; K is rounded

@@ -164,7 +164,7 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
-  v.integer(p.field("layers", "layers", "blocks"), s.layers, 1, 4096);
+  v.integer(p.field("layers", "layers", "number of layers"), s.layers, 1, 4096);
   visit_mixers(s.mixers, v,
                p.field("mixers", "mixer",
                        "mixer of each layer: attention, rnn, gru or lstm; the list repeats"));
@@ -181,7 +181,7 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
             s.embedding_norm);
   v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
             s.first_norm);
-  v.boolean(p.field("final_norm", "final_norm", "norm after the last block"), s.final_norm);
+  v.boolean(p.field("final_norm", "final_norm", "norm after the last layer"), s.final_norm);
   v.boolean(p.field("residual", "residual", "add a sublayer's input to its output"), s.residual);
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
@@ -197,7 +197,7 @@ void visit(std::optional<StackSpec>& stack, OptionVisitor& v, const Place& p, co
 }
 
 void visit(InputSpec& i, OptionVisitor& v) {
-  v.choice(field("input.kind", "input", "what an encoder reads"), i.kind,
+  v.choice(field("input.kind", "input", "kind of encoder input"), i.kind,
            {"tokens", "image", "audio"});
   v.integer(field("input.size", "image_size", "width and height of an image in pixels"), i.size, 1,
             65536);
@@ -210,7 +210,7 @@ void visit(InputSpec& i, OptionVisitor& v) {
 }
 
 void visit(HeadSpec& h, OptionVisitor& v) {
-  v.choice(field("head.kind", "head", "what the outputs are"), h.kind,
+  v.choice(field("head.kind", "head", "kind of the outputs"), h.kind,
            {"language_model", "pooled", "sequence", "token", "span"});
   v.boolean(field("head.tied", "tied_head", "the embedding is also the output matrix"), h.tied);
   v.integer(field("head.labels", "label_count", "labels of a head that is not a language model"),

@@ -79,7 +79,7 @@ class Tensor {
 
   bool wants_gradient() const { return gradient_ != nullptr; }
   Tensor& want_gradient();  // makes this a leaf whose gradient stays after backward()
-  Tensor gradient() const;  // of a leaf; empty until backward() has reached it
+  Tensor gradient() const;  // the gradient of a leaf; empty until backward() has reached it
   void clear_gradient() const;
 
   // How to recompute the elements from other saved tensors; see Saved in tape.h.

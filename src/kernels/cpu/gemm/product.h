@@ -1,7 +1,7 @@
 #pragma once
 
-// Shared by the kernels of matrix products: the operands, and how k is divided into blocks and the
-// work among the threads.
+// Shared by the kernels of matrix products: the operands, the division of k into blocks, and the
+// division of the work among the threads.
 
 #include <algorithm>
 #include <cmath>
