@@ -1,5 +1,6 @@
-// Measures matrix products in fp32 and bf16, and those of oneDNN if it is installed, with the
-// shapes of a GPT's training step, prompt and decoding. Usage: bench_gemm [filter]
+// Measures matrix products of fovea and, if it is installed, of oneDNN, in fp32 and bf16, with the
+// shapes of a GPT's training step, prompt and decoding. With an argument, measures only the
+// shapes whose names contain it.
 
 #include <immintrin.h>
 
@@ -143,8 +144,8 @@ class OneDnn {
 };
 #endif
 
-// Measures one product and, if it is installed, the same product of oneDNN; prints a line. A result
-// with transposed a (a weight gradient) is fp32; other results have the dtype of the operands.
+// Measures a product with fovea and, if oneDNN is installed, with oneDNN; prints a line. The result
+// for a transposed a (a weight gradient) is fp32; other results have the dtype of the operands.
 void compare(const std::string& name, const GemmShape& s, fovea::DType dtype, double peak) {
   const fovea::DType c_dtype = s.transpose_a ? fovea::DType::f32 : dtype;
   const Numbers a(s.m * s.k, dtype), b(s.k * s.n, dtype), c(s.m * s.n, c_dtype);

@@ -302,8 +302,8 @@ void slopes(Example& e) {
   e.expect("slopes", all);
 }
 
-// Returns the maximum of each column. No value of Pooling computes it, but the first choice of a
-// router does.
+// Returns the maximum of each column. No value of Pooling computes a maximum, so route() with
+// one choice finds its row.
 Tensor largest_of_columns(const Tensor& x) {
   const Tensor turned = transposed(x);
   return pick(turned, route(turned, 1, true).experts);

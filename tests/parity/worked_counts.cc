@@ -126,7 +126,8 @@ void widths_of_heads(Example& e) {
   }
 }
 
-// The dot product of two vectors of ones is their width; attention divides by its square root.
+// The dot product of two vectors of ones is their width; attention divides by the square root of
+// the width.
 void root_of_width(Example& e) {
   const Tensor one = full({1, e.integer("d_k")}, 1, e.dtype());
   e.expect("sqrt", std::sqrt(to_doubles(linear(one, one))[0]));

@@ -93,14 +93,14 @@ TEST_F(ForgedGraph, ForgedLinksAreRefused) {
   for (size_t i = 0; i < kCount; i += 7) {
     const size_t element = kHead + i * kElement;
     for (const uint32_t value : {uint32_t{kCount}, 0xFFFFFFFFu, 0x80000000u, 1u << 20})
-      EXPECT_FALSE(read(with(element + 4, value))) << "a link of vector " << i;
+      EXPECT_FALSE(read(with(element + 4, value))) << "changed a link of vector " << i;
     for (const uint32_t value : {33u, 0xFFFFu, 0x10001u})
-      EXPECT_FALSE(read(with(element, value))) << "the number of its links";
-    EXPECT_FALSE(read(with(element + kElement - 8, uint64_t{i + 1}))) << "its label";
+      EXPECT_FALSE(read(with(element, value))) << "changed the number of its links";
+    EXPECT_FALSE(read(with(element + kElement - 8, uint64_t{i + 1}))) << "changed its label";
     for (const float value : {INFINITY, NAN})
-      EXPECT_FALSE(read(with(element + 33 * 4, value))) << "its elements";
+      EXPECT_FALSE(read(with(element + 33 * 4, value))) << "changed its elements";
   }
-  EXPECT_FALSE(read(with(upper, 68u))) << "a missing level";
+  EXPECT_FALSE(read(with(upper, 68u))) << "claimed a missing level";
   EXPECT_FALSE(read(with(upper, 0xFFFFFFFFu)));
 }
 

@@ -95,7 +95,7 @@ TEST_F(HostileRequestTest, LimitsHeldResponses) {
   for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostAnswerBytes);
   try {
     five.set(1);
-    ADD_FAILURE() << "more than the limit of all responses";
+    ADD_FAILURE() << "accepted more than the limit of all responses";
   } catch (const ApiError& error) {
     EXPECT_EQ(error.status, 503);
   }

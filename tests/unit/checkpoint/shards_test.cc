@@ -153,7 +153,7 @@ TEST(ModelFolder, RefusesPickleFilesWithoutOpeningThem) {
     // The file is refused by its name and must not be opened.
     const SavedCalls saved;
     system_calls().open = [](const char*, int, mode_t) {
-      ADD_FAILURE() << "opened";
+      ADD_FAILURE() << "opened the pickle file";
       return -1;
     };
     const auto refused = [&](const std::string& path) {

@@ -274,7 +274,7 @@ TEST_F(Snapshots, CheckTheFreeSpaceFirst) {
     return 0;
   };
   system_calls().mkdir = [](const char*, mode_t) {
-    ADD_FAILURE() << "started to write";
+    ADD_FAILURE() << "started to write without enough space";
     return -1;
   };
   expect_error(ErrorKind::Failed,

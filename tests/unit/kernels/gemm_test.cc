@@ -255,8 +255,8 @@ std::vector<uint32_t> defined(Order order, const Array& a, const Array& b, const
   return bits;
 }
 
-// Results that equal the definition have the same bits for all batches, threads and vector widths;
-// other tests check each of these separately.
+// If results equal the definition in every bit, they do not depend on the batch, the number of
+// threads or the vector width; other tests check each of these separately.
 TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
   const std::vector<GemmShape> shapes =
       with_transposes({{1, 100, 450}, {7, 65, 193}, {26, 113, 600}, {600, 33, 20}, {4, 1600, 5}});

@@ -202,7 +202,7 @@ TEST(FeedForwards, MultiplyByTheActivatedGate) {
   EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
 }
 
-// A block computes the formula in block.h for every placement of the norms.
+// A block computes the formula of Placement in spec.h for every placement of the norms.
 TEST(Blocks, PlaceNormsByTheSpec) {
   for (int places = 0; places < 8; ++places) {
     StackSpec spec = small_stack();

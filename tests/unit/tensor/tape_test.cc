@@ -303,7 +303,7 @@ TEST_F(TapeTest, SavesElementsOrARecipe) {
   const Saved slot = Saved::slot(slot_only);
   slot_only = {};
   y = {};
-  EXPECT_EQ(tensor_memory().live, live + kBytes);  // `whole` holds its elements
+  EXPECT_EQ(tensor_memory().live, live + kBytes);  // `whole` keeps its elements allocated
   EXPECT_EQ(to_floats(whole.elements())[7], 5);
   EXPECT_TRUE(static_cast<const Tensor&>(slot).wants_gradient());
 }

@@ -43,7 +43,7 @@ TEST(Shapes, RefuseOverflow) {
 
 TEST(Shapes, LargerThanMemoryAreRefusedWithoutLeaks) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer ends the program";
+  GTEST_SKIP() << "AddressSanitizer ends the program if so much memory is requested";
 #else
   const MemoryUse before = tensor_memory();
   expect_error(ErrorKind::OutOfMemory, {"bytes for a tensor"}, [] { empty({int64_t{1} << 50}); });
