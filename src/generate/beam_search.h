@@ -39,7 +39,7 @@ class BeamSearch {
   bool done() const { return done_; }
   const std::vector<Hypothesis>& hypotheses() const { return running_; }
   const std::vector<int64_t>& sources() const { return sources_; }
-  // The finished hypotheses, best first: at most as many as there are beams.
+  // Returns the finished hypotheses, best first: at most as many as there are beams.
   const std::vector<Hypothesis>& best() const { return finished_; }
 
  private:

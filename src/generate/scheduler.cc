@@ -25,7 +25,7 @@ size_t page_bytes(const Transformer& model, const Transformer* draft, DType cach
 namespace {
 
 // A pass over up to this many tokens takes about as long as a pass over one, since memory bandwidth
-// limits it. The texts in progress share this number.
+// limits both. The texts in progress share these tokens.
 constexpr int64_t kCheckedTokens = 16;
 
 }  // namespace

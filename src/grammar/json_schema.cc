@@ -45,7 +45,7 @@ struct Place {
   std::string_view name;
 };
 
-// Returns one short line for any depth and any names.
+// Returns the place as one short line, for any depth and any names.
 std::string text_of(const Place& place) {
   constexpr size_t kFirst = 2, kLast = 6, kMostOfName = 40;
   std::vector<std::string_view> names;

@@ -116,7 +116,7 @@ class Lexer {
   }
 
   // Returns the text before a tag without the white space that the tag removes: "-" removes all of
-  // it; a block or a comment without a sign removes its own indentation.
+  // it; a block tag or a comment without a sign removes its indentation.
   std::string_view stripped(std::string_view text, char mark, bool indented) const {
     if (mark == '-') return strip(text, Side::right);
     if (mark == '+' || !indented) return text;

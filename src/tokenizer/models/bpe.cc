@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// If there are at most this many symbols, a linear search finds the pair of the lowest rank.
+// If a stretch has at most kFew symbols, a linear search finds the pair of the lowest rank.
 constexpr size_t kFew = 48;
 
 }  // namespace

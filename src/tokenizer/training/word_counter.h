@@ -52,7 +52,8 @@ class WordTable {
 
 // Counts the words of a text of any length in bounded memory: the text is processed in blocks, and
 // threads share the lines of a block. If there are too many words, the rarest so far are removed,
-// so the counts of rare words may be too low. The result depends only on the text.
+// so the counts of rare words may be too low. The result depends only on the text and on
+// `most_characters`.
 class WordCounter {
  public:
   using OnWord = std::function<void(std::string_view)>;
