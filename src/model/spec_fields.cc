@@ -240,9 +240,9 @@ void visit(Spec& s, OptionVisitor& v) {
       s.source_vocabulary, 0, kMost);
   v.integer(field("context", "context", "maximum tokens in one sequence"), s.context, 1, kMost);
   v.integer(field("width", "width", "width of the residual stream"), s.width, 1, kMost);
-  v.integer(
-      field("padding", "padding_token", "padding token, whose embedding is not trained; -1 = none"),
-      s.padding, -1, kMost);
+  v.integer(field("padding", "padding_token",
+                  "padding token, whose embedding gets no gradient; -1 = none"),
+            s.padding, -1, kMost);
   v.integer(field("token_types", "token_types", "number of token types; 0 = no embedding of types"),
             s.token_types, 0, 1024);
   v.boolean(field("scaled_embedding", "scaled_embedding", "multiply embeddings by sqrt(width)"),
