@@ -19,7 +19,7 @@ struct Access {
   std::vector<std::string> keys;     // empty: no key is required
   std::vector<std::string> origins;  // origins whose pages may read responses; "*" = all
   bool loopback = true;              // the server listens on a loopback address
-  std::string host;                  // the name that the user gave; accepted in Host
+  std::string host;  // the host name or address given by the user; also accepted in Host
 
   // Returns the response to a refused request; empty if the request is accepted. `needs_key`:
   // whether the route requires the key.

@@ -25,7 +25,7 @@ struct Times {
   std::chrono::milliseconds answer{0};
 };
 
-// What the log records of a request: its path, but none of its contents.
+// The record of a request in the log. It contains the path, but not the query or the body.
 struct AccessRecord {
   std::string method, path, id;
   std::string route;  // the route's path, such as /v1/models/{id}; empty if none matched

@@ -176,7 +176,8 @@ Answer failure(int status, const std::string& message) {
   return {status, "application/json", json_line({{"error", {{"message", message}}}})};
 }
 
-// Returns when a model was last written; 0 if there is none yet, as at the start of a training run.
+// Returns the time at which a model was last written; 0 if there is none yet, as at the start of a
+// training run.
 int64_t written(const std::string& folder) {
   const std::filesystem::path path(folder);
   std::error_code none;

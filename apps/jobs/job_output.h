@@ -10,10 +10,10 @@ namespace fovea::jobs {
 
 // The progress of a job over lines.
 struct JobProgress {
-  int64_t lines = 0, tokens = 0;
-  int64_t cut = 0;          // number of truncated lines
-  std::string first_cut;    // name of the first truncated line: "FILE: line 7"
-  uint64_t lines_hash = 0;  // hash of the lines, which identifies them
+  int64_t lines = 0, tokens = 0;  // finished so far
+  int64_t cut = 0;                // number of truncated lines
+  std::string first_cut;          // name of the first truncated line: "FILE: line 7"
+  uint64_t lines_hash = 0;        // hash of these lines
 };
 
 // Extends a hash by more lines; 0 starts a new hash.
@@ -25,6 +25,8 @@ class JobOutput {
   virtual ~JobOutput() = default;
   // Returns the progress of the earlier run that this run resumes; zero if there is none.
   virtual JobProgress progress() const { return {}; }
+  // Appends the opening, with zero progress, or the output of a block; `after` is the progress with
+  // it.
   virtual void add(std::string_view bytes, const JobProgress& after) = 0;
   // Completes the output; `beginning` replaces the first bytes and may be empty.
   virtual void finish(std::string_view beginning) = 0;

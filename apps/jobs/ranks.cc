@@ -129,8 +129,9 @@ Ranks::Message Ranks::wait() const {
 }
 
 void Ranks::fail(const std::string& message, int code) {
-  // An error that occurs on all ranks is reported once: one rank of a machine reports it, and the
-  // machine with the lowest ranks ends the others while they wait.
+  // An error that occurs on all ranks is reported once: the ranks wait in the order of their
+  // numbers, the first rank of a machine reports the error, and leave() ends the ranks that still
+  // wait.
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank(), kMostWaits) * 100ms);
   if (reported_->exchange(1) == 0)

@@ -45,7 +45,7 @@ enum class FieldType {
 // One field of a request, as used by validation, tests and documentation. A missing or null field
 // keeps its default.
 struct Field {
-  std::string name;  // "a.b" is the field b of the object a, whose own row precedes it
+  std::string name;  // "a.b" is the field b of the object a; the entry of a precedes it
   unsigned of = 0;   // kChat | ...
   FieldType type = FieldType::any;
   // Inclusive bounds: of a number's value, a list's length, a text's bytes, or the values of

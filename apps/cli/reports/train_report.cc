@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Returns null for numbers that are not finite, which JSON lacks.
+// Returns null for NaN and infinity, which JSON lacks.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 std::string plan_row(const char* name, const std::string& value) {

@@ -50,8 +50,8 @@ class BenchCommand : public Command {
     table.add(integer("--steps", {"--iters"}, "without MODEL: training steps to measure", steps_, 1,
                       1'000'000));
     table.add(integer("--batch", {"-b", "--batch-size"},
-                      "sequences per step; 0 = the preset's benchmark batch, with MODEL 1", batch_,
-                      0, 65536));
+                      "sequences per step; 0 = the preset's batch for benchmarks, or 1 with MODEL",
+                      batch_, 0, 65536));
   }
 
   int run(const OptionTable&) override {

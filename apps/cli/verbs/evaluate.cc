@@ -154,7 +154,7 @@ class EvalCommand : public Command {
     }
   }
 
-  // Returns null for numbers that are not finite, which JSON lacks.
+  // Returns null for NaN and infinity, which JSON lacks.
   static Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
   static std::string as_text(const Evaluation& r) {

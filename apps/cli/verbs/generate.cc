@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPromptBytes = 64 << 20;  // exceeds any context, and limits the memory
 
-// Returns whether standard input is a pipe, a regular file or a socket, whose contents are the
+// Returns whether standard input is a pipe, a regular file or a socket, which is read as the
 // prompt. A terminal or /dev/null is not read.
 bool input_is_piped() {
   struct stat status = {};

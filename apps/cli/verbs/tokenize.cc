@@ -147,7 +147,7 @@ class TokenizeCommand : public Command {
     if (out_.size() > kOutputBytes) print(std::exchange(out_, {}));
   }
 
-  // Writes "key":[...]; one(i) appends element i of `size`.
+  // Writes "key":[...] with `size` elements; one(i) appends element i.
   template <class One>
   void write_list(const char* key, size_t size, One&& one) {
     out_ += fmt::format("\"{}\":[", key);
