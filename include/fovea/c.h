@@ -14,8 +14,9 @@
 // thread. Both handles share the data and may be freed in any order.
 //
 // Memory. The caller owns all arguments; they are read during the call only. Pointers that a
-// function returns, and those in its result, belong to the library and are valid until the next
-// call with the same handle, fovea_xxx_error() excepted. Callers never free them.
+// function returns, and those in its result, belong to the library, and callers never free them.
+// They are valid until the next call with the same handle other than fovea_xxx_error(), unless the
+// function's comment says otherwise.
 //
 // Text is UTF-8. A text with a size in bytes may contain NUL bytes; its size may also be
 // FOVEA_NUL_TERMINATED. Strings without a size (paths, names, JSON) end with NUL. Texts that the

@@ -48,7 +48,8 @@ struct TrainOptions {
   // Pairs: maximum tokens per forward pass, counted on the longer side, padding included. Sequences
   // of similar length share a batch.
   int64_t batch_tokens = 4096;
-  // Tokens per sequence of text; 0 = the model's context, but at most 1024 with `from`.
+  // Tokens per sequence of text; 0 = the model's context, but at most 1024 for plain text with
+  // `from`.
   int64_t length = 0;
   int64_t accumulate = 1;   // forward passes per optimiser step
   double validation = 0.1;  // fraction of the data that is held out; of text, its end
@@ -170,8 +171,8 @@ TrainPlan plan_training(const Spec& spec, const TrainOptions& options);
 // `planned` receives the plan before the first step; return false to stop. `progress` is called
 // after every step; return false to save a snapshot and stop. Throws InvalidArgument if an option
 // is out of range or differs from that of the run to resume, BadFile if a file is damaged,
-// OutOfMemory if the plan exceeds the memory, and Failed after `bad_steps` consecutive steps with a
-// non-finite loss or gradient.
+// OutOfMemory if the plan exceeds the memory, and Failed if another process uses `options.out`, or
+// after `bad_steps` consecutive steps with a non-finite loss or gradient.
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned = {},
                   const std::function<bool(const TrainProgress&)>& progress = {},
