@@ -11,6 +11,7 @@ namespace fovea {
 // length ^ penalty.
 class BeamSearch {
  public:
+  // The arguments must outlive the BeamSearch.
   BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
              const std::vector<int32_t>& prompt);
 

@@ -234,8 +234,8 @@ class SchemaCompiler {
       for (const auto& [type, keywords] : kKeywords) known |= keywords.contains(key);
       if (!known) {
         fail(ErrorKind::Unsupported,
-             "{}: the keyword {} is not supported; expected a supported one", text_of(place),
-             excerpt(key, 40));
+             "{}: the keyword {} is not supported; expected one listed in docs/serve.md",
+             text_of(place), excerpt(key, 40));
       }
     }
   }

@@ -160,7 +160,9 @@ int64_t Loop::length(Interpreter& interpreter) {
 }
 
 Value Loop::attribute(Interpreter& interpreter, std::string_view name) {
-  if (testing_) interpreter.fail("loop.{} is read by the condition of the loop", name);
+  if (testing_)
+    interpreter.fail(
+        "loop.{} is read by the condition of the loop; expected a condition without loop", name);
   if (name == "index") return Value(index_ + 1);
   if (name == "index0") return Value(index_);
   if (name == "first") return Value(index_ == 0);

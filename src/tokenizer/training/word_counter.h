@@ -57,8 +57,8 @@ class WordTable {
 class WordCounter {
  public:
   using OnWord = std::function<void(std::string_view)>;
-  // Calls on_word for each word of `line`, which includes its newline. Lines of more than 1 MiB may
-  // be split. Several threads call this function.
+  // Calls on_word for each word of `line`, which includes its newline if it has one. Lines of more
+  // than 1 MiB may be split. Several threads call this function.
   using Split = std::function<void(std::string_view line, const OnWord& on_word)>;
 
   // `most_characters` is the maximum number of bytes of distinct words to keep.
