@@ -297,7 +297,7 @@ FOVEA_API int32_t fovea_tokenizer_size(const fovea_tokenizer* tokenizer);
 // Flags of fovea_tokenizer_encode() and fovea_tokenizer_decode().
 enum {
   FOVEA_ADD_SPECIAL = 1,    // encode: add the special tokens of the tokenizer, such as [CLS]
-  FOVEA_PARSE_SPECIAL = 2,  // encode: read special tokens in the text as such; not for users' text
+  FOVEA_PARSE_SPECIAL = 2,  // encode: parse special tokens in the text; not for text of users
   FOVEA_SKIP_SPECIAL = 4    // decode: omit special tokens
 };
 FOVEA_API fovea_status fovea_tokenizer_encode(fovea_tokenizer* tokenizer, const char* text,

@@ -20,7 +20,7 @@ struct SearchBuildOptions {
 struct SearchBuild {
   int64_t files = 0;                   // text files that were read
   std::vector<std::string> skipped;    // files that are not text, or exceed 64 MiB
-  std::vector<std::string> links_out;  // symbolic links out of the folder, which are not followed
+  std::vector<std::string> links_out;  // symbolic links that lead out of the folder; not followed
   int64_t passages = 0;
   int64_t embedded = 0;  // passages whose vector was computed, not reused
 };
