@@ -33,7 +33,7 @@ constexpr Case kCases[] = {
     {"decode", 1, 12, 1, 1024, 64, 0},
 };
 
-// Returns the time of the fastest of several runs in seconds, since other programs only add time.
+// Returns the seconds of the fastest of several runs: other programs can only slow a run down.
 template <class Body>
 double seconds(Body body) {
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,6 @@
-// Measures matrix products in fp32 and bf16, and those of oneDNN if it is installed, with the
-// shapes of a GPT's training step, prompt and decoding. Usage: bench_gemm [filter]
+// Measures matrix products of fovea and, if it is installed, of oneDNN, in fp32 and bf16, with the
+// shapes of a GPT's training step, prompt and decoding. With an argument, measures only the
+// shapes whose names contain it.
 
 #include <immintrin.h>
 
@@ -75,7 +76,7 @@ class Numbers {
 };
 
 // Runs 16 independent chains of multiply-adds, more than latency (4 cycles) times throughput (2 per
-// cycle), so that the throughput is reached.
+// cycle), so that the peak is reached.
 __attribute__((target("avx512f"))) void multiply_add_loop(int64_t rounds) {
   __m512 sums[16], x = _mm512_set1_ps(0.5f);
   for (__m512& sum : sums) sum = x;
@@ -143,8 +144,8 @@ class OneDnn {
 };
 #endif
 
-// A weight gradient is fp32 and summed over `units` sequences; other results have the dtype of the
-// operands.
+// Measures a product with fovea and, if oneDNN is installed, with oneDNN; prints a line. The result
+// for a transposed a (a weight gradient) is fp32; other results have the dtype of the operands.
 void compare(const std::string& name, const GemmShape& s, fovea::DType dtype, double peak) {
   const fovea::DType c_dtype = s.transpose_a ? fovea::DType::f32 : dtype;
   const Numbers a(s.m * s.k, dtype), b(s.k * s.n, dtype), c(s.m * s.n, c_dtype);

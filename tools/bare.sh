@@ -54,7 +54,7 @@ enter() {
     ${keep[@]+"${keep[@]}"} "$@" < /dev/null
 }
 
-# make_system RELEASE SYSTEM CACHE
+# make_system RELEASE SYSTEM CACHE: creates and mounts a system in the folder SYSTEM, with git and a clone of the tree.
 make_system() {
   local release=$1 system=$2 cache=$3 mirror
   mirror=$(mirror_of "$release")

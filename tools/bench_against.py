@@ -14,7 +14,7 @@ import bench_models
 from bench_training import ROOT, bench
 
 MODELS = ROOT / ".cache/bench_models"
-ROWS = {  # name: (arguments of fovea bench, key of the figure in its JSON); a run takes 1 to 3 s on two cores
+ROWS = {  # name: (arguments of fovea bench, key of the speed in its JSON); a run takes 1 to 3 s on two cores
     "train fp32": (["--train", "nano", "--dtype", "fp32", "--steps", "50"], "tokens_per_second"),
     "train bf16": (["--train", "nano", "--dtype", "bf16", "--steps", "50"], "tokens_per_second"),
     "prompt bf16": ([MODELS / "llama", "--dtype", "bf16", "--prompt", "512", "--decode", "1"], "prompt_tokens_per_second"),
@@ -78,7 +78,7 @@ def verdict(bounds):
 
 
 def measure(ours, theirs, names, pairs):
-    """Returns {row: [(figure of this tree, figure of the other)]}; a row that one of the programs cannot run is omitted with a message."""
+    """Returns {row: [(speed of this tree, speed of the other)]}; a row that one of the programs cannot run is omitted with a message."""
     figures = {name: [] for name in names}
     for pair in range(pairs):
         print(f"pair {pair + 1} of {pairs}", file=sys.stderr)

@@ -10,9 +10,9 @@ LADDER = ("base unicode tokenizer jinja chat kernels parallel tensor ops cache n
           "grammar generate embed search inspect plan train api c").split()
 ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base"}, "parallel": {"base", "kernels"},
-        "data": {"base", "unicode", "tokenizer"}}  # other folders may use all before them
+        "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them
 APPS = "terminal http jobs options serve inspector cli".split()
-APART = {"generate", "embed", "inspect", "plan"}  # verbs do not include one another
+APART = {"generate", "embed", "inspect", "plan"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",

@@ -2,7 +2,7 @@
 """Runs the fuzz targets of build/fuzz (cmake --preset fuzz) one after the other, for a limited time each.
 
 Usage: fuzz.py [SECONDS [TARGET...]]; default: 60 seconds, all targets. Each target starts from tests/fuzz/corpus/TARGET and from its
-earlier findings in build/fuzz/corpus/TARGET. A failing input is saved in build/fuzz/failures; once it is fixed, add it to a test."""
+earlier findings in build/fuzz/corpus/TARGET. A failing input is saved in build/fuzz/failures; once the fault is fixed, add the input to a test."""
 import os
 import pathlib
 import subprocess

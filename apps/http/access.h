@@ -13,13 +13,13 @@ namespace fovea::http {
 bool equal_in_constant_time(std::string_view given, std::string_view secret);
 
 // Decides which requests are accepted. A web page in the user's browser must not reach a server on
-// the loopback address, neither through a host name that resolves to this address (Host) nor from
-// another origin (Origin).
+// the loopback address through a host name that resolves to this address (Host) or from another
+// origin (Origin).
 struct Access {
   std::vector<std::string> keys;     // empty: no key is required
   std::vector<std::string> origins;  // origins whose pages may read responses; "*" = all
   bool loopback = true;              // the server listens on a loopback address
-  std::string host;                  // the name that the user gave; accepted in Host
+  std::string host;  // the host name or address given by the user; also accepted in Host
 
   // Returns the response to a refused request; empty if the request is accepted. `needs_key`:
   // whether the route requires the key.

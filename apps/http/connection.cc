@@ -110,7 +110,7 @@ void Connection::read_more_head() {
   });
 }
 
-// Refuses a client without access before its body is read.
+// Checks the access and the size of a request before its body is read.
 void Connection::on_head(const RequestHead& head) {
   Request& request = head_->request;
   request.id = request_id(request);

@@ -66,7 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
 
   boost::asio::ip::tcp::socket socket_;
-  boost::asio::steady_timer timer_;     // limits a socket operation
+  boost::asio::steady_timer timer_;     // limits the time of a socket operation
   boost::asio::steady_timer deadline_;  // limits the time until the response
   std::string buffer_;                  // received bytes that are not processed yet
   Connections& all_;

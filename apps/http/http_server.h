@@ -12,9 +12,12 @@
 
 namespace fovea::http {
 
+// Maximum times; the connection is closed if one is exceeded, except `answer`.
 struct Times {
-  std::chrono::milliseconds head{10'000};  // from its first byte or the start of the connection
-  std::chrono::milliseconds body{30'000};
+  // To receive a head: from the start of the connection to its first byte, and from there to its
+  // end.
+  std::chrono::milliseconds head{10'000};
+  std::chrono::milliseconds body{30'000};   // to receive a body
   std::chrono::milliseconds write{30'000};  // for each piece that the client must read
   std::chrono::milliseconds idle{60'000};   // between two requests
   // From the end of a request to the start of its response. If it is exceeded, the response is 503
@@ -22,7 +25,7 @@ struct Times {
   std::chrono::milliseconds answer{0};
 };
 
-// What the log records of a request: its path, but none of its contents.
+// The record of a request in the log. It contains the path, but not the query or the body.
 struct AccessRecord {
   std::string method, path, id;
   std::string route;  // the route's path, such as /v1/models/{id}; empty if none matched

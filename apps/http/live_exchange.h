@@ -15,8 +15,8 @@ struct Outbox {
   std::mutex mutex;
   std::string bytes;
   size_t unsent = 0;     // size of `bytes` and of the bytes passed to the socket
-  size_t total = 0;      // for the log
-  int status = 0;        // for the log
+  size_t total = 0;      // bytes of the response so far, for the log
+  int status = 0;        // of the response, for the log; 0 = none yet
   bool begun = false;    // `bytes` contains or contained a head
   bool last = false;     // the response is complete
   bool cut = false;      // close without completing the response

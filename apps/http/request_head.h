@@ -10,12 +10,12 @@
 
 namespace fovea::http {
 
-// Limits on the size of a request; exceeding them gives status 413, 414 or 431.
+// Limits on the size of a request, in bytes; exceeding them gives status 413, 414 or 431.
 struct Limits {
   size_t request_line = 8 << 10;
   size_t header_line = 8 << 10;
   size_t header_bytes = 32 << 10;
-  size_t headers = 100;
+  size_t headers = 100;  // number of headers
   size_t body = 2'000'000;
 };
 

@@ -15,8 +15,8 @@ struct Route {
   std::string path;       // "/v1/models/{id}": braces match the rest, including slashes
   bool needs_key = true;  // applies if the server has a key
   Handler handler = {};
-  // The handler runs on the server's own thread, so that it responds under any load. Only for
-  // handlers that neither wait nor compute much.
+  // The handler runs on the server's own thread, so that it responds under any load. Set it
+  // only for handlers that neither wait nor compute much.
   bool at_once = false;
   // Formats the 503 for too many waiting requests or an exceeded time limit; unset: OpenAI's
   // format.

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-static_assert(std::endian::native == std::endian::little, "binary answers are little-endian");
+static_assert(std::endian::native == std::endian::little, "binary responses are little-endian");
 
 constexpr size_t kRunsKept = 8;  // enough for two views side by side, with and without muted heads
 constexpr size_t kModelsKept = 4;
@@ -176,7 +176,8 @@ Answer failure(int status, const std::string& message) {
   return {status, "application/json", json_line({{"error", {{"message", message}}}})};
 }
 
-// Returns when a model was last written; 0 if there is none yet, as at the start of a training run.
+// Returns the time at which a model was last written; 0 if there is none yet, as at the start of a
+// training run.
 int64_t written(const std::string& folder) {
   const std::filesystem::path path(folder);
   std::error_code none;
@@ -188,7 +189,7 @@ int64_t written(const std::string& folder) {
   return 0;
 }
 
-// Splits a client's model name into number and step.
+// Splits a client's model name, such as "0@500", into number and step; without a step, -1.
 std::pair<size_t, int64_t> parts_of(const std::string& name) {
   const size_t at = name.find('@');
   const std::map<std::string, std::string> parts{

@@ -1,7 +1,7 @@
 #pragma once
 
-// Handles the requests of the page: path, query and body in, bytes out. Independent of the network,
-// so that every route can be tested. docs/inspect.md lists the routes.
+// Handles the requests of the page: converts a path, a query and a body to a response, without the
+// network, so that every route can be tested. docs/inspect.md lists the routes.
 
 #include <cstdint>
 #include <list>
@@ -34,7 +34,7 @@ class Routes {
   explicit Routes(std::vector<std::string> folders);
   Routes(std::string name, const Model& model);  // an opened model
 
-  // Safe from several threads. Does not throw for invalid requests.
+  // May be called from several threads at once. Does not throw for invalid requests.
   Answer answer(const Question& question);
 
  private:

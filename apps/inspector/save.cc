@@ -14,8 +14,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kWholeWeights = int64_t{2} << 20;  // of all layers at most: 11 MB in base64
-constexpr int64_t kThumbnail = 32;                   // as in thumbnails.js
+// Maximum weights of all layers that the file contains entirely: 11 MB in base64.
+constexpr int64_t kWholeWeights = int64_t{2} << 20;
+constexpr int64_t kThumbnail = 32;  // as in thumbnails.js
 
 const char* name_of(Look look) {
   return look == Look::encoder ? "encoder" : look == Look::cross ? "cross" : "self";

@@ -6,10 +6,10 @@
 
 namespace fovea::inspector {
 
-// Returns one HTML file that shows this text in this model without a server: all heads of `layer`,
-// and those of the other layers, which are thumbnails unless the maps are small. `name` is the
-// model's name; `head` is the head that is shown first. Throws InvalidArgument if the text or the
-// layer is invalid.
+// Returns one HTML file that shows this text in this model without a server. It contains the maps
+// of all heads of `layer`; the maps of the other layers are thumbnails, unless all maps are small.
+// `name` is the model's name; `layer` and `head` are shown first. Throws InvalidArgument if the
+// text is invalid.
 std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
                        Look look, int64_t layer, int64_t head);
 

@@ -10,10 +10,10 @@ namespace fovea::jobs {
 
 // The progress of a job over lines.
 struct JobProgress {
-  int64_t lines = 0, tokens = 0;
-  int64_t cut = 0;          // number of truncated lines
-  std::string first_cut;    // the first truncated line
-  uint64_t lines_hash = 0;  // hash of the lines, which identifies them
+  int64_t lines = 0, tokens = 0;  // finished so far
+  int64_t cut = 0;                // number of truncated lines
+  std::string first_cut;          // name of the first truncated line: "FILE: line 7"
+  uint64_t lines_hash = 0;        // hash of these lines
 };
 
 // Extends a hash by more lines; 0 starts a new hash.
@@ -25,6 +25,8 @@ class JobOutput {
   virtual ~JobOutput() = default;
   // Returns the progress of the earlier run that this run resumes; zero if there is none.
   virtual JobProgress progress() const { return {}; }
+  // Appends the opening, with zero progress, or the output of a block; `after` is the progress with
+  // it.
   virtual void add(std::string_view bytes, const JobProgress& after) = 0;
   // Completes the output; `beginning` replaces the first bytes and may be empty.
   virtual void finish(std::string_view beginning) = 0;
@@ -33,9 +35,9 @@ class JobOutput {
 // Opens the output. A file appears at `path` when it is complete. Until then PATH.part contains the
 // finished output and PATH.journal the progress, so that the same job resumes after it was stopped
 // or killed. `job` contains every setting, besides the lines, that affects the bytes; throws
-// BadFile if PATH.part belongs to another job. An empty path means standard output. Standard
-// output, a device or a FIFO is written immediately or, if the beginning is known only at the end,
-// through a temporary file.
+// BadFile if PATH.part belongs to another job. An empty path means standard output. A block is
+// written to standard output, a device or a FIFO as soon as it is added; with
+// `beginning_at_the_end`, the output is collected in a temporary file and written by finish().
 std::unique_ptr<JobOutput> open_job_output(const std::string& path, bool beginning_at_the_end,
                                            const nlohmann::ordered_json& job);
 

@@ -124,7 +124,8 @@ void Journal::write(const Json& line) {
 }
 
 void Journal::cannot_write() const {
-  throw Error(ErrorKind::Failed, path_ + ": cannot be written; expected a folder with space left");
+  throw Error(ErrorKind::Failed,
+              path_ + ": cannot be written; expected a writable directory with free space");
 }
 
 void Journal::remove() const { unlink(path_.c_str()); }

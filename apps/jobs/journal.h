@@ -14,7 +14,8 @@ namespace fovea::jobs {
 std::string difference(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other);
 
 // PATH.journal: a line of JSON that describes the job that writes PATH.part, then a line for each
-// complete block of lines in PATH.part. Its last complete line is valid even after a kill.
+// complete block of lines in PATH.part. Its last complete line is valid even if the process was
+// killed.
 class Journal {
  public:
   struct Entry {

@@ -13,10 +13,10 @@ namespace fovea::jobs {
 
 // The result of a block of lines.
 struct BlockResult {
-  std::string bytes;      // the part of the output
-  int64_t tokens = 0;     // number of tokens in the lines
+  std::string bytes;      // the output of the block
+  int64_t tokens = 0;     // number of tokens, read or generated
   int64_t cut = 0;        // number of truncated lines
-  std::string first_cut;  // the first truncated line
+  std::string first_cut;  // name of the first truncated line: "FILE: line 7"
 };
 
 // A job that converts the lines of files to bytes, each block of lines independently, so that
@@ -26,7 +26,7 @@ struct LineJob {
   std::string out;                 // empty = standard output
   nlohmann::ordered_json key;      // settings, besides the lines, that affect the bytes
   size_t block_lines = 1024;       // lines that are computed together
-  std::string opening;             // written before the first line
+  std::string opening;             // bytes written before the output of the first block
   // Returns the text that replaces the opening once the number of lines is known; it must have the
   // same length.
   std::function<std::string(int64_t lines)> beginning;

@@ -22,7 +22,7 @@ class LineQueue {
   bool try_take(std::optional<LineBlock>& block);
   // Adds the result of the block that starts at line `first`.
   void put(size_t first, BlockResult result);
-  // Makes take(), put(), check() and finish() throw this error.
+  // Makes take(), try_take(), put(), check() and finish() throw this error.
   void fail(std::exception_ptr error);
   void check();
   // Waits until all started blocks are written, then completes the output.

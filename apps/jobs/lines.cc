@@ -12,8 +12,9 @@
 namespace fovea::jobs {
 namespace {
 
-constexpr size_t kLongestLine = size_t{64} << 20;  // usually exceeded only by files without text
-constexpr size_t kBlockBytes = size_t{4} << 20;    // maximum bytes of a block
+// Maximum bytes of a line; usually only binary files have longer ones.
+constexpr size_t kLongestLine = size_t{64} << 20;
+constexpr size_t kBlockBytes = size_t{4} << 20;  // a block ends when its lines have this many bytes
 
 }  // namespace
 

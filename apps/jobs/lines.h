@@ -28,7 +28,8 @@ class LineReader {
 
   int file_;
   std::string name_, buffer_;
-  size_t at_ = 0, lines_read_ = 0;  // start of the next line in the buffer
+  size_t at_ = 0;  // start of the next line in the buffer
+  size_t lines_read_ = 0;
   bool ended_ = false;
 };
 

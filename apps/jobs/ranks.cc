@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Time between two polls for a message: a waiting call of MPI would occupy a core.
+// Time between two polls for a message: a blocking call of MPI would occupy a core.
 constexpr auto kPause = 1ms;
 // The time that another rank has to report an error and thereby end this rank.
 constexpr auto kReporting = 10s;
@@ -108,9 +108,10 @@ std::string Ranks::name(int rank) const {
 void Ranks::send(int to, const Json& content) const {
   const std::vector<uint8_t> bytes = Json::to_msgpack(content);
   if (bytes.size() > Communicator::kMostBytes)
-    throw Error(ErrorKind::OutOfMemory,
-                fmt::format("{}: a message of {} bytes; expected shorter lines or vectors",
-                            name(to), bytes.size()));
+    throw Error(
+        ErrorKind::OutOfMemory,
+        fmt::format("{}: a message of {} bytes; expected at most {}: use shorter lines or vectors",
+                    name(to), bytes.size(), size_t{Communicator::kMostBytes}));
   communicator_->send(to, bytes);
 }
 
@@ -128,8 +129,9 @@ Ranks::Message Ranks::wait() const {
 }
 
 void Ranks::fail(const std::string& message, int code) {
-  // An error that occurs on all ranks is reported once: one rank of a machine reports it, and the
-  // machine with the lowest ranks ends the others while they wait.
+  // An error that occurs on all ranks is reported once: the ranks wait in the order of their
+  // numbers, the first rank of a machine reports the error, and leave() ends the ranks that still
+  // wait.
   constexpr int kMostWaits = 20;
   std::this_thread::sleep_for(std::min(rank(), kMostWaits) * 100ms);
   if (reported_->exchange(1) == 0)

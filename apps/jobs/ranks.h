@@ -45,7 +45,7 @@ class Ranks {
 
   // Reports the message with the name of this rank, and ends all ranks with this exit code.
   [[noreturn]] void fail(const std::string& message, int code);
-  [[noreturn]] void leave(int code);
+  [[noreturn]] void leave(int code);  // ends all ranks with this exit code
 
  private:
   enum State : int { kRunning, kLeft };

@@ -15,7 +15,8 @@ Option input_places(std::vector<std::string>& files) {
 Option job_output(std::string& out) {
   return as("FILE",
             text("--out", {"-o", "--output"},
-                 "output file, which an interrupted run continues; unset: standard output", out));
+                 "output file; the same command resumes an interrupted run; unset: standard output",
+                 out));
 }
 
 }  // namespace fovea::cli

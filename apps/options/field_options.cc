@@ -83,9 +83,9 @@ class FieldOptions : public OptionVisitor {
     present = present || enters_(f);
   }
 
-  // The values of optional fields are visited although they are unset.
+  // Sets the optional fields that are unset, so that their values are visited.
   void set_optional() { sets_ = true; }
-  // Groups for which this holds are visited although they are not present.
+  // Makes a missing group present, so that its fields are visited, if `enters` returns true for it.
   void enter(std::function<bool(const Field&)> enters) { enters_ = std::move(enters); }
 
  private:
@@ -167,7 +167,7 @@ void add_fields(OptionTable& table, const Spellings& spellings, const VisitField
         if (!spelling.placeholder.empty()) option.placeholder = spelling.placeholder;
         option.field = field.name;
         option.of_spec = !field.path.empty();
-        // A visited value may be a temporary copy of the field, so each use is a visit.
+        // A visited value may be a temporary copy of the field, so set and get visit it again.
         option.set = [=](const std::string& typed) { set_field(visit_fields, spelling, typed); };
         option.get = [=] {
           std::string value;

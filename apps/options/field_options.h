@@ -25,7 +25,8 @@ using Spellings = std::vector<Spelling>;
 // The spellings of the fields of a Spec.
 const Spellings& spec_spellings();
 
-// Passes a visitor to the fields of the options, or of a copy whose values may change.
+// Passes a visitor to the fields of the options or, if `copy`, of a copy of the options, whose
+// values the visitor may change.
 using VisitFields = std::function<void(OptionVisitor& visitor, bool copy)>;
 void add_fields(OptionTable& table, const Spellings& spellings, const VisitFields& visit_fields);
 

@@ -42,7 +42,7 @@ constexpr Foreign kForeign[] = {
     {"-fa --flash-attn --flash-attention --attn-implementation",
      "attention is always computed in tiles, without a matrix of scores"},
     {"--compile --torch-compile --enforce-eager",
-     "kernels are compiled already and chosen for the CPU at the start"},
+     "kernels are compiled in advance and selected for the CPU at startup"},
     {"-hf -hfr -hff --hf-repo --hf-file -mu --model-url",
      "fovea downloads nothing; MODEL is a directory or a .gguf file"},
     {"--trust-remote-code", "the code of a model's directory is never run"},

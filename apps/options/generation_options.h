@@ -14,7 +14,8 @@ class GenerationOptions {
  public:
   // Declares an option for each field of `options` except `omitted`.
   void declare(OptionTable& table, const std::vector<std::string>& omitted = {});
-  // Applies typed options to the model's defaults. Throws UsageError for invalid combinations.
+  // Applies typed options to the model's defaults, chooses a seed and opens the draft model. Throws
+  // UsageError for invalid combinations.
   void settle(const Model& model, WeightPrecision precision, OptionTable& table);
 
   GenerateOptions options;

@@ -14,8 +14,8 @@ struct HelpRequest {
   std::string section;
 };
 
-// Removes the section name after --help from `arguments` and returns it: --help model. Empty =
-// none.
+// Removes the section name that follows --help or -h, such as "model", from `arguments` and returns
+// it; empty if there is none.
 std::string take_section(std::vector<std::string>& arguments, const OptionTable& table);
 
 // Returns the help of a verb, wrapped to `width` columns.

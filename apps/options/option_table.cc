@@ -170,7 +170,8 @@ void OptionTable::parse(const std::vector<std::string>& arguments) {
     app.parse(reversed);
   } catch (const CLI::ArgumentMismatch&) {
     // Only the last argument can lack its value: any other one consumes the next argument.
-    throw UsageError(fmt::format("{}: the value is missing", arguments.back()));
+    throw UsageError(
+        fmt::format("{}: the value is missing; expected one after the option", arguments.back()));
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
@@ -205,7 +206,7 @@ std::string option_name(const std::string& field) {
 std::string message_of(const Error& error, const OptionTable& table) {
   const auto option_of = [&](const std::string& field) -> const Option* {
     const Option* found = table.find(option_name(field));
-    for (const Option& option : table.all())  // a verb may have two structs with such a field
+    for (const Option& option : table.all())  // a verb may have two structs with this field
       if (option.field == field && (found == nullptr || !option.given.empty())) found = &option;
     return found;
   };

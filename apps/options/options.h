@@ -22,7 +22,7 @@ enum class Kind { flag, boolean, integer, number, bytes, choice, text, list, pos
 // One option of a verb. Parsing, checks, help and generated tests all use this description.
 struct Option {
   std::string name;                  // "--learning-rate", or "MODEL" for a positional argument
-  std::string field;                 // what errors of the library call it: "learning_rate"
+  std::string field;                 // its name in errors of the library: "learning_rate"
   std::vector<std::string> aliases;  // "--lr", "-l"; inner '-' may also be typed as '_'
   std::string help;
   Kind kind = Kind::text;
@@ -36,7 +36,7 @@ struct Option {
   bool in_config = false;                       // allowed under "train" in --config
   int most = 1;                                 // maximum values per occurrence
   bool of_spec = false;                         // a field of the Spec
-  std::vector<std::string> given;
+  std::vector<std::string> given;               // the typed values, set by OptionTable::parse()
 };
 
 Option flag(std::string name, std::vector<std::string> aliases, std::string help, bool& value);

@@ -74,7 +74,7 @@ const Spellings& train_spellings() {
   return all;
 }
 
-// The training options that --config may not contain: the files of a single run and its machine.
+// The training options that --config may not contain, since they belong to a single run or machine.
 const std::vector<std::string>& outside_config() {
   static const std::vector<std::string> names = {"DATA",
                                                  "--pairs",
@@ -158,7 +158,7 @@ void apply_config(TrainRequest& request, OptionTable& table) {
 
 void TrainRequest::take_preset() {
   spec = fovea::preset(preset);
-  spec.vocabulary = 0;  // of the text, not of the published model
+  spec.vocabulary = 0;  // determined by the text, not by the published model
   options = preset_training(preset);
 }
 

@@ -33,7 +33,7 @@ class LogprobList {
   void add(int32_t id, const TokenLogprob& logprob);
   bool empty() const { return tokens_.empty(); }
   size_t bytes() const { return tokens_.size() + logprobs_.size() + top_.size() + offsets_.size(); }
-  std::string take();  // returns the JSON, null if empty, and clears the list
+  std::string take();  // returns the JSON ("null" if the list is empty) and clears the list
 
  private:
   std::string text(int32_t id) const;

@@ -17,6 +17,8 @@ constexpr int64_t kMostHeldBytes = int64_t{256} << 20;
 // Throws ApiError 400, naming `param`, if `bytes` exceeds the limit of one response. `instead` ends
 // the message: what the client can send instead.
 void check_answer_bytes(int64_t bytes, const std::string& param, const std::string& instead);
+// Checks the size of a response with `count` vectors of `width` numbers; throws like
+// check_answer_bytes().
 void check_vectors(int64_t count, int64_t width, bool as_base64, const std::string& param);
 
 // Estimated JSON bytes per token of a response.

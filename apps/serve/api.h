@@ -35,12 +35,12 @@ class Api {
   void detokenize(const http::Request& request, const Answer& answer);
   void generate(const http::Request& request, const Answer& answer, bool chat);
 
-  // Parses the body of a route into a request and its model. Missing fields keep their `defaults`.
   struct Asked {
     std::shared_ptr<ServedModel> model;
     ApiRequest request;
   };
   using Defaults = std::function<ApiRequest(ServedModel& model)>;
+  // Parses the body of a route into a request and its model. Missing fields keep their `defaults`.
   Asked read(const http::Request& request, Able able, unsigned route,
              const Defaults& defaults = {}) const;
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned kBoth = kChat | kCompletion;
 constexpr double kMostTokens = 2147483647;  // larger than any context
-constexpr double kMostChoices = 16;         // each takes memory of its own
+constexpr double kMostChoices = 16;         // each choice takes additional memory
 constexpr double kMostLogprobs = 20;        // as in OpenAI's API
 constexpr double kMostText = 1e9;           // the limit of the body's size applies first
 
@@ -152,7 +152,7 @@ std::vector<Field> length_fields() {
 std::vector<Field> sampling_fields() {
   return {
       option("temperature", kBoth, "temperature", "model"),
-      with(bounded(-1, kMostTokens, option("top_k", kBoth, "top_k", "model"), ", -1 too"),
+      with(bounded(-1, kMostTokens, option("top_k", kBoth, "top_k", "model"), ", -1 = all"),
            put_top_k),
       option("top_p", kBoth, "top_p", "model"),
       option("min_p", kBoth, "min_p", "model"),
@@ -237,7 +237,7 @@ std::vector<Field> trace_fields() {
        "the residual stream: one vector per token",
        [](const Json&, ApiRequest& r) { r.trace.hidden = 0; }},
       {"fovea.hidden_states.layer", kBoth, FieldType::integer, 0, 65535, "0",
-       "before this layer; the number of layers = after the final norm",
+       "the state before this layer, counted from 0; the number of layers = after the final norm",
        [](const Json& v, ApiRequest& r) { r.trace.hidden = v.get<int64_t>(); }},
   };
 }
@@ -264,7 +264,7 @@ std::vector<Field> vector_fields() {
        [](const Json& v, ApiRequest& r) { r.return_text = v; }},
       with(vector_option("truncate", kEmbed | kRerank, "truncate"), put_truncate),
       {"truncation_direction", kEmbed | kRerank, FieldType::text, 0, 16, "right",
-       "the end to truncate: right", put_direction},
+       "the side to truncate; only right is supported", put_direction},
   };
 }
 
@@ -281,7 +281,7 @@ std::vector<Field> text_fields() {
        [](const Json& v, ApiRequest& r) { r.source = v; }, true},
       {"target", kTranslate, FieldType::text, 1, 64, "", "target language code",
        [](const Json& v, ApiRequest& r) { r.target = v; }, true},
-      {"format", kTranslate, FieldType::text, 0, 16, "text", "text", put_format},
+      {"format", kTranslate, FieldType::text, 0, 16, "text", "only text is supported", put_format},
       {"alternatives", kTranslate, FieldType::integer, 0, 15, "0",
        "number of alternative translations",
        [](const Json& v, ApiRequest& r) { r.alternatives = v; }},

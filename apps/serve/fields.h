@@ -45,7 +45,7 @@ enum class FieldType {
 // One field of a request, as used by validation, tests and documentation. A missing or null field
 // keeps its default.
 struct Field {
-  std::string name;  // "a.b" is the field b of the object a, whose own row precedes it
+  std::string name;  // "a.b" is the field b of the object a; the entry of a precedes it
   unsigned of = 0;   // kChat | ...
   FieldType type = FieldType::any;
   // Inclusive bounds: of a number's value, a list's length, a text's bytes, or the values of
@@ -60,9 +60,9 @@ struct Field {
 
 const std::vector<Field>& fields();
 
-// Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since older
-// clients send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name as
-// `param`, if a value is invalid.
+// Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since clients
+// of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name
+// as `param`, if a value is invalid.
 void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request);
 
 // Returns the table as JSON, for tests and documentation.

@@ -36,7 +36,8 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
 
 void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls) {
   find_calls_ = find_calls;
-  // The decoder of an encoder-decoder has no prompt.
+  // In an encoder-decoder, the encoder reads the prompt; the decoder begins with a token of empty
+  // text.
   const std::vector<int32_t> start = {-1};
   open_ = prompts.size() * static_cast<size_t>(request_.options.answers);
   for (size_t i = 0; i < open_; ++i) {

@@ -52,8 +52,8 @@ TranslationDirection direction_in(const std::string& folder) {
   return {named("source_lang"), named("target_lang"), ""};
 }
 
-// Returns the directions of a translation model. `languages` selects one of those in its files, or
-// sets the direction if the files have none.
+// Returns the directions of a translation model. `languages`, if set, selects one of those in its
+// files, or replaces them if none is equal.
 std::vector<TranslationDirection> directions_of(const Model& model, const std::string& folder,
                                                 const std::string& languages) {
   std::vector<TranslationDirection> told = translation_directions(model);

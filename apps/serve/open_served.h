@@ -17,7 +17,7 @@ struct ServedOptions {
   WeightPrecision precision = WeightPrecision::stored;
   CachePrecision cache = CachePrecision::automatic;
   EngineOptions engine;
-  double most_seconds = 0;  // as in ServedModel
+  double most_seconds = 0;  // limit per request; 0 = unlimited
   std::function<void(GenerateOptions&)>
       set_requests;  // overrides the model's defaults; may be empty
 };

@@ -8,12 +8,12 @@
 
 namespace fovea::serve {
 
-// The prompts of a request as token ids. The request's max_tokens is limited by the context, and
-// response_format and tool_choice become a constraint. Throws ApiError.
 struct PreparedPrompts {
-  std::vector<std::vector<int32_t>> ids;
-  bool find_calls = false;  // parse tool calls in the text
+  std::vector<std::vector<int32_t>> ids;  // token ids of each prompt
+  bool find_calls = false;                // parse tool calls in the text
 };
+// Tokenises the prompts of a request. Limits its max_tokens by the context and by the size of the
+// response, and converts response_format and tool_choice to a constraint. Throws ApiError.
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
                         const http::Exchange& exchange);
 

@@ -19,7 +19,7 @@
 namespace fovea::serve {
 
 // The functions of Engine that the API uses; tests replace them. Sinks are called on the engine's
-// thread, after submit() has returned.
+// thread, possibly before submit() returns.
 struct TextEngine {
   std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink,
                          const AttentionTraceOptions&)>
@@ -85,7 +85,8 @@ class ServedModel {
 
 // Returns the program's defaults, with max_tokens unset.
 GenerateOptions program_defaults();
-// `options` are program_defaults(), overridden by generation_config.json and the program's options.
+// Sets the defaults of requests to `options`: program_defaults(), overridden by
+// generation_config.json and the program's options.
 void set_defaults(ServedModel& model, const GenerateOptions& options);
 
 }  // namespace fovea::serve

@@ -204,7 +204,11 @@ Chosen choose(const std::vector<std::shared_ptr<ServedModel>>& models, const Api
     }
   }
   if (!any) {
-    throw ApiError{400, "model: no translation model is served; expected an encoder-decoder",
+    throw ApiError{400,
+                   request.model.empty()
+                       ? "model: no translation model is served; expected an encoder-decoder"
+                       : "model: no served translation model has this name; expected that of an "
+                         "encoder-decoder",
                    "model", "wrong_model"};
   }
   throw ApiError{400,

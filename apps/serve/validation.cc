@@ -50,7 +50,8 @@ void check_length(size_t length, const Field& field, const char* what) {
 void check_strings(const Json& value, const Field& field, bool or_one) {
   const char* const expected = or_one ? "a string or an array of strings" : "an array of strings";
   if (or_one && value.is_string()) {
-    if (value.get_ref<const std::string&>().empty()) wrong(field.name, "a text", "empty");
+    if (value.get_ref<const std::string&>().empty())
+      wrong(field.name, "a text of at least one character", "empty");
     return;
   }
   if (!value.is_array()) wrong(field.name, expected);

@@ -14,8 +14,9 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // `details` is printed next to the bar; `plain` is the line that is printed without a terminal.
-  // Calls in quick succession print nothing, except with `now`.
+  // Shows a fraction from 0 to 1. `details` is printed next to the bar; `plain` is the line that is
+  // printed without a terminal. A call within 0.1 s (without a terminal, 5 s) after the last
+  // printed line prints nothing, unless `now` is true.
   void show(double fraction, const std::string& details, const std::string& plain,
             bool now = false);
   // Prints a permanent message above the progress line.

@@ -11,7 +11,7 @@ void start_signals();
 // is empty); a second one ends the program immediately.
 void catch_signals(
     const char* notice = "stopping after this step (press again to stop immediately)");
-bool asked_to_stop();
+bool asked_to_stop();  // returns whether SIGINT or SIGTERM requested a stop
 // Returns whether SIGINT requested a stop, and resets the request.
 bool take_interrupt();
 int stop_code();  // 130 or 143

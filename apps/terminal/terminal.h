@@ -9,7 +9,7 @@ namespace fovea::cli {
 struct OutputClosed {};
 
 // Prints results to standard output, unbuffered. Throws OutputClosed if the reader has closed it,
-// Failed if the bytes cannot be written.
+// and Failed if the bytes cannot be written.
 void print(std::string_view text);
 // Prints everything else to standard error; ignores failures.
 void note(std::string_view text);
@@ -17,8 +17,8 @@ void note(std::string_view text);
 enum class Channel { output, error };
 bool is_terminal(Channel channel);
 int terminal_width();  // COLUMNS, else the terminal's width, else 100
-bool can_colour();     // standard error is a terminal, not a dumb one, and NO_COLOR is unset
-bool can_utf8();       // by LC_ALL, LC_CTYPE or LANG
+bool can_colour();  // standard error is a terminal, not a dumb one, and NO_COLOR is unset or empty
+bool can_utf8();    // by LC_ALL, LC_CTYPE or LANG
 
 std::string dim(std::string_view text);
 std::string bold(std::string_view text);

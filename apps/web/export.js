@@ -43,7 +43,7 @@ async function session() {
   return { state, run, shape: new ModelShape(spec) };
 }
 
-/** The page, with the responses that this view needs, the maps of its layer and those of the other layers, which are thumbnails unless the maps are small. */
+/** Saves the page with the responses that this view needs and the maps of its layer. The maps of the other layers are thumbnails, unless all maps are small. */
 async function saveHtml() {
   const { state, run, shape } = await session();
   const answers = await keptAnswers((name) => !name.startsWith("api/map") && !name.startsWith("api/strongest") && (!name.includes("run=") || name.includes(`run=${run.run}&`) || name.endsWith(`run=${run.run}`)));

@@ -10,8 +10,8 @@ import { worked } from "./worked.js";
 
 /** @typedef {{name: string, shape: number[], values: number[], size: number, rms: number, ids: number[]}} Step */
 
-const VALUES = 128; // of each vector: entire heads of up to this width, so that their products can be verified
-const SHOWN = 32; // of them until more are requested
+const VALUES = 128; // requested of each vector: entire heads of up to this width, so that their products can be verified
+const SHOWN = 32; // shown of them, until the reader requests more
 
 /**
  * What each step means: [section, title, formula, description].
@@ -34,8 +34,8 @@ const MEANING = {
   attention_output_norm: ["Attention", "Norm of the result", "o = norm(o)", "This model normalises the output of attention."],
   attention_stream: ["Attention", "Add to the stream", "x = x + o", "The result is added to the residual stream, which keeps its earlier contents. (In a post-norm model, the sum is normalised here.)"],
   recurrence_norm: ["Recurrence", "Norm", "y = norm(x)", "Scales the vector to a common size."],
-  gates_input: ["Recurrence", "Gates: input part", "W_I y + b", "What this token asks of each gate."],
-  gates_recurrent: ["Recurrence", "Gates: recurrent part", "W_H h + b", "What the state after the previous token asks of each gate. The sum of both parts decides what the state keeps and what it takes in."],
+  gates_input: ["Recurrence", "Gates: input part", "W_I y + b", "The contribution of this token to each gate."],
+  gates_recurrent: ["Recurrence", "Gates: recurrent part", "W_H h + b", "The contribution of the state after the previous token. The sum of both parts determines what the state keeps and what is added to it."],
   state: ["Recurrence", "State", "h", "The state after this token: the only memory of earlier tokens. A recurrent layer has no attention weights."],
   recurrence_output: ["Recurrence", "Output", "o = W_O h", "The state, projected to the width of the model if the widths differ."],
   recurrence_output_norm: ["Recurrence", "Norm of the result", "o = norm(o)", "This model normalises the output of the recurrence."],

@@ -14,8 +14,8 @@ const COLUMNS = [
   ["previous", "previous", "attention to the previous token"], ["next", "next", "attention to the next token"], ["itself", "itself", "attention to the token itself"],
   ["first", "first", "attention to the first token of the text, which often serves as a default target"],
   ["same", "same", "attention to other tokens with the same id"],
-  ["induction", "induction", "on a repeated sequence of random tokens: attention to the token that followed the first occurrence"],
-  ["punctuation", "punctuation", "attention to tokens of punctuation only"], ["diffuse", "diffuse", "entropy relative to its maximum: 1 means uniform attention"],
+  ["induction", "induction", "on a repeated sequence of random tokens: attention to the token after the first occurrence of the query's token"],
+  ["punctuation", "punctuation", "attention to tokens that consist of ASCII punctuation"], ["diffuse", "diffuse", "entropy relative to its maximum: 1 means uniform attention"],
   ["distance", "distance", "average distance between query and key, in tokens"],
 ];
 

@@ -15,8 +15,8 @@ const HIGHEST = 640; // maximum height in pixels
  * @property {string} name identifies the tiles: they are replaced if it changes
  * @property {import("./api.js").Token[]} rows
  * @property {import("./api.js").Token[]} keys
- * @property {[number, number]} rowSpan the rows of the map
- * @property {[number, number]} keySpan the keys of the map
+ * @property {[number, number]} rowSpan the first row of the map and the row after its last
+ * @property {[number, number]} keySpan the first key of the map and the key after its last
  * @property {(q: string, k: string, step: number) => Promise<import("./api.js").WeightMap>} load
  * @property {(query: number, key: number) => boolean} sees
  * @property {number[]} heads the heads of the map; each has its own colour if there are several

@@ -192,7 +192,7 @@ function grow() {
   }
 }
 
-// The characters that fit into an address. The server refuses texts of more than 2^18 bytes.
+// Maximum characters of a text, which must fit into an address. The server refuses texts of more than 2^18 bytes.
 const MOST = 200000;
 
 /** Whether a text is too long; shows an error if it is. @param {string} text */

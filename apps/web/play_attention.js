@@ -48,7 +48,7 @@ export function attentionPlay(root) {
             line("size of the scores (root mean square)", figure(spread, 2), `√d = ${figure(Math.sqrt(here.width), 2)}`),
             line("largest weight of this row", figure(Math.max(...row)), Math.max(...row) > 0.95 ? "saturated" : ""),
             line("entropy, relative to the maximum", figure(share), share < 0.1 ? "attends to one word only" : ""),
-            line("gradient that passes (mean)", figure(through), through < 0.05 ? "training stalls" : ""))))));
+            line("gradient that passes (mean of the upper bounds)", figure(through), through < 0.05 ? "training stalls" : ""))))));
   }
   draw();
 }

@@ -36,7 +36,7 @@ export function current() {
 }
 
 /**
- * Adds an entry to the browser's history only if the view changes, and not with `replace`, which sliders and similar controls set.
+ * Adds an entry to the browser's history if the view changes, unless `replace` is set, as by sliders and similar controls.
  * @param {Partial<State>} changes @param {{replace?: boolean}} [options]
  */
 export function change(changes, options = {}) {

@@ -22,8 +22,8 @@ struct TrainBench {
 };
 
 // Measures training steps of a preset on random tokens, each timed separately. Batch 0 = 16 for
-// baby, else the batch of preset_training(). Throws InvalidArgument if the preset is not
-// decoder-only.
+// baby, else the batch of preset_training(). Throws InvalidArgument if the preset is unknown or not
+// decoder-only, OutOfMemory if the training does not fit into memory.
 TrainBench bench_training(const std::string& preset, Precision precision, int64_t steps,
                           int64_t batch = 0);
 

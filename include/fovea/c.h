@@ -7,14 +7,16 @@
 // library, and NULL for a required argument is an error. After an error, other results of the call
 // are unspecified, but a new handle is NULL.
 //
-// Handles. Every handle is freed with the function of its type, which accepts NULL. A handle is
-// used by one thread at a time, and not from a callback of its own call; such a use is refused with
-// FOVEA_INVALID_ARGUMENT and fovea_error(). fovea_xxx_share() returns another handle of the same
-// model for another thread; the weights are shared, and each handle may be freed first.
+// Handles. Every handle is freed with the function of its type, which accepts NULL. Only one call
+// at a time may use a handle: not several threads, and not a callback of a call with the handle.
+// Any other call is refused with FOVEA_INVALID_ARGUMENT, and its message is left in fovea_error().
+// fovea_xxx_share() returns a second handle of the same model, tokenizer or embedder for another
+// thread. Both handles share the data and may be freed in any order.
 //
 // Memory. The caller owns all arguments; they are read during the call only. Pointers that a
-// function returns, and those in its result, belong to the library and are valid until the next
-// call with the same handle, fovea_xxx_error() excepted. Callers never free them.
+// function returns, and those in its result, belong to the library, and callers never free them.
+// They are valid until the next call with the same handle other than fovea_xxx_error(), unless the
+// function's comment says otherwise.
 //
 // Text is UTF-8. A text with a size in bytes may contain NUL bytes; its size may also be
 // FOVEA_NUL_TERMINATED. Strings without a size (paths, names, JSON) end with NUL. Texts that the
@@ -56,7 +58,7 @@ typedef enum fovea_status {
   FOVEA_INVALID_ARGUMENT = 1,  // an invalid option, value or shape; NULL
   FOVEA_BAD_FILE = 2,          // a file that cannot be read or has invalid contents
   FOVEA_UNSUPPORTED = 3,       // valid, but not supported by this version or machine
-  FOVEA_OUT_OF_MEMORY = 4,     // a limit refused before work started, or memory ran out
+  FOVEA_OUT_OF_MEMORY = 4,     // a size or memory limit would be exceeded, or memory ran out
   FOVEA_FAILED = 5,            // the run failed: disk full, non-finite loss, directory in use
   FOVEA_INTERNAL = 6           // a bug in fovea
 } fovea_status;
@@ -87,7 +89,7 @@ FOVEA_API int fovea_threads(void);
 // ---- Models ----
 
 // Precision of the weights in memory. FULL is required for gradients; the others are packed for
-// fast inference: STORED keeps the file's precision, the rest convert.
+// fast inference: STORED keeps the file's precision, the rest convert to the named format.
 enum {
   FOVEA_WEIGHTS_FULL = 0,
   FOVEA_WEIGHTS_STORED = 1,
@@ -132,8 +134,8 @@ FOVEA_API fovea_status fovea_model_tokenizer(fovea_model* model, fovea_tokenizer
 // Receives text as soon as it is final: never a partial character, never the start of a stop
 // string. The piece is valid during the call.
 typedef int (*fovea_text_callback)(const char* piece, size_t size, void* user);
-// Receives the tokens generated so far; may edit the logits of the next one (-INFINITY forbids a
-// token). Also called for speculative tokens that may be rejected afterwards.
+// Receives the tokens generated so far; may change the logits of the next token (-INFINITY forbids
+// a token). Also called after speculative tokens, which may be rejected later.
 typedef void (*fovea_logits_callback)(const int32_t* ids, size_t count, float* logits,
                                       size_t vocabulary, void* user);
 
@@ -157,7 +159,7 @@ typedef struct fovea_generate_options {
   float length_penalty;
   int32_t early_stopping;  // FOVEA_EARLY_STOPPING_...
   // The end and the text of the generation.
-  int64_t max_tokens;  // -1 = unlimited: until the end-of-text token or `stop`
+  int64_t max_tokens;  // -1 = no limit, but a beam search also ends when the context is full
   int64_t min_tokens;
   int32_t ignore_end;       // continue past the end-of-text token
   int32_t keep_special;     // keep special tokens in the text
@@ -165,11 +167,13 @@ typedef struct fovea_generate_options {
   size_t stop_count;
   const int32_t* stop_ids;  // tokens that end generation like the end-of-text token
   size_t stop_id_count;
-  const int32_t* forced_ids;  // the first tokens of an encoder-decoder's output
+  const int32_t* forced_ids;  // the tokens with which the output begins
   size_t forced_count;
-  int64_t logprobs;  // -1 = none; n = those of each token and of its n most likely alternatives
-  // Speculative tokens per pass, and the smaller model that predicts them; NULL = predicted from
-  // the text. They change the speed, not the result. A call may use a draft that other threads use.
+  // -1 = none; n = those of each generated token and of the n most likely tokens at its position.
+  int64_t logprobs;
+  // Number of speculative tokens per pass, 0 = off, and the draft model that proposes them; NULL =
+  // they are taken from earlier text. They change the speed, not the result. Several threads may
+  // use the same draft at the same time.
   int64_t guesses;
   const fovea_model* draft;
   // Callbacks, or NULL. `user` is passed to both.
@@ -183,7 +187,7 @@ FOVEA_API fovea_status fovea_generate_options_init(fovea_generate_options* optio
                                                    fovea_model* model);
 
 enum {
-  FOVEA_FINISH_LENGTH = 0,  // max_tokens, or no room left
+  FOVEA_FINISH_LENGTH = 0,  // max_tokens was reached, or the context is full
   FOVEA_FINISH_STOP = 1,    // a stop string or a stop id
   FOVEA_FINISH_END = 2,     // the end-of-text token
   FOVEA_FINISH_STOPPED = 3  // on_text returned FOVEA_STOP
@@ -193,16 +197,16 @@ typedef struct fovea_generation {
   size_t size;
   const char* text;  // without the stop string; if on_text stopped: the pieces that it received
   size_t text_size;
-  const int32_t* ids;  // without the end-of-text token; none if on_text stopped
+  const int32_t* ids;  // generated tokens, without an end-of-text token or stop id
   size_t id_count;
   // [id_count] and [id_count, top_count], most likely first; NULL without `logprobs`. Before any
-  // penalty or filter.
+  // penalty or filter; in a beam search after the penalties, and with a top_count of 0.
   const float* logprobs;
   const int32_t* top_ids;
   const float* top_logprobs;
   size_t top_count;
   int32_t finish;  // FOVEA_FINISH_...
-  float score;     // beam search: log-probability, end included, / length ^ length_penalty
+  float score;     // beam search: log-probability / length ^ length_penalty, end token included
   int64_t prompt_tokens, cached_tokens;
   int64_t guessed_tokens, accepted_tokens;
   double prompt_seconds, generation_seconds;
@@ -216,10 +220,12 @@ FOVEA_API fovea_status fovea_model_generate(fovea_model* model, const char* prom
 FOVEA_API fovea_status fovea_model_generate_ids(fovea_model* model, const int32_t* prompt,
                                                 size_t count, const fovea_generate_options* options,
                                                 fovea_generation* result);
-// Returns the ids of a prompt, with the special tokens that the tokenizer prepends.
+// Returns the ids of a prompt, with the special tokens that the tokenizer adds; for a decoder-only
+// model, without an end token.
 FOVEA_API fovea_status fovea_model_prompt_ids(fovea_model* model, const char* prompt, size_t size,
                                               const int32_t** ids, size_t* count);
-// Writes the log-probability of each of `count` ids, given those before it; 0 for the first.
+// Writes the log-probability of each of `count` ids, given the ids before it; 0 for the first. The
+// model must be decoder-only.
 FOVEA_API fovea_status fovea_model_score(fovea_model* model, const int32_t* ids, size_t count,
                                          float* logprobs);
 
@@ -291,8 +297,8 @@ FOVEA_API int32_t fovea_tokenizer_size(const fovea_tokenizer* tokenizer);
 // Flags of fovea_tokenizer_encode() and fovea_tokenizer_decode().
 enum {
   FOVEA_ADD_SPECIAL = 1,    // encode: add the special tokens of the tokenizer, such as [CLS]
-  FOVEA_PARSE_SPECIAL = 2,  // encode: read special tokens in the text as such; not for users' text
-  FOVEA_SKIP_SPECIAL = 4    // decode: leave out special tokens
+  FOVEA_PARSE_SPECIAL = 2,  // encode: parse special tokens in the text; not for text of users
+  FOVEA_SKIP_SPECIAL = 4    // decode: omit special tokens
 };
 FOVEA_API fovea_status fovea_tokenizer_encode(fovea_tokenizer* tokenizer, const char* text,
                                               size_t size, uint32_t flags, const int32_t** ids,
@@ -322,12 +328,12 @@ FOVEA_API int64_t fovea_embedder_width(const fovea_embedder* embedder);
 
 typedef struct fovea_embed_options {
   size_t size;
-  const char* prompt_name;  // one of the model's prompts; NULL = its default
-  const char* prompt;       // a prompt of your own; NULL = none
-  int64_t dimensions;       // keep the first elements of each vector; 0 = all
+  const char* prompt_name;  // one of the model's prompts; NULL = its default prompt, if any
+  const char* prompt;       // any text, used instead of a prompt of the model; NULL = unset
+  int64_t dimensions;       // keep only this number of elements of each vector; 0 = all
   int32_t normalise;        // 1 = to unit length, 0 = no, -1 = the model's setting
   int32_t truncate;         // 1 = truncate long texts (default), 0 = refuse them
-  int64_t batch_tokens;     // tokens per forward pass; 0 = the fastest number
+  int64_t batch_tokens;     // maximum tokens per forward pass; 0 = a fast default
 } fovea_embed_options;
 FOVEA_API fovea_status fovea_embed_options_init(fovea_embed_options* options, size_t size);
 
@@ -341,10 +347,10 @@ FOVEA_API fovea_status fovea_embedder_embed(fovea_embedder* embedder, const char
 
 // ---- Training ----
 
-// An option of training by name, as in docs/commands.md with "_" for "-": {"learning_rate",
-// "1e-3"}. The names are "preset", "dropout", and the fields of the training options and of the
-// model. Numbers are decimal, sizes are in bytes, truth is "true" or "false", and lists of numbers
-// have commas. An option that takes several texts, such as "data", is given several times.
+// An option of training: {"learning_rate", "1e-3"}. fovea_train_option_name() lists the names:
+// "preset", "dropout", and the fields of the training options and of the model. Numbers are
+// decimal, sizes are in bytes, booleans are "true" or "false", and commas separate the numbers of a
+// list. For an option with several texts, such as "data", pass one fovea_option per text.
 typedef struct fovea_option {
   const char* name;
   const char* value;

@@ -70,8 +70,8 @@ struct ChatRequest {
   std::string documents;  // an array of objects with "title" and "text"; empty = none
   std::string variables;  // an object of extra variables, such as enable_thinking; may be empty
   bool add_generation_prompt = true;
-  // The name of the template, if there are several; empty = tool_use if there are tools, else
-  // default.
+  // The name of the template, if there are several; empty = tool_use if there are tools and the
+  // model has this template, else default.
   std::string template_name;
 };
 

@@ -15,9 +15,10 @@ struct Finding {
 // Checks this machine and, with `folder`, whether the model and the snapshots in it are intact.
 std::vector<Finding> doctor(const std::string& folder = "");
 
-// Sets the number of compute threads, which overrides OMP_NUM_THREADS and the number of cores.
+// Sets the number of compute threads, instead of OMP_NUM_THREADS or the number of available CPUs.
+// Throws InvalidArgument if `count` is less than 1.
 void set_threads(int count);
-int threads();
+int threads();  // the number of compute threads
 
 // Returns a hash of a .gguf file, or of the files in a model directory that determine its results.
 uint64_t model_fingerprint(const std::string& path);

@@ -89,11 +89,12 @@ class Embedder {
   std::shared_ptr<const Parts> parts_;
 };
 
-// Compact vector formats. int8 and uint8: each vector is scaled by its largest magnitude to -127 ..
-// 127 or 1 .. 255 (128 = 0), which preserves cosines except for rounding. ubinary: one bit per
-// element, 1 if the element is positive; the first element is the highest bit of a byte. binary:
-// the bytes of ubinary minus 128, as signed bytes.
+// Compact vector formats. int8 and uint8: each vector is scaled so that its elements fill the range
+// -127 .. 127, or 1 .. 255 (128 = 0); this preserves cosines except for rounding. ubinary: one bit
+// per element, 1 if the element is positive; the first element is the highest bit of a byte.
+// binary: the bytes of ubinary minus 128, as signed bytes.
 enum class VectorPrecision { float32, int8, uint8, binary, ubinary };
+// Returns the number of bytes of one vector.
 int64_t bytes_of_vector(int64_t width, VectorPrecision precision);
 // Converts values [count, width] to count * bytes_of_vector() bytes.
 std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_t width,

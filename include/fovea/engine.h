@@ -74,6 +74,8 @@ class Engine {
   // Receives the events of a request; return false to cancel the request.
   using Sink = std::function<bool(const Event&)>;
 
+  // Throws InvalidArgument if the model generates no text, if an option is out of range, if the
+  // cache is smaller than one page, or if the draft model does not fit the model.
   explicit Engine(const Model& model, const EngineOptions& options = {});
   ~Engine();  // cancels all requests
   Engine(const Engine&) = delete;

@@ -12,8 +12,9 @@
 namespace fovea {
 
 // How the next token is sampled. Logits are changed first, in this order: bias; repetition,
-// presence and frequency penalties; repeated n-grams. Then follow top-n-sigma, top-k, the
-// temperature, top-p, typical and min-p.
+// presence and frequency penalties; repeated n-grams; tokens that the checkpoint forbids;
+// GenerateOptions::constrain. Then follow top-k, top-n-sigma, the temperature, top-p, typical and
+// min-p.
 struct Sampling {
   float temperature = 0.8f;  // 0 = greedy: always the most likely token
   int64_t top_k = 40;        // keep only the k most likely tokens; 0 = all
@@ -44,9 +45,8 @@ enum class EarlyStopping { no, yes, never };
 
 struct GenerateOptions {
   Sampling sampling;
-  int64_t answers = 1;  // number of independent samples, or of best beams to return
-  // Number of hypotheses of a beam search; 1 = sampling.
-  int64_t beams = 1;
+  int64_t answers = 1;  // number of independent samples, or of the best hypotheses to return
+  int64_t beams = 1;    // number of hypotheses of a beam search; 1 = sampling
   // Hypotheses are ranked by log-probability / length ^ length_penalty.
   float length_penalty = 1.0f;
   EarlyStopping early_stopping = EarlyStopping::no;
@@ -70,7 +70,7 @@ struct GenerateOptions {
   int64_t guesses = 0;
 
   // -1 = no log-probabilities; n = those of each generated token and of the n most likely tokens at
-  // its position.
+  // its position. A beam search returns only those of the generated tokens.
   int64_t logprobs = -1;
   // Called with the tokens generated so far; may change the logits [V] of the next token (-inf
   // forbids a token). Also called after speculative tokens, which may be rejected later.
@@ -84,11 +84,11 @@ void visit(GenerateOptions& options, OptionVisitor& visitor);
 // Log-probabilities before any penalty or filter; in a beam search, after the penalties.
 struct TokenLogprob {
   float logprob = 0;
-  std::vector<std::pair<int32_t, float>> top;  // most likely first
+  std::vector<std::pair<int32_t, float>> top;  // most likely first; empty in a beam search
 };
 
 struct Generation {
-  std::vector<int32_t> ids;  // generated tokens, without the end-of-text token
+  std::vector<int32_t> ids;  // generated tokens, without an end-of-text token or stop id
   std::string text;          // decoded, without the stop string
   // "length", "end" (the end-of-text token), or "stop" (a stop string, a stop id, or the caller).
   std::string finish;
@@ -108,13 +108,15 @@ using TextSink = std::function<bool(std::string_view piece)>;
 // Continues `prompt`, and returns one Generation per answer. An encoder-decoder reads the prompt in
 // its encoder. When the context of a decoder is full, the older half of the text is dropped and the
 // rest is read again, except in a beam search. An empty prompt of a decoder-only model is replaced
-// by the end-of-text token, else by a newline, else by token 0. Throws InvalidArgument if an option
-// is out of range, or if `draft` does not fit the model, for example because its vocabulary
-// differs.
+// by the end-of-text token, else by a newline, else by token 0. Throws InvalidArgument if the model
+// generates no text, if an option is out of range, or if `draft` does not fit the model, for
+// example because its vocabulary differs. Throws OutOfMemory if the keys and values do not fit into
+// memory.
 std::vector<Generation> generate(const Model& model, const std::string& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const Model* draft = nullptr);
-// The same for token ids. If the model has no tokenizer, the texts stay empty.
+// Does the same for token ids; throws InvalidArgument if `prompt` is empty. If the model has no
+// tokenizer, the texts stay empty.
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const Model* draft = nullptr);
@@ -131,7 +133,7 @@ std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
 
 // Returns the log-probability of each of `ids` given the ids before it (0 for the first), and of
 // the `alternatives` most likely tokens at its position. Throws InvalidArgument if the model is not
-// decoder-only or if `ids` are empty or exceed its context.
+// decoder-only, or if `ids` is empty or exceeds its context.
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
                                 int64_t alternatives = 0);
 // Returns exp(-logprob / tokens), where `logprob` is the sum over `tokens` tokens; NaN for 0

@@ -135,7 +135,8 @@ class Inspector {
   const std::vector<InspectedToken>& source() const;  // of Look::encoder; empty for one stack
 
   Map map(const MapQuery& query) const;
-  // Returns the `count` strongest keys of each query row, by the mean weight over `query.heads`.
+  // Returns at most `count` keys of each query row: those with the largest mean weight over
+  // `query.heads`.
   std::vector<std::vector<Looked>> strongest(const MapQuery& query, int64_t count) const;
   std::vector<HeadScores> head_scores(Look look, int64_t layer) const;  // one entry per head
 
@@ -174,13 +175,13 @@ std::vector<InspectedToken> token_texts(const Model& model, const std::vector<in
 
 // Returns the induction scores of Look::self, [layers][heads] (Olsson et al. 2022): the mean
 // attention weight from a repeated token to the token after its first occurrence, on a sequence of
-// random tokens that is repeated once.
+// random tokens that is repeated once. The list of a recurrent layer is empty.
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed = 0);
 
 // Returns the steps of the snapshots of a training run, ascending; empty if `folder` is not the
 // output directory of `fovea train`.
 std::vector<int64_t> snapshots(const std::string& folder);
-// Opens the model of one snapshot.
+// Opens the model of one snapshot. Throws BadFile if a file is missing or damaged.
 Model open_snapshot(const std::string& folder, int64_t step);
 
 }  // namespace fovea

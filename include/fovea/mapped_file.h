@@ -5,7 +5,7 @@ namespace fovea {
 // Returns the path of the file that fovea has mapped at `address`, or null if there is none.
 // Weights and texts are read from mapped files; if another process truncates such a file, reading
 // it raises SIGBUS. This function is for a handler of that signal, so it neither locks nor
-// allocates.
+// allocates. It searches at most 256 mapped files.
 const char* mapped_file_at(const void* address) noexcept;
 
 }  // namespace fovea

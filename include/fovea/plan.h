@@ -46,7 +46,7 @@ struct Bytes {
 
 struct MemoryPlan {
   Bytes weights;
-  double gradients = 0, moments = 0;  // in fp32; AdamW keeps two moments
+  double gradients = 0, moments = 0;  // bytes, in fp32; AdamW keeps two moments
   Bytes activations;                  // of a training step on the batch, in fp32 and bf16
   // The key-value cache: per additional token, and for the whole batch at full length. In `cache`,
   // a layer with a window caches at most its window and the global tokens.
@@ -58,8 +58,9 @@ struct TrainingPlan {
   // FLOPs of the matrix products; the backward pass costs twice as much as the forward pass.
   double flops = 0;
   double rule_flops = 0;  // 6 N D (Kaplan et al. 2020), N = active parameters, D = tokens
-  double seconds = 0, device_hours = 0, cost = 0;  // for `flops`; 0 if speed or price is unknown
-  double optimal_tokens = 0;                       // for this model size (Hoffmann et al. 2022)
+  // For `flops`; 0 if the speed is unknown. If the price is 0, the cost is 0.
+  double seconds = 0, device_hours = 0, cost = 0;
+  double optimal_tokens = 0;  // for this model size (Hoffmann et al. 2022)
   // Predicted by the fit of Hoffmann et al. 2022, in nats per token; 0 if there is an encoder.
   double loss = 0;
 };
@@ -73,13 +74,13 @@ struct Plan {
   // FLOPs of one forward pass over one sequence; training costs three times as much.
   double flops = 0;
   double flops_per_token = 0;  // `flops` / tokens of the sequence, source tokens included
-  std::vector<AttentionShare> attention;
+  std::vector<AttentionShare> attention;  // at lengths 256, 1024, ... and at the model's context
   MemoryPlan memory;
   TrainingPlan training;
 };
 
-// Returns the plan of a model. Throws InvalidArgument, naming the option, if an option is out of
-// range.
+// Returns the plan of a model. Throws InvalidArgument, naming the field or option, if the Spec is
+// invalid or an option is out of range.
 Plan plan(const Spec& spec, const PlanOptions& options = {});
 
 // Reads the Spec from config.json in a model directory, or from a .gguf file. The weights of a

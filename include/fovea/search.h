@@ -20,7 +20,7 @@ struct SearchBuildOptions {
 struct SearchBuild {
   int64_t files = 0;                   // text files that were read
   std::vector<std::string> skipped;    // files that are not text, or exceed 64 MiB
-  std::vector<std::string> links_out;  // symbolic links out of the folder, which are not followed
+  std::vector<std::string> links_out;  // symbolic links that lead out of the folder; not followed
   int64_t passages = 0;
   int64_t embedded = 0;  // passages whose vector was computed, not reused
 };
@@ -28,8 +28,8 @@ struct SearchBuild {
 // Splits the text files in `folder` and its subfolders into passages and writes an index of their
 // vectors. Names that begin with a dot are skipped. If `index` exists and was built with the same
 // model, the vectors of unchanged passages are reused. The index is written atomically. Throws
-// BadFile if there is no text, InvalidArgument if `index` exists and is not an index, and Failed if
-// `progress` returned false.
+// BadFile if there is no text, InvalidArgument if `index` exists and is not an index, Unsupported
+// if the model compares vectors by Manhattan distance, and Failed if `progress` returned false.
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options = {});
 
@@ -51,8 +51,8 @@ struct WordMatch {
 class SearchIndex {
  public:
   // Opens an index with the model in the directory `model`; empty: the directory that the index
-  // names. Throws BadFile if the index is damaged, InvalidArgument if it was built with a different
-  // model.
+  // names. Throws BadFile if the index is damaged, Unsupported if it has a different version, and
+  // InvalidArgument if it was built with a different model.
   static SearchIndex open(const std::string& index, const std::string& model = "",
                           std::vector<std::string>* warnings = nullptr);
 

@@ -170,7 +170,8 @@ struct InputSpec {
 enum class HeadKind { language_model, pooled, sequence, token, span };
 enum class Pooling { first, mean, last };
 
-// output(norm(activation(transform(pool(hidden))))); pooled has no output layer.
+// The head computes output(norm(activation(transform(pool(hidden))))). Without `transform`, it has
+// no activation and no norm; pooled has no output layer.
 struct HeadSpec {
   HeadKind kind = HeadKind::language_model;
   bool tied = true;        // language_model: share the output matrix with the token embedding
@@ -220,8 +221,8 @@ std::vector<std::string> preset_names();
 Spec preset(const std::string& name);
 
 // Reads a Spec from JSON; missing keys keep their defaults. `name` is the file name in errors.
-// Throws InvalidArgument, with the file and the key, if a key is unknown or a value is out of
-// range.
+// Throws BadFile if the text is not valid JSON; throws InvalidArgument, with the file and the key,
+// if a key is unknown or a value is out of range.
 Spec read_spec(const std::string& json, const std::string& name);
 std::string write_spec(const Spec& spec);  // indented JSON
 

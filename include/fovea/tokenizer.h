@@ -21,7 +21,7 @@ struct Token {
   std::string_view text;
 };
 
-// A half-open range [begin, end) of a text.
+// A half-open range [begin, end) of a text, in bytes or in characters.
 struct Offsets {
   uint32_t begin, end;
   bool operator==(const Offsets&) const = default;

@@ -22,9 +22,10 @@ struct TraceOptions {
 };
 
 // Runs the model once and writes its intermediate results: logits [B, T, V], hidden.{i} [B, T, C]
-// (0 = embeddings, last = after the final norm), attention.{i} [B, H, T, T], loss [1] with labels
-// or gradients, and grad.* under the checkpoint's tensor names. In an encoder-decoder, the names of
-// hidden and attention begin with "encoder_" or "decoder_"; cross_attention.{i} is [B, H, T, S].
+// (0 = embeddings; last = after the final norm, or before it in families for which transformers
+// reports that state), attention.{i} [B, H, T, T], loss [1] with labels or gradients, and grad.*
+// under the checkpoint's tensor names. In an encoder-decoder, the names of hidden and attention
+// begin with "encoder_" or "decoder_"; cross_attention.{i} is [B, H, T, S].
 // Returns the names of the written tensors.
 std::vector<std::string> trace(const Model& model, const TraceOptions& options);
 

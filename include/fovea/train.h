@@ -48,7 +48,8 @@ struct TrainOptions {
   // Pairs: maximum tokens per forward pass, counted on the longer side, padding included. Sequences
   // of similar length share a batch.
   int64_t batch_tokens = 4096;
-  // Tokens per sequence of text; 0 = the model's context, but at most 1024 with `from`.
+  // Tokens per sequence of text; 0 = the model's context, but at most 1024 for plain text with
+  // `from`.
   int64_t length = 0;
   int64_t accumulate = 1;   // forward passes per optimiser step
   double validation = 0.1;  // fraction of the data that is held out; of text, its end
@@ -58,11 +59,11 @@ struct TrainOptions {
   int64_t max_vocabulary = 0;  // char: keep only the most frequent characters; 0 = all
 
   double learning_rate = 1e-3;  // peak learning rate
-  double final_rate = 0.1;      // rate of the last step, as a fraction of the peak
+  double final_rate = 0.1;      // cosine, trapezoid: rate at the end, as a fraction of the peak
   int64_t warmup = 100;         // number of first steps, in which the rate rises to the peak
   Schedule schedule = Schedule::cosine;
   double decay_fraction = 0.2;  // trapezoid: final fraction of the steps, in which the rate falls
-  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
+  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  // AdamW (Loshchilov and Hutter 2019)
   double weight_decay = 0.1;  // applies to matrices and token embeddings only
   double clip = 1.0;          // maximum norm of the gradient; 0 = off
   // Probability that training spreads over all labels (Szegedy et al. 2016).
@@ -79,10 +80,10 @@ struct TrainOptions {
   int64_t evaluate_every = 250;    // steps between evaluations; 0 = only at the end
   int64_t evaluate_windows = 256;  // windows of held-out text per evaluation; 0 = all
   int64_t sample_every = 500;      // steps between generated samples; 0 = only at the end
-  int64_t sample_tokens = 120;
-  int64_t save_every = 500;  // steps between snapshots; 0 = only at the end
-  int64_t keep = 2;          // number of snapshots to keep
-  int64_t patience = 0;      // stop after this many evaluations without improvement; 0 = never
+  int64_t sample_tokens = 120;     // tokens per sample; 0 = no samples
+  int64_t save_every = 500;        // steps between snapshots; 0 = only at the end
+  int64_t keep = 2;                // number of snapshots to keep
+  int64_t patience = 0;  // stop after this many evaluations without improvement; 0 = never
   // The metric that selects the best weights: "loss"; for pairs also "bleu", "chrf" and "rouge_l";
   // for labels also "accuracy" and "f1"; for masked tokens also "accuracy". "automatic": bleu for
   // pairs if bleu_lines > 0, else loss.
@@ -156,8 +157,9 @@ struct TrainResult {
   std::vector<std::pair<std::string, double>> start_metrics = {};
   double bits_per_byte = 0;
   double seconds = 0, tokens_per_second = 0;
-  uint64_t peak_bytes = 0;  // peak resident memory of the process so far
-  bool interrupted = false, stopped_early = false;
+  uint64_t peak_bytes = 0;     // peak resident memory of the process so far
+  bool interrupted = false;    // a callback stopped the run
+  bool stopped_early = false;  // no improvement for `patience` evaluations
 };
 
 // Returns the plan of a run. Reads the data and checks every option; writes nothing. Throws the
@@ -169,8 +171,8 @@ TrainPlan plan_training(const Spec& spec, const TrainOptions& options);
 // `planned` receives the plan before the first step; return false to stop. `progress` is called
 // after every step; return false to save a snapshot and stop. Throws InvalidArgument if an option
 // is out of range or differs from that of the run to resume, BadFile if a file is damaged,
-// OutOfMemory if the plan exceeds the memory, and Failed after `bad_steps` consecutive steps with a
-// non-finite loss or gradient.
+// OutOfMemory if the plan exceeds the memory, and Failed if another process uses `options.out`, or
+// after `bad_steps` consecutive steps with a non-finite loss or gradient.
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned = {},
                   const std::function<bool(const TrainProgress&)>& progress = {},

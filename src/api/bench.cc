@@ -82,7 +82,8 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
   const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
   if (bytes > available_memory()) {
-    fail_field(ErrorKind::OutOfMemory, "preset", "{} needs {} MB, {} are free; expected less",
+    fail_field(ErrorKind::OutOfMemory, "preset",
+               "{} needs {} MB, but {} MB are free; expected a smaller preset or batch",
                preset_name, bytes >> 20, available_memory() >> 20);
   }
   result.flops_per_step = cost.flops_per_step;

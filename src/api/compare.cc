@@ -92,7 +92,7 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
                    const std::function<bool(double fraction)>& progress) {
   const FloatMode mode;
   check_field(model.spec().vocabulary == full.spec().vocabulary, "against",
-              "the vocabulary has {} entries, the model's has {}; expected the same model",
+              "the vocabulary has {} tokens, but the model's has {}; expected equal vocabularies",
               full.spec().vocabulary, model.spec().vocabulary);
   for (const Model* each : {&model, &full}) {
     check_field(!checked_writer(each->spec()).encoder, "against",

@@ -140,7 +140,8 @@ Conversion convert_model(const std::string& from, const std::string& to,
       open_model_files(from, decodes_blocks ? Weights::mapped : Weights::packed, packing);
   if (warnings != nullptr) *warnings = files.warnings;
   check(!quantizes(options) || !is_quantized_already(files, packing),
-        "{}: the weights are quantised already; expected full weights", from);
+        "{}: the weights are quantised already; expected unquantised weights, or the same format",
+        from);
   if (!quantizes(options)) files.origin.quantization.reset();
   if (options.dtype == FileDType::fp32) files.origin.save_all_as(DType::f32);
   if (options.dtype == FileDType::bf16) files.origin.save_all_as(DType::bf16);

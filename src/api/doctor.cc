@@ -63,8 +63,8 @@ std::vector<Finding> doctor(const std::string& folder) {
   for (const std::string& line : rejected_isas())
     findings.push_back({"instruction sets", line, false});
   findings.push_back({"bf16",
-                      native_bf16() ? "multiplied natively: --dtype auto trains in bf16"
-                                    : "not multiplied natively: --dtype auto trains in fp32",
+                      native_bf16() ? "multiplied natively: --dtype automatic trains in bf16"
+                                    : "not multiplied natively: --dtype automatic trains in fp32",
                       true});
   findings.push_back(
       {"cores", fmt::format("{} threads (change with OMP_NUM_THREADS)", thread_count()), true});

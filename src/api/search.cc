@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kPassagesAtOnce = 256;  // number embedded between two calls of `progress`
 
-// Returns the options for one side of a search, with the first of the named prompts that the model
-// has. The names are those of sentence-transformers.
+// Returns the options for queries or for passages, with the first of the named prompts that the
+// model has. The names are those of sentence-transformers.
 EmbedOptions options_for(const Embedder& embedder, std::initializer_list<const char*> names) {
   EmbedOptions options;
   if (embedder.similarity_name() == "cosine") options.normalise = true;

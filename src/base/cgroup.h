@@ -11,7 +11,7 @@ namespace fovea {
 int64_t cgroup_cpu_limit(const std::filesystem::path& membership = "/proc/self/cgroup",
                          const std::filesystem::path& mount = "/sys/fs/cgroup");
 
-// Returns the memory in bytes that these groups still allow; empty = no limit.
+// Returns the memory in bytes that these groups still allow, or nothing if they have no limit.
 std::optional<uint64_t> cgroup_free_memory(
     const std::filesystem::path& membership = "/proc/self/cgroup",
     const std::filesystem::path& mount = "/sys/fs/cgroup");

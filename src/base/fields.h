@@ -18,7 +18,7 @@ void check_field(bool holds, const char* field, fmt::format_string<Args...> form
   if (!holds) fail_field(ErrorKind::InvalidArgument, field, format, std::forward<Args>(args)...);
 }
 
-// "0 or more" or "1 to 65536", for help and errors.
+// Returns a range as text for help and errors: "0 or more", or "1 to 65536".
 std::string range_text(int64_t least, int64_t most);
 std::string range_text(double least, double most);
 
@@ -50,7 +50,7 @@ std::optional<OutOfRange> find_out_of_range(Options options) {
   return range.found;
 }
 
-// Throws a FieldError of kind InvalidArgument if a field is out of its range, for the first one.
+// Throws a FieldError of kind InvalidArgument for the first field that is out of its range.
 template <class Options>
 void check_fields(const Options& options) {
   if (const auto wrong = find_out_of_range(options))

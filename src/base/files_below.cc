@@ -16,7 +16,7 @@ constexpr int kDeepest = 64;  // levels of subfolders
        error.message());
 }
 
-// Whether the final target of a link is below `root`, a path without links.
+// Returns whether the final target of a link is below `root`, a path without links.
 bool stays_below(const fs::path& link, const fs::path& root) {
   std::error_code error;
   const fs::path target = fs::canonical(link, error);
@@ -34,7 +34,8 @@ FilesBelow files_below(const std::string& folder) {
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     if (entry.depth() > kDeepest)
-      fail(ErrorKind::BadFile, "{}: more than {} folders deep; expected fewer", folder, kDeepest);
+      fail(ErrorKind::BadFile, "{}: subfolders are more than {} levels deep; expected at most {}",
+           folder, kDeepest, kDeepest);
     const fs::path& path = entry->path();
     std::error_code lost;  // files that disappear during the listing are skipped
     if (path.filename().string().starts_with('.')) {

@@ -94,7 +94,7 @@ class Gguf {
   std::vector<GgufTensor> tensors_;
 };
 
-// Whether a path ends with ".gguf".
+// Returns whether a path ends with ".gguf".
 bool is_gguf(const std::string& path);
 
 // Metadata to write, in the order of the calls. llama.cpp requires exact types: integers are u32,

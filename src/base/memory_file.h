@@ -17,7 +17,8 @@ class MemoryFile {
     const auto size = static_cast<ssize_t>(bytes.size());
     if (file_ < 0 || write(file_, bytes.data(), bytes.size()) != size) {
       if (file_ >= 0) close(file_);
-      fail(ErrorKind::OutOfMemory, "no memory for a file of {} bytes", size);
+      fail(ErrorKind::OutOfMemory, "memory file: cannot hold {} bytes; expected more free memory",
+           size);
     }
   }
   ~MemoryFile() { close(file_); }

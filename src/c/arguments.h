@@ -17,10 +17,10 @@ T* required(T* pointer, const char* name) {
   return pointer;
 }
 
-// Returns a string that ends with NUL; "" for NULL.
+// Returns `text`, which ends with NUL, or "" for NULL.
 inline std::string_view or_empty(const char* text) { return text == nullptr ? "" : text; }
 
-// Returns a text with a size, see c.h.
+// Returns a text of `size` bytes, or up to its NUL if `size` is FOVEA_NUL_TERMINATED.
 std::string_view text_of(const char* text, size_t size, const char* name);
 
 // Returns the elements of an array, which may be NULL if there are none.
@@ -31,7 +31,7 @@ std::vector<T> list_of(const T* values, size_t count, const char* name) {
   return std::vector<T>(required(values, name), values + count);
 }
 
-// Returns a struct of zeros with its size.
+// Returns a struct whose `size` is set and whose other fields are zero.
 template <class Struct>
 constexpr Struct sized() {
   Struct made = {};
@@ -39,7 +39,7 @@ constexpr Struct sized() {
   return made;
 }
 
-// Checks the `size` of a struct.
+// Throws InvalidArgument if `size` cannot be the size of a struct of any version.
 void check_size(size_t size);
 
 // Returns the caller's options; fields that the caller's version lacks keep the values of

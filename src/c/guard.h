@@ -58,7 +58,7 @@ fovea_status guard(Body&& body) noexcept {
   return guard(thread_message(), std::forward<Body>(body));
 }
 
-// The same for a function with a handle; `name` is the argument's.
+// The same for a function with a handle; `name` is the name of the handle's argument.
 template <class Body>
 fovea_status guard(Handle* handle, const char* name, Body&& body) noexcept {
   if (handle == nullptr || handle->used.test_and_set()) {

@@ -60,7 +60,7 @@ inline const char* at(const std::vector<std::string>& texts, size_t index) {
   return index < texts.size() ? texts[index].c_str() : nullptr;
 }
 
-// Returns fovea_xxx_share()'s second handle.
+// Implements fovea_xxx_share(): writes the handle that `make` creates to `other`.
 template <class T, class Make>
 fovea_status share(T* handle, const char* name, T** other, const Make& make) {
   if (other != nullptr) *other = nullptr;
@@ -69,10 +69,11 @@ fovea_status share(T* handle, const char* name, T** other, const Make& make) {
 
 WeightPrecision weight_precision(int32_t value);
 
-// The options of a generation, and its defaults for a model or for the library.
+// Returns the default options of a generation: those of the model or, if it is null, of the
+// library.
 fovea_generate_options generate_defaults(const Model* model);
 
-// Generates with the options of a caller, NULL for the model's, and writes the result unless it is
+// Generates with the caller's options (NULL = the model's defaults) and fills `result` unless it is
 // NULL. `room`: the maximum number of tokens; -1 = as many as the options allow.
 void generate_into(GenerationStore& store, const Model& model, const std::vector<int32_t>& prompt,
                    const fovea_generate_options* options, int64_t room, fovea_generation* result);

@@ -165,8 +165,9 @@ void set_option(TrainRequest& request, const std::string& name, std::string_view
   if (field.found) return;
   visit(request.spec, field);
   if (!field.found) refuse_name(name);
-  check_field(request.options.from.empty() || name.find("dropout") != std::string::npos,
-              name.c_str(), "cannot be combined with `from`; expected the model of that directory");
+  check_field(
+      request.options.from.empty() || name.find("dropout") != std::string::npos, name.c_str(),
+      "cannot be combined with `from`, which determines the model; expected only one of them");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace fovea::c {
 
-// A training run as named options describe it, like the options of `fovea train`.
+// A training run that named options describe, as the options of `fovea train` do.
 struct TrainRequest {
   Spec spec;
   TrainOptions options;
@@ -18,7 +18,7 @@ struct TrainRequest {
 struct NamedOption {
   std::string name, help;
 };
-// Every option of training, in the order of their descriptions.
+// Returns all options of training: "preset", "dropout", and the fields of TrainOptions and Spec.
 const std::vector<NamedOption>& train_option_list();
 
 // Starts from the preset and sets the options in order. Throws InvalidArgument for an unknown name

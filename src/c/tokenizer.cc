@@ -15,7 +15,7 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text, u
 }
 
 void check_flags(uint32_t flags, uint32_t known) {
-  check((flags & ~known) == 0, "flags: {}; expected a combination of {}", flags, known);
+  check((flags & ~known) == 0, "flags: {}; expected only bits of {}", flags, known);
 }
 
 }  // namespace

@@ -124,8 +124,8 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
       row += count, t += count;
     }
   }
-  // Elements that are worth another thread; few, because each element of a key is on a different
-  // cache line.
+  // The number of elements that is worth another thread. It is small, because each element of a key
+  // is on a different cache line.
   constexpr int64_t kGrain = 1024;
   const int64_t count = std::ssize(pieces);
   parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {

@@ -46,7 +46,7 @@ class KvCache {
   int64_t length() const;  // tokens of the longest text, without this pass
   int64_t total() const;   // tokens of the longest text, including this pass
   const std::vector<Member>& members() const { return members_; }
-  void clear();  // removes the tokens of all texts
+  void clear();  // removes the tokens and the encoder's output of all texts
 
   // Begins a pass of tokens [B, T] and takes pages for each text. Throws InvalidArgument if B * T
   // is not the number of new tokens of the members, a text exceeds the capacity, or the pool has

@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-// The mixer of a layer.
+// Returns the mixer of a layer.
 inline MixerKind mixer_of(const StackSpec& stack, int64_t layer) {
   return stack.mixers.empty() ? MixerKind::attention : stack.mixers[static_cast<size_t>(layer)];
 }
@@ -14,13 +14,13 @@ inline bool is_recurrent(const StackSpec& stack, int64_t layer) {
   return mixer != MixerKind::attention && mixer != MixerKind::latent;
 }
 
-// The cell of a recurrent mixer.
+// Returns the cell of a recurrent mixer.
 inline Cell cell_of(MixerKind mixer) {
   if (mixer == MixerKind::rnn) return Cell::rnn;
   return mixer == MixerKind::gru ? Cell::gru : Cell::lstm;
 }
 
-// The number of elements of a recurrent layer's state; 0 for attention.
+// Returns the number of elements of a recurrent layer's state; 0 for attention.
 inline int64_t state_size(const StackSpec& stack, int64_t layer) {
   return is_recurrent(stack, layer)
              ? states_of(cell_of(mixer_of(stack, layer))) * stack.recurrence.width

@@ -28,7 +28,7 @@ class PagePool {
 
     const Layer& layer(int64_t i) const { return layers[static_cast<size_t>(i)]; }
     DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
-    int64_t state_bytes(int64_t i) const {  // of one token
+    int64_t state_bytes(int64_t i) const {  // for one token
       return layer(i).state_size * static_cast<int64_t>(size_of(state_dtype()));
     }
     int64_t layer_bytes(int64_t i) const {
@@ -57,7 +57,7 @@ class PagePool {
   char* values(int64_t layer, int32_t page) const {
     return at(layer, page) + layout_.layer(layer).keys.page_bytes();
   }
-  // The state of a recurrent layer after token `token` of the page.
+  // Returns the state of a recurrent layer after token `token` of the page.
   char* state(int64_t layer, int32_t page, int64_t token) const {
     return at(layer, page) + token * layout_.state_bytes(layer);
   }
@@ -69,7 +69,7 @@ class PagePool {
   }
 
   Layout layout_;
-  std::vector<int64_t> layer_begins_;  // of each layer in a page, in bytes
+  std::vector<int64_t> layer_begins_;  // offset of each layer in a page, in bytes
   Tensor memory_;                      // u8 [pages, bytes]
   std::vector<int64_t> users_;
   std::vector<int32_t> free_;

@@ -33,7 +33,7 @@ class PrefixCache {
   struct Entry {
     uint64_t number;
     int32_t page;
-    uint64_t used;          // time of the last use, in steps of `clock_`
+    uint64_t used;          // value of `clock_` at the last use
     int64_t followers = 0;  // number of entries that directly follow this one
   };
   using Entries = std::map<Key, Entry>;

@@ -109,7 +109,8 @@ ModelChat ModelChat::open(const std::filesystem::path& folder) {
                           ? parse_json(tokenizer_files(Gguf(chat.folder_)).config, chat.folder_)
                       : is_file(config_path) ? read_json(config_path)
                                              : Json::object();
-  if (!config.is_object()) fail(ErrorKind::BadFile, "{}: is not an object", config_path);
+  if (!config.is_object())
+    fail(ErrorKind::BadFile, "{}: is not an object; expected a JSON object", config_path);
   std::vector<NamedSource> found;
   add_configured(found, config, config_path);
   const std::string file = (folder / "chat_template.jinja").string();
@@ -183,7 +184,8 @@ Value objects(Runtime& runtime, const std::string& text, const std::string& name
   const Value list = jinja::from_json(runtime, text, name);
   const bool right = is_list(list) && std::all_of(list.items().begin(), list.items().end(),
                                                   [](const Value& v) { return v.is(Kind::dict); });
-  if (!right) fail(ErrorKind::InvalidArgument, "{}: expected an array of objects", name);
+  if (!right)
+    fail(ErrorKind::InvalidArgument, "{}: is invalid; expected an array of objects", name);
   return list;
 }
 
@@ -191,7 +193,7 @@ void add_all(Runtime& runtime, Dict& variables, const std::string& text, const s
   if (text.empty()) return;
   const Value more = jinja::from_json(runtime, text, name);
   if (!more.is(Kind::dict)) {
-    fail(ErrorKind::InvalidArgument, "{}: expected a JSON object", name);
+    fail(ErrorKind::InvalidArgument, "{}: is not an object; expected a JSON object", name);
   }
   for (const auto& [key, value] : more.dict().entries()) variables.set(runtime, key, value);
 }

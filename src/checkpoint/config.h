@@ -17,7 +17,7 @@ namespace fovea {
 // mandatory. Errors (BadFile, Unsupported) name the file and the key.
 class Config {
  public:
-  // Reads from `json`; `name` is the file's name, for errors.
+  // Reads from `json`, which must outlive this object; `name` is the file's name, for errors.
   Config(const nlohmann::json& json, std::string name);
   // Writes a new config.json.
   Config() = default;

@@ -25,7 +25,7 @@ struct Family {
   std::vector<std::string> buffers = {};
   // The names of some tensors in memory in transformers 5 and later; files may use these names too.
   Names names_in_memory = {};
-  // transformers reports the last hidden state before the final norm.
+  // True if transformers reports the last hidden state before the final norm.
   bool reports_unnormed = false;
 };
 

@@ -55,9 +55,10 @@ void q8_0(Bytes b, float* y) {
     y[i] = static_cast<float>(static_cast<int8_t>(b[2 + i])) * half_at(b, 0);
 }
 
-// Blocks of 256 elements, eight groups of 32. The 6-bit scales and minimums are in twelve bytes.
-// Groups 0-3: the low six bits of bytes 0-3 (scales) and 4-7 (minimums). Groups 4-7: the low four
-// bits are in bytes 8-11, the high two bits in the top bits of bytes 0-7.
+// A Q4_K or Q5_K block has 256 elements in eight groups of 32. The 6-bit scales and minimums of the
+// groups are in twelve bytes. Groups 0-3 use the low six bits of bytes 0-3 (scales) and 4-7
+// (minimums). For groups 4-7, bytes 8-11 have the low four bits (scales in the lower halves,
+// minimums in the upper halves), and the top two bits of bytes 0-7 are the high bits.
 struct Group {
   float scale, minimum;
 };
@@ -128,13 +129,13 @@ const Decoder* find_decoder(std::string_view block) {
   return nullptr;
 }
 
-// IEEE binary16: rounds to nearest, ties to even.
+// Converts to IEEE binary16; rounds to nearest, ties to even.
 uint16_t narrow_half(float x) {
   const uint32_t sign = std::bit_cast<uint32_t>(x) >> 16 & 0x8000u;
   const float size = std::fabs(x);
   const uint32_t bits = std::bit_cast<uint32_t>(size);
   if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00u);
-  // A subnormal half counts units of 2^-24, the value of the last bit of the float 0.5.
+  // The bits of a subnormal half count units of 2^-24, the value of the last bit of the float 0.5.
   const uint32_t half = size < 0x1p-14f
                             ? std::bit_cast<uint32_t>(size + 0.5f) - std::bit_cast<uint32_t>(0.5f)
                             : ((bits + 0xfffu + (bits >> 13 & 1u)) >> 13) - (112u << 10);
@@ -184,8 +185,9 @@ bool decodes_gguf(std::string_view block) { return find_decoder(block) != nullpt
 
 void decode_gguf(std::string_view block, const char* from, int64_t count, float* to) {
   const Decoder* decoder = find_decoder(block);
-  check(decoder != nullptr && count % decoder->elements == 0, "{}: cannot decode {} elements",
-        block, count);
+  check(decoder != nullptr && count % decoder->elements == 0,
+        "{}: cannot decode {} elements; expected a supported format and complete blocks", block,
+        count);
   parallel_for(count / decoder->elements, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       decoder->decode(reinterpret_cast<Bytes>(from) + i * decoder->bytes,

@@ -44,7 +44,7 @@ Alternatives items_of(const std::string& group) {
   return items;
 }
 
-// The names of a rule, without groups. There are several in `ours` if the file's tensor is fused.
+// The names of a rule, without groups. `ours` has several names if the file's tensor is fused.
 struct Expanded {
   std::string theirs;
   std::vector<std::string> ours;

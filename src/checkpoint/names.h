@@ -55,8 +55,8 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 // Makes the file's tensor from the values of its parts: fused and transposed according to the rule.
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
 
-// The inverse of to_file(): returns the parts, in f32, of these shapes. A tensor that needs no
-// change is not copied. With `keep_dtype`, the parts keep the file's dtype; transposed and
+// The inverse of to_file(): returns the parts, in f32, with the given `shapes`. A tensor that needs
+// no change is not copied. With `keep_dtype`, the parts keep the file's dtype; transposed and
 // one_plus do not support this.
 std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
                               const std::vector<Shape>& shapes, bool keep_dtype = false);

@@ -37,8 +37,9 @@ std::optional<Quantization> take_quantization(nlohmann::json& config, const std:
   const nlohmann::json method = field("quant_method"), bits = field("bits"),
                        group = field("group_size");
   if (method != "fovea") {
-    fail(ErrorKind::Unsupported, "{}: {} has quant_method {}; expected fovea or full weights", path,
-         kKey, brief(method));
+    fail(ErrorKind::Unsupported,
+         "{}: {} has quant_method {}; expected fovea, or a model with full weights", path, kKey,
+         brief(method));
   }
   if (bits != 8 && bits != 4)
     fail(ErrorKind::BadFile, "{}: {} has bits {}; expected 8 or 4", path, kKey, brief(bits));

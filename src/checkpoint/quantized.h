@@ -19,8 +19,9 @@ struct Quantization {
   int64_t group = 32;
 };
 
-// Removes the key from a config.json and returns its value. `path` is the file's path. Throws
-// Unsupported if the file names a different method than fovea's, BadFile if a number is invalid.
+// Removes quantization_config from a config.json and returns its value; unset if it is missing.
+// `path` is the file's path. Throws Unsupported if the file names a different method than fovea's,
+// BadFile if a number is invalid.
 std::optional<Quantization> take_quantization(nlohmann::json& config, const std::string& path);
 nlohmann::ordered_json quantization_json(const Quantization& quantization);
 
@@ -30,8 +31,9 @@ void check_quantizable(const std::string& model, const std::string& name, const 
 
 std::string scale_name(const std::string& tensor);
 
-// Returns the parts of a tensor, of these shapes. `stored` is its I8 or U8 tensor. Throws BadFile
-// naming `folder` if the tensor does not fit the shapes, or its scales are missing or do not fit.
+// Returns the parts of a tensor, with the given `shapes`. `stored` is its I8 or U8 tensor. Throws
+// BadFile naming `folder` if the tensor does not fit the shapes, or its scales are missing or do
+// not fit.
 std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const TensorSource& file,
                                               const StoredTensor& stored,
                                               const std::vector<Shape>& shapes, int64_t group,

@@ -151,7 +151,7 @@ Tensor SafeTensors::tensor(std::string_view name) const {
   }
   if (!stored->dtype) {
     fail(ErrorKind::Unsupported,
-         "{}: dtype {} is not supported for {}; expected F32, BF16, F16, F64, I32 or I64",
+         "{}: dtype {} is not supported for {}; expected F32, BF16, F16, F64, I32, I64, I8 or U8",
          files_[stored->file]->path(), stored->type, name);
   }
   if (reinterpret_cast<uintptr_t>(stored->data) % size_of(*stored->dtype) == 0) {

@@ -1,9 +1,10 @@
 #pragma once
 
 // The safetensors format (github.com/huggingface/safetensors): eight bytes of little-endian header
-// length, a JSON header of names, dtypes, shapes and offsets, then the elements. Accepts the same
-// files as the reference reader, except that it also rejects duplicate names and more tensors or
-// axes than its limits. Throws BadFile naming file, tensor and position.
+// length, a JSON header of names, dtypes, shapes and offsets, then the elements. This reader
+// accepts the same files as the reference reader, except that it also rejects duplicate names and
+// more tensors or axes than its limits. Throws BadFile, naming the file and the tensor or position,
+// and OutOfMemory if the header is too long or has too many tensors.
 
 #include <map>
 #include <memory>
@@ -26,9 +27,9 @@ class SafeTensors : public TensorSource {
   explicit SafeTensors(const std::string& path, Links links = Links::follow);
 
   // Opens model.safetensors of a folder, the shards that an index file lists (by default,
-  // model.safetensors.index.json of the folder), or a single file. A shard must be a plain file
-  // name in the folder; links that leave the folder are rejected, except Hugging Face's own links
-  // into ../../blobs.
+  // model.safetensors.index.json of the folder), or a single file. The index must name each shard
+  // by a plain file name. A shard that is a link (symbolic or hard) is rejected, unless it is a
+  // symbolic link of Hugging Face's cache into ../../blobs.
   static SafeTensors open_model(const std::string& path);
 
   const std::vector<StoredTensor>& stored() const override { return stored_; }

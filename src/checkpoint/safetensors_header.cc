@@ -13,7 +13,7 @@ namespace fovea {
 namespace {
 
 constexpr uint64_t kHeaderLimit = 100'000'000;           // the limit of the reference reader
-constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // JSON readers differ beyond this
+constexpr uint64_t kLargestInteger = uint64_t{1} << 53;  // JSON readers may round larger ones
 // Each tensor takes about 200 bytes here. The largest models have 100,000 tensors, spread over many
 // files.
 constexpr size_t kTensorLimit = 250'000;
@@ -50,7 +50,7 @@ struct Entry {
   uint64_t end = 0;
 };
 
-// Processes the header's JSON as a stream, without a tree: a header may have a million entries.
+// Processes the header's JSON as a stream, without a tree: a header may have kTensorLimit tensors.
 class HeaderReader : public JsonReader {
  public:
   explicit HeaderReader(const std::string& path) : path_(path) {}

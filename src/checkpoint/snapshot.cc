@@ -14,7 +14,7 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr const char* kTensors = "state.safetensors";
 constexpr const char* kState = "state.json";
 constexpr const char* kManifest = "manifest.json";
-constexpr size_t kManifestLimit = size_t{16} << 20;  // enough at about a hundred bytes per file
+constexpr size_t kManifestLimit = size_t{16} << 20;  // an entry takes about a hundred bytes
 
 using NamedFile = std::pair<std::string, Pieces>;
 
@@ -64,7 +64,7 @@ std::vector<int64_t> find_snapshots(const std::string& folder) {
     int64_t step = -1;
     const char* end = name.data() + name.size();
     const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-    // Only names as written: "checkpoint-007" and "checkpoint-7-old" are not snapshots.
+    // Accepts only the names of snapshot_path(), not "checkpoint-007" or "checkpoint-7-old".
     if (error == std::errc() && stop == end && name == fmt::format("{}{}", kPrefix, step))
       steps.push_back(step);
   }
@@ -85,8 +85,9 @@ void verify_snapshot(const std::string& path) {
   }
   for (const auto& [name, entry] : files->items()) {
     if (name.find('/') != name.npos) {
-      fail(ErrorKind::BadFile, "{}: files: the name {} is not a plain file name", manifest_path,
-           brief(name));
+      fail(ErrorKind::BadFile,
+           "{}: files: the name {} is not a plain file name; expected none with a slash",
+           manifest_path, brief(name));
     }
     verify_file(path + "/" + name, entry, manifest_path);
   }

@@ -41,14 +41,14 @@ struct Snapshot {
 std::vector<int64_t> find_snapshots(const std::string& folder);
 std::string snapshot_path(const std::string& folder, int64_t step);
 
-// Compares every file with the manifest. Throws BadFile naming the file that differs and how it
-// differs.
+// Compares every file that the manifest lists with the manifest. Throws BadFile naming the file
+// that differs and how it differs.
 void verify_snapshot(const std::string& path);
 Snapshot load_snapshot(const std::string& folder, int64_t step);
 
-// Loads the newest intact snapshot; empty if the folder has no snapshot. Calls `say` with a message
-// for each damaged snapshot that is skipped. Throws BadFile if all are damaged, so that a new run
-// does not overwrite what could be recovered.
+// Loads the newest intact snapshot; returns nothing if the folder has no snapshot. Calls `say` with
+// a message for each damaged snapshot that is skipped. Throws BadFile if all are damaged, so that a
+// new run does not overwrite recoverable data.
 std::optional<Snapshot> load_latest_snapshot(const std::string& folder,
                                              const std::function<void(const std::string&)>& say);
 

@@ -14,7 +14,7 @@ namespace fovea {
 struct StoredTensor {
   std::string name;
   std::string_view type;       // the format's name: "F32", "BF16", "F8_E4M3", "Q4_K", ...
-  std::optional<DType> dtype;  // empty: a valid type that fovea does not compute with
+  std::optional<DType> dtype;  // unset: a valid type that fovea does not support
   Shape shape;
   const char* data = nullptr;  // in the mapping, at any alignment
   size_t bytes = 0;

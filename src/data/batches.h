@@ -11,8 +11,8 @@ namespace fovea {
 // phase, cuts the tokens into windows of context + 1 tokens that start every `context` tokens, and
 // visits each window once in a random order. If at least two windows fit, an epoch has one window
 // fewer than would fit, so that there are more than `context` phases: windows rarely begin at the
-// same positions twice. All epochs have the same number of windows, and no token is omitted from
-// all of them.
+// same positions twice. All epochs have the same number of windows; the tokens that one epoch
+// omits occur in others.
 class Batches {
  public:
   // Throws InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the

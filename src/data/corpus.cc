@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t piece_bytes = 1 << 20;
-// Far larger than any document, and far smaller than the memory of a computer.
+// This limit is far larger than any document, and far smaller than the memory of a computer.
 constexpr size_t json_line_limit = size_t{64} << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", gzip_mark = "\x1F\x8B";
 
@@ -50,7 +50,7 @@ std::vector<Corpus::File> files_of(const fs::path& folder, std::vector<fs::path>
   return files;
 }
 
-// Passes a document to `use` in pieces of complete characters.
+// Passes a document, or a part of one, to `use` in pieces of complete characters.
 void give(const Use& use, std::string_view text, bool starts_document) {
   while (!text.empty()) {
     size_t length = std::min(piece_bytes, text.size());

@@ -12,8 +12,8 @@
 namespace fovea {
 namespace {
 
-// Large enough that the system call per block is negligible, small enough to stay in the cache
-// during processing.
+// A block is large enough that the time of its system call is negligible, and small enough to stay
+// in the cache while it is processed.
 constexpr int64_t block_bytes = 1 << 20;
 
 [[noreturn]] void fail_to_read(const std::string& path) {

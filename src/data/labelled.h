@@ -24,7 +24,8 @@ struct LabelledTexts {
 // "text_pair", and "label"; or "tokens" (or "words") and the same number of "labels" (or "tags"). A
 // label is a string or an integer. Other files have lines "text<TAB>label" or "text<TAB>second
 // text<TAB>label"; a first line whose last column is "label" is a header. Throws BadFile if
-// a line is invalid (naming the line), or if there is no labelled text.
+// a line is invalid (naming the line), if there is no labelled text, or if only some texts have one
+// label per word.
 LabelledTexts read_labelled(const std::vector<std::string>& files);
 
 // Returns the distinct labels, sorted by value if all are integers, else by their bytes.

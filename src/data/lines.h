@@ -8,7 +8,7 @@
 namespace fovea {
 
 // Returns the lines of a text file without line ends ("\n" or "\r\n"). Throws BadFile if the path
-// is a folder or JSON, or the file is empty, binary, compressed or not UTF-8.
+// is JSON or a folder of several files, or if the file is empty, binary, compressed or not UTF-8.
 std::vector<std::string> read_lines(const std::string& path);
 
 inline bool is_blank(std::string_view text) {

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-// Substreams of Stream::shuffle; windows and batches use different ones.
+// Substreams of Stream::shuffle; windows and batches use other substreams.
 constexpr uint32_t kMaskSubstream = 17, kSpanSubstream = 18;
 
 // Returns `parts` positive numbers whose sum is `total`; all such lists are equally likely. Draws

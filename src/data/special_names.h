@@ -21,8 +21,8 @@ class SpecialNames {
   // Adds a text, or the next part of one.
   void add(std::string_view part, bool starts_text = true);
 
-  // Returns the names, the most frequent first: "<|im_start|> (12 times), </s> (once)"; empty if
-  // none was found.
+  // Returns the five most frequent names, the most frequent first: "<|im_start|> (12 times), </s>
+  // (once)". If there are more names, " and 7 more" follows. Empty if none was found.
   std::string found() const;
 
  private:
@@ -31,7 +31,7 @@ class SpecialNames {
 
   std::unordered_set<std::string> own_;
   std::map<std::string, int64_t, std::less<>> counts_;
-  std::string tail_;  // the end of the previous part, which may begin a name
+  std::string tail_;  // the end of the previous part; a name may begin in it
 };
 
 }  // namespace fovea

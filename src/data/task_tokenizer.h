@@ -19,9 +19,9 @@ using EachText = std::function<void(const std::function<void(std::string_view)>&
 //   spans        as translation, followed by 100 gap tokens "<extra_id_0>", ...
 enum class TokenizerUse { translation, masking, spans };
 
-// Trains or opens a tokenizer for an encoder or an encoder-decoder. `choice`, as for
-// make_tokenizer(): "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" is trained on the texts;
-// anything else is a folder or file to open.
+// Trains or opens a tokenizer for an encoder or an encoder-decoder. `choice` and `context`
+// are as for make_tokenizer(): "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" is trained on
+// the texts; anything else is a folder or file to open.
 Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts, const std::string& choice,
                               int64_t context);
 

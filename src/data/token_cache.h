@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-// What a cache file of token ids contains, and which corpus and tokenizer it belongs to.
+// The contents of a cache file of token ids, and the corpus and the tokenizer of these ids.
 struct TokenCacheContents {
   uint64_t corpus = 0, tokenizer = 0;  // hashes
   uint64_t width = 2;                  // bytes of one id: 2 or 4

@@ -15,8 +15,8 @@ struct Mark {
   int64_t pieces = 0, tokens = 0, bytes = 0;
 };
 
-// Distant enough that a corpus of a terabyte has a few MB of marks, close enough that encoding the
-// text after a mark again is fast.
+// Marks are distant enough that a corpus of a terabyte has a few MB of marks, and close enough that
+// encoding the text after a mark again is fast.
 constexpr int64_t bytes_between_marks = 4 << 20;
 
 // Encodes a corpus once, and records marks with which bytes_of_first(n) computes the number of

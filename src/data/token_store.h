@@ -27,7 +27,7 @@ struct TokenStoreOptions {
   double validation = 0.1;           // the fraction held out at the end, in [0, 1)
   std::filesystem::path cache = {};  // folder for the cache file; empty = keep everything in memory
   int64_t in_memory_bytes = int64_t{256} << 20;  // a larger corpus uses the cache file
-  SpecialNames* names = nullptr;  // counts the names in the text, unless its tokens were cached
+  SpecialNames* names = nullptr;  // counts names in the text, unless it is cached; null = no count
 };
 
 // The token ids of a corpus, in memory or in a memory-mapped cache file, split into a training and

@@ -7,8 +7,8 @@
 namespace fovea {
 namespace {
 
-// Returns the activation that sentence-transformers applies to the score. Its releases store it in
-// three different places; the default is a sigmoid.
+// Returns the activation that sentence-transformers applies to the score. Releases of
+// sentence-transformers store its name in three different places; the default is a sigmoid.
 std::optional<Activation> activation_of(const std::string& folder, const std::string& inner) {
   const auto named = [](const nlohmann::json& json, const char* key, const std::string& file) {
     return json.is_object() ? find_string(json, key, file) : std::nullopt;

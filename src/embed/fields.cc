@@ -16,14 +16,14 @@ void visit(EmbedOptions& o, OptionVisitor& v) {
   const Field normalise = {"normalise", "normalise vectors to unit length"};
   v.optional(normalise, o.normalise, [&](bool& value) { v.boolean(normalise, value); });
   v.boolean({"truncate", "truncate texts with too many tokens; false = refuse them"}, o.truncate);
-  v.integer({"batch_tokens", "tokens per batch; 0 = the fastest number"}, o.batch_tokens, 0,
+  v.integer({"batch_tokens", "maximum tokens per batch; 0 = the fastest number"}, o.batch_tokens, 0,
             kMostBatchTokens);
 }
 
 void visit(RerankOptions& o, OptionVisitor& v) {
   v.boolean({"raw", "return the model's raw score, without its activation"}, o.raw);
   v.boolean({"truncate", "truncate texts with too many tokens; false = refuse them"}, o.truncate);
-  v.integer({"batch_tokens", "tokens per batch; 0 = the fastest number"}, o.batch_tokens, 0,
+  v.integer({"batch_tokens", "maximum tokens per batch; 0 = the fastest number"}, o.batch_tokens, 0,
             kMostBatchTokens);
 }
 

@@ -22,15 +22,15 @@ Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float tempe
 Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores) {
   const int64_t B = a.dim(0), C = a.dim(1);
   check(a.shape() == b.shape() && static_cast<int64_t>(scores.size()) == B,
-        "cosine_loss: {} and {} with {} scores; expected [B, C] twice and B", a.shape(), b.shape(),
-        scores.size());
+        "cosine_loss: {} and {} with {} scores; expected two tensors [B, C] and B scores",
+        a.shape(), b.shape(), scores.size());
   const Tensor cosines = linear(multiply(a, b), full({1, C}, 1, a.dtype()));  // [B, 1]
   const Tensor errors = subtract(cosines, from(scores, {B, 1}, a.dtype()));
   return mean(multiply(errors, errors));
 }
 
 Tensor first_dimensions(const Tensor& x, int64_t count) {
-  check(count >= 1 && count <= x.dim(1), "dimensions: {} of {}; expected 1 to all", count,
+  check(count >= 1 && count <= x.dim(1), "dimensions: {}; expected 1 to {}, the width", count,
         x.dim(1));
   if (count == x.dim(1)) return unit_length(x);
   const Tensor columns = empty({x.dim(0), count}, DType::i32);

@@ -95,8 +95,8 @@ std::vector<TokenPooling> pooling_modes(const Json& config, const std::string& f
 int64_t find_width(const Json& config, const std::string& file, int64_t width) {
   for (const char* key : {"embedding_dimension", "word_embedding_dimension"})
     if (const auto found = find_int(config, key, file); found && *found != width)
-      fail(ErrorKind::BadFile, "{}: {} is {}; expected the Transformer's {}", file, key, *found,
-           width);
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected {}, the Transformer's width", file, key,
+           *found, width);
   return width;
 }
 
@@ -195,7 +195,7 @@ void read_tokenizer_settings(const std::string& folder, TextSettings& settings) 
   const std::string file = folder + "/tokenizer_config.json";
   if (!is_file(file)) return;
   const Json config = read_object(file);
-  constexpr double kNoLimit = 1e9;  // 1e30 in most files
+  constexpr double kNoLimit = 1e9;  // files without a limit usually have 1e30
   const auto most = find_float(config, "model_max_length", file, 1);
   if (!settings.max_tokens && most && *most < kNoLimit)
     settings.max_tokens = static_cast<int64_t>(*most);

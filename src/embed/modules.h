@@ -1,8 +1,8 @@
 #pragma once
 
 // A sentence-transformers directory: modules.json lists the Transformer and the modules after it,
-// each with its own folder. The files of all releases are supported; the last component of its type
-// identifies a module.
+// each with its own folder. The files of all releases are supported. The last component of a
+// module's type identifies the kind of module.
 
 #include <map>
 #include <optional>
@@ -29,7 +29,8 @@ struct PoolingModule {
   bool include_prompt = true;
 };
 
-// y = f(x weight^T + bias), plus x (or its projection) if it is residual.
+// y = f(x weight^T + bias). If `residual` is true, x is added, or projection(x) if the widths
+// differ.
 struct DenseModule {
   Linear linear, projection;
   std::optional<Activation> activation;  // unset = the identity

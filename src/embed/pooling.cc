@@ -86,7 +86,7 @@ TokenPooling token_pooling_named(const std::string& name, const std::string& fil
 
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled) {
   check(hidden.rank() == 3 && static_cast<int64_t>(pooled.size()) == hidden.dim(0),
-        "pooling: {} rows of tokens for {}; expected [B, T, C]", pooled.size(), hidden.shape());
+        "pooling: {} intervals for {}; expected B for [B, T, C]", pooled.size(), hidden.shape());
   for (size_t b = 0; b < pooled.size(); ++b)
     check(pooled[b].begin >= 0 && pooled[b].begin < pooled[b].end && pooled[b].end <= hidden.dim(1),
           "pooling: batch row {} has tokens [{}, {}) of {}; expected at least one", b,

@@ -19,8 +19,8 @@ struct TokenBatch {
   std::vector<Interval> valid;  // the tokens of each row, without padding
 };
 
-// Returns the batch of the texts with the indices chosen[0], chosen[1], ...; each must have a
-// token.
+// Returns the batch of the texts with the indices chosen[0], chosen[1], ...; each text must have at
+// least one token.
 TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen);
 
 // Returns the vectors of tokens [B, T, C]: those of the last layer, in `compute`, or the weighted

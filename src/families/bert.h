@@ -20,7 +20,7 @@ void positions_after_padding(Config& io, Spec& s, int64_t padding);
 Names bert_encoder_names(const std::string& prefix);
 
 HeadSpec masked_language_model();
-HeadSpec labels_of_first(ActivationKind activation);  // with an extra layer
+HeadSpec labels_of_first(ActivationKind activation);  // of a sequence, with an extra layer
 HeadSpec pooled_first();                              // the first token, with an extra layer
 HeadSpec labels_of_each();
 HeadSpec answer_span();

@@ -127,7 +127,7 @@ class Loader {
       wrong.push_back(fmt::format("{} unknown: {}", unknown.size(), first_names(unknown)));
     if (!wrong.empty()) {
       fail(ErrorKind::BadFile,
-           "{}: the tensors are not those of its config ({}); expected a {} checkpoint of its "
+           "{}: the tensors do not match the config ({}); expected a {} checkpoint of the config's "
            "sizes",
            folder_, fmt::join(wrong, "; "), family_.model_type);
     }
@@ -176,7 +176,7 @@ class Loader {
     const DType dtype = value.dtype();
     if (dtype == DType::f16) value = widen_halves(value);
     if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16 && dtype != DType::f64) {
-      fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16 or fp16", folder_,
+      fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16, fp16 or fp64", folder_,
            tensor.name, name_of(dtype));
     }
     const bool packs = loading_.weights == Weights::packed;

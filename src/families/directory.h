@@ -41,15 +41,15 @@ struct ModelFiles {
   Transformer model;
   Origin origin;
   std::vector<int32_t> end_ids;       // generation stops at any of these
-  std::vector<std::string> warnings;  // unusual but harmless
+  std::vector<std::string> warnings;  // suspicious contents of the files
   std::vector<std::string> missing;   // parameters of a new head that the file lacks; their values
                                       // are empty
 };
 
-// What to do with the elements. `mapped` leaves them in the file if they are f32 in the layout of
-// fovea; `owned` copies them, for training; `packed` packs the parameters that packed_format()
-// selects, for inference. Weights that config.json declares as quantised are always packed; `owned`
-// throws Unsupported for them.
+// How the elements are stored in memory. `mapped` leaves them in the file if they are f32 in the
+// layout of fovea; `owned` copies them, for training; `packed` packs the parameters that
+// packed_format() selects, for inference. Weights that config.json declares as quantised are always
+// packed; `owned` throws Unsupported for them.
 enum class Weights { mapped, owned, packed };
 
 struct Packing {
@@ -58,8 +58,9 @@ struct Packing {
   int64_t group = 32;
 };
 
-// Opens a directory or a .gguf file. Throws BadFile or Unsupported, naming file and key or tensor,
-// if the files are inconsistent; one message lists all missing, unknown and misshapen tensors.
+// Opens a directory or a .gguf file. Throws BadFile if the files are inconsistent, and Unsupported
+// if the library cannot run the model. The message names the file and the key or tensor; one
+// message lists all missing, unknown and misshapen tensors.
 ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {});
 
 // Like open_model_files(), with `head` instead of the head of config.json; the tensors of `head`

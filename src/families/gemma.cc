@@ -25,7 +25,7 @@ void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
   io.only("use_bidirectional_attention", false);
 }
 
-// In transformers, a cap of 0 is a real cap, and null means no cap.
+// In transformers, null means no soft cap; 0 would be applied as a cap.
 void softcap(Config& io, const char* key, float& field) {
   if (!io.reading() && field == 0) return io.write(key, nullptr);
   io(key, field, 0, 1e6f);

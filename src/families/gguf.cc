@@ -57,7 +57,7 @@ const Pair& pair_of(const Gguf& file) {
        name, all_names());
 }
 
-// Returns a metadata value as JSON: null for lists of floats or strings, which no config has, and
+// Returns a metadata value as JSON: null for lists of floats or strings, which no config uses, and
 // for the integer 0, which means none. A list of equal numbers, one per layer, becomes one number.
 nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
   if (value.type == GgufType::boolean) {
@@ -160,8 +160,8 @@ const Family& architecture_for(const Spec& spec, const Family* family) {
   for (const Pair& pair : kPairs)
     if (can_express(*pair.architecture, spec)) return *pair.architecture;
   fail(ErrorKind::Unsupported,
-       "model: no supported GGUF architecture can express its Spec; expected one "
-       "like {}",
+       "model: no supported GGUF architecture can express its Spec; expected a "
+       "model like those of {}",
        all_names());
 }
 
@@ -226,7 +226,7 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   if (file->integer("split.count").value_or(1) > 1) {
     fail(ErrorKind::Unsupported,
          "{}: it is one of {} files of a model (split.count); expected one file, as "
-         "llama-gguf-split --merge makes it",
+         "written by llama-gguf-split --merge",
          path, *file->integer("split.count"));
   }
   ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,

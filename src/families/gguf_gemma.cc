@@ -21,8 +21,8 @@ void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
   const auto scalar = static_cast<float>(largest ? s.width / a.heads : head_width);
   const float scale = 1 / std::sqrt(scalar);
   if (!io.reading() && std::fabs(a.scale - scale) > 1e-6f * scale)
-    fail(ErrorKind::Unsupported, "attention.scale is {}; GGUF implies {} for this model", a.scale,
-         scale);
+    fail(ErrorKind::Unsupported,
+         "attention.scale is {}; expected {}, which GGUF implies for this model", a.scale, scale);
   a.scale = scale;
 }
 
@@ -69,7 +69,8 @@ void gguf_gemma2_config(Config& io, Spec& s) {
   score_scale(io, s, 46);
   windows(io, s, 2);
   if (!io.reading() && (s.decoder->attention.softcap == 0 || s.head.softcap == 0))
-    fail(ErrorKind::Unsupported, "softcap is 0; this GGUF architecture always has one");
+    fail(ErrorKind::Unsupported,
+         "softcap is 0; expected a positive number, as in every file of this architecture");
   io("attn_logit_softcapping", s.decoder->attention.softcap, 50, 1e6f);
   io("final_logit_softcapping", s.head.softcap, 30, 1e6f);
   gguf_refuse_unknown(io);

@@ -8,7 +8,7 @@ namespace fovea {
 namespace {
 
 // LLaMA, Mistral and Mixtral, which have the same name in GGUF. llama.cpp has no window for this
-// architecture; the key is an addition of fovea.
+// architecture; the key attention.sliding_window is an addition of fovea.
 void gguf_llama_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   gguf_llama_shape(io, s);

@@ -18,7 +18,7 @@ std::vector<float> floats_under(Config& io, const char* key) {
   return list.is_array() ? list.get<std::vector<float>>() : std::vector<float>();
 }
 
-// Returns the divisors of each pair's frequency.
+// Returns the divisor of each pair's frequency.
 std::vector<float> factors_of(const RotarySpec& scaled, int64_t turned) {
   RotarySpec plain;
   plain.theta = scaled.theta;

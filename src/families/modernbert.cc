@@ -48,7 +48,7 @@ void modernbert_config(Config& io, Spec& s) {
            .theta = theta.is_number() ? theta.get<float>() : 160000.0f,
            .by_layer_type = true});
 
-  int64_t seen = 128;  // keys on both sides together
+  int64_t seen = 128;  // number of keys on both sides of a query together
   for (const int64_t w : e.attention.windows) seen = w > 0 ? 2 * (w - 1) : seen;
   io("local_attention", seen, 128);
   int64_t period = 3;

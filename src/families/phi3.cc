@@ -14,7 +14,7 @@ void phi3_config(Config& io, Spec& s) {
   llama_sizes(io, s, {.epsilon = 1e-5f, .original_context = original});
   if (rotary.scaling != RotaryScaling::none && rotary.scaling != RotaryScaling::longrope)
     fail(ErrorKind::Unsupported,
-         "{}: this kind of rope_scaling is not supported; expected longrope", io.name());
+         "{}: this kind of rope_scaling is not supported; expected none or longrope", io.name());
   window_of_all(io, d, 0);
   io("embd_pdrop", s.dropout.embedding, 0);
   io("resid_pdrop", s.dropout.residual, 0);

@@ -66,7 +66,9 @@ void describe(Config& io, const Family& family, Spec& spec) {
     const auto found = std::find_if(family.architectures.begin(), family.architectures.end(),
                                     [&](auto& a) { return a.head.kind == spec.head.kind; });
     if (found == family.architectures.end())
-      fail(ErrorKind::Unsupported, "{}: the family has no such head", family.model_type);
+      fail(ErrorKind::Unsupported,
+           "{}: no architecture has the head of the Spec; expected another family",
+           family.model_type);
     io.write("architectures", {found->name});
     io.write("model_type", family.model_type);
     write_labels(io, spec);

@@ -34,11 +34,12 @@ extern const Family vit;
 extern const Family whisper;
 extern const Family fovea_format;
 
-// Every family, in the order in which saving tries them: the last one can express any Spec.
+// Returns all families, in the order in which family_for() tries them. The last one can express any
+// Spec.
 const std::vector<const Family*>& families();
 
-// Returns the family of a config.json's model_type. Throws Unsupported, naming the nearest and all
-// families.
+// Returns the family of a config.json's model_type. Throws Unsupported if there is none; the
+// message lists all families and names the most similar one.
 const Family& family_named(const std::string& model_type, const std::string& file);
 
 // Reads or writes a config with the function of a family. `architectures` determines the head. A

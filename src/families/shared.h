@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// Returns the classes of decoders: a language model, classifiers of the last token and of each
-// token, and the bare model.
+// Returns the architectures of a decoder family: a language model, classifiers of the last token
+// and of each token, and the bare model.
 std::vector<Architecture> decoder_architectures(const std::string& stem,
                                                 const std::string& language_model);
 // Adds the tensors of the classifiers' heads to those of the language model.

@@ -4,8 +4,8 @@
 namespace fovea {
 namespace {
 
-// Reads or writes feed_forward_proj: relu, gated-silu, or gated-gelu, whose activation is now
-// called gelu_new.
+// Reads or writes feed_forward_proj: relu, gated-silu, or gated-gelu, whose activation transformers
+// calls gelu_new.
 void feed_forward(Config& io, FeedForwardSpec& ffn) {
   const std::string relu = "relu", gated_gelu = "gated-gelu", gated_silu = "gated-silu";
   if (!io.reading()) {
@@ -62,7 +62,7 @@ void t5_config(Config& io, Spec& s) {
 bool is_gated(const Spec& s) { return s.decoder->ffn.gated; }
 bool is_plain(const Spec& s) { return !s.decoder->ffn.gated; }
 
-// The names of a stack's tensors: layer 0 of a block is self-attention, layer `ffn` the
+// Returns the names of a stack's tensors: layer 0 of a block is self-attention, layer `ffn` the
 // feed-forward layer.
 Names stack_names(const std::string& stack, const std::string& ffn) {
   const std::string block = stack + ".block.{i}.layer.", ours = stack + ".{i}.";

@@ -14,6 +14,7 @@ namespace fovea {
 class Answer {
  public:
   // Without a tokenizer, the result has no text. `limit`: maximum number of tokens; -1 = no limit.
+  // The arguments passed by reference must outlive the Answer.
   Answer(const Tokenizer* tokenizer, const GenerateOptions& options, const GenerationRules& rules,
          int64_t limit);
 

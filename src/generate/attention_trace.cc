@@ -33,7 +33,7 @@ Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptio
   return keys;
 }
 
-// Returns the bias of the scores of a query at `position` -> [1, S]
+// Returns the bias of one head for the scores of a query at `position` -> [1, S]
 Tensor bias_of(const PagedOptions& options, int64_t head, int64_t position, int64_t S) {
   const Tensor bias = empty({1, S});
   std::copy_n(
@@ -97,7 +97,7 @@ void AttentionTracer::want(const AttentionTraceOptions& trace, size_t member, in
 void AttentionTracer::see(const ProbePoint& point, const Tensor& value) {
   if (point.what != ProbePoint::What::hidden) return;
   for (auto& [number, member] : members_) {
-    if (member.trace.hidden != point.layer) continue;  // only the decoder runs
+    if (member.trace.hidden != point.layer) continue;  // always a layer of the decoder
     const int64_t C = value.dim(-1);
     for (size_t i = 0; i < member.rows.size(); ++i) {
       const int64_t row = member.first + static_cast<int64_t>(i);

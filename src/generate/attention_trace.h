@@ -37,7 +37,8 @@ class AttentionTracer {
                              const PagedOptions& options) { attend(layer, q, texts, options); }};
 };
 
-// Throws InvalidArgument if the decoder has no such layer or head.
+// Throws InvalidArgument if the decoder has no such layer or head, if the layer of `attention` is
+// recurrent, or if top_k is below 1.
 void check_attention_trace(const AttentionTraceOptions& trace, const StackSpec& decoder);
 
 }  // namespace fovea

@@ -19,8 +19,8 @@ BeamSearch::BeamSearch(const GenerationRules& rules, const GenerateOptions& opti
       sources_{0} {}
 
 // Returns the minimum log-probability, rounded down, that a token needs to be among the `kept` best
-// continuations. `before` is the score of its hypothesis. Forbidden tokens, at -infinity, are below
-// any result.
+// continuations. `before` is the score of its hypothesis. Forbidden tokens have -infinity, which is
+// below any result.
 float BeamSearch::lowest(const std::vector<Continuation>& best, size_t kept, double before) {
   constexpr float kLeast = std::numeric_limits<float>::lowest();
   if (best.size() < kept) return kLeast;
@@ -43,7 +43,7 @@ std::vector<BeamSearch::Continuation> BeamSearch::best_after(size_t source, cons
                                                              int64_t vocabulary) const {
   const size_t most = kept();
   const auto all = static_cast<float>(log_sum(logits, vocabulary));
-  check(std::isfinite(all), "generate: the model's logits are not finite");
+  check(std::isfinite(all), "generate: the model's logits are not finite; expected finite weights");
   std::vector<float> row(logits, logits + vocabulary);
   for (float& x : row) x -= all;
   restrain(row.data(), vocabulary, {rules_, options_, prompt_, running_[source].counts},
@@ -113,7 +113,7 @@ void BeamSearch::advance(const std::vector<std::vector<Continuation>>& found) {
     const Continuation& c = all[rank];
     const bool ended = ends(rules_, options_, c.id);
     if (ended || last) {
-      // Lower-ranked ends are worse than the hypotheses that continue.
+      // An end that is not among the first `beams` continuations is dropped.
       if (std::cmp_less(rank, options_.beams) && !closed) finish(c, ended);
     } else if (std::ssize(next) < options_.beams) {
       next.push_back(extended(c));

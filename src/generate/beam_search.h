@@ -6,17 +6,19 @@
 
 namespace fovea {
 
-// Beam search (Graves 2012; Sutskever et al. 2014) by the rules of transformers: the best `beams`
-// unfinished hypotheses continue, and finished ones compete by log-probability / length ^ penalty.
+// Beam search (Graves 2012; Sutskever et al. 2014) with the rules of the library transformers: the
+// best `beams` unfinished hypotheses continue, and finished ones compete by log-probability /
+// length ^ penalty.
 class BeamSearch {
  public:
+  // The arguments must outlive the BeamSearch.
   BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
              const std::vector<int32_t>& prompt);
 
   struct Hypothesis {
     std::vector<int32_t> ids = {};  // generated tokens, including the end token
-    float score = 0;                // sum of log-probabilities; / length ^ penalty if finished
-    bool ended = false;             // ended by an end token, not by the length limit
+    float score = 0;     // sum of log-probabilities; divided by length ^ penalty if finished
+    bool ended = false;  // ended by an end token, not by the length limit
     std::vector<float> logprobs = {};
     TokenCounts counts;
   };
@@ -27,8 +29,8 @@ class BeamSearch {
     int32_t id;
     float logprob;
   };
-  // Returns the best continuations of a hypothesis, given its logits [V]: the most that advance()
-  // can need.
+  // Returns the best continuations of a hypothesis, given its logits [V]: as many as advance() can
+  // need.
   std::vector<Continuation> best_after(size_t source, const float* logits,
                                        int64_t vocabulary) const;
   // Advances by one token, given best_after() of each of hypotheses(). Afterwards hypotheses()[i]
@@ -38,7 +40,7 @@ class BeamSearch {
   bool done() const { return done_; }
   const std::vector<Hypothesis>& hypotheses() const { return running_; }
   const std::vector<int64_t>& sources() const { return sources_; }
-  // The finished hypotheses, best first: at most as many as there are beams.
+  // Returns the finished hypotheses, best first: at most as many as there are beams.
   const std::vector<Hypothesis>& best() const { return finished_; }
 
  private:

@@ -8,13 +8,14 @@
 namespace fovea {
 namespace {
 
-// Maximum number of tokens that the draft reads per step, over all texts, before its first guesses:
-// the larger model does not wait for long prompts, but runs without guesses until they are read.
+// Maximum number of unread tokens that the draft model reads per step, over all texts, before its
+// first guesses. While it reads a long prompt, the larger model runs without guesses instead of
+// waiting.
 constexpr int64_t kStepTokens = 512;
 
-// Returns the index of the first token that the draft reads. If a text exceeds the draft's context,
-// the draft reads only the newer part, whose start moves by half a context at a time, so that most
-// steps continue from the cache.
+// Returns the index of the first token that the draft model reads. If a text exceeds the draft
+// model's context, the draft model reads only the last part of it. The start of this part moves by
+// half a context at a time, so that most steps continue from the cache.
 int64_t first_read(int64_t context, int64_t length) {
   if (length <= context) return 0;
   const int64_t half = std::max<int64_t>(1, context / 2);
@@ -23,8 +24,8 @@ int64_t first_read(int64_t context, int64_t length) {
 
 using Ids = std::vector<int32_t>;
 
-// Returns whether all ids are in the vocabulary. The vocabulary of a draft may lack padding tokens
-// of the larger model's.
+// Returns whether all ids are in the vocabulary. A draft model's vocabulary may lack the padding
+// tokens of the larger model.
 bool all_below(int64_t vocabulary, Ids::const_iterator begin, Ids::const_iterator end) {
   return std::all_of(begin, end, [&](const int32_t id) { return id < vocabulary; });
 }

@@ -11,7 +11,8 @@ namespace fovea {
 
 // A smaller model with the same vocabulary that proposes (guesses) the next tokens, so that the
 // larger model reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared
-// with the token that the larger model draws, so a draft does not affect the generated tokens.
+// with the token that the larger model draws, so the smaller model does not affect the generated
+// tokens.
 class Drafter {
  public:
   // Caches texts in at most `pages` pages; makes no guesses for texts that do not fit.
@@ -39,7 +40,7 @@ class Drafter {
     int64_t most = 0;                    // maximum number of guesses
     int64_t horizon = 0;                 // see KvCache::Member
     Draw draw = {};
-    std::vector<int32_t> guessed = {};  // result; may be empty, for example in a full cache
+    std::vector<int32_t> guessed = {};  // result; may be empty, for example if the cache is full
   };
   // Sets `guessed` of each wish.
   void guess(std::vector<Wish>& wishes);

@@ -31,7 +31,8 @@ void visit_sampling(Sampling& s, OptionVisitor& v) {
   v.number({"min_p", "drop tokens below this fraction of the highest probability; 0 = off"},
            s.min_p, 0, 1);
   v.number({"typical_p",
-            "sample from the tokens of typical surprisal with this total probability; "
+            "sample from the tokens whose surprisal is nearest to the entropy, up to this total "
+            "probability; "
             "1 = all"},
            s.typical_p, 1e-6, 1);
   v.number({"top_n_sigma",
@@ -74,7 +75,8 @@ void visit(GenerateOptions& o, OptionVisitor& v) {
 void visit(EngineOptions& o, OptionVisitor& v) {
   v.bytes({"cache_bytes", "memory of the key-value cache; 0 = a quarter of the free memory"},
           o.cache_bytes);
-  v.integer({"most_sequences", "sequences generated at the same time"}, o.most_sequences, 1, 4096);
+  v.integer({"most_sequences", "maximum number of sequences generated at the same time"},
+            o.most_sequences, 1, 4096);
   v.integer({"most_waiting", "maximum number of waiting requests; further ones are refused"},
             o.most_waiting, 1, 100'000);
   v.integer({"step_tokens", "maximum tokens per step; longer prompts are read in chunks"},
@@ -95,10 +97,10 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
   v.text({"source_prefix", "text prepended to every source line"}, o.source_prefix);
   v.text({"task",
           "instead of a source prefix: a task in config.json, such as "
-          "translation_en_to_de, with its prefix"},
+          "translation_en_to_de, whose prefix is prepended"},
          o.task);
-  v.number({"length_factor", "at most X target tokens per source token"}, o.length_factor, 0.01,
-           1000);
+  v.number({"length_factor", "at most X target tokens per source token, plus 10"}, o.length_factor,
+           0.01, 1000);
   v.integer(
       {"max_tokens", "instead of the factor: at most N tokens per translation; 0 = by the factor"},
       o.max_tokens, 0, kMostTarget);
@@ -106,7 +108,7 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
   v.boolean(
       {"refuse_long", "stop at a line longer than the model's context instead of truncating it"},
       o.refuse_long);
-  v.integer({"sequences", "hypotheses per batch"}, o.sequences, 1, 1 << 16);
+  v.integer({"sequences", "maximum number of hypotheses per batch"}, o.sequences, 1, 1 << 16);
 }
 
 }  // namespace fovea

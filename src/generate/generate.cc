@@ -6,8 +6,9 @@
 namespace fovea {
 namespace {
 
-// Returns the number of pages for a single request: as many as it can fill, and one for each
-// additional answer or beam, for the page that it copies; at most what `cache_bytes` can contain.
+// Returns the number of pages for a single request, at most as many as `cache_bytes` can contain:
+// enough for all its texts, and one more for each additional answer or beam, which copies the last
+// page of the prompt.
 int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOptions& options,
                  uint64_t cache_bytes) {
   const Spec& spec = generator.model.spec;

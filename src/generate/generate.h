@@ -11,13 +11,13 @@ struct Generator {
   const Transformer& model;
   const Tokenizer* tokenizer = nullptr;  // tokenizer of the generated text; null = ids only
   GenerationRules rules = {};
-  DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
+  DType compute = DType::f32, cache = DType::f32;  // dtype of products; dtype of keys and values
   const Tokenizer* source = nullptr;   // tokenizer of the encoder's input, for translate()
   const Transformer* draft = nullptr;  // draft model with the same vocabulary
 };
 
-// Like the functions in fovea/generate.h, for one request. Its keys and values take at most
-// `cache_bytes`.
+// Like the functions in fovea/generate.h, for one request. The request's keys and values take at
+// most `cache_bytes`.
 std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  uint64_t cache_bytes);

@@ -6,7 +6,8 @@
 namespace fovea {
 
 std::vector<int32_t> guess_from(const std::vector<int32_t>& ids, int64_t most) {
-  constexpr std::ptrdiff_t kLongest = 3, kShortest = 2;  // a match of one token guesses badly
+  // After a match of only one token, most guesses are wrong.
+  constexpr std::ptrdiff_t kLongest = 3, kShortest = 2;
   const std::ptrdiff_t size = std::ssize(ids);
   for (std::ptrdiff_t n = kLongest; n >= kShortest; --n) {
     if (size < n + 1) continue;

@@ -101,7 +101,8 @@ void Request::fail(const std::exception& error) {
   const auto* const known = dynamic_cast<const Error*>(&error);
   const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   Event event;
-  event.error = memory ? "generate: no memory is left for this request" : error.what();
+  event.error =
+      memory ? "generate: no memory is left for this request; expected more" : error.what();
   event.error_kind = known ? known->kind() : memory ? ErrorKind::OutOfMemory : ErrorKind::Internal;
   try {
     emit(event);
@@ -148,7 +149,7 @@ int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& 
   return sampler(logits.data(), std::ssize(logits));
 }
 
-// Draws the token after the branch's ids; returns false if the answer ends.
+// Draws the next token of a branch, `id`, from its logits; returns false if the answer ends.
 bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess,
                        const AttentionTrace* trace, int32_t& id) {
   const auto place = static_cast<size_t>(branch.answer);
@@ -186,7 +187,7 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
 
 void Request::draw(Branch& branch, const float* logits) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
-  if (answer.at_limit()) {  // no tokens were requested, or the prompt fills the context
+  if (answer.at_limit()) {  // no tokens were requested, or there is no room for one
     const std::string text = answer.finish("length");
     complete(answer, {.answer = branch.answer, .text = text});
     return finish(branch);

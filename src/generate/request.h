@@ -57,7 +57,7 @@ class Request {
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
   bool beams() const { return beams_.has_value(); }
   int64_t horizon() const { return horizon_; }
-  struct Counts {  // numbers of tokens, summed over all answers
+  struct Counts {  // numbers of tokens of all answers; a beam search counts one per step
     int64_t written = 0, guessed = 0, accepted = 0;
   };
   const Counts& counts() const { return counts_; }
@@ -65,11 +65,12 @@ class Request {
   // Does the part of accept() that needs no other branch; safe to call for several requests in
   // parallel.
   void process_logits(size_t branch, const float* logits);
-  // Draws tokens from the logits of a branch, [1 + guesses, V]: row 0 follows the last accepted
-  // token, row i follows guess i, from 1. `traces` has one entry per row, or is empty.
+  // Draws tokens from the logits of a branch, [1 + guesses, V]: row 0 is for the token after the
+  // last accepted one, row i for the token after guess i (from 1). `traces` has one entry per row,
+  // or is empty.
   void accept(size_t branch, const float* logits, std::vector<AttentionTrace> traces = {});
-  // Returns the maximum number of guesses after a branch; 0 while more than its last token is
-  // unread.
+  // Returns the maximum number of guesses after a branch; 0 in a beam search, before the first
+  // generated token, and while more than the last token of the branch is unread.
   int64_t most_guesses(const Branch& branch) const;
   // Returns a function that draws from the draft's logits by the same rules and with the same
   // random numbers as this request. Valid until the branch advances.

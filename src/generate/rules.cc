@@ -177,10 +177,10 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
 
 void check_options(const GenerateOptions& o, int64_t vocabulary) {
   check_fields(o);
-  check_field(o.beams == 1 || o.answers <= o.beams, "answers", "{}; expected at most {}, the beams",
-              o.answers, o.beams);
-  check_field(o.logprobs <= vocabulary, "logprobs", "{}; expected at most {}, the vocabulary",
-              o.logprobs, vocabulary);
+  check_field(o.beams == 1 || o.answers <= o.beams, "answers",
+              "{}; expected at most {}, the number of beams", o.answers, o.beams);
+  check_field(o.logprobs <= vocabulary, "logprobs",
+              "{}; expected at most {}, the size of the vocabulary", o.logprobs, vocabulary);
   const auto known = [&](const char* field, int32_t id) {
     check_field(id >= 0 && id < vocabulary, field, "token id {}; expected 0 to {}", id,
                 vocabulary - 1);

@@ -36,7 +36,8 @@ struct Restraints {
 void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
               const std::vector<int32_t>& written);
 
-// Returns `program` overridden by the settings in generation_config.json or config.json.
+// Returns `program` overridden by the settings in generation_config.json or config.json. An
+// encoder-decoder decodes greedily unless do_sample is set.
 GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
                             const GenerateOptions& program = {});
 

@@ -25,7 +25,7 @@ size_t page_bytes(const Transformer& model, const Transformer* draft, DType cach
 namespace {
 
 // A pass over up to this many tokens takes about as long as a pass over one, since memory bandwidth
-// limits it. The texts in progress share this number.
+// limits both. The texts in progress share these tokens.
 constexpr int64_t kCheckedTokens = 16;
 
 }  // namespace
@@ -232,8 +232,8 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
   }
 }
 
-// Processes the logits of all requests on all threads; the beams of one request run one after the
-// other, since they share its constraints.
+// Processes the logits of all requests on all threads; the beams of one request are processed in
+// sequence, since they share its constraint.
 std::vector<std::exception_ptr> Scheduler::process_logits(const std::vector<const Row*>& drawing,
                                                           const float* logits, int64_t vocabulary) {
   std::vector<std::exception_ptr> errors(drawing.size());
@@ -262,7 +262,8 @@ void Scheduler::sweep() {
   running_.remove_if([](const std::unique_ptr<Request>& r) { return r->done(); });
 }
 
-// Proposes speculative tokens for the texts with one unread token; the same pass reads them all.
+// Proposes speculative tokens for the texts with one unread token. The next pass reads this token
+// and the speculative ones.
 void Scheduler::guess() {
   int64_t texts = 0;
   for (const auto& request : running_) {

@@ -13,8 +13,8 @@
 namespace fovea {
 
 struct SchedulerOptions {
-  DType compute = DType::f32, cache = DType::f32;  // dtypes of products; of keys and values
-  int64_t pages = 0;
+  DType compute = DType::f32, cache = DType::f32;  // dtype of products; dtype of keys and values
+  int64_t pages = 0;  // of the key-value cache; a draft model's cache has as many
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
   const Transformer* draft = nullptr;  // draft model, for requests with `guesses` > 0
@@ -69,8 +69,8 @@ class Scheduler {
 
 // Returns the number of pages for `texts` texts of `tokens` tokens each.
 int64_t pages_for(int64_t tokens, int64_t texts);
-// Returns the bytes of a page of the model's pool plus, if there is a draft, those of a page of its
-// pool.
+// Returns the bytes of a page of the model's pool plus, if `draft` is not null, those of a page of
+// the draft model's pool.
 size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache);
 
 }  // namespace fovea

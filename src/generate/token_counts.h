@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-// How often each token was generated, for the penalties. Counting takes time proportional to the
-// new tokens, not to the length of the text.
+// Counts how often each token was generated, for the penalties. Counting takes time proportional to
+// the number of new tokens, not to the length of the text.
 class TokenCounts {
  public:
   // Counts nothing if the options have no penalty on tokens.
@@ -18,8 +18,8 @@ class TokenCounts {
   // Counts the tokens that were appended to `written` since the last call.
   void follow(const std::vector<int32_t>& written);
 
-  // For each token of the prompt and of the generated text: how often it was generated, 0 or more
-  // times.
+  // Returns how often each token of the prompt and of the generated text was generated; 0 for a
+  // token that only the prompt contains.
   const std::unordered_map<int32_t, int64_t>& counts() const { return counts_; }
 
  private:

@@ -21,7 +21,7 @@ class Grammar {
   };
   using Sequence = std::vector<Symbol>;
 
-  // The length of the shortest word if there is no word.
+  // The result of shortest() and shortest_rest() if there is no word.
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
 
   // Bytes outside `usable` cannot be generated.

@@ -127,7 +127,8 @@ void GrammarAutomaton::call(int32_t rule, const Edge& edge) {
   Called& called = called_[grammar_->order(rule)];
   if (std::exchange(called_in_[static_cast<size_t>(rule)], step_) != step_)
     called.rules.push_back(rule);
-  // A rule that is the last symbol replaces its caller, of which nothing remains.
+  // A rule that is the last symbol replaces its caller, since nothing of the caller remains to be
+  // read.
   if (grammar_->symbol(edge.position + 1).kind != Grammar::Symbol::end) {
     called.edges.push_back({edge.position + 1, edge.below});
     return;

@@ -38,7 +38,8 @@ class GrammarAutomaton {
   // Returns the number of bytes to the end of the shortest word.
   int64_t need(int32_t state) const { return node(states_[static_cast<size_t>(state)]).need; }
 
-  // Adds to the allowed work, up to kMostWork; step() throws InvalidArgument if it needs more.
+  // Adds to the allowed work, in edges, up to kMostWork; step() throws InvalidArgument if it needs
+  // more.
   void allow(int64_t work) { work_left_ = std::min(kMostWork, work_left_ + work); }
   // Returns the state that equals a state of another automaton of the same grammar.
   int32_t adopt(const GrammarAutomaton& other, int32_t state);
@@ -50,7 +51,7 @@ class GrammarAutomaton {
   static constexpr int32_t kBottom = 0;  // the lowest node: no rule is open
   struct Edge {
     int32_t position, below;
-    auto operator<=>(const Edge&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+    auto operator<=>(const Edge&) const = default;  // NOLINT(modernize-use-nullptr): no pointer
   };
   struct Node {
     size_t first;  // index of the first edge

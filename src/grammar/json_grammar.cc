@@ -20,7 +20,7 @@ struct JsonVocabulary::Tokens {
   std::vector<int32_t> ids;
   std::vector<std::string> bytes;
   std::vector<uint32_t> shared;  // length of the common prefix with the previous token
-  std::vector<int32_t> places;   // by id: index in this order; -1 = not allowed in JSON
+  std::vector<int32_t> places;   // by id: index in this order; -1 = special or without bytes
 };
 
 JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends) {
@@ -179,7 +179,7 @@ class JsonConstraint {
     std::vector<int32_t> path = {state};  // states after each byte of the current token
     for (size_t i = 0; i < tokens_.ids.size(); ++i) {
       const size_t shared = tokens_.shared[i];
-      if (shared >= path.size()) continue;  // has the same prefix as a rejected token
+      if (shared >= path.size()) continue;  // begins with a prefix that was rejected
       path.resize(shared + 1);
       const std::string& bytes = tokens_.bytes[i];
       while (path.size() <= bytes.size()) {

@@ -8,9 +8,10 @@
 namespace fovea {
 namespace {
 
-// A schema of a few kilobytes has thousands of symbols; this many take megabytes.
+// A schema of a few kilobytes has thousands of symbols; 100,000 symbols take megabytes.
 constexpr size_t kMostSymbols = 100'000;
-// Digits that a double represents exactly, and a depth of indentation that is still readable.
+// Limits: digits of a number, which a double represents exactly, digits of an exponent, and spaces
+// of indentation.
 constexpr int64_t kDigits = 15, kExponentDigits = 2, kIndent = 32;
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace fovea {
 
-// The parts of JSON (RFC 8259) as rules of a grammar. White space and digits, which JSON does not
-// limit, are limited.
+// The parts of JSON (RFC 8259) as rules of a grammar. The amount of white space and the number of
+// digits, which JSON does not limit, are limited.
 class JsonRules {
  public:
   using Sequence = Grammar::Sequence;

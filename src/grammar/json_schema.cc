@@ -45,7 +45,7 @@ struct Place {
   std::string_view name;
 };
 
-// Returns one short line for any depth and any names.
+// Returns the place as one short line, for any depth and any names.
 std::string text_of(const Place& place) {
   constexpr size_t kFirst = 2, kLast = 6, kMostOfName = 40;
   std::vector<std::string_view> names;
@@ -140,7 +140,8 @@ class SchemaCompiler {
   Symbol choice(const Json& schema, const char* key, const Place& place) {
     const Json& all = *find(schema, key);
     const Place of_key{&place, key};
-    if (!all.is_array() || all.empty()) refuse(of_key, "expected a non-empty array of schemas");
+    if (!all.is_array() || all.empty())
+      refuse(of_key, "is invalid; expected a non-empty array of schemas");
     if (std::string_view(key) == "allOf" && all.size() > 1) {
       fail(ErrorKind::Unsupported, "{}: allOf has several schemas; expected one", text_of(place));
     }
@@ -233,8 +234,8 @@ class SchemaCompiler {
       for (const auto& [type, keywords] : kKeywords) known |= keywords.contains(key);
       if (!known) {
         fail(ErrorKind::Unsupported,
-             "{}: the keyword {} is not supported; expected a supported one", text_of(place),
-             excerpt(key, 40));
+             "{}: the keyword {} is not supported; expected one listed in docs/serve.md",
+             text_of(place), excerpt(key, 40));
       }
     }
   }
@@ -262,7 +263,8 @@ class SchemaCompiler {
   Symbols string(const Json& schema, const Place& place) {
     const auto least = count(schema, "minLength", place), most = count(schema, "maxLength", place);
     if (!least && !most) return {rules_.string()};
-    if (most && *most < least.value_or(0)) refuse(place, "maxLength is below minLength");
+    if (most && *most < least.value_or(0))
+      refuse(place, "maxLength is below minLength; expected at least minLength");
     const Symbols one = {rules_.character()};
     return rules_.text("\"") + Symbols{rules_.repeated(one, one, least.value_or(0), most)} +
            rules_.text("\"");
@@ -271,11 +273,13 @@ class SchemaCompiler {
   Symbols array(const Json& schema, const Place& place) {
     const int64_t least = count(schema, "minItems", place).value_or(0);
     const auto most = count(schema, "maxItems", place);
-    if (most && *most < least) refuse(place, "maxItems is below minItems");
+    if (most && *most < least)
+      refuse(place, "maxItems is below minItems; expected at least minItems");
     if (schema.contains("prefixItems")) return tuple(schema, least, most, place);
     const Json* const items = find(schema, "items");
     const bool none = items != nullptr && *items == false;
-    if (none && least > 0) refuse(place, "minItems is above 0 for an array without items");
+    if (none && least > 0)
+      refuse(place, "minItems is above 0 for an array without items; expected 0");
     if (none) return rules_.text("[]");
     const Symbol item = items != nullptr ? compile(*items, {&place, "items"}) : rules_.value();
     return rules_.list('[', {item}, least, most, ']');
@@ -349,7 +353,9 @@ class SchemaCompiler {
       all.push_back({pair(name, compile(*given->find(name), {&place, name})), needed});
     }
     if (!missing.empty() && !other)
-      refuse(place, "required names a property that additionalProperties forbids");
+      refuse(place,
+             "required contains a name that additionalProperties forbids; expected names in "
+             "properties");
     for (const std::string_view name : missing) all.push_back({pair(name, *other), true});
     return all;
   }

@@ -153,7 +153,7 @@ const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
   pass.probe = &probe;
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
   check(look == Look::cross || !block.recurrence.present(),
-        "layer {}: is recurrent and has no attention weights; expected an attention layer", layer);
+        "layer {} is recurrent and has no attention weights; expected an attention layer", layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
   if (look == Look::cross)
     block(x, pass);

@@ -17,8 +17,9 @@ class Bound {
   const Value& operator[](size_t i) const { return values_[i]; }
   bool given(size_t i) const { return !values_[i].is(Kind::missing); }
   bool is_none(size_t i) const { return !given(i) || values_[i].is(Kind::none); }
-  // These return the argument as this type; integer() and truth() return `otherwise` if it is
-  // omitted. integer() and text() fail if it has another type.
+  // These functions return argument `i` as an integer, a string or a truth value. integer() and
+  // truth() return `otherwise` if the argument is omitted; integer() and text() fail if it has
+  // another type.
   int64_t integer(size_t i, int64_t otherwise = 0) const;
   const std::string& text(size_t i) const;  // the argument must be given
   bool truth(size_t i, bool otherwise = false) const;
@@ -47,7 +48,7 @@ const Builtin* find_builtin(const auto& table, std::string_view name) {
   return nullptr;
 }
 
-// These return null if there is no filter or test of that name.
+// These functions return null if there is no filter or test of that name.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_text_filter(std::string_view name);  // filters_text.cc
 const Builtin* find_item_filter(std::string_view name);  // filters_items.cc

@@ -8,8 +8,8 @@ Interpreter::Interpreter(const ChatTemplate::Program& program, const Dict& varia
                          const RenderLimits& limits, const std::function<std::tm()>& now)
     : Runtime(program.name, limits), program_(program), variables_(variables), now_(now) {}
 
-// Breaks reference cycles of values, which would not be freed. Each cycle contains a namespace or a
-// captured scope.
+// Breaks reference cycles, whose values would otherwise not be freed. Each cycle contains a
+// namespace or a captured scope.
 Interpreter::~Interpreter() {
   for (const auto& each : namespaces_) each->values = nullptr;
   for (const ScopePointer& each : captured_) each->variables.clear();
@@ -160,7 +160,9 @@ int64_t Loop::length(Interpreter& interpreter) {
 }
 
 Value Loop::attribute(Interpreter& interpreter, std::string_view name) {
-  if (testing_) interpreter.fail("loop.{} is read by the condition of the loop", name);
+  if (testing_)
+    interpreter.fail(
+        "loop.{} is read by the condition of the loop; expected a condition without loop", name);
   if (name == "index") return Value(index_ + 1);
   if (name == "index0") return Value(index_);
   if (name == "first") return Value(index_ == 0);

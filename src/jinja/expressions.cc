@@ -208,7 +208,7 @@ Parser::Pointer Parser::loop_target() {
     refuse_at(place, "cannot be assigned to; expected the name of a variable");
   }
   if (node->name == "loop" && loops_ > 0) {
-    refuse_at(place, "the variable loop cannot be assigned to in a loop");
+    refuse_at(place, "the variable loop cannot be assigned to in a loop; expected another name");
   }
   return node;
 }

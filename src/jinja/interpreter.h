@@ -12,7 +12,7 @@
 
 namespace fovea::jinja {
 
-// Maximum levels of recursion; each takes some hundred bytes of stack.
+// Maximum levels of recursion; each takes a few hundred bytes of stack.
 constexpr int kEvaluationDepth = 1000;
 
 // The variables of the template, of one iteration of a loop, of a block or of one call of a macro.

@@ -23,7 +23,7 @@ class Builder : public JsonReader {
       case nlohmann::json::value_t::number_integer: return place(Value(value.get<int64_t>()));
       case nlohmann::json::value_t::number_unsigned:
         if (value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-          refuse("an integer beyond 64 bits", "a smaller one");
+          refuse("an integer above 2^63 - 1", "a smaller one");
         }
         return place(Value(value.get<int64_t>()));
       case nlohmann::json::value_t::number_float: return place(Value(value.get<double>()));

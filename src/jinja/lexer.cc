@@ -116,7 +116,7 @@ class Lexer {
   }
 
   // Returns the text before a tag without the white space that the tag removes: "-" removes all of
-  // it; a block or a comment without a sign removes its own indentation.
+  // it; a block tag or a comment without a sign removes its indentation.
   std::string_view stripped(std::string_view text, char mark, bool indented) const {
     if (mark == '-') return strip(text, Side::right);
     if (mark == '+' || !indented) return text;
@@ -233,7 +233,7 @@ class Lexer {
     } else if (std::from_chars(text.data(), text.data() + text.size(), integer).ec == std::errc()) {
       add(TokenType::number, text).value = Value(integer);
     } else {
-      refuse(fmt::format("{} has more than 64 bits", text));
+      refuse(fmt::format("{} has more than 64 bits; expected a smaller number", text));
     }
     advance(text.size());
   }
@@ -290,7 +290,7 @@ class Lexer {
     const bool surrogate = code >= 0xD800 && code < 0xE000;
     if (error != std::errc() || end != last || digits.size() < length ||
         code >= utf8::code_points || surrogate) {
-      refuse("a bad escape in a string; expected the hexadecimal code of a character");
+      refuse("an invalid escape in a string; expected the hexadecimal code of a character");
     }
     utf8::append(out, code);
   }

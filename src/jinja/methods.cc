@@ -16,7 +16,8 @@ Value stripped(In&, Bound& b) {
 template <bool from_right>
 Value split(In& in, Bound& b) {
   const int64_t limit = b.integer(2, -1);
-  if (b.is_none(1) && from_right) in.unsupported("rsplit without a separator is not supported");
+  if (b.is_none(1) && from_right)
+    in.unsupported("rsplit without a separator is not supported; expected a separator");
   if (!b.is_none(1) && b.text(1).empty()) in.fail("empty separator");
   Values items;
   for (const std::string_view part : b.is_none(1)

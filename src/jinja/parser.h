@@ -133,7 +133,7 @@ class Parser {
     Position place;
     std::string message;
   };
-  std::vector<Unknown> unknown_;  // filters and tests in the current tag
+  std::vector<Unknown> unknown_;  // unknown filters and tests in the current tag
 };
 
 }  // namespace fovea::jinja

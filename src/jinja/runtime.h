@@ -43,7 +43,7 @@ class Runtime {
     }
     steps_ += units;
   }
-  // Counts bytes that are written or read, 64 of them as one step. Fails if a text exceeds its
+  // Counts bytes that are written or read; 64 bytes count as one step. Fails if a text exceeds its
   // limit.
   void bytes(size_t count) {
     if (count > limits_.output_bytes) {

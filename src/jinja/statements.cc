@@ -95,7 +95,8 @@ Statement Parser::statement() {
   if (is_name("generation")) return generation();
   const std::string name = take().text;
   if (name == "break" || name == "continue") {
-    if (loops_ == 0) refuse_at(place, fmt::format("{} outside of a loop", name));
+    if (loops_ == 0)
+      refuse_at(place, fmt::format("{} outside of a loop; expected it in a for loop", name));
     return {name == "break" ? StatementKind::leave : StatementKind::next, place};
   }
   for (const std::string_view known : {"include", "import", "from", "extends", "block",
@@ -167,7 +168,7 @@ void Parser::signature(Function& function) {
     const Position place = token().place;
     std::string name = take_name("the name of a parameter");
     if (!known.insert(name).second) {
-      refuse_at(place, fmt::format("the parameter {} is repeated", name));
+      refuse_at(place, fmt::format("the parameter {} is repeated; expected distinct names", name));
     }
     if (name == "caller") {
       refuse_at(place, "a parameter named caller is not supported", ErrorKind::Unsupported);
@@ -176,7 +177,8 @@ void Parser::signature(Function& function) {
     if (skip_symbol("=")) {
       function.defaults.push_back(expression());
     } else if (!function.defaults.empty()) {
-      refuse_at(place, "a parameter without a default after one with a default");
+      refuse_at(place,
+                "a parameter without a default after one with a default; expected a default");
     }
   }
   expect_symbol(")");

@@ -11,7 +11,7 @@ bool remainder_is(In& in, const Value& value, const Value& by, int64_t rest) {
   return equal(in, apply(in, ExpressionKind::modulo, value, by), Value(rest));
 }
 
-// Whether a value has a length and __getitem__ in Python; an undefined value has both.
+// Returns whether a value has a length and __getitem__ in Python; an undefined value has both.
 bool is_sequence(const Value& value) {
   return value.is_undefined() || value.is(Kind::string) || value.is(Kind::dict) ||
          is_indexable(value);

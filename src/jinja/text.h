@@ -31,8 +31,8 @@ std::vector<std::string_view> split_lines(std::string_view text);
 // Splits at white space, without empty parts. Splits at most `limit` times; without a limit if it
 // is negative.
 std::vector<std::string_view> split_words(std::string_view text, int64_t limit);
-// Splits at a separator, which must not be empty, with the same `limit`. If `from_right` is set,
-// starts with the last separator.
+// Splits at a separator, which must not be empty; `limit` as in split_words(). If `from_right` is
+// set, starts with the last separator.
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
                                        int64_t limit, bool from_right);
 

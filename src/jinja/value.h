@@ -65,7 +65,7 @@ class Value {
   bool is_integral() const { return is(Kind::integer) || is(Kind::boolean); }  // Python's int
   bool is_number() const { return is_integral() || is(Kind::real); }
 
-  // Call these only for values of that kind.
+  // Call each only for a value of its kind; integer() also for booleans, real() for all numbers.
   bool boolean() const { return std::get<bool>(data_); }
   int64_t integer() const {
     return is(Kind::boolean) ? int64_t{boolean()} : std::get<int64_t>(data_);

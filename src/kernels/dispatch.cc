@@ -14,8 +14,8 @@
 namespace fovea {
 namespace {
 
-// AMX tiles are 8 KB of state that Linux grants only on request (since 5.16). The constants are the
-// kernel's ARCH_REQ_XCOMP_PERM and the number of the XTILEDATA component.
+// AMX tiles are 8 KB of state that Linux grants only on request (since 5.16). The constants are
+// Linux's ARCH_REQ_XCOMP_PERM and the number of the XTILEDATA component.
 bool system_grants_tiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -94,7 +94,8 @@ std::string cap_of_environment() {
   return cap;
 }
 
-// What the environment allows, and what use_isa() and use_kernels() chose.
+// The levels that the environment allows, and the level and table that use_isa() and use_kernels()
+// chose.
 class Choice {
  public:
   const std::vector<const Level*>& levels() const { return levels_; }
@@ -186,8 +187,10 @@ std::vector<std::string> rejected_isas() {
   std::vector<std::string> lines;
   for (const Level& level : kLevels) {
     if (is_rejected(level))
-      lines.push_back(fmt::format(
-          "{}: this CPU's bf16 products differ from the specified ones; not used", level.name));
+      lines.push_back(
+          fmt::format("{}: this CPU's bf16 products differ from the specified ones; the "
+                      "instruction set is not used",
+                      level.name));
   }
   return lines;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which instruction set the kernels use.
+// The instruction sets of the kernels: which are available, and which one is in use.
 
 #include <cstdint>
 #include <string>

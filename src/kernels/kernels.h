@@ -107,7 +107,7 @@ enum class Elementary : uint8_t { exp, log, log_sigmoid };
 // (i, f, g, o).
 enum class Cell : uint8_t { rnn, gru, lstm };
 inline int64_t gates_of(Cell cell) { return cell == Cell::rnn ? 1 : cell == Cell::gru ? 3 : 4; }
-inline int64_t states_of(Cell cell) { return cell == Cell::lstm ? 2 : 1; }  // h, and c
+inline int64_t states_of(Cell cell) { return cell == Cell::lstm ? 2 : 1; }  // h; in an LSTM, also c
 // Vectors that the forward pass keeps for the backward pass: of the RNN h, of the GRU r, z, n and
 // the recurrent part of n, of the LSTM its gates.
 inline int64_t kept_of(Cell cell) { return cell == Cell::rnn ? 1 : 4; }
@@ -119,9 +119,10 @@ struct CellShape {
   int64_t rows = 0, width = 0, stride = 1;
 };
 
-// The gradients that a cell computes. dx, of the layer [G W]: of the input part; du_rows, of the
-// layer [G W], and du [rows, G W], with equal values: of the recurrent part; dh0 and dc0 [rows, W]:
-// of the previous state, without the recurrent product.
+// The gradients that a cell computes. dx, of the layer [G W], is the gradient of the input part of
+// the gates. du [rows, G W] is that of the recurrent part; du_rows, of the layer [G W], has the
+// same values. dh0 and dc0 [rows, W] are those of the previous state, without the part that passes
+// through the recurrent product.
 struct CellGradients {
   Out dx, du_rows, du, dh0, dc0;
 };
@@ -315,11 +316,9 @@ struct Kernels {
   // Rotates pairs of elements by angles given as cosines and sines [angle_rows, rotated / 2]: (a,
   // b) -> (a cos - b sin, b cos + a sin).
   void (*rotate)(Out y, In x, In cosines, In sines, const Rotation& rotation) = nullptr;
-  // y [B, count, C * kernel]: element (c, j) of a window is at c * kernel + j; zeros outside x [B,
-  // T, C].
   // The next state of recurrent cells. x, of the layer [G W]: the input part of the gates; u [rows,
-  // G W]: their recurrent part; both with their biases. h0 and c0 [rows, W]: the state; c only in
-  // LSTMs. f(v) of a gate is that of the sums v = x + u:
+  // G W]: their recurrent part; both with their biases. h0 and c0 [rows, W]: the previous state; c
+  // only in LSTMs. v = x + u is the sum of both parts of a gate:
   //   rnn   h = tanh(v)
   //   gru   r = sigmoid(v), z = sigmoid(v), n = tanh(x + r u), h = (1 - z) n + z h0
   //   lstm  i, f, o = sigmoid(v), g = tanh(v), c = f c0 + i g, h = o tanh(c)
@@ -327,11 +326,13 @@ struct Kernels {
   // backward pass. u, the states and `kept` have the working type.
   void (*recurrent_cell)(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
                          const CellShape& shape) = nullptr;
-  // dy, of the layer [W], and dh, dc [rows, W]: the gradients of the new state, from this layer's
-  // output and from later tokens.
+  // The gradients of the new state: dy, of the layer [W], from this layer's output; dh and dc
+  // [rows, W] from later tokens.
   void (*recurrent_cell_backward)(const CellGradients& d, In dy, In dh, In dc, In kept, In h0,
                                   In c0, In c, const CellShape& shape) = nullptr;
 
+  // y [B, count, C * kernel]: element (c, j) of a window is at c * kernel + j; zeros outside x [B,
+  // T, C].
   void (*unfold)(Out y, In x, const Windows& windows) = nullptr;
   void (*unfold_backward)(Out dx, In dy, const Windows& windows) = nullptr;
   void (*copy_columns)(Out y, In x, const ColumnCopy& copy) = nullptr;  // y (+)= x

@@ -29,7 +29,7 @@ float quantize(const From* x, int64_t count, int8_t* q) {
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(work(x[i]));
     largest = std::max(largest, std::abs(value));
-    bad += value * 0.0f;  // NaN if a number is not finite, and so is the scale
+    bad += value * 0.0f;  // becomes NaN, like the scale, if a number is not finite
   }
   const float scale = largest / 127 + bad;
   const float inverse = scale > 0 && std::isfinite(1 / scale) ? 1 / scale : 0;

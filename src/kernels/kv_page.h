@@ -28,7 +28,7 @@ struct PageLayout {
   }
   int64_t page_bytes() const { return heads * head_bytes(); }
 
-  int64_t key_at(int64_t token, int64_t d) const {  // in elements of the head
+  int64_t key_at(int64_t token, int64_t d) const {  // index in the head's part
     return (token / kPanelTokens * width + d) * kPanelTokens + token % kPanelTokens;
   }
   int64_t value_at(int64_t token, int64_t d) const { return token * row() + d; }

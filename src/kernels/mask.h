@@ -10,8 +10,8 @@ struct Interval {
   int64_t begin = 0, end = 0;  // [begin, end)
 };
 
-// Which keys a query sees, without a mask matrix: a query row sees at most kMostIntervals intervals
-// of keys, ascending and disjoint, which the attention kernels process.
+// Defines which keys each query sees, without a mask matrix: a query row sees at most
+// kMostIntervals intervals of keys, ascending and disjoint, which the attention kernels process.
 struct Mask {
   static constexpr int kMostIntervals = 2;
 

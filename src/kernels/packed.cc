@@ -205,7 +205,7 @@ int64_t scale_bytes(const PackedMatrix& w) {
 
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q) {
   const float scale = best_scale(x, count, format);
-  // If the scale is 0 or not finite, it alone determines the group.
+  // If the scale is 0 or not finite, all integers are 0.
   const float inverse = scale == 0 || !std::isfinite(scale) ? 0 : 1 / scale;
   const float least = format == WeightFormat::int8 ? -127 : -8;
   const float most = format == WeightFormat::int8 ? 127 : 7;

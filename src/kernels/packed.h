@@ -1,13 +1,13 @@
 #pragma once
 
 // The layout of weights for inference. A panel is 16 outputs of a matrix W [N, K], side by side, in
-// the order of k: the lanes of a vector are outputs, no sum crosses lanes, and the product of a
-// token reads memory once, from beginning to end. A panel consists of complete cache lines; K and N
-// are padded with zeros:
+// the order of k: the lanes of a vector are outputs, no sum crosses lanes, and a product with one
+// row of x reads the weights once, from beginning to end. A panel consists of complete cache lines;
+// K and N are padded with zeros:
 //
 //   f32   [K][16]            weights
 //   bf16  [K/2][16]          words of two weights, the earlier k in the upper half; K is rounded
-//                            up to 32, what one product of AMX's tiles takes
+//                            up to a multiple of 32, the depth of AMX's tiles
 //   int8  [K/4][16][4]       bytes w + 128, w = -128 to 127
 //   int4  [K/G][G/8][16][4]  bytes of two numbers w + 8, w = -8 to 7: number j of a group of G
 //                            along k is in the low half of byte j (if j < G/2) or the high
@@ -21,7 +21,8 @@
 namespace fovea {
 
 constexpr int64_t kPanelOutputs = 16;
-// A group whose largest magnitude is below this limit counts as zeros: 127 / 0 is infinite.
+// A group of activations whose largest magnitude is below this limit counts as zeros: 127 / 0 is
+// infinite.
 constexpr float kLeastActivation = 1e-30f;
 
 inline bool is_quantized(WeightFormat format) {

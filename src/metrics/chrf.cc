@@ -21,7 +21,7 @@ std::string without_spaces(std::string_view text) {
   return result;
 }
 
-// Returns the offset of each character, and the size of the text.
+// Returns the offset of each character, followed by the size of the text.
 std::vector<size_t> begins_of(std::string_view text) {
   std::vector<size_t> begins{0};
   for (const std::string_view character : characters_of(text))

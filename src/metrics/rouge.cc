@@ -11,7 +11,7 @@ namespace {
 
 // Returns the text in lower case, with spaces in place of all characters but a-z and 0-9. Python's
 // lower() makes ASCII letters of two other characters: the Kelvin sign, and the capital I with a
-// dot, whose dot becomes a character of its own.
+// dot, whose dot becomes a separate character.
 std::string lowered(std::string_view text) {
   std::string result;
   for (const std::string_view character : characters_of(text)) {
@@ -32,7 +32,7 @@ std::string lowered(std::string_view text) {
 // Returns the length of the longest common subsequence of two lists of words.
 int64_t common_length(const std::vector<std::string_view>& a,
                       const std::vector<std::string_view>& b) {
-  std::vector<int64_t> length(b.size() + 1);  // [j]: for the words of a so far and j words of b
+  std::vector<int64_t> length(b.size() + 1);  // [j]: for the words of `a` so far and j words of `b`
   for (const std::string_view word : a) {
     int64_t diagonal = 0;
     for (size_t j = 1; j <= b.size(); ++j) {

@@ -7,7 +7,7 @@ namespace fovea {
 
 // ROUGE-L (Lin 2004) with one reference: F-measure of the longest common subsequence of words,
 // averaged over the lines of a corpus. As in Google's rouge-score without stemming, words are runs
-// of a-z and 0-9 in the lower-case text: texts in other alphabets have none.
+// of a-z and 0-9 in the lower-case text: a text in another alphabet has no words.
 class RougeL {
  public:
   void add(std::string_view hypothesis, std::string_view reference);

@@ -12,7 +12,7 @@ void complete_windows(const std::string& name, StackSpec& s) {
   auto& windows = s.attention.windows;
   const auto layers = static_cast<size_t>(s.layers);
   check(windows.size() <= 1 || windows.size() == layers,
-        "spec: {}.attention.windows has {} numbers; expected {}, one per layer", name,
+        "spec: {}.attention.windows has {} numbers; expected 1, or {}, one per layer", name,
         windows.size(), layers);
   if (windows.size() == 1) windows.assign(layers, windows[0]);
   if (std::all_of(windows.begin(), windows.end(), [](int64_t w) { return w == 0; }))
@@ -25,7 +25,7 @@ void complete_windows(const std::string& name, StackSpec& s) {
 void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layers) {
   ExpertsSpec& e = f.experts;
   if (e.count == 0) {
-    e = ExpertsSpec();  // irrelevant without experts
+    e = ExpertsSpec();  // the other fields have no effect
     return;
   }
   if (e.width == 0) e.width = f.width;
@@ -125,8 +125,9 @@ void complete_latent(const std::string& name, StackSpec& s) {
 void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
   auto& mixers = s.mixers;
   const auto layers = static_cast<size_t>(s.layers);
-  check(mixers.size() <= layers, "spec: {}.mixers has {} elements; expected at most {}, the layers",
-        name, mixers.size(), layers);
+  check(mixers.size() <= layers,
+        "spec: {}.mixers has {} elements; expected at most {}, one per layer", name, mixers.size(),
+        layers);
   const bool recurrent = std::any_of(mixers.begin(), mixers.end(), is_recurrent);
   const bool latent = std::find(mixers.begin(), mixers.end(), MixerKind::latent) != mixers.end();
   check(!recurrent || name == "decoder",
@@ -157,18 +158,19 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   if (a.value_width == 0) a.value_width = a.head_width;
   check(a.heads % a.kv_heads == 0, "spec: kv_heads {} does not divide heads {}; expected a divisor",
         a.kv_heads, a.heads);
-  if (!a.bias) a.key_bias = true;  // without effect then
+  if (!a.bias) a.key_bias = true;  // it has no effect then
   if (s.ffn.width == 0) s.ffn.width = 4 * whole.width;
   complete_mixers(name, whole, s);
   complete_windows(name, s);
   complete_experts(name, s.ffn, s.layers);
   complete_position(name, whole, s);
   check(!s.parallel || (s.placement.input && !s.placement.output && !s.placement.sum),
-        "spec: parallel sublayers have a norm on their input only; expected placement input");
+        "spec: {}.parallel with placement input {}, output {}, sum {}; expected true, false, false",
+        name, s.placement.input, s.placement.output, s.placement.sum);
   check(!s.parallel || (s.residual && s.ffn.present),
         "spec: parallel sublayers need residual and ffn.present; expected both true");
   if (!s.ffn.present) s.ffn = {.present = false};        // the other fields have no effect
-  if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // without effect: RMSNorm has no bias
+  if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // it has no effect: RMSNorm has no bias
   check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
         "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);
 }

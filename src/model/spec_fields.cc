@@ -101,8 +101,9 @@ void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
       p.field("windows", "window",
               "keys that a query sees in each direction: one number, or one per layer; 0 = all"),
       a.windows, 0, kMost);
-  v.integer(p.field("global", "global_tokens", "tokens that see and are seen by all, with windows"),
-            a.global, 0, kMost);
+  v.integer(
+      p.field("global", "global_tokens", "first tokens that see and are seen by all, with windows"),
+      a.global, 0, kMost);
   v.boolean(p.field("bias", "attention_bias", "biases of query, key and value"), a.bias);
   v.boolean(p.field("key_bias", "key_bias", "bias of the key, with attention biases"), a.key_bias);
   v.boolean(p.field("output_bias", "attention_output_bias", "bias of attention's output"),
@@ -177,7 +178,7 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
-  v.integer(p.field("layers", "layers", "blocks"), s.layers, 1, 4096);
+  v.integer(p.field("layers", "layers", "number of layers"), s.layers, 1, 4096);
   visit_mixers(
       s.mixers, v,
       p.field("mixers", "mixer",
@@ -195,7 +196,7 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
             s.embedding_norm);
   v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
             s.first_norm);
-  v.boolean(p.field("final_norm", "final_norm", "norm after the last block"), s.final_norm);
+  v.boolean(p.field("final_norm", "final_norm", "norm after the last layer"), s.final_norm);
   v.boolean(p.field("residual", "residual", "add a sublayer's input to its output"), s.residual);
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
@@ -212,7 +213,7 @@ void visit(std::optional<StackSpec>& stack, OptionVisitor& v, const Place& p, co
 }
 
 void visit(InputSpec& i, OptionVisitor& v) {
-  v.choice(field("input.kind", "input", "what an encoder reads"), i.kind,
+  v.choice(field("input.kind", "input", "kind of encoder input"), i.kind,
            {"tokens", "image", "audio"});
   v.integer(field("input.size", "image_size", "width and height of an image in pixels"), i.size, 1,
             65536);
@@ -225,7 +226,7 @@ void visit(InputSpec& i, OptionVisitor& v) {
 }
 
 void visit(HeadSpec& h, OptionVisitor& v) {
-  v.choice(field("head.kind", "head", "what the outputs are"), h.kind,
+  v.choice(field("head.kind", "head", "kind of the outputs"), h.kind,
            {"language_model", "pooled", "sequence", "token", "span"});
   v.boolean(field("head.tied", "tied_head", "the embedding is also the output matrix"), h.tied);
   v.integer(field("head.labels", "label_count", "labels of a head that is not a language model"),
@@ -248,16 +249,16 @@ void visit(HeadSpec& h, OptionVisitor& v) {
 }  // namespace
 
 void visit(Spec& s, OptionVisitor& v) {
-  v.integer(field("vocabulary", "vocabulary", "tokens that the model knows; 0 = the tokenizer's"),
+  v.integer(field("vocabulary", "vocabulary", "tokens in the vocabulary; 0 = the tokenizer's"),
             s.vocabulary, 0, kMost);
   v.integer(
       field("source_vocabulary", "source_vocabulary", "vocabulary of the encoder; 0 = shared"),
       s.source_vocabulary, 0, kMost);
   v.integer(field("context", "context", "maximum tokens in one sequence"), s.context, 1, kMost);
   v.integer(field("width", "width", "width of the residual stream"), s.width, 1, kMost);
-  v.integer(
-      field("padding", "padding_token", "padding token, whose embedding is not trained; -1 = none"),
-      s.padding, -1, kMost);
+  v.integer(field("padding", "padding_token",
+                  "padding token, whose embedding gets no gradient; -1 = none"),
+            s.padding, -1, kMost);
   v.integer(field("token_types", "token_types", "number of token types; 0 = no embedding of types"),
             s.token_types, 0, 1024);
   v.boolean(field("scaled_embedding", "scaled_embedding", "multiply embeddings by sqrt(width)"),

@@ -88,8 +88,8 @@ Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& va
 }
 
 // Radford et al. 2019: normally distributed weights. The matrices that write into the residual
-// stream have a deviation that is smaller by the factor sqrt(2 layers), where `layers` is that of
-// the stack.
+// stream have a deviation that is smaller by the factor sqrt(2 n), where n is the number of the
+// stack's layers.
 void initialise(Transformer& model, uint64_t seed) {
   const Spec& spec = model.spec;
   const float deviation = spec.init_deviation;

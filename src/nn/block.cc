@@ -3,7 +3,7 @@
 namespace fovea {
 namespace {
 
-// y = sum_norm(x + dropout(output_norm(sublayer(input_norm(x))))), without x + if not `residual`
+// y = sum_norm(x + dropout(output_norm(sublayer(input_norm(x))))), without "x +" if not `residual`
 template <class Sublayer>
 Tensor through(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& place,
                bool residual, Sublayer&& sublayer) {

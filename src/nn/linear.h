@@ -51,7 +51,8 @@ struct Linear {
 // which of the layer's own parameters are trainable.
 void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed);
 
-// Applies several layers to the same x, in one product if all are packed.
+// Applies several layers to the same x. If all are packed, consecutive layers of the same format
+// and group size become one product.
 template <class... Layers>
 std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
   if (!(layers.weight.packed && ...)) return {layers(x)...};

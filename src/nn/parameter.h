@@ -44,7 +44,8 @@ struct NamedParameter {
   Parameter* parameter;
 };
 
-// For the each(f) members of the layers: calls f(name, parameter) if the layer has the parameter.
+// The each(f) members of the layers use this function. Calls f(name, parameter) if the layer has
+// the parameter.
 template <class Visitor>
 void visit(Visitor& f, const std::string& name, Parameter& parameter) {
   if (parameter.present()) f(name, parameter);

@@ -38,15 +38,17 @@ struct AttentionInputs {
 
 // Callbacks for inspection; a null callback is not called.
 struct Probe {
-  // Receives a value, and may replace it by another one of the same shape; except attention
-  // weights, whose replacement has no effect.
+  // Receives a value, and may replace it by another one of the same shape; replacing attention
+  // weights has no effect.
   std::function<void(const ProbePoint& point, Tensor& value)> see = {};
-  // Returns whether to compute the attention weights of this point.
+  // Returns whether to compute the attention weights of this point, which `see` then receives. Not
+  // called with a cache.
   std::function<bool(const ProbePoint& point)> wants_weights = {};
-  // Called before the output projection of attention; may overwrite `heads`, for example to switch
-  // heads off.
+  // Called for attention without a cache, before the output projection; may overwrite `heads`, for
+  // example to switch heads off.
   std::function<void(const ProbePoint& point, const AttentionInputs& inputs)> attend = {};
-  // Called for a decoder's self-attention with a cache: q and the pages of the keys.
+  // Called for a decoder's self-attention with a cache; `texts` refers to the pages of the keys and
+  // values.
   std::function<void(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
                      const PagedOptions& options)>
       attend_paged = {};

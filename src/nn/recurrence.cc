@@ -13,7 +13,8 @@ namespace {
 
 void* row_of(const Tensor& x, int64_t row) { return Out(x.rows(row, row + 1)).data; }
 
-// Copies `count` elements of one row, from column `from_column` to `to_column`.
+// Copies `count` elements of row `from_row`, from column `from_column` on, to row `to_row`, from
+// column `to_column` on.
 void copy_part(const Tensor& to, int64_t to_row, int64_t to_column, const Tensor& from,
                int64_t from_row, int64_t from_column, int64_t count) {
   const In source = at(In(from), from_row * from.dim(1) + from_column);

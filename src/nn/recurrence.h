@@ -6,14 +6,14 @@
 
 namespace fovea {
 
-// A recurrent layer: the cells of ops.h over the tokens, from a state of 0. W is the width of the
-// state, G the number of gates.
+// A recurrent layer: the cells of ops.h over the tokens, from a state of 0 or the cached state. W
+// is the width of the state, G the number of gates.
 struct Recurrence {
   Cell cell = Cell::lstm;
   int64_t width = 0, layer = 0;
   Linear input;   // [G W, C]
   Linear hidden;  // [G W, W]
-  Linear output;  // [C, W]; absent if W = C
+  Linear output;  // [C, W]; empty if W = C
 
   Recurrence() = default;
   Recurrence(const StackSpec& stack, int64_t model_width, int64_t layer);
@@ -21,8 +21,8 @@ struct Recurrence {
   bool present() const { return width > 0; }
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
 
-  // Its parts, for inspection: the states h of gates = input(x), the recurrent part of the gates
-  // that follows a state, and the output.
+  // The steps of operator(), for inspection: the states h, given gates = input(x); the recurrent
+  // part of the gates, given the previous state h; and the output.
   Tensor states(const Tensor& gates, const Pass& pass) const;   // [B, T, G W] -> [B, T, W]
   Tensor recurrent_part(const Tensor& h, DType compute) const;  // [R, W] -> [R, G W]
   Tensor projected(const Tensor& h) const {                     // [..., W] -> [..., C]
@@ -38,7 +38,7 @@ struct Recurrence {
 
  private:
   struct Text {
-    int64_t row, tokens;  // the first of its rows, and their number
+    int64_t row, tokens;  // the index of its first row, and the number of its rows
   };
   Tensor step_by_step(const Tensor& gates, const std::vector<Text>& texts, KvCache* cache) const;
   Tensor from_zero(const Tensor& gates) const;

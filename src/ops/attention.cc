@@ -93,16 +93,17 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
                        const PagedOptions& options) {
   check(q.rank() >= 2 && options.kv_heads > 0 && q.dim(-2) % options.kv_heads == 0,
         "attention: q is {} with {} key-value heads; expected [..., H, D] with H a "
-        "multiple of these",
+        "multiple of their number",
         q.shape(), options.kv_heads);
   const int64_t rows = q.size() / (q.dim(-2) * q.dim(-1));
   for (const PagedText& span : spans) {
     check(span.row >= 0 && span.row + span.queries <= rows,
-          "attention: a span of rows {} to {}; expected at most {}", span.row,
+          "attention: a text has rows {} to {}; expected a range within 0 to {}", span.row,
           span.row + span.queries, rows);
   }
-  check(!options.bias || options.bias.dtype() == working_type(q), "attention: the bias is {}",
-        name_of(options.bias.dtype()));
+  check(!options.bias || options.bias.dtype() == working_type(q),
+        "attention: the bias is {}; expected {}", name_of(options.bias.dtype()),
+        name_of(working_type(q)));
   const int64_t value_width = options.value_width > 0 ? options.value_width : q.dim(-1);
   check(!options.values_in_keys || value_width <= q.dim(-1),
         "attention: values are {} wide; expected at most {}, the width of the keys", value_width,

@@ -44,8 +44,9 @@ void check_shapes(const Tensor& x, const std::vector<int64_t>& counts,
           shape, weight.shape());
   }
   for (const Tensor& bias : biases) {
-    check(bias.shape() == Shape{shape[0]}, "grouped_linear: a bias is {}, weights are {}",
-          bias.shape(), shape);
+    check(bias.shape() == Shape{shape[0]},
+          "grouped_linear: a bias is {}, weights are {}; expected [N] and [N, C]", bias.shape(),
+          shape);
   }
 }
 

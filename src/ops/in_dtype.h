@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-// Returns the elements of x in a dtype, for a product, without a gradient.
+// Returns x in `dtype` and without a gradient, as an operand of a product.
 inline Tensor in_dtype(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x.detach() : convert(x, dtype);
 }

@@ -10,7 +10,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
                   DType out) {
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width} && (!bias || bias.shape() == Shape{r.width}),
-        "layer_norm: weight is {}, bias is {}, the last axis of x is {}", weight.shape(),
+        "layer_norm: weight is {}, bias is {}; expected [{}], the last axis of x", weight.shape(),
         bias.shape(), r.width);
   Tensor y = empty(x.shape(), out);
   if (!recording()) {

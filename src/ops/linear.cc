@@ -9,8 +9,8 @@ namespace fovea {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType out) {
   check(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1),
         "linear: weight is {}, x is {}; expected [N, C] and [..., C]", weight.shape(), x.shape());
-  check(!bias || bias.shape() == Shape{weight.dim(0)}, "linear: bias is {}, weight is {}",
-        bias.shape(), weight.shape());
+  check(!bias || bias.shape() == Shape{weight.dim(0)},
+        "linear: bias is {}, weight is {}; expected [N] and [N, C]", bias.shape(), weight.shape());
   const int64_t outputs = weight.dim(0), width = weight.dim(1);
   Shape shape = x.shape();
   shape.back() = outputs;

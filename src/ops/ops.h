@@ -57,8 +57,8 @@ struct PagedOptions {
   bool values_in_keys = false;  // the values are the first D' elements of the keys
   DType pages = DType::f32;
   float scale = 1, softcap = 0;
-  // [H, N] of the working type, or empty: entry s - p + bias_zero is added to the score of a query
-  // at position p and key s.
+  // [H, distances] of the working type, or empty: entry s - p + bias_zero is added to the score of
+  // a query at position p and key s.
   Tensor bias = {};
   int64_t bias_zero = 0;
 };

@@ -23,12 +23,12 @@ class PackedWeight {
   const PackedMatrix& matrix() const { return matrix_; }
   size_t bytes() const { return panels_.bytes() + scales_.bytes(); }
 
-  // Converts back to i8 or u8 with f16 scales as above, or to the represented numbers, f32 [N, C].
+  // The layout of files, as above.
   struct Quantized {
     Tensor rows, scales;
   };
-  Quantized quantized() const;
-  Tensor floats() const;
+  Quantized quantized() const;  // converts int8 or int4 back to the layout of files
+  Tensor floats() const;        // returns the represented numbers, f32 [N, C]
 
  private:
   void allocate();

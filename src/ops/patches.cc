@@ -8,7 +8,7 @@ namespace fovea {
 Tensor patches(const Tensor& image, int64_t size) {
   check(image.rank() == 4 && size > 0 && image.dim(2) % size == 0 && image.dim(3) % size == 0,
         "patches: image is {}, squares of {}; expected [B, channels, H, W] with H and W "
-        "multiples of that",
+        "multiples of their side",
         image.shape(), size);
   const int64_t channels = image.dim(1), height = image.dim(2), width = image.dim(3);
   const int64_t down = height / size, across = width / size;

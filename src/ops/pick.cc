@@ -16,8 +16,8 @@ Tensor places_in_rows(const Tensor& columns, int64_t width) {
     check(column[i] >= 0 && column[i] < width, "pick: column {} at position {}; expected 0 to {}",
           column[i], i, width - 1);
     for (int64_t j = i / k * k; j < i; ++j)
-      check(column[j] != column[i], "pick: column {} occurs twice in row {}; expected each once",
-            column[i], i / k);
+      check(column[j] != column[i],
+            "pick: column {} occurs twice in row {}; expected different columns", column[i], i / k);
     places.data_as<int32_t>()[i] = static_cast<int32_t>(i / k * width) + column[i];
   }
   return places;

@@ -48,8 +48,9 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
             x.dim(2) == weight.dim(0),
         "recurrence: x is {}, weight is {}; expected [B, T, {} W] and [{} W, W]", x.shape(),
         weight.shape(), G, G);
-  check(!bias || bias.shape() == Shape{weight.dim(0)}, "recurrence: bias is {}, weight is {}",
-        bias.shape(), weight.shape());
+  check(!bias || bias.shape() == Shape{weight.dim(0)},
+        "recurrence: bias is {}, weight is {}; expected [N] and [N, W]", bias.shape(),
+        weight.shape());
   const int64_t B = x.dim(0), T = x.dim(1), W = weight.dim(1);
   const DType states = working_type(x);
   const CellShape shape{cell, B, W, T};

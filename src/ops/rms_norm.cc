@@ -8,8 +8,8 @@ namespace fovea {
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out) {
   const Rows r = rows_of(x);
-  check(weight.shape() == Shape{r.width}, "rms_norm: weight is {}, the last axis of x is {}",
-        weight.shape(), r.width);
+  check(weight.shape() == Shape{r.width},
+        "rms_norm: weight is {}; expected [{}], the last axis of x", weight.shape(), r.width);
   Tensor y = empty(x.shape(), out);
   if (!recording()) {
     kernels(x).rms_norm(y, {}, x, weight, epsilon, r);

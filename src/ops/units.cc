@@ -13,10 +13,10 @@ thread_local RowUnits of_this_thread;
 
 Units RowUnits::of(int64_t rows) const {
   if (starts != nullptr)
-    check(starts->back() == rows, "{} rows; expected {}, the rows of the units", rows,
-          starts->back());
+    check(starts->back() == rows, "units: the op has {} rows; expected {}, the rows of all units",
+          rows, starts->back());
   else
-    check(rows % count == 0, "{} rows in {} units; expected equal units", rows, count);
+    check(rows % count == 0, "units: {} rows in {} units; expected equal units", rows, count);
   return {count, starts != nullptr ? starts->data() : nullptr};
 }
 

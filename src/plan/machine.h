@@ -11,7 +11,7 @@ namespace fovea {
 // and what the limits of the cgroup and of the address space leave.
 uint64_t available_memory();  // bytes
 uint64_t resident_memory();   // resident memory of this process, in bytes
-uint64_t private_memory();    // the part of it that is not mapped from files
+uint64_t private_memory();    // resident memory that is not mapped from files, in bytes
 uint64_t resident_peak();     // peak resident memory of this process, in bytes
 uint64_t total_memory();      // memory of the machine, in bytes
 std::string cpu_name();

@@ -51,7 +51,7 @@ Hidden hidden_of(const StackSpec& stack) {
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }
 
-// Returns the number of recurrent layers, and the bytes that all of them keep for the backward pass
+// The number of recurrent layers, and the bytes that all of them keep for the backward pass
 // of one token: their states, and their gates in the working type and as the product wrote them.
 struct Recurrent {
   int64_t layers = 0;

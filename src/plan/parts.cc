@@ -78,8 +78,7 @@ class Counter {
     Part& part = parts_[index];
     const double count = static_cast<double>(elements(p.shape)) * static_cast<double>(copies);
     check(static_cast<double>(part.parameters) + count < kMost,
-          "spec: {} has more than {} parameters; expected a model that can be counted", part.name,
-          kMost);
+          "spec: {} has more than {} parameters; expected fewer", part.name, kMost);
     const double active = index == kExperts ? count * chosen : count;
     part.parameters += elements(p.shape) * copies;
     part.active += std::llround(active);

@@ -107,10 +107,11 @@ size_t overlap_before(const std::vector<Unit>& units, size_t first, size_t next,
 
 std::vector<PassageSpan> cut_passages(std::string_view text, const PassageRules& rules,
                                       const Tokenizer& tokenizer) {
-  check(rules.most_tokens > 0 && rules.overlap_tokens >= 0 &&
-            rules.overlap_tokens < rules.most_tokens,
-        "passages: {} tokens with an overlap of {}; expected a smaller overlap", rules.most_tokens,
-        rules.overlap_tokens);
+  check(
+      rules.most_tokens > 0 && rules.overlap_tokens >= 0 &&
+          rules.overlap_tokens < rules.most_tokens,
+      "passages: {} tokens with an overlap of {}; expected a positive number and a smaller overlap",
+      rules.most_tokens, rules.overlap_tokens);
   const int64_t few = rules.most_tokens / 4;  // a shorter paragraph is joined with the next
   const std::vector<Unit> units = units_of(text, rules.most_tokens, tokenizer);
   std::vector<PassageSpan> passages;

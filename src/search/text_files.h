@@ -8,7 +8,7 @@ namespace fovea {
 struct FoundTexts {
   std::vector<std::string> files;      // paths relative to the folder, sorted
   std::vector<std::string> skipped;    // files above 64 MiB, or with NUL in the first 8 KiB
-  std::vector<std::string> links_out;  // links that lead out of the folder; not followed
+  std::vector<std::string> links_out;  // links out of the folder or to nothing; not followed
 };
 
 // Finds the text files in a folder and its subfolders; names that begin with a dot are skipped.

@@ -27,9 +27,9 @@ namespace {
 
 using Hnsw = hnswlib::HierarchicalNSW<float>;
 
-// The defaults of hnswlib: links per vector, and candidates that are examined for them.
+// The defaults of hnswlib: links per vector, and candidates that are examined to choose them.
 constexpr size_t kLinks = 16, kCandidates = 200;
-// Candidates of a search: far more than the usual results, since a search in the graph is
+// Candidates of a search: far more than the usual number of results, since a search in the graph is
 // approximate.
 constexpr size_t kSearchCandidates = 256;
 
@@ -60,10 +60,10 @@ class GraphFile {
       : bytes_(bytes), path_(path), count_(static_cast<uint64_t>(count)) {
     expect(count > 0 && count_ < std::numeric_limits<Link>::max() && width > 0 &&
                static_cast<uint64_t>(width) <= bytes.size() / sizeof(float),
-           "too short");
+           "is too short");
     vector_bytes_ = static_cast<uint64_t>(width) * sizeof(float);
     element_ = kLists0 + vector_bytes_ + sizeof(Label);
-    expect(bytes.size() >= kHead && (bytes.size() - kHead) / element_ >= count_, "too short");
+    expect(bytes.size() >= kHead && (bytes.size() - kHead) / element_ >= count_, "is too short");
     check_head();
     find_levels();
     check_elements();
@@ -128,7 +128,7 @@ class GraphFile {
   void find_levels() {
     uint64_t offset = kHead + count_ * element_;
     for (uint64_t i = 0; i < count_; ++i) {
-      expect(bytes_.size() - offset >= sizeof(Count), "too short");
+      expect(bytes_.size() - offset >= sizeof(Count), "is too short");
       const uint64_t size = next<Count>(offset);
       expect(size % kList == 0 && size / kList <= top_level_ && size <= bytes_.size() - offset,
              "a vector's level is wrong");
@@ -136,12 +136,12 @@ class GraphFile {
       upper_.push_back(offset);
       offset += size;
     }
-    expect(offset == bytes_.size(), "too long");
+    expect(offset == bytes_.size(), "is too long");
     expect(levels_[entry_] == top_level_, "its entry point is not on the highest level");
   }
 
   void check_list(uint64_t offset, size_t most, uint64_t level) const {
-    const auto links = next<Count>(offset);  // the upper half marks deleted vectors: must be 0
+    const auto links = next<Count>(offset);  // its upper half marks deleted vectors and must be 0
     expect(links <= most, "a vector has too many links");
     for (Count i = 0; i < links; ++i) {
       const Link link = next<Link>(offset);

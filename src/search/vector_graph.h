@@ -16,8 +16,9 @@ namespace fovea {
 
 class VectorGraph {
  public:
-  // Builds the graph of vectors f32 [N, D], N at least 1; for cosine, of unit length. The same
-  // vectors give the same graph. Throws Unsupported for Similarity::manhattan.
+  // Builds the graph of `vectors`, f32 [N, D] with N at least 1. For cosine similarity, the vectors
+  // must have unit length. The same vectors give the same graph. Throws Unsupported for
+  // Similarity::manhattan.
   VectorGraph(const Tensor& vectors, Similarity similarity);
   // Reads the result of bytes(); `path` is the file's name in errors. Checks every number, and
   // throws BadFile unless `bytes` is a graph of `count` vectors of `width` elements.

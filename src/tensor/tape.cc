@@ -33,7 +33,8 @@ class Tape {
   }
 
   static void play(const Tensor& loss, float factor, PassGradients* passes) {
-    check(loss.wants_gradient(), "backward: the loss depends on no tensor that wants a gradient");
+    check(loss.wants_gradient(),
+          "backward: the loss depends on no tensor that wants a gradient; expected at least one");
     check(loss.size() == 1, "backward: the loss has shape {}; expected one element",
           describe(loss.shape()));
     check(loss.gradient_->leaf || !tape.empty(),

@@ -84,7 +84,7 @@ class PassGradients {
   struct Leaf {
     std::vector<Use> uses;
     int64_t pass = -1;
-    size_t met = 0;  // uses in this pass
+    size_t met = 0;  // uses reached so far in this pass
   };
   Out place(const std::shared_ptr<Gradient>& slot, const Tensor& x);
 
@@ -96,8 +96,8 @@ class PassGradients {
 void clear_tape();
 
 // A tensor kept for the backward pass: its elements, or only a recipe if its op has one (such as a
-// norm, cheap to compute and large to store). The shape and the gradient slot are kept in both
-// cases.
+// norm, which is cheap to compute and large to store). The shape and the gradient slot are kept in
+// both cases.
 class Saved {
  public:
   explicit Saved(const Tensor& x);

@@ -28,13 +28,15 @@ void release_cached_memory() { Allocator::all().release(); }
 
 int64_t Tensor::dim(int axis) const {
   const int from_start = axis < 0 ? axis + rank() : axis;
-  check(from_start >= 0 && from_start < rank(), "axis {}: the tensor has shape [{}]", axis,
-        listed(shape_));
+  check(from_start >= 0 && from_start < rank(),
+        "axis {}: the tensor has shape [{}]; expected {} to {}", axis, listed(shape_), -rank(),
+        rank() - 1);
   return shape_[static_cast<size_t>(from_start)];
 }
 
 Tensor Tensor::view(const Shape& shape) const {
-  check(elements(shape) == size_, "view: [{}] does not hold the elements of [{}]", listed(shape),
+  check(elements(shape) == size_,
+        "view: shape [{}] of a tensor [{}]; expected the same number of elements", listed(shape),
         listed(shape_));
   Tensor y = *this;
   if (recipe_) {  // a view of a recomputable tensor is recomputable
@@ -45,8 +47,8 @@ Tensor Tensor::view(const Shape& shape) const {
 }
 
 Tensor Tensor::rows(int64_t begin, int64_t end) const {
-  check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0], "rows {} to {} of [{}]",
-        begin, end, listed(shape_));
+  check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0],
+        "rows {} to {} of [{}]; expected a range of its first axis", begin, end, listed(shape_));
   Tensor y = detach();
   const int64_t width = shape_[0] > 0 ? size_ / shape_[0] : 0;
   y.offset_ += static_cast<size_t>(begin * width) * size_of(dtype_);
@@ -114,8 +116,8 @@ Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const
 
 Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype) {
   Tensor y = empty(shape, DType::f32);
-  check(y.size() == static_cast<int64_t>(values.size()), "{} values for shape [{}]", values.size(),
-        listed(y.shape()));
+  check(y.size() == static_cast<int64_t>(values.size()),
+        "{} values for shape [{}]; expected one per element", values.size(), listed(y.shape()));
   std::copy(values.begin(), values.end(), y.data_as<float>());
   return dtype == DType::f32 ? y : convert(y, dtype);
 }

@@ -70,8 +70,8 @@ class Tensor {
     return static_cast<T*>(data());
   }
 
-  operator In() const { return {data(), dtype_}; }  // NOLINT: a tensor is what kernels read ...
-  operator Out() const { return {data(), dtype_, false}; }  // NOLINT: ... and write
+  operator In() const { return {data(), dtype_}; }  // NOLINT: kernels take tensors as inputs
+  operator Out() const { return {data(), dtype_, false}; }  // NOLINT: and as outputs
 
   Tensor view(const Shape& shape) const;  // same elements, new shape; keeps the gradient slot
   Tensor rows(int64_t begin, int64_t end) const;  // a slice of the first axis; has no gradient
@@ -79,7 +79,7 @@ class Tensor {
 
   bool wants_gradient() const { return gradient_ != nullptr; }
   Tensor& want_gradient();  // makes this a leaf whose gradient stays after backward()
-  Tensor gradient() const;  // of a leaf; empty until backward() has reached it
+  Tensor gradient() const;  // the gradient of a leaf; empty until backward() has reached it
   void clear_gradient() const;
 
   // How to recompute the elements from other saved tensors; see Saved in tape.h.

@@ -19,7 +19,7 @@ bool is_at(std::string_view text, size_t i, uint16_t any) {
   return unicode::is(utf8::first(text.substr(i)).code_point, any);
 }
 
-// Whether no word character is directly before or after the bytes [begin, end).
+// Returns whether no word character is directly before or after the bytes [begin, end).
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
   if (begin > 0 && is_at(text, last_character(text.substr(0, begin)), unicode::plain_word))
     return false;

@@ -25,7 +25,7 @@ std::optional<int32_t> named(const TokenizerState& state, const Json& config,
 }
 
 // Adds the tokens of added_tokens_decoder, {"32000": {"content": ...}, ...}, that are missing from
-// the vocabulary. They must have the next ids.
+// the vocabulary. Their ids must follow those of the vocabulary.
 void add_tokens(const Json& config, const std::string& path, TokenizerState& state) {
   const auto found = config.find("added_tokens_decoder");
   if (found == config.end() || !found->is_object()) return;

@@ -228,7 +228,7 @@ void encode_placed(const TokenizerState& state, std::string_view text, SpecialTo
                    const OnToken& on_token) {
   check_size(text.size());
   check(special != SpecialTokens::guarded,
-        "guarded text: its tokens have no positions; expected encode()");
+        "guarded text: its tokens have no positions; expected encode(), which returns only ids");
   const bool parsed = special == SpecialTokens::parsed;
   if (utf8::valid_prefix(text) == text.size()) {
     PlacedSink sink{on_token, parsed};

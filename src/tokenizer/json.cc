@@ -190,7 +190,7 @@ class TokenizerReader {
     }
   }
 
-  // Returns the texts of the model's own tokens, by id; empty for ids of added tokens only.
+  // Returns the texts of the model's tokens, by id; empty for ids that only added tokens have.
   std::vector<std::string> model_texts() const {
     std::vector<std::string> texts(
         state_->texts.begin(), state_->texts.begin() + static_cast<std::ptrdiff_t>(model_size_));
@@ -348,7 +348,7 @@ class TokenizerReader {
   std::vector<double> scores_;
   // Ids are below this number. A larger id would leave a gap and must not cause an allocation.
   size_t count_ = 0;
-  size_t model_size_ = 0;      // size of the model's own vocabulary
+  size_t model_size_ = 0;      // one more than the largest id in model.vocab
   std::vector<size_t> holes_;  // ids below model_size_ that only added tokens have
   std::vector<size_t> special_;
 };

@@ -24,9 +24,9 @@ struct Batch {
 };
 
 // The outputs of the head and the labels, for the rows that have labels: logits f32 [rows,
-// outputs], labels i32 [rows]. Other rows are not computed, since the outputs of a vocabulary
-// dominate the work of a small model. If all rows or none have labels, or if there is one label for
-// each sequence, all rows are computed, in the shapes of the head.
+// outputs], labels i32 [rows]. Other rows are not computed, since the logits of a vocabulary take
+// most of the time of a small model. If all rows or none have labels, or if there is one label for
+// each sequence, all rows are computed, and the tensors have the shapes of the head.
 struct Answers {
   Tensor logits, labels;
   RowUnits units;  // units of these rows
@@ -35,7 +35,8 @@ Answers answers(const Transformer& model, const Batch& batch, Pass pass);
 
 // Returns the sum of the negative log-likelihoods of the labels, divided by `divisor`: f64 [1].
 // `smoothing` is the probability that label smoothing spreads over all labels. If the pass is for
-// training, the side losses of the layers, such as the balance of experts, are included.
+// training, adds the side losses of the layers, such as the balance of experts, each multiplied by
+// batch.asked / divisor.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0);
 

@@ -69,8 +69,8 @@ std::string axes(const Scale& s) {
   return svg;
 }
 
-// Returns the range of the curves with a margin. The margin is large enough that adding a tick
-// changes even a large loss.
+// Returns the range of the curves with a margin. The margin is at least a millionth of the largest
+// loss: a smaller tick could be lost in rounding, and the loop over ticks would not end.
 Scale scale_of(const Curve& training, const Curve& validation) {
   Scale scale{1, 1e300, -1e300};
   for (const Curve* curve : {&training, &validation}) {

@@ -31,12 +31,11 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
            o.objective, {"automatic", "next_token", "masked", "spans", "pairs", "labels"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
-  v.number(
-      {"validation",
-       "fraction of the data to hold out for validation: its end; of labelled texts, evenly spaced "
-       "ones",
-       true},
-      o.validation, 0, 0.9);
+  v.number({"validation",
+            "fraction of the data to hold out for validation: the end of the data or, of labelled "
+            "texts, evenly spaced ones",
+            true},
+           o.validation, 0, 0.9);
   v.text({"tokenizer",
           "char, bpe:SIZE, wordpiece:SIZE, unigram:SIZE, or the path of a model or tokenizer.json",
           true},
@@ -61,11 +60,12 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.integer({"accumulate", "forward passes per optimiser step", true}, o.accumulate, 1, 65536);
   v.integer({"patience", "stop after N evaluations without improvement; 0 = never"}, o.patience, 0,
             kMostSteps);
-  v.text({"best_by",
-          "metric that selects the best model: loss, bleu, chrf or rouge_l (pairs), accuracy or f1 "
-          "(labels); automatic = bleu for pairs, else loss",
-          true},
-         o.best_by);
+  v.text(
+      {"best_by",
+       "metric that selects the best model: loss, bleu, chrf or rouge_l (pairs), accuracy (labels, "
+       "masked) or f1 (labels); automatic = bleu for pairs, else loss",
+       true},
+      o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
             o.bad_steps, 1, 1'000'000);
 }
@@ -104,7 +104,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs, labels = o.objective == Objective::labels;
   const bool by_translations = o.best_by == "bleu" || o.best_by == "chrf" || o.best_by == "rouge_l";
-  // If weights are averaged, the steps of the evaluations determine which ones.
+  // Averaging uses the weights at the steps of the evaluations.
   v.integer({"evaluate_every", "steps between evaluations; 0 = only at the end", o.average > 1},
             o.evaluate_every, 0, kMostSteps);
   // Losses on different windows cannot be compared.

@@ -73,7 +73,7 @@ void open_snapshot(Job& job, const Say& say) {
   job.compute = compute_dtype(job);
 }
 
-// Called before the data is read, and again when the data is in memory.
+// Called by plan_cost(), and again by prepare() when the tokenised data is in memory.
 void check_memory(Job& job) {
   TrainPlan& plan = job.plan;
   const uint64_t limit = job.options.memory_limit;
@@ -144,8 +144,8 @@ std::string change_of_class(const Job& job) {
                     before = job.snapshot->state.value("numeric_class", now);
   if (before == now) return "";
   return fmt::format(
-      "the run continues in {} of CPU class {} (before: {}), so its bits now differ "
-      "from those of an uninterrupted run",
+      "the run continues in {} of CPU class {} (before: {}), so its results no longer "
+      "have the same bits as those of an uninterrupted run",
       name_of(job.compute), now, before);
 }
 

@@ -62,7 +62,7 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   return new_head;
 }
 
-// Initialises the parameters that the checkpoint lacks as in a new model.
+// Initialises the parameters that the checkpoint lacks, as in a new model.
 void initialise_missing(Transformer& model, uint64_t seed) {
   Transformer fresh(model.spec);
   initialise(fresh, seed);

@@ -29,7 +29,7 @@ Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
   const std::string path = folder_ + "/log.jsonl";
   std::error_code ignored;
   const bool there = std::filesystem::exists(path, ignored);
-  constexpr size_t kMostBytes = size_t{1} << 40;  // in practice no limit: the run wrote this file
+  constexpr size_t kMostBytes = size_t{1} << 40;  // effectively unlimited: the run wrote this file
   const std::string text = there ? read_file(path, kMostBytes) : "";
   std::string kept;
   for (std::string_view rest = text; !rest.empty();) {
@@ -52,7 +52,7 @@ Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
 
 void Record::append(const std::string& line) {
   std::ofstream file(folder_ + "/log.jsonl", std::ios::app);
-  file << line << "\n";  // a log that cannot grow must not end a training run
+  file << line << "\n";  // an error in writing the log must not end a training run
 }
 
 void Record::step(const TrainProgress& p) {

@@ -9,9 +9,9 @@
 namespace fovea {
 namespace {
 
-// If a step takes at most kQuickSeconds, the time of a run is estimated from two measured steps.
-// Otherwise it is computed from the speed of this machine's matrix products, of which training
-// reaches about the fraction kUsualShare.
+// The time of a step is estimated from the measured speed of matrix products; training reaches
+// about the fraction kUsualShare of this speed. If the estimate is at most kQuickSeconds, two steps
+// are measured instead.
 constexpr double kUsualShare = 0.7;
 constexpr double kQuickSeconds = 0.5;
 

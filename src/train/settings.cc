@@ -13,7 +13,7 @@ class Settings : public OptionVisitor {
   }
   void number(const Field& field, double& value, double, double) override { put(field, value); }
   void choice(const Field& field, int& value, const Names& names) override {
-    if (field.name == "schedule") return put(field, value);  // its number, as in old snapshots
+    if (field.name == "schedule") return put(field, value);  // a number, as in old snapshots
     put(field, names.at(static_cast<size_t>(value)));
   }
   void text(const Field& field, std::string& value) override { put(field, value); }

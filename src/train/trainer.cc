@@ -103,7 +103,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-// Updates the progress; `seconds` is the average time of the last steps, per step.
+// Updates the progress; `seconds` is the time of a step, averaged over the last steps.
 void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.loss = outcome.loss;
   progress_.gradient_norm = outcome.gradient_norm;
@@ -115,8 +115,8 @@ void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.peak_bytes = resident_peak();
 }
 
-// Warns of a step that was skipped because a number was not finite. Throws Failed after `bad_steps`
-// such steps in a row; the last snapshot is kept.
+// Warns of a step that was skipped because its loss or a gradient was not finite. Throws Failed
+// after `bad_steps` such steps in a row; the last snapshot is kept.
 void Trainer::guard(const Stepper::Outcome& outcome) {
   if (outcome.bad_tensor.empty()) {
     bad_in_row_ = 0;

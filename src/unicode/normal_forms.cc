@@ -21,7 +21,7 @@ struct Decomposed {
   uint8_t order;  // canonical combining class
 };
 
-// Whether the decomposition of a character is newer than Hugging Face's tables.
+// Returns whether the decomposition of a character is newer than Hugging Face's tables.
 bool is_young(char32_t c) {
   const auto within = [c](char32_t first, char32_t last) { return c >= first && c <= last; };
   return c == 0x32FF || within(0xA7F1, 0xA7F4) || c == 0xAB69 || within(0x10781, 0x107BA) ||
@@ -40,7 +40,7 @@ uint8_t order_of(char32_t c) {
   return static_cast<uint8_t>(property(c).combining_class);
 }
 
-// Whether a character of class 0 may compose with the previous character.
+// Returns whether a character of class 0 may compose with the previous character.
 bool joins(char32_t c) {
   constexpr std::array<char32_t, 24> all = {0x9BE,   0x9D7,   0xB3E,   0xB56,   0xB57,   0xBBE,
                                             0xBD7,   0xCC2,   0xCD5,   0xCD6,   0xD3E,   0xD57,
@@ -64,7 +64,7 @@ class Composer {
     if (form == NormalForm::nfkd) plain_below_ = 0xA0;
   }
 
-  // Whether the character stays unchanged and does not affect earlier characters.
+  // Returns whether the character stays unchanged and does not affect earlier characters.
   bool is_plain(char32_t c) const {
     if (c < plain_below_) return true;
     if (is_hangul(c)) return compose_;
@@ -129,7 +129,7 @@ class Composer {
   // Returns the composition of two characters, or 0 if there is none.
   static char32_t composed(char32_t first, char32_t second) {
     if (order_of(second) == 0 && !joins(second) && !is_jamo(second)) return 0;
-    if (second == 0x11A7) return 0;  // precedes the final jamos, but utf8proc includes it
+    if (second == 0x11A7) return 0;  // not a final jamo, but utf8proc treats it as one
     std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(first),
                                             static_cast<utf8proc_int32_t>(second)};
     const auto length = utf8proc_normalize_utf32(

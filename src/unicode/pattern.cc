@@ -23,16 +23,16 @@ constexpr uint32_t heap_limit = 16 << 10;   // KiB of memory for backtracking
 constexpr size_t stack_start = 32 << 10, stack_limit = 1 << 20;
 
 // PCRE2's step limit applies to one match from one position, and a run of equal characters is one
-// step, so there is a time limit too. It is CPU time, which does not depend on other processes, and
-// allows about 50 times the time that expressions without backtracking take. Unused time remains
-// for the thread's next texts, up to a second.
+// step, so the time is limited too. The limit is in CPU time, which does not depend on other
+// processes, and is about 50 times what expressions without backtracking take. The thread may use
+// the remaining time, at most a second of it, for its next texts.
 class TimeLimit {
  public:
   void begin(size_t bytes) {
     left_ = std::min(left_, kAtOnce) + kPerByte * static_cast<double>(bytes);
     begin_ = now();
   }
-  // Whether the limit is exceeded; if so, resets it for the next text.
+  // Returns whether the limit is exceeded; if so, resets it for the next text.
   bool exceeded() {
     const double spent = now() - begin_;
     if (spent <= left_) return false;

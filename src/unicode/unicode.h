@@ -1,7 +1,7 @@
 #pragma once
 
-// The character classes of Hugging Face's tokenizers library. Its parts take them from several
-// libraries, so there are several classes of punctuation, marks and words.
+// The character classes of Hugging Face's tokenizers library. The components of that library use
+// several Unicode libraries, so there are several classes of punctuation, marks and words.
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Renders a chat template for one conversation, within limits. The input is a template, optionally
 // followed by a NUL and the JSON of its variables. The same bytes are also used as the parts of a
-// conversation: no text of these, including the names of members, may become a special token.
+// conversation: no text in it, including the names of members, may become a special token.
 
 #include "base/json.h"
 #include "fovea/chat.h"
@@ -23,7 +23,8 @@ std::tm moment() {
   return time;
 }
 
-// The names of its special tokens do not occur in JSON outside strings, such as in "false" or 1e5.
+// Returns a small tokenizer. The names of its special tokens do not occur in JSON outside strings;
+// "e", for example, would occur in false and in 1e5.
 const Tokenizer& tokenizer() {
   constexpr const char* kJson = R"({"added_tokens": [
     {"id": 3, "content": "<s>", "special": true},

@@ -1,5 +1,5 @@
-// config.json: an accepted Spec can be written by its own family, and family selection finds a
-// family for it.
+// The input is config.json: an accepted Spec can be written by its own family, and family selection
+// finds a family for it.
 
 #include "base/json.h"
 #include "families/registry.h"

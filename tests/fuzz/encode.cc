@@ -28,7 +28,7 @@ void encode(const Tokenizer& tokenizer, std::string_view text) {
   uint32_t begin = 0;
   for (const Offsets& at : whole.byte_offsets) {
     require(at.begin <= at.end && at.end <= text.size(), "a token lies within its text");
-    if (at.begin == at.end) continue;  // an empty token may follow later ones
+    if (at.begin == at.end) continue;  // an empty token may have any position
     require(at.begin >= begin, "tokens are in order");
     begin = at.begin;
   }

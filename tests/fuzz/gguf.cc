@@ -1,5 +1,5 @@
-// A .gguf file: the values and tensors of an accepted file lie within it. Its tensors, its Spec and
-// its tokenizer are then used or refused.
+// The input is a .gguf file: the values and tensors of an accepted file lie within it. Its tensors,
+// its Spec and its tokenizer are then used or refused.
 
 #include "families/gguf.h"
 #include "base/memory_file.h"

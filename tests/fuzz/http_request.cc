@@ -19,7 +19,7 @@ struct Heard {
   bool operator==(const Heard&) const = default;
 };
 
-// Reads bytes that arrive in pieces of `step`, in the same way as a connection.
+// Reads bytes that arrive in pieces of `step` bytes, as a connection does.
 class Listener {
  public:
   Heard listen(std::string_view bytes, size_t step) {
@@ -39,7 +39,7 @@ class Listener {
   }
 
  private:
-  // Consumes the bytes that arrived; returns whether there may be more to read.
+  // Consumes bytes that arrived, at most one request; returns whether others remain after it.
   bool proceed() {
     if (!head_) {
       head_ = read_head(waiting_, kLimits);

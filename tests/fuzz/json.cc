@@ -1,5 +1,5 @@
-// JSON: an accepted value is the same after writing and reading, and the event reader accepts every
-// text that the tree reader accepts (it also allows duplicate keys).
+// The input is JSON: an accepted value is the same after writing and reading, and the event reader
+// accepts every text that the tree reader accepts (it also allows duplicate keys).
 
 #include "base/json.h"
 #include "fuzz.h"
@@ -30,6 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool whole = succeeds([&] { value = parse_json(text, "fuzz.json"); });
   const bool parts = succeeds([&] { Events().read(text, "fuzz.json"); });
   require(!whole || parts, "the event reader accepts a text that the tree reader accepts");
-  if (whole) require(parse_json(pretty(value), "fuzz.json") == value, "JSON survives writing");
+  if (whole)
+    require(parse_json(pretty(value), "fuzz.json") == value,
+            "a value is the same after writing and reading");
   return 0;
 }

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kMostBytes = 256;  // then, the shortest completion is chosen
+constexpr size_t kMostBytes = 256;  // longer texts get the shortest completion
 constexpr size_t kMostMemory = size_t{64} << 20;
 
 // Returns the allowed next bytes; if `to_the_end`, only those of a shortest completion.

@@ -1,4 +1,4 @@
-// model.safetensors.index.json for two shards with one tensor each.
+// The input is model.safetensors.index.json, in a folder with two shards of one tensor each.
 
 #include "base/files.h"
 #include "checkpoint/safetensors.h"

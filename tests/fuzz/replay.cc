@@ -18,7 +18,7 @@ int main(int count, char** arguments) {
   }
   for (const std::string& path : paths) {
     std::printf("%s\n", path.c_str());
-    std::fflush(stdout);  // names the input before a crash
+    std::fflush(stdout);  // so that the input is known after a crash
     const std::string bytes = fovea::read_file(path);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   }

@@ -21,7 +21,8 @@ void use_as_request(const std::string& text, unsigned route) {
   ApiRequest request;
   read_fields(parse_body(text), route, 100, request);
   require(request.options.sampling.temperature >= 0, "the temperature is within its bounds");
-  for (const int32_t id : request.ids) require(id >= 0 && id < 100, "a token id");
+  for (const int32_t id : request.ids)
+    require(id >= 0 && id < 100, "a token id is in the vocabulary");
   require(bytes_of_token(request, 64, 1024) > 0, "a token takes at least one byte");
 }
 
@@ -30,13 +31,13 @@ void use_as_call(const std::string& text) {
   require(json.is_discarded() || depth_of(json) <= kMostDepth,
           "JSON respects the limit of its depth");
   require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
-          "JSON survives writing");
+          "a value is the same after writing and reading");
   const ToolCalls found = find_tool_calls(text);
-  require(!found.calls.empty() || found.text == text, "an answer without calls stays text");
+  require(!found.calls.empty() || found.text == text, "an answer without calls is entirely text");
   std::string streamed;
   ToolCallFilter filter;
   for (const char c : text) streamed += filter.add({&c, 1});
-  require(streamed + filter.held() == text, "a stream loses nothing");
+  require(streamed + filter.held() == text, "a stream contains the whole text");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A safetensors file: an accepted header describes tensors within the file.
+// The input is a safetensors file: an accepted header describes tensors within the file.
 
 #include "checkpoint/safetensors.h"
 #include "base/memory_file.h"

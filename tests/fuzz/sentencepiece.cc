@@ -1,4 +1,5 @@
-// A SentencePiece .model: an accepted model gives a tokenizer that encodes and decodes.
+// The input is a SentencePiece .model: an accepted model gives a tokenizer that encodes and
+// decodes.
 
 #include "tokenizer/formats/sentencepiece.h"
 #include "use_tokenizer.h"

@@ -14,7 +14,7 @@ constexpr std::string_view kTexts[] = {"", "Hello, world", " a  b\n\n123 l'été
 
 void use(const Tokenizer& tokenizer, const Tokenizer& again) {
   require(tokenizer.size() == again.size() && tokenizer.hash() == again.hash(),
-          "a tokenizer survives writing");
+          "a tokenizer is the same after writing and reading");
   for (const std::string_view text : kTexts) {
     succeeds_soon([&] {
       const std::vector<int32_t> ids = tokenizer.encode(text);

@@ -1,4 +1,4 @@
-// The graph of an untrusted search index: any bytes are refused or can be searched.
+// The input is the graph of an untrusted search index: any bytes are refused or can be searched.
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const VectorGraph graph(text_of(data, size), "graph.hnsw", vectors, kWidth, Similarity::dot);
     const float query[kWidth] = {1, -1, 0.5f, 0};
     const auto found = graph.nearest(query, 10);
-    require(found.size() <= 10, "at most the requested number is found");
+    require(found.size() <= 10, "at most the requested number of vectors is found");
     for (const auto& [number, similarity] : found)
       require(number >= 0 && number < vectors, "a result is a vector of the graph");
     require(graph.vector(vectors - 1).size() == kWidth, "a vector has its width");

@@ -19,7 +19,7 @@ namespace {
 
 struct Shown {
   std::vector<int32_t> ids;
-  std::vector<std::vector<float>> states;  // for each id: of the preceding token
+  std::vector<std::vector<float>> states;  // for each id, those of the preceding token
 };
 
 Shown shown(const Model& model, const std::vector<int32_t>& prompt, int64_t layer) {

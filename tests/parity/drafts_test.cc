@@ -35,7 +35,7 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
     }
     const std::vector<Generation> own = generate(model, prompt, options, {}, &model);
     EXPECT_EQ(own[0].ids, alone[0].ids);
-    // Rotations may depend on the length of the text; the keys of the draft are then rotated
+    // Rotations may depend on the length of the text; the keys of the draft model are then rotated
     // slightly differently.
     EXPECT_GE(own[0].accepted_tokens * 10, own[0].guessed_tokens * 9);
   }
@@ -43,7 +43,7 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
 
 TEST_P(DraftsOfFamilies, DoNotChangeTheResult) {
   if (!std::filesystem::is_directory(shared(std::string("fixtures/models/") + GetParam())))
-    GTEST_SKIP() << "needs the fixtures";
+    GTEST_SKIP() << "needs the reference fixtures (FOVEA_SHARED)";
   const Model model = Model::open(shared(std::string("fixtures/models/") + GetParam()), nullptr,
                                   WeightPrecision::stored);
   if (model.spec().encoder) return expect_same_with_drafts(model, {"t5", "bart", "marian"});

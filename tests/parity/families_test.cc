@@ -90,7 +90,7 @@ void expect_close(const Tensor& found, const Tensor& expected, const std::string
     std::printf("%-50s %.2e\n", name.c_str(), worst / scale);
 }
 
-// Returns the last sequence's logits without those of the padding on its left.
+// Returns the logits of the last sequence, without those of the padding on its left.
 Tensor without_left_padding(const Tensor& logits, int64_t kept) {
   const int64_t vocabulary = logits.shape().back();
   Tensor rows = empty({1, kept, vocabulary}, DType::f32);
@@ -165,7 +165,7 @@ TEST_P(Parity, PassMatchesTransformers) {
 
 TEST_P(Parity, LeftPaddingDoesNotChangeTheResult) {
   const SafeTensors expected(folder_ + "/expected.safetensors");
-  if (expected.find("padded.input_ids") == nullptr) return;  // only decoders have it
+  if (expected.find("padded.input_ids") == nullptr) return;  // only decoders have padded inputs
   const std::string input = out_ / "padded.safetensors";
   write_safetensors(input, {{"input_ids", expected.tensor("padded.input_ids")},
                             {"attention_mask", expected.tensor("padded.attention_mask")}});

@@ -1,5 +1,5 @@
-// Pseudo-perplexity masks each token of a text in turn. It is compared with its definition,
-// computed with a separate pass per token.
+// Pseudo-perplexity masks each token of a text in turn. The tests compare it with its
+// definition, computed with a separate pass per token.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

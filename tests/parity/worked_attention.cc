@@ -72,7 +72,7 @@ Head self(const Example& e, const AttentionOptions& options) {
   return attend(x, x, x, options);
 }
 
-Head plain_self(const Example& e) { return self(e, scaled_by(0.5)); }  // heads are 4 wide
+Head plain_self(const Example& e) { return self(e, scaled_by(0.5)); }  // the width of a head is 4
 
 void weights_of_tokens(Example& e) {
   const Tensor weights = plain_self(e).weights;
@@ -302,8 +302,8 @@ void slopes(Example& e) {
   e.expect("slopes", all);
 }
 
-// Returns the maximum of each column. No value of Pooling computes it, but the first choice of a
-// router does.
+// Returns the maximum of each column. No value of Pooling computes a maximum, so route() with
+// one choice finds its row.
 Tensor largest_of_columns(const Tensor& x) {
   const Tensor turned = transposed(x);
   return pick(turned, route(turned, 1, true).experts);

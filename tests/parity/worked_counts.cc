@@ -34,8 +34,8 @@ double parameters_of(const Plan& plan, const std::string& name) {
   return 0;
 }
 
-// Returns the parameters of attention and FFNs. Without biases, each of L layers of width d has
-// 4 d^2 and 8 d^2, so the sum is 12 L d^2.
+// Returns the number of parameters of attention and FFNs. Without biases, each of L layers of width
+// d has 4 d^2 and 8 d^2, so the sum is 12 L d^2.
 double matrices_of(const Spec& spec) {
   const Plan p = plan(spec);
   return parameters_of(p, "attention") + parameters_of(p, "feed-forward");
@@ -126,7 +126,8 @@ void widths_of_heads(Example& e) {
   }
 }
 
-// The dot product of two vectors of ones is their width; attention divides by its square root.
+// The dot product of two vectors of ones is their width; attention divides by the square root of
+// the width.
 void root_of_width(Example& e) {
   const Tensor one = full({1, e.integer("d_k")}, 1, e.dtype());
   e.expect("sqrt", std::sqrt(to_doubles(linear(one, one))[0]));

@@ -139,7 +139,7 @@ TEST_P(WorkedExamples, AreReproduced) {
     SCOPED_TRACE(id);
     EXPECT_TRUE(ids.insert(id).second) << "duplicate id";
     const auto check = all_checks().find(id);
-    ASSERT_NE(check, all_checks().end()) << "no check for this record";
+    ASSERT_NE(check, all_checks().end()) << "no check compares this record";
     for (const DType dtype : {DType::f32, DType::f64}) {
       Example example(record, dtype);
       check->second(example);

@@ -140,7 +140,7 @@ void wavelengths(Example& e) {
   const Tensor table = sinusoids(2, width, Waves::neighbours);
   e.expect("first", wavelength(table, 0, 1));
   e.expect("last_exact", wavelength(table, last - 2, last - 1));
-  const Tensor spread = sinusoids(2, width, Waves::spread);  // the last frequency is the limit
+  const Tensor spread = sinusoids(2, width, Waves::spread);  // its last frequency is 1 / 10000
   e.expect("limit", wavelength(spread, last / 2 - 1, last - 1));
 }
 

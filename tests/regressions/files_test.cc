@@ -51,7 +51,7 @@ TEST(UntrustedFolders, ExcludeLinksThatLeadOut) {
 }
 
 // Training text excludes such links as well. A link that the user names is followed.
-TEST(UntrustedFolders, AddNoFilesToACorpus) {
+TEST(UntrustedFolders, AddNoLinkedFilesToACorpus) {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& path) {
     std::string text;
@@ -92,7 +92,7 @@ TEST(JsonFiles, SkipsLongWhiteSpace) {
 
 // A module's path with a NUL byte gave an error without a reason, since system calls end the path
 // there. The error now names the NUL byte.
-TEST(UntrustedFolders, WithAZeroByteInAPathAreRefused) {
+TEST(UntrustedFolders, WithANulByteInAPathAreRefused) {
   const GoldenFolder folder("sentence_model");
   nlohmann::json modules = folder.read("modules.json");
   modules[1]["path"] = std::string("1_Pooling\0x", 11);

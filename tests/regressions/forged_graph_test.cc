@@ -1,6 +1,6 @@
 // The hashes of an untrusted index may be correct for a forged graph. hnswlib does not check the
-// graph, and one in five forgeries caused an access out of bounds. Each must now give a usable
-// graph or a one-line error; AddressSanitizer detects invalid accesses.
+// graph, and one in five forgeries caused an access out of bounds. Each forgery must now give a
+// usable graph or a one-line error; AddressSanitizer detects invalid accesses.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ namespace {
 
 constexpr int64_t kCount = 400, kWidth = 4;
 constexpr size_t kHead = 96;
-// The size of one vector: the number of its links and 32 links, its elements, its label.
+// The bytes of one vector in the file: the number of its links and 32 links, its elements, its
+// label.
 constexpr size_t kElement = 33 * 4 + kWidth * 4 + 8;
 
 class ForgedGraph : public testing::Test {
@@ -80,7 +81,7 @@ TEST_F(ForgedGraph, ForgedHeaderFieldsAreRefused) {
     std::memcpy(&old, bytes_.data() + place, sizeof old);
     for (const uint32_t value : {0u, 1u, old - 1, old + 1, old * 2, old ^ 0x80000000u, 0x7FFFFFFFu,
                                  0xFFFFFFFFu, 1u << 30}) {
-      const bool of_new_levels = place == 80 || place == 84;  // only for new vectors
+      const bool of_new_levels = place == 80 || place == 84;  // used only for new vectors
       if (value == old) continue;
       EXPECT_EQ(read(with(place, value)), of_new_levels) << place << " " << value;
     }
@@ -92,14 +93,14 @@ TEST_F(ForgedGraph, ForgedLinksAreRefused) {
   for (size_t i = 0; i < kCount; i += 7) {
     const size_t element = kHead + i * kElement;
     for (const uint32_t value : {uint32_t{kCount}, 0xFFFFFFFFu, 0x80000000u, 1u << 20})
-      EXPECT_FALSE(read(with(element + 4, value))) << "a link of vector " << i;
+      EXPECT_FALSE(read(with(element + 4, value))) << "changed a link of vector " << i;
     for (const uint32_t value : {33u, 0xFFFFu, 0x10001u})
-      EXPECT_FALSE(read(with(element, value))) << "the number of its links";
-    EXPECT_FALSE(read(with(element + kElement - 8, uint64_t{i + 1}))) << "its label";
+      EXPECT_FALSE(read(with(element, value))) << "changed the number of its links";
+    EXPECT_FALSE(read(with(element + kElement - 8, uint64_t{i + 1}))) << "changed its label";
     for (const float value : {INFINITY, NAN})
-      EXPECT_FALSE(read(with(element + 33 * 4, value))) << "its elements";
+      EXPECT_FALSE(read(with(element + 33 * 4, value))) << "changed its elements";
   }
-  EXPECT_FALSE(read(with(upper, 68u))) << "a missing level";
+  EXPECT_FALSE(read(with(upper, 68u))) << "claimed a missing level";
   EXPECT_FALSE(read(with(upper, 0xFFFFFFFFu)));
 }
 

@@ -74,7 +74,7 @@ TEST_F(HostileRequestTest, EstimatesResponsesBeforeStarting) {
   EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
   less["stream"] = true;
   EXPECT_EQ(post(kCompletionPath, less)->answer.status, 200);
-  // A length that the request does not set is reduced.
+  // If the request sets no max_tokens, their number is reduced to fit the limit.
   model_->facts.context = 1 << 20;
   EXPECT_EQ(post(kChatPath, chat({{"logprobs", true}, {"top_logprobs", 20}}))->answer.status, 200);
   EXPECT_LT(options_.max_tokens, 40'000);
@@ -95,7 +95,7 @@ TEST_F(HostileRequestTest, LimitsHeldResponses) {
   for (HeldBytes* held : {&one, &two, &three, &four}) held->set(kMostAnswerBytes);
   try {
     five.set(1);
-    ADD_FAILURE() << "more than the limit of all responses";
+    ADD_FAILURE() << "accepted more than the limit of all responses";
   } catch (const ApiError& error) {
     EXPECT_EQ(error.status, 503);
   }
@@ -183,7 +183,7 @@ TEST_F(TemplateTest, HidesPathsAndLimitsQuotesInErrors) {
   EXPECT_LT(exchange->answer.body.size(), 700u);
 }
 
-// A template without support for tools silently ignored them.
+// Tools were silently ignored if the template did not support them.
 TEST_F(TemplateTest, RefusesFieldsThatTheTemplateIgnores) {
   const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   use("{% for m in messages %}{{ m.content }}{% endfor %}");

@@ -28,9 +28,9 @@ TEST_F(HttpServerTest, RespondsWhileAllHandlersAreBusy) {
 }
 
 // 21 MB of empty lines before a request occupied the thread of all connections for six seconds: any
-// number of them was skipped, again from the start for each piece that arrived. Only a few are now
-// accepted.
-TEST(HttpRequests, BeginWithFewEmptyLines) {
+// number was accepted, and each piece that arrived was searched again from the first line. Only a
+// few are now accepted.
+TEST(HttpRequests, RefuseManyLeadingEmptyLines) {
   const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   std::string lines;
   for (int i = 0; i < 8; ++i) {
@@ -51,7 +51,7 @@ TEST(HttpRequests, BeginWithFewEmptyLines) {
 
 // "Authorization: bearer KEY" in lower case gave status 401. The name of the scheme is
 // case-insensitive (RFC 9110, 11.1).
-TEST(HttpRequests, NameTheSchemeOfTheKeyInAnyCase) {
+TEST(HttpRequests, MayNameTheSchemeOfTheKeyInAnyCase) {
   Access access;
   access.keys = {"secret"};
   for (const char* value : {"Bearer secret", "bearer secret", "BEARER secret"}) {

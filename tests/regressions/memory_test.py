@@ -28,7 +28,7 @@ class Limits(FoveaTest):
         yield "embed", lambda: ("embed", SENTENCES, self.text, "--out", self.folder / "vectors.npy")
         yield "doctor", lambda: ("doctor", model)
 
-    def test_limited_address_space(self):
+    def test_commands_succeed_or_report_an_error_with_a_limited_address_space(self):
         for name, command in self.commands():
             endings = set()
             for limit in self.LIMITS:
@@ -41,7 +41,7 @@ class Limits(FoveaTest):
                     self.assertEqual(r.stderr.decode().splitlines()[-1].count("error"), 1, r.stderr)
             self.assertTrue(endings - {127}, name)
 
-    def test_limited_threads(self):
+    def test_too_many_threads_are_reduced_with_a_warning(self):
         """OMP_NUM_THREADS=99999 crashed the program. OpenMP's runtime ends a process that cannot start a thread."""
         r = self.ok(fovea("train", self.text, "--out", self.folder / "out", *SMALL, "--steps", "1", "--json", env={"OMP_NUM_THREADS": "99999"}))
         self.assertLessEqual(json.loads(r.stdout)["threads"], 1024)

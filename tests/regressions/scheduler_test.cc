@@ -71,8 +71,8 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
 }
 
 // An exception of a constraint, of a sink or of exhausted memory stopped the server for all
-// clients: any exception other than Error ended the engine's thread. It now ends only its own
-// request.
+// clients: any exception other than Error ended the engine's thread. An exception now
+// ends only its own request.
 TEST(ConcurrentRequests, FailAlone) {
   const Transformer model = test::small_model(150);
   const Asked one{{1, 2, 3}, test::greedy(20)};

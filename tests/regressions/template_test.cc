@@ -5,8 +5,8 @@
 namespace fovea::jinja {
 namespace {
 
-// A chat template with 20,000 keywords took more than half a second, and a million would have taken
-// half an hour: each name was compared with all earlier names.
+// A chat template with 20,000 keyword arguments took more than half a second, and a million would
+// have taken half an hour: each name was compared with all earlier names.
 TEST(ChatTemplates, WithManyNamesTakeLinearTime) {
   constexpr int kMany = 40'000;
   std::string named, bare;

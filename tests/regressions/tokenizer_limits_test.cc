@@ -207,8 +207,8 @@ TEST(TokenizerLimits, KeepErrorsShort) {
 }
 
 // Hugging Face's models may produce a special token where its added token does not match, for
-// example because it must stand alone. Here, text that must stay text never becomes a special
-// token.
+// example because the added token must stand alone. In fovea, text that must stay text never
+// becomes a special token.
 TEST(TokenizerLimits, ModelsProduceSpecialTokensOnlyIfParsed) {
   const auto special = [](int id, const char* text) {
     return json{{"id", id},

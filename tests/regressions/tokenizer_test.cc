@@ -56,7 +56,7 @@ TEST(TokenizerFiles, WithPatternsThatBacktrackAreRefusedInTime) {
                              {"invert", false}};
     const Tokenizer tokenizer(parse_tokenizer({file.dump(), ""}, "t.json", "c.json"));
     try {
-      tokenizer.encode(std::string(50000, 'a') + "!");  // quick, or an error
+      tokenizer.encode(std::string(50000, 'a') + "!");  // ends quickly or gives an error
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Unsupported) << error.what();
     }

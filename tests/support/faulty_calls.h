@@ -7,8 +7,8 @@
 
 namespace fovea {
 
-// Counts the calls of open, write, fsync, close, rename and mkdir, and lets one of them fail. The
-// destructor restores the real file system.
+// Counts the calls of open, write, fsync, close, rename, exchange (as rename) and mkdir, and lets
+// one of them fail. The destructor restores the real file system.
 class FaultyCalls {
  public:
   // The `fail_at`-th call, counted from 1, fails with `error`; 0 = no call fails. A failing write

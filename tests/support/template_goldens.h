@@ -13,7 +13,7 @@
 
 namespace fovea {
 
-// Returns the time at which the goldens were made: Friday, 26 July 2024, 9:05:07.
+// Returns the time that templates receive, as in the goldens: Friday, 26 July 2024, 9:05:07.
 inline std::tm golden_time() {
   std::tm time{};
   time.tm_year = 124;

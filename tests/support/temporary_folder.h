@@ -14,7 +14,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     const char* root = std::getenv("TMPDIR");
-    const char* fallback = is_folder("/dev/shm") ? "/dev/shm" : "/tmp";  // in memory, fsync is free
+    // /dev/shm is in memory, where fsync takes no time.
+    const char* fallback = is_folder("/dev/shm") ? "/dev/shm" : "/tmp";
     path_ = std::string(root != nullptr ? root : fallback) + "/fovea-test-XXXXXX";
     if (mkdtemp(path_.data()) == nullptr) std::abort();
   }

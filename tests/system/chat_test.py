@@ -49,7 +49,7 @@ class Chat(FoveaTest):
         self.assertEqual(said.stdout, self.chat(typed).stdout)
         self.assertEqual(said.stderr.decode().count("accepted (100%)"), 3)
 
-    def test_commands_and_messages_of_several_lines(self):
+    def test_commands_and_messages_of_several_lines_are_read(self):
         said = self.messages('one\\\ntwo\n"""a\n\nb"""\n/new\n/system Short.\nHi\n/nonsense\n/again\n/help\n\n')
         self.assertEqual([m["role"] for m in said], ["system", "user", "assistant"])
         self.assertEqual((said[0]["content"], said[1]["content"]), ("Short.", "Hi"))

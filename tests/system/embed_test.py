@@ -63,7 +63,7 @@ class Embed(FoveaTest):
         self.assertEqual(self.embed("--format", "npy"), out.read_bytes())
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["text.txt", "vectors.npy"], "no temporary files are left")
 
-    def test_prompts(self):
+    def test_a_prompt_precedes_each_line(self):
         wanted = expected("query")
         rows = [list(map(float, line.split())) for line in self.embed("--prompt-name", "query").splitlines()]
         self.close(rows, wanted)
@@ -71,7 +71,7 @@ class Embed(FoveaTest):
         self.refused(fovea("embed", MODEL, "--prompt-name", "nonesuch", input=b"x"), 2, "nonesuch", "query")
         self.refused(fovea("embed", MODEL, "--prompt-name", "query", "--prompt", "x", input=b"x"), 2, "--prompt")
 
-    def test_dimensions_and_precisions(self):
+    def test_vectors_are_shortened_and_rounded(self):
         for line in self.embed("--dimensions", "4").splitlines():
             row = list(map(float, line.split()))
             self.assertEqual(len(row), 4)
@@ -89,7 +89,7 @@ class Embed(FoveaTest):
         self.assertEqual(self.embed("--batch-tokens", "1").splitlines(), whole)
         self.assertEqual(self.embed("--threads", "1").splitlines(), whole)
 
-    def test_streams_with_any_line_endings(self):
+    def test_long_empty_and_invalid_streams_are_read_with_any_line_endings(self):
         many = self.file("many.txt", LINES * 2000)
         out = self.embed(many, "--format", "text")
         self.assertEqual(out, self.embed() * 2000)
@@ -121,7 +121,7 @@ class Embed(FoveaTest):
         self.assertEqual(len(rows), 3)
         self.assertEqual(set(rows[1].split()), {b"0"}, "a text without tokens")
 
-    def test_evaluate(self):
+    def test_evaluation_reports_the_correlation_of_scored_pairs(self):
         pairs = self.file("pairs.csv", '"the fox, sees",the fox sees,5\nnight,a bird,0\nlight,"light ?",4\n')
         found = json.loads(self.ok(fovea("embed", MODEL, "--evaluate", pairs, "--json")).stdout)
         self.assertEqual(found["pairs"], 3)
@@ -165,7 +165,7 @@ class Rerank(FoveaTest):
             self.assertAlmostEqual(r["score"], scores[r["index"]], delta=1e-5)
             self.assertEqual(r["text"], TEXTS[r["index"]])
 
-    def test_rerank_raw_and_top(self):
+    def test_rerank_prints_the_best_logits(self):
         logits = [row[0] for row in expected("logits", CROSS)]
         done = self.ok(fovea("rerank", CROSS, "--query", TEXTS[0], "--raw", "--top", "2", input=LINES))
         rows = [line.split("\t") for line in done.stdout.decode().splitlines()]

@@ -22,12 +22,12 @@ class Generate(FoveaTest):
         self.assertNotEqual(self.said("-n", "80", "--temperature", "1.5", "--top-k", "0", "--top-p", "1"),
                             self.said("-n", "80", "--temperature", "1.5", "--top-k", "0", "--top-p", "1"))
 
-    def test_greedy_decoding_has_several_options(self):
+    def test_several_options_select_greedy_decoding(self):
         greedy = self.said("-p", "The ", "-n", "40", "--greedy")
         self.assertEqual(self.said("-p", "The ", "-n", "40", "--temp", "0", "--seed", "9"), greedy)
         self.assertEqual(self.said("-p", "The ", "-n", "40", "--top-k", "1"), greedy)
 
-    def test_prompt_from_option_file_and_pipe(self):
+    def test_a_prompt_is_read_from_option_file_and_pipe(self):
         expected = self.said("-p", "The fox", "-n", "40", "--greedy")
         self.assertEqual(self.said("-f", self.file("prompt.txt", "The fox\n"), "-n", "40", "--greedy"), expected)
         self.assertEqual(self.said("-n", "40", "--greedy", input=b"The fox\n"), expected)
@@ -38,11 +38,11 @@ class Generate(FoveaTest):
         self.assertEqual(self.said("-p", "The ", "-n", "40", "--seed", "3").rstrip("\n"), r["text"].rstrip("\n"))
         self.assertEqual((len(r["ids"]), r["finish"], r["prompt_tokens"]), (40, "length", 4))
 
-    def test_length(self):
+    def test_the_requested_number_of_tokens_is_generated(self):
         for count in (0, 1, 500):  # 500: more than the context of 32
             self.assertEqual(json.loads(self.said("-n", count, "--ignore-eos", "--json"))["tokens"], count)
 
-    def test_stop_strings(self):
+    def test_text_ends_before_a_stop_string(self):
         whole = json.loads(self.said("-p", "The ", "-n", "60", "--seed", "3", "--json"))["text"]
         stop = whole[20:23]
         r = json.loads(self.said("-p", "The ", "-n", "60", "--seed", "3", "--stop", "~~~", "--stop", stop, "--json"))
@@ -100,14 +100,14 @@ class Generate(FoveaTest):
         self.assertIn("漢", result.stderr.decode())
         self.assertNotIn("error", result.stderr.decode())
 
-    def test_unusual_prompts(self):
+    def test_unusual_prompts_are_accepted(self):
         for prompt in ("", " ", "\n", "T", "The " * 2000, "\x1b[2J"):
             with self.subTest(prompt[:10]):
                 self.write("-p", prompt, "-n", "3")
         self.write("-n", "3", input=b"\xff\xfe The")
         self.write("-n", "3", input=b"")
 
-    def test_speed_line(self):
+    def test_the_speed_is_reported(self):
         self.assertRegex(self.write("-p", "The ", "-n", "5").stderr.decode(), r"prompt: 4 tokens, .* generation: 5 tokens, .*/s")
 
     def test_invalid_requests_are_refused(self):

@@ -44,7 +44,7 @@ class Texts(FoveaTest):
             with self.subTest(name):
                 self.ok(self.plan(self.file(name, content)))
 
-    def test_several_files_and_a_folder(self):
+    def test_several_files_and_a_folder_are_read_without_links(self):
         folder = self.folder / "texts"
         folder.mkdir()
         (folder / "a.txt").write_text(text_of(5000, 2))

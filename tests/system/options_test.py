@@ -148,7 +148,7 @@ class Help(FoveaTest):
             self.assertLess(len(text.splitlines()), 50, verb)
             self.assertNotRegex(text, r"\d\.\d{7}", verb)
 
-    def test_help_of_a_section(self):
+    def test_the_help_of_a_section_lists_its_options_only(self):
         text = self.ok(fovea("help", "train", "model")).stdout.decode()
         self.assertIn("--rope-theta", text)
         self.assertNotIn("--learning-rate", text)
@@ -161,13 +161,13 @@ class Help(FoveaTest):
             for line in self.ok(fovea("eval", "--help", env={"COLUMNS": str(columns)})).stdout.decode().splitlines():
                 self.assertLessEqual(len(line), columns)
 
-    def test_short_help(self):
+    def test_a_missing_verb_prints_the_usage_on_standard_error(self):
         self.assertIn(b"train", self.ok(fovea("--help")).stdout)
         result = fovea()
         self.assertEqual((result.returncode, result.stdout), (2, b""))
         self.assertIn(b"usage: fovea", result.stderr)
 
-    def test_version(self):
+    def test_the_version_is_printed(self):
         self.assertRegex(self.ok(fovea("--version")).stdout.decode(), r"^fovea \d+\.\d+\.\d+\n$")
 
     def test_missing_arguments_are_reported(self):

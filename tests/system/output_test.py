@@ -72,7 +72,7 @@ class Json(FoveaTest):
         self.assertEqual(result.stdout.count(b"\n"), 1)
         return json.loads(result.stdout)
 
-    def test_train(self):
+    def test_train_reports_its_plan_and_result(self):
         plan = json.loads(self.ok(self.train(self.folder / "out", "--dry-run", "--json")).stdout)
         self.assertEqual(plan["tokens_per_step"], 4 * 2 * 32)
         self.assertEqual(plan["spec"]["width"], 32)
@@ -80,7 +80,7 @@ class Json(FoveaTest):
         self.assertEqual((done["step"], done["interrupted"]), (12, False))
         self.assertTrue(0 < done["loss"] < 10)
 
-    def test_eval(self):
+    def test_eval_reports_consistent_metrics(self):
         r = self.result("eval", self.model(), self.text)
         self.assertAlmostEqual(r["perplexity"], math.exp(r["loss"]), places=3)
         self.assertAlmostEqual(r["bits_per_byte"], r["loss"] * r["tokens"] / r["bytes"] / math.log(2), places=4)
@@ -91,7 +91,7 @@ class Json(FoveaTest):
         for path in (self.folder / "none", self.file("empty", "")):
             self.refused(fovea("eval", self.model(), path), 2, path)
 
-    def test_trace(self):
+    def test_trace_lists_the_tensors_of_its_file(self):
         out = self.folder / "trace.safetensors"
         r = self.result("trace", self.model(), "--text", "The fox", "--gradients", "--out", out)
         for name in ("logits", "hidden.0", "hidden.2", "attention.0", "attention.1", "loss"):
@@ -112,7 +112,7 @@ class Json(FoveaTest):
         self.refused(fovea("trace", self.model(), "--input", self.text, "--out", out), 2, self.text)
         self.assertFalse(out.exists())
 
-    def test_doctor(self):
+    def test_doctor_reports_findings_in_machine_and_model(self):
         result = fovea("doctor", "--json")
         report = json.loads(result.stdout)
         self.assertEqual(result.returncode, 0 if report["good"] else 1)
@@ -122,7 +122,7 @@ class Json(FoveaTest):
         weights.write_bytes(weights.read_bytes()[:-4])
         self.assertIn(fovea("doctor", self.model()).returncode, (1, 2))
 
-    def test_bench(self):
+    def test_bench_reports_the_speed(self):
         r = self.result("bench", "--train", "tiny", "--dtype", "fp32", "--steps", "2", "--batch", "2")
         self.assertEqual((r["preset"], r["precision"], r["steps"], r["batch"]), ("tiny", "fp32", 2, 2))
         self.assertGreater(r["tokens_per_second"], 0)

@@ -68,13 +68,13 @@ class Ranks(FoveaTest):
         left = [path.name for path in self.folder.iterdir() if path.suffix in (".part", ".journal")]
         self.assertEqual(left, [])
 
-    def test_standard_input_and_output(self):
+    def test_standard_output_has_the_same_bytes(self):
         text = lines(2 * BLOCK + 9)
         for more in ((), ("--format", "npy"), ("--precision", "int8", "--format", "jsonl")):
             alone = self.ok(fovea("embed", MODEL, *more, input=text)).stdout
             self.assertEqual(self.ok(self.mpirun(2, "embed", MODEL, *more, input=text)).stdout, alone)
 
-    def test_fewer_lines_than_ranks(self):
+    def test_fewer_lines_than_ranks_give_the_same_bytes(self):
         for text in (b"", b"night\n", b"night", b"\n\n", b"a\r\nb\r\n"):
             alone = self.ok(fovea("embed", MODEL, input=text))
             shared = self.ok(self.mpirun(3, "embed", MODEL, input=text))
@@ -240,7 +240,7 @@ class ResumedJobs(FoveaTest):
         lines_done = [json.loads(line)["lines"] for line in self.journal.read_text().splitlines()[1:]]
         self.assertEqual(lines_done, [BLOCK * (n + 1) for n in range(len(lines_done))])
 
-    def test_jobs_that_cannot_be_resumed(self):
+    def test_jobs_with_an_invalid_journal_are_refused(self):
         self.interrupted()
         for content in (b"no json\n", b"[" * 1_000_000 + b"\n"):
             self.journal.write_bytes(content)

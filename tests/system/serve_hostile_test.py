@@ -162,7 +162,7 @@ class Hostile(ServeTest):
         self.wait_until(lambda: self.ask("GET", "/health")[0] == 200)
         self.expect_healthy()
 
-    def test_keys(self):
+    def test_requests_without_the_key_are_refused(self):
         key = self.file("key", "s3cret-key\n")
         key.chmod(0o644)
         self.serve("--api-key-file", key)

@@ -36,7 +36,7 @@ class ServeModels(ServeTest):
         run = self.ok(fovea("embed", SENTENCES, "--format", "jsonl", input="".join(line + "\n" for line in lines).encode()))
         return [[float32(x) for x in json.loads(line)["embedding"]] for line in run.stdout.splitlines()]
 
-    def test_embed_and_rerank(self):
+    def test_vectors_and_ranks_equal_those_of_the_commands(self):
         self.serve(SENTENCES, PAIRS)
         texts = ["the eye sees .", "a fox sleeps .", "the"]
         vectors = self.good("/embed", {"inputs": texts})
@@ -75,7 +75,7 @@ class ServeModels(ServeTest):
         self.assertEqual(status, 200)
         self.assertEqual(len(self.good("/embed", {"inputs": ["the eye sees a fox ."] * 2000})), 2000)
 
-    def test_translate(self):
+    def test_translations_equal_those_of_the_command(self):
         german = self.file("train.de", "".join(f"das ist {word}\n" for word in ("gut", "neu", "alt", "klein")) * 50)
         english = self.file("train.en", "".join(f"this is {word}\n" for word in ("good", "new", "old", "small")) * 50)
         model = self.folder / "de-en"
@@ -162,7 +162,7 @@ class ServeModels(ServeTest):
             self.assertEqual(tuple(map(float32, state["values"])), hidden[query * width:(query + 1) * width])
 
     @unittest.skipIf(shutil.which("curl") is None, "needs curl")
-    def test_curl(self):
+    def test_curl_sends_json_without_its_content_type(self):
         self.serve(SENTENCES)
         run = subprocess.run(["curl", "-s", f"http://localhost:{self.port}/embed", "-d", '{"inputs": "the eye"}'], stdout=subprocess.PIPE,
                              timeout=60, check=True)

@@ -152,7 +152,7 @@ class Serve(ServeTest):
             self.assertEqual((status, answer["error"]["param"]), (400, "prompt"), prompt)
         self.expect_healthy()
 
-    def test_embeddings(self):
+    def test_embeddings_have_the_formats_of_openai(self):
         model = ROOT / "tests/goldens/sentence_model"
         self.serve(model, "--alias", "writer", "--alias", "vectors")
         ask = {"model": "vectors", "input": ["The eye sees.", "A fox sleeps."]}
@@ -177,7 +177,7 @@ class Serve(ServeTest):
         self.assertEqual(self.metric("fovea_generations_total"), 1)
         self.assertEqual(self.metric(r'fovea_http_requests_total{path="/v1/completions",status="200"}'.replace("{", r"\{")), 1)
 
-    def test_curl(self):
+    def test_curl_reads_a_stream(self):
         if shutil.which("curl") is None:
             self.skipTest("needs curl")
         self.serve()
@@ -188,7 +188,7 @@ class Serve(ServeTest):
         self.assertTrue(run.stdout.endswith(b"data: [DONE]\n\n"), run.stdout)
 
     @unittest.skipUnless(PEERS, "needs PEERS_PYTHON, a Python with openai")
-    def test_openai_client(self):
+    def test_the_openai_client_can_be_used(self):
         if subprocess.run([PEERS, "-c", "import openai"], stderr=subprocess.DEVNULL, check=False).returncode:
             self.skipTest("needs PEERS_PYTHON with openai")
         self.serve(env={"FOVEA_API_KEY": "secret"})

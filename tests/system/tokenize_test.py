@@ -28,7 +28,7 @@ class Tokenize(FoveaTest):
         done = self.ok(fovea("tokenize", self.tokenizer, *arguments, input=text.encode()))
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def test_lines_from_standard_input_and_files(self):
+    def test_lines_from_standard_input_and_files_are_tokenised(self):
         expected = {"ids": [0, 1, 3], "tokens": ["äh", "be", "</s>"], "offsets": [[0, 2], [3, 5], [0, 0]]}
         self.assertEqual(self.lines(text="Äh be\n"), [expected])
         path = self.file("lines.txt", "Äh be\nbe")
@@ -41,14 +41,14 @@ class Tokenize(FoveaTest):
         self.assertEqual(self.lines("--no-special", text="be </s>")[0]["ids"], [1, 2])
         self.assertEqual(self.lines("--no-special", "--parse-special", text="be </s>")[0]["ids"], [1, 3])
 
-    def test_json_lines_and_pairs(self):
+    def test_json_lines_and_pairs_are_tokenised(self):
         text = '{"text": "be\\nbe"}\n{"text": "be", "pair": "äh"}\n'
         self.assertEqual([line["ids"] for line in self.lines("--jsonl", text=text)], [[1, 1, 3], [1, 0]])
         for bad in ("{", "[]", '{"txt": 1}', '{"text": 1}', "[" * 100000):
             with self.subTest(bad[:20]):
                 self.refused(fovea("tokenize", self.tokenizer, "--jsonl", input=f'{{"text": "a"}}\n{bad}\n'.encode()), 2, "line 2")
 
-    def test_decode(self):
+    def test_ids_are_decoded(self):
         done = self.ok(fovea("tokenize", self.tokenizer, "--decode", input=b"[0, 1, 3]\n1 0\n"))
         self.assertEqual(done.stdout.decode(), "äh be </s>\nbe äh\n")
         done = self.ok(fovea("tokenize", self.tokenizer, "--decode", "--no-special", "--json", input=b"0,1,3\n"))

@@ -44,7 +44,7 @@ class TokenizeTrain(FoveaTest):
                 one, three = (self.trained(kind, "--threads", n, name=f"{kind}{n}") for n in (1, 3))
                 self.assertEqual((one / "tokenizer.json").read_bytes(), (three / "tokenizer.json").read_bytes())
 
-    def test_result_as_json(self):
+    def test_the_result_is_reported_as_json(self):
         done = self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, self.text, self.text, "-o", self.folder / "new", "--json"))
         result = json.loads(done.stdout)
         self.assertLessEqual(result["tokens"], 300)

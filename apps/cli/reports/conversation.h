@@ -10,7 +10,7 @@
 
 namespace fovea::cli {
 
-// The messages of a chat, and the prompt that the model reads for them.
+// The messages of a chat, and the prompt that is rendered from them.
 class Conversation {
  public:
   // An empty `system` means no system message.

@@ -104,7 +104,7 @@ std::string work_rows(const Plan& p) {
               fmt::format("{} per token, {} per sequence of {} tokens{}", large(p.flops_per_token),
                           large(p.flops), grouped(p.length), source));
   rows += row("training",
-              fmt::format("three times as much: {} per token; by the rule of 6 per parameter {}",
+              fmt::format("three times as much: {} per token; by the rule of 6 per parameter: {}",
                           large(3 * p.flops_per_token), large(6 * static_cast<double>(p.active))));
   std::string shares;
   for (const AttentionShare& a : p.attention)
@@ -150,7 +150,8 @@ std::string training_rows(const Plan& p, const PlanOptions& o) {
         "expected loss",
         fmt::format("{:.2f} nats per token, with the text and tokenizer of Hoffmann et al. 2022",
                     t.loss));
-  if (o.speed == 0) return rows + row("time", "unknown; set --speed, the FLOP/s of one device");
+  if (o.speed == 0)
+    return rows + row("time", "unknown; set --speed, the peak FLOP/s of one device");
   rows += row("time",
               fmt::format("{} on {} device{}, {} device hours", long_time(t.seconds),
                           grouped(o.devices), o.devices == 1 ? "" : "s", large(t.device_hours)));

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Returns null for numbers that are not finite, which JSON lacks.
+// Returns null for NaN and infinity, which JSON lacks.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 std::string plan_row(const char* name, const std::string& value) {
@@ -159,7 +159,7 @@ std::string result_text(const TrainResult& r, const TrainOptions& options, const
       "{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nPeak memory: {}; planned: {}\nThe "
       "model is in {}\n",
       r.interrupted     ? "Interrupted"
-      : r.stopped_early ? "Stopped early, since the loss no longer improved,"
+      : r.stopped_early ? "Stopped early, since the evaluations no longer improved,"
                         : "Done",
       r.step, duration(r.seconds), amount(r.tokens_per_second), r.loss, best, size(r.peak_bytes),
       size(plan.total_bytes), printable(options.out));

@@ -32,9 +32,10 @@ std::string result_text(const TrainResult& result, const TrainOptions& options,
 std::string result_json(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
 
-// These functions return the command that resumes an interrupted run of `fovea VERB`, and the
-// command that trains for twice as many steps.
+// Returns the command that resumes an interrupted run of `fovea VERB`.
 std::string resume_command(const std::string& verb, const std::vector<std::string>& arguments);
+// Returns the `fovea train` command that continues a run of `steps` steps to twice as many.
+// `steps_spellings` are the spellings of --steps, which the command replaces.
 std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
                            const std::vector<std::string>& steps_spellings);
 

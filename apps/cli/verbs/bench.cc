@@ -25,8 +25,9 @@ class BenchCommand : public Command {
                 "fastest matrix product measured on this machine.") {}
 
   void declare(OptionTable& table) override {
-    table.add(as("NAME", text("--train", {"--preset"}, "preset to train: tiny, nano, baby or gpt2",
-                              preset_)));
+    table.add(
+        as("NAME", text("--train", {"--preset"},
+                        "decoder preset to train, such as tiny, nano, baby or gpt2", preset_)));
     table.add(place("MODEL", {"-m", "--model"}, "model directory", model_));
     table.add(
         choice("--dtype", {"--precision"},
@@ -42,14 +43,15 @@ class BenchCommand : public Command {
     table.add(integer("--beams", {"--beam", "--beam-size", "--num-beams"},
                       "--translate: hypotheses of the beam search", translation_.beams, 1, 1024));
     table.add(integer("--tokens", {},
-                      "--translate: generate exactly N tokens per line; 0 = to the end", exact_, 0,
-                      1 << 20));
+                      "--translate: generate exactly N tokens per line; 0 = until the end token",
+                      exact_, 0, 1 << 20));
     table.add(integer("--runs", {}, "--embed, --translate: number of runs; the median is printed",
                       runs_, 1, 10000));
-    table.add(integer("--steps", {"--iters"}, "steps to measure", steps_, 1, 1'000'000));
+    table.add(integer("--steps", {"--iters"}, "without MODEL: training steps to measure", steps_, 1,
+                      1'000'000));
     table.add(integer("--batch", {"-b", "--batch-size"},
-                      "sequences per step; 0 = the preset's benchmark batch, with MODEL 1", batch_,
-                      0, 65536));
+                      "sequences per step; 0 = the preset's batch for benchmarks, or 1 with MODEL",
+                      batch_, 0, 65536));
   }
 
   int run(const OptionTable&) override {

@@ -93,7 +93,8 @@ class EmbedCommand : public Command {
 
  private:
   // Lines that are sorted by length together, so that batches have almost uniform lengths. If a run
-  // is killed, at most this many lines are lost; with several ranks, a few times as many.
+  // is killed, at most this many lines are lost; with several ranks, at most 4 times as many per
+  // rank.
   static constexpr size_t kLinesAtOnce = 512;
 
   Embedder open() const { return open_embedder(model_, weight_precision(weights_)); }

@@ -47,7 +47,7 @@ class EvalCommand : public Command {
                    translation_.source_prefix));
     table.add(
         as("NAME", text("--task", {},
-                        "--pairs: task of the checkpoint whose prefix is prepended to every source",
+                        "--pairs: a task in config.json, whose prefix is prepended to every source",
                         translation_.task)));
     table.add(
         as("FILE", text("--hypotheses", {"--hyp", "-i"},
@@ -154,7 +154,7 @@ class EvalCommand : public Command {
     }
   }
 
-  // Returns null for numbers that are not finite, which JSON lacks.
+  // Returns null for NaN and infinity, which JSON lacks.
   static Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
   static std::string as_text(const Evaluation& r) {

@@ -22,9 +22,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPromptBytes = 64 << 20;  // longer than any context, and bounded in memory
+constexpr size_t kPromptBytes = 64 << 20;  // exceeds any context, and limits the memory
 
-// Returns whether standard input is a pipe, a regular file or a socket, whose contents are the
+// Returns whether standard input is a pipe, a regular file or a socket, which is read as the
 // prompt. A terminal or /dev/null is not read.
 bool input_is_piped() {
   struct stat status = {};
@@ -138,8 +138,8 @@ class GenerateCommand : public Command {
     return asked_to_stop() ? stop_code() : 0;
   }
 
-  // The fields of a single answer are part of the object itself; several answers are listed in
-  // "answers".
+  // The fields of a single generation are members of the object itself; several generations are
+  // listed in "answers".
   std::string as_json(const std::vector<Generation>& answers) const {
     Json result = {{"prompt", prompt_}};
     if (!ids_.empty()) result = {{"prompt_ids", ids_}};

@@ -134,9 +134,10 @@ class InspectCommand : public Command {
                           : colour               ? Shades::colours
                                                  : Shades::blocks;
     print(draw_heatmap(here.map, here.rows, here.keys, terminal_width(), shades));
-    note(fmt::format(
-        "layer {}, head {}: rows are queries; dark is 0, bright is 1, on a square-root scale\n",
-        layer_, head_));
+    note(
+        fmt::format("layer {}, head {}: rows are queries; the scale is the square root, from 0 "
+                    "(dark or .) to 1 (bright or 9)\n",
+                    layer_, head_));
     return 0;
   }
 

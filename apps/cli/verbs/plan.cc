@@ -23,7 +23,8 @@ namespace {
 constexpr size_t kSpecBytes = 1 << 20;    // far above the size of any Spec
 constexpr int64_t kByteVocabulary = 256;  // assumed if the vocabulary is unset
 
-// Parses a number with an optional power of a thousand: "300B", "28T", "1.4e12".
+// Returns an option whose value is a number with an optional power of a thousand: "300B", "28T",
+// "1.4e12".
 Option scaled(std::string name, std::vector<std::string> aliases, std::string help, double& value) {
   static const std::map<std::string, double> powers = {{"", 1},     {"K", 1e3}, {"M", 1e6},
                                                        {"B", 1e9},  {"G", 1e9}, {"T", 1e12},

@@ -87,13 +87,18 @@ class ServeCommand : public Command {
     }
     if (models_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (names_.size() > models_.size()) {
-      throw UsageError("--alias: more names than models; expected one for each");
+      throw UsageError(fmt::format("--alias: {} names for {} models; expected at most one for each",
+                                   names_.size(), models_.size()));
     }
     if (languages_.size() > models_.size()) {
-      throw UsageError("--languages: more pairs than models; expected one for each");
+      throw UsageError(
+          fmt::format("--languages: {} pairs for {} models; expected at most one for each",
+                      languages_.size(), models_.size()));
     }
     if (drafts_.size() > models_.size()) {
-      throw UsageError("--draft: more drafts than models; expected one for each");
+      throw UsageError(
+          fmt::format("--draft: {} drafts for {} models; expected at most one for each",
+                      drafts_.size(), models_.size()));
     }
     http_.access = access();
     apply_limits();
@@ -114,7 +119,8 @@ class ServeCommand : public Command {
     table.add(list("--cors-origin", {"--cors-origins"},
                    "origin of web pages that may use the server; * = any; may be repeated",
                    origins_));
-    table.add(bytes("--max-body", {"--payload-limit"}, "maximum size of a request", max_body_));
+    table.add(
+        bytes("--max-body", {"--payload-limit"}, "maximum size of a request's body", max_body_));
     table.add(integer("--max-connections", {},
                       "maximum number of connections; further ones get status 503", connections_, 1,
                       100'000));
@@ -124,8 +130,9 @@ class ServeCommand : public Command {
                       timeout_, 0, 86400));
     table.add(number("--max-time", {}, "maximum seconds per request; 0 = unlimited", most_seconds_,
                      0, 86400));
-    table.add(integer("--grace", {}, "seconds that running requests get when the server stops",
-                      grace_, 0, 86400));
+    table.add(integer("--grace", {},
+                      "maximum seconds to wait for running requests when the server stops", grace_,
+                      0, 86400));
     table.add(flag("--log-json", {"--json-output"}, "log requests as JSON", log_json_));
     table.add(flag("--list-fields", {}, "print the request fields as JSON", list_fields_));
   }

@@ -43,8 +43,8 @@ Json parse_line(const Line& line) {
 std::string text_of(const Json& json, const char* key, const Line& line) {
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (!json.is_object() || found == json.end() || !found->is_string())
-    bad_line(line, fmt::format("has no {}", key),
-             fmt::format("an object with the text \"{}\"", key));
+    bad_line(line, fmt::format("has no string \"{}\"", key),
+             fmt::format("a JSON object with the string \"{}\"", key));
   return found->get<std::string>();
 }
 
@@ -147,7 +147,7 @@ class TokenizeCommand : public Command {
     if (out_.size() > kOutputBytes) print(std::exchange(out_, {}));
   }
 
-  // Writes "key":[...]; one(i) appends element i of `size`.
+  // Writes "key":[...] with `size` elements; one(i) appends element i.
   template <class One>
   void write_list(const char* key, size_t size, One&& one) {
     out_ += fmt::format("\"{}\":[", key);

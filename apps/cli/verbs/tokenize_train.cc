@@ -36,7 +36,7 @@ void TokenizerTrainRequest::declare(OptionTable& table) {
   table.add(
       as("DIR", text("--out", {"-o", "--output"}, "output directory of the tokenizer", out_)));
   table.add(integer("--vocab-size", {"--vocabulary"},
-                    "maximum vocabulary size, special tokens included; 0 = all (char)",
+                    "maximum vocabulary size, special tokens included; char: 0 = all characters",
                     training_.vocabulary, 0, kMostTokens));
   table.add(flag("--characters", {}, "bpe: start from characters instead of bytes", characters_));
   table.add(flag("--lowercase", {"--do-lower-case"}, "wordpiece: ignore case and accents",

@@ -39,15 +39,17 @@ class TraceCommand : public Command {
             "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) --out "
             "FILE.safetensors",
             "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
-            "attention.{i} and, with --gradients, loss and grad.<tensor>. Prints the names of the "
-            "written tensors.") {}
+            "attention.{i}, loss (with labels or --gradients) and grad.<tensor> (with "
+            "--gradients). In an encoder-decoder, the names of hidden and attention begin with "
+            "encoder_ or decoder_. Prints the names of the written tensors.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
     table.add(text("--text", {"-p", "--prompt"}, "input text", options_.text));
     table.add(as("N,...", text("--ids", {}, "input token ids, such as 1,2,3", ids_)));
     table.add(as("FILE", text("--input", {"-i"},
-                              "file with input_ids and optionally attention_mask and labels",
+                              "file with input_ids and optionally attention_mask, token_type_ids "
+                              "and labels; or with pixel_values, input_features or waveform",
                               options_.input)));
     table.add(flag("--gradients", {}, "also write the loss and the gradient of every weight",
                    options_.gradients));

@@ -109,7 +109,8 @@ class TranslateCommand : public Command {
     return result;
   }
 
-  // Marian's format for several hypotheses: line ||| translation ||| score.
+  // Marian's format: line ||| translation ||| alignment ||| score. The alignment is optional; line
+  // and score are written for several hypotheses only.
   std::string as_text(const Translation& translation, size_t line) const {
     std::string text;
     for (const Generation& one : translation.best) {

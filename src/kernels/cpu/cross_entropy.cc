@@ -24,7 +24,7 @@ HWY_INLINE void each_block(In logits, int64_t i, int64_t width, const Visit& vis
   }
 }
 
-// Returns the largest number of a row, ignoring NaN, which the sum that follows propagates.
+// Returns the largest number of a row. Ignores NaN, since the following sum propagates it.
 HWY_INLINE float row_maximum(In logits, int64_t i, int64_t width) {
   Vector most[kParts];
   std::fill_n(most, kParts, all(-std::numeric_limits<float>::infinity()));

@@ -29,7 +29,7 @@ struct Logarithm {
 struct LogSigmoid {
   static HWY_INLINE Vector value(Vector x) {
     const Vector e = exp_of(hn::Neg(hn::Abs(x))), sum = hn::Add(all(1), e);
-    // Adds back, to first order, what rounding the sum lost (cf. Goldberg 1991, theorem 4).
+    // Corrects, to first order, the rounding error of the sum (cf. Goldberg 1991, theorem 4).
     const Vector lost = hn::Div(hn::Sub(e, hn::Sub(sum, all(1))), sum);
     const Vector negative = hn::IfThenZeroElse(hn::Gt(x, all(0)), x);
     return hn::Sub(negative, hn::Add(log_of(sum), lost));

@@ -8,15 +8,15 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Elements of one sequence: `layer` is the offset of its token in an array of the layer [W], `row`
-// that in an array [rows, W], both before element i.
+// Indices of element i of sequence `row`: state() in an array [rows, W], output() in an array of
+// the layer [W].
 struct Place {
   const CellShape& shape;
   int64_t row, i;
 
   int64_t state() const { return row * shape.width + i; }
   int64_t output() const { return row * shape.stride * shape.width + i; }
-  // Gate n, in an array of the layer and in one of rows.
+  // Gate n in an array of the layer [G W], and in an array [rows, G W].
   int64_t gate(int64_t n) const {
     return (row * shape.stride * gates_of(shape.cell) + n) * shape.width + i;
   }

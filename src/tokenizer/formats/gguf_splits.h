@@ -20,8 +20,8 @@ struct GgufSplit {
 
 const std::vector<GgufSplit>& gguf_splits();
 const GgufSplit* find_gguf_split(std::string_view name);  // null if there is none
-// Returns the first entry that splits in the same way and has this `whole_words`, or null. Ignores
-// fields that only affect offsets.
+// Returns the first entry that splits in the same way and has the given `whole_words`; null if
+// there is none. Ignores fields that only affect offsets.
 const GgufSplit* gguf_split_of(const nlohmann::json& pre_tokenizer, bool whole_words);
 
 }  // namespace fovea

@@ -12,7 +12,7 @@ namespace fovea {
 // exists, so that saved tokenizers are restored exactly.
 constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
 
-// Whether the file has a vocabulary.
+// Returns whether the file has a vocabulary.
 bool has_tokenizer(const Gguf& file);
 
 // Returns the contents of tokenizer.huggingface.json if it exists; otherwise converts the kinds
@@ -23,8 +23,8 @@ TokenizerFiles tokenizer_files(const Gguf& file);
 
 // Writes the keys that llama.cpp reads, with the kind no_vocab if llama.cpp does not support the
 // tokenizer. `vocabulary` is the number of the model's token embeddings: ids without a token get
-// placeholders, since llama.cpp requires a token per embedding. Throws Unsupported if a token has
-// an id beyond them.
+// placeholders, since llama.cpp requires a token per embedding. Throws Unsupported if the id of a
+// token is not below `vocabulary`.
 void write_tokenizer(GgufMetadata& metadata, const TokenizerFiles& files, int64_t vocabulary);
 
 }  // namespace fovea

@@ -49,7 +49,7 @@ std::vector<std::string> read_lines(std::string_view vocab_txt, const std::strin
   for_each_line(vocab_txt, [&](std::string_view line, size_t number) {
     const size_t end = line.find_last_not_of(" \t\f\v");
     if (end == std::string_view::npos)
-      fail(ErrorKind::BadFile, "{}: an empty line (line {}); expected a token", path, number);
+      fail(ErrorKind::BadFile, "{}: line {} is empty; expected a token", path, number);
     texts.emplace_back(line.substr(0, end + 1));
   });
   if (texts.empty()) fail(ErrorKind::BadFile, "{}: is empty; expected one token per line", path);

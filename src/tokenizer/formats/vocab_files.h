@@ -12,7 +12,7 @@ namespace fovea {
 // BadFile if a file is damaged, Unsupported if fovea does not support the tokenizer's class or
 // kind.
 
-// Whether a folder has the files of a tokenizer: a tokenizer.json, or one of these formats.
+// Returns whether a folder has the files of a tokenizer: a tokenizer.json, or one of these formats.
 bool has_vocabulary(const std::string& folder);
 
 // Converts the vocab.txt of WordPiece, which has one token per line. Uses the settings

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-// If there are at most this many symbols, a linear search finds the pair of the lowest rank.
+// If a stretch has at most kFew symbols, a linear search finds the pair of the lowest rank.
 constexpr size_t kFew = 48;
 
 }  // namespace
@@ -95,7 +95,7 @@ struct BpeModel::Splitter {
 };
 
 // The fast path: appends a symbol for each byte. Returns false and leaves `out` unchanged if
-// symbols are characters or a byte has no token.
+// symbols are characters or have a prefix or suffix, or if a byte has no token.
 bool BpeModel::split_bytes(std::string_view stretch, std::vector<Piece>& out) const {
   if (!bytes_ || !prefix_.empty() || !suffix_.empty()) return false;
   const size_t first = out.size();

@@ -29,7 +29,8 @@ struct BpeOptions {
 // Repeatedly merges the adjacent pair of the lowest rank, the leftmost one first, until no pair can
 // be merged (https://arxiv.org/abs/1508.07909). The time is O(n log n) in the length of a stretch.
 struct BpeModel {
-  // Throws BadFile if a part or the result of a merge is not in the vocabulary.
+  // Throws BadFile if a part or the result of a merge is not in the vocabulary, or if the second
+  // part lacks the prefix.
   explicit BpeModel(BpeOptions options);
   void encode(std::string_view stretch, std::vector<Piece>& out, bool parsed = false) const;
 

@@ -29,7 +29,7 @@ class PieceTable {
   std::string_view text_of(int32_t id) const;
 
   std::vector<Slot> slots_;       // their number is a power of two; at most half full
-  std::vector<uint64_t> begins_;  // by id: offset in bytes_; then the end
+  std::vector<uint64_t> begins_;  // by id: offset in bytes_; the last element is the size of bytes_
   std::string bytes_;
   size_t size_ = 0;
 };

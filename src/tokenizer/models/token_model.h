@@ -20,7 +20,7 @@ class SpecialIds {
  public:
   SpecialIds() = default;
   explicit SpecialIds(std::vector<bool> special) : special_(std::move(special)) {}
-  // Whether a model must not produce this id.
+  // Returns whether a model must not produce this id.
   bool hides(int32_t id, bool parsed) const {
     return !parsed && static_cast<size_t>(id) < special_.size() &&
            special_[static_cast<size_t>(id)];

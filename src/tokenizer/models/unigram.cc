@@ -14,7 +14,7 @@ namespace {
 // Appends the unlisted pieces to the listed ones.
 UnigramOptions joined(UnigramOptions options) {
   check(options.scores.size() == options.texts.size(),
-        "scores: has {} scores; expected {}, one per piece", options.scores.size(),
+        "scores: {} scores; expected {}, one per piece", options.scores.size(),
         options.texts.size());
   for (auto& [text, score] : options.unlisted) {
     options.texts.push_back(std::move(text));

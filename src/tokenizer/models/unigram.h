@@ -18,8 +18,8 @@ namespace fovea {
 constexpr double kUnknownPenalty = 10;
 
 struct UnigramOptions {
-  // No text is split into a piece with this score, but an unknown part with its text becomes its
-  // token.
+  // The score of a piece into which no text is split. An unknown part of a text that equals such a
+  // piece becomes its token.
   static constexpr double uncut = -std::numeric_limits<double>::infinity();
 
   std::vector<std::string> texts = {};  // by id; empty texts are ignored

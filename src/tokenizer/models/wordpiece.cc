@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// Whether a text has more than `limit` characters; counts the bytes that start a character.
+// Returns whether a text has more than `limit` characters; counts the bytes that start a character.
 bool more_characters_than(std::string_view text, size_t limit) {
   if (text.size() <= limit) return false;
   size_t count = 0;

@@ -44,7 +44,8 @@ void clean_up(std::string& text) {
   for (const auto& [old, by] : rules) replace_all(text, old, by);
 }
 
-// Whether `next` continues a UTF-8 sequence that begins with `start` (Unicode 15, table 3-7).
+// Returns whether `next` continues a UTF-8 sequence that begins with `start` (Unicode 15, table
+// 3-7).
 bool continues(std::string_view start, uint8_t next) {
   if ((next & 0xC0) != 0x80) return false;
   if (start.size() > 1) return true;
@@ -57,8 +58,8 @@ bool continues(std::string_view start, uint8_t next) {
   }
 }
 
-// Replaces invalid bytes by U+FFFD: one for each truncated sequence, which is as long as possible,
-// and one for each other byte.
+// Replaces invalid bytes by U+FFFD: one for each truncated sequence, and one for each other invalid
+// byte. A truncated sequence is taken as long as possible.
 std::string with_replacements(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
@@ -152,7 +153,8 @@ class MetaspaceStep : public Step {
   bool first_ = true;
 };
 
-// Replaces the suffix by a space, in the last token by nothing, so one token is always held back.
+// Replaces the suffix by a space, but removes it from the last token. Therefore one token is always
+// held back.
 class BpeStep : public Step {
  public:
   explicit BpeStep(const BpeDecoder& decoder) : decoder_(decoder) {}
@@ -353,7 +355,7 @@ class CtcStep : public Step {
   bool any_ = false;
 };
 
-// Applies any other decoder to a token that arrives in parts, when the token is complete.
+// Collects a token that arrives in parts, and applies any other decoder to the complete token.
 class WholeStep : public Step {
  public:
   explicit WholeStep(std::unique_ptr<Step> step) : step_(std::move(step)) {}

@@ -224,8 +224,8 @@ void apply(const BertNormalizer& steps, AlignedText& text) {
   rewriter.finish();
 }
 
-// Whether the character with the value of a byte represents the byte; the characters from U+0100 on
-// represent the other bytes.
+// Returns whether the character with the value of a byte represents the byte; the characters from
+// U+0100 on represent the other bytes.
 bool prints_itself(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
 }

@@ -51,8 +51,8 @@ struct Truncation {
   bool left;
 };
 struct Padding {
-  std::optional<size_t> length;  // empty: the longest of a batch
-  size_t multiple_of;            // 0 or 1: no rounding
+  std::optional<size_t> length;  // in tokens; unset: the length of the longest encoding
+  size_t multiple_of;            // the length is rounded up to a multiple; 0 or 1: no rounding
   bool left;
   int32_t id, type_id;
   std::string token;

@@ -20,7 +20,8 @@ class CharacterTrainer {
   CharacterTrainer();
   void add(std::string_view text);  // must be valid UTF-8
 
-  // The tokens are the characters ordered by code point, then "<unk>", then "<|endoftext|>".
+  // The tokens are the characters ordered by code point, then "<unk>", then, if documents are
+  // separate, "<|endoftext|>".
   Tokenizer train(const CharacterTrainerOptions& options = {}) const;
 
  private:

@@ -235,8 +235,9 @@ class UnigramTrainer {
     });
   }
 
-  // Sets the scores from expected counts. Uses digamma instead of the logarithm, which favours few
-  // pieces, like a sparse prior (https://cs.stanford.edu/~pliang/papers/tutorial-acl2007-talk.pdf).
+  // Sets the scores from expected counts. Uses digamma instead of the logarithm: like a sparse
+  // prior, digamma favours few pieces
+  // (https://cs.stanford.edu/~pliang/papers/tutorial-acl2007-talk.pdf).
   void maximise(const std::vector<int64_t>& expected) {
     double sum = 0;
     const auto stays = [&](size_t id) {
@@ -254,7 +255,8 @@ class UnigramTrainer {
   }
 
   // Returns the pieces that replace a removed piece; empty if it is a single character. Sets `best`
-  // to false, and returns no pieces, if other pieces are already the best path for its text.
+  // to false, and returns no pieces, if the best path for its text already consists of other
+  // pieces.
   std::vector<int32_t> alternative(size_t id, Lattice& lattice, bool& best) const {
     std::vector<int32_t> ids;
     best = true;

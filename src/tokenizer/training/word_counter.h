@@ -52,12 +52,13 @@ class WordTable {
 
 // Counts the words of a text of any length in bounded memory: the text is processed in blocks, and
 // threads share the lines of a block. If there are too many words, the rarest so far are removed,
-// so the counts of rare words may be too low. The result depends only on the text.
+// so the counts of rare words may be too low. The result depends only on the text and on
+// `most_characters`.
 class WordCounter {
  public:
   using OnWord = std::function<void(std::string_view)>;
-  // Calls on_word for each word of `line`, which includes its newline. Lines of more than 1 MiB may
-  // be split. Several threads call this function.
+  // Calls on_word for each word of `line`, which includes its newline if it has one. Lines of more
+  // than 1 MiB may be split. Several threads call this function.
   using Split = std::function<void(std::string_view line, const OnWord& on_word)>;
 
   // `most_characters` is the maximum number of bytes of distinct words to keep.

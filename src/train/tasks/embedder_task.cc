@@ -19,7 +19,7 @@ namespace {
 
 using Texts = std::vector<TokenizedText>;
 
-constexpr int64_t kBatchTokens = 2048;  // maximum tokens per batch of a backward pass
+constexpr int64_t kBatchTokens = 2048;  // maximum tokens per pass, including padding
 
 // Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
@@ -141,7 +141,8 @@ void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
   }
 }
 
-// Removes all metrics except Spearman's correlation, which selects the best weights.
+// Returns the evaluation task "similarity" with only Spearman's correlation, which selects the best
+// weights.
 EvaluationTask EmbedderTask::evaluation() const {
   EvaluationTask task = evaluation_task("similarity");
   std::erase_if(task.metrics, [&](const Metric& metric) { return metric.name != task.decisive; });

@@ -23,14 +23,14 @@ class ExamplesTask : public TrainingTask {
   ExamplesTask(const TrainOptions& options, Purpose purpose)
       : options_(options), purpose_(purpose) {}
 
-  // Sets a callback for reading text files: it is called regularly with the fraction read so far.
-  // Reading throws ReadingStopped if it returns false.
+  // Sets a callback that is called regularly while text files are read, with the fraction read so
+  // far. If it returns false, reading throws ReadingStopped.
   virtual void watch(const std::function<bool(double fraction)>&) {}
   // Trains a tokenizer on the data, or opens one, as options.tokenizer requests.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
-  // Sets the head that the task needs, and calls `say` with each change of the head. Throws
-  // InvalidArgument if the model is unsuitable. `origin` is that of the checkpoint; empty for a new
-  // model.
+  // Sets the head that the task needs and, for a new model, the padding token. Calls `say` with
+  // each note, such as a change of the head. Throws InvalidArgument if the model is unsuitable.
+  // `origin` is that of the checkpoint; empty for a new model.
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
   virtual Cost cost(const Spec& spec, DType compute) const = 0;

@@ -28,8 +28,8 @@ PairExamples::PairExamples(TokenPairs training, TokenPairs validation, int64_t b
           [=](const TokenPairs& pairs) { return batches_of(pairs, batch_tokens, seed); }, part_of),
       tokens_(tokens) {}
 
-// Fills rows from the left, then with padding. No query sees the padding of a source; the padding
-// of a target has no labels.
+// Each row begins with its tokens; padding follows them. No query sees the padding of a source; the
+// padding of a target has no labels.
 Batch PairExamples::of(const TokenPairs& pairs, const std::vector<int64_t>& samples) const {
   const int64_t T = pairs.targets.longest(samples);
   Batch batch;

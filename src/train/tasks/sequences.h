@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-// The numbers of many sequences in one array.
+// Many sequences of numbers in one array.
 class Sequences {
  public:
   void add(const std::vector<int32_t>& numbers) {

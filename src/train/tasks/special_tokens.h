@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// Returns the id of the first of these texts that is in the vocabulary.
+// Returns the id of the first of these texts that is in the vocabulary; unset if none is.
 std::optional<int32_t> first_id(const Tokenizer& tokenizer,
                                 std::initializer_list<const char*> texts);
 std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
@@ -21,7 +21,7 @@ void say_names(const SpecialNames& names, const Say& say);
 
 // Returns the family in whose format a new model with this tokenizer is saved.
 const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);
-// Sets the padding token of a new model, unless only fovea's own format could store the model then.
+// Sets the padding token of a new model, unless only fovea's own format could then store the model.
 // The embedding of a padding token is not trained.
 void set_padding(Spec& spec, const Tokenizer& tokenizer);
 

@@ -5,8 +5,8 @@
 namespace fovea {
 namespace {
 
-// The number of the first held-out sample, so that the masks of held-out samples differ from those
-// of training samples.
+// The number of the first held-out sample. It exceeds the numbers of the training samples of any
+// practical run, so that the masks of held-out samples differ from those of training samples.
 constexpr int64_t kHeldOut = int64_t{1} << 40;
 
 }  // namespace

@@ -2,7 +2,7 @@
 // for every CPU of a class (numeric_class), any number of threads, every compiler and C library.
 //
 // A change that intentionally changes bits must update kKnown: the failing test prints the new
-// values. Run it on one machine, paste the values, and check them on others.
+// values. Run the test on one machine, paste the values, and check them on others.
 
 #include <gtest/gtest.h>
 

@@ -267,8 +267,8 @@ void convert_to(const std::string& path) {
   folder.commit("config.json");
 }
 
-// Regression: a failed conversion left an incomplete model, which the next conversion took for a
-// complete one.
+// Regression: a failed conversion left an incomplete model, which the next conversion treated as
+// a complete model.
 TEST(StagedFolder, IsAtomicOnAnyFailure) {
   for (int fail_at = 1; fail_at < 100; ++fail_at) {
     const TemporaryFolder folder;

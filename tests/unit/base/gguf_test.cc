@@ -207,7 +207,7 @@ TEST_F(HostileGguf, AnyDamageIsHarmless) {
   }
 }
 
-TEST(Gguf, ReadsWhatItWrites) {
+TEST(Gguf, RoundTrips) {
   const TemporaryFolder folder;
   const std::string path = folder / "model.gguf";
   GgufMetadata metadata;

@@ -7,7 +7,8 @@
 namespace fovea {
 namespace {
 
-// Compares with the XXH3 specification: hashes in manifests must not change with the library.
+// Compares with the XXH3 specification: hashes in manifests must not change with the version of the
+// xxHash library.
 TEST(Hash, HasTheSpecifiedValues) {
   EXPECT_EQ(hash_text(hash_bytes("")), "2d06800538d394c2");
   EXPECT_EQ(hash_text(hash_bytes("abc")), "78af5f94892f3950");

@@ -115,7 +115,7 @@ TEST(Math, RoundsLogarithmsOfFloats) {
     const long double wanted = std::log(static_cast<long double>(x));
     const auto nearest = static_cast<float>(wanted), found = math::log(x);
     if (found == nearest || (std::isnan(found) && std::isnan(nearest))) return;
-    // Almost halfway between two floats, either of them is accepted.
+    // If the exact result is almost halfway between two floats, either of them is accepted.
     const long double unit = std::abs(static_cast<long double>(found) - nearest);
     EXPECT_LE(std::abs(found - wanted), 0.500001L * unit) << std::hexfloat << x << " " << found;
   };

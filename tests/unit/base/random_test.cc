@@ -51,7 +51,7 @@ TEST(Random, UniformCoversItsHalfOpenRange) {
     sum += x;
     sum_double += y;
   }
-  EXPECT_NEAR(sum / kDraws, 0.5, 0.005);  // 5 standard deviations
+  EXPECT_NEAR(sum / kDraws, 0.5, 0.005);  // over 5 standard deviations
   EXPECT_NEAR(sum_double / kDraws, 0.5, 0.005);
 }
 

@@ -25,7 +25,7 @@ TEST_F(ThreadsTest, CountIsPositiveAndCanBeSet) {
   EXPECT_EQ(thread_count(), 3);
 }
 
-TEST_F(ThreadsTest, RefusesNoThreads) {
+TEST_F(ThreadsTest, RefusesZeroThreads) {
   try {
     set_thread_count(0);
     FAIL();

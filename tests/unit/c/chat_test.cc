@@ -47,14 +47,14 @@ TEST_F(CChat, GeneratesTheAnswer) {
       << fovea_chat_error(chat_);
   const Model model = Model::open(small_model().path());
   GenerateOptions theirs;
-  theirs.max_tokens = 16 - 10;  // the context, and "a mat\nthe "
+  theirs.max_tokens = 16 - 10;  // the context minus the 10 tokens of "a mat\nthe "
   const std::vector<int32_t> prompt = model.tokenizer().encode("a mat\nthe ");
   ASSERT_EQ(prompt.size(), 10u);
   EXPECT_EQ(std::string(result.text, result.text_size), generate(model, prompt, theirs)[0].text);
   EXPECT_EQ(result.id_count, 6u);
 }
 
-TEST_F(CChat, RefusesWhatTheTemplateCannotShow) {
+TEST_F(CChat, RefusesLongPromptsAndUnsupportedTools) {
   fovea_generation result = empty_generation();
   EXPECT_EQ(fovea_chat_generate(chat_, messages_, 2, nullptr, nullptr, &result),
             FOVEA_INVALID_ARGUMENT);

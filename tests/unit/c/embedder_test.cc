@@ -68,7 +68,7 @@ TEST_F(CEmbedder, RefusesNull) {
   EXPECT_EQ(fovea_embedder_embed(embedder_, nullptr, nullptr, 0, nullptr, nullptr, 0), FOVEA_OK);
 }
 
-TEST_F(CEmbedder, Shares) {
+TEST_F(CEmbedder, SharesWeightsWithAnotherHandle) {
   fovea_embedder* other = nullptr;
   ASSERT_EQ(fovea_embedder_share(embedder_, &other), FOVEA_OK);
   EXPECT_EQ(fovea_embedder_width(other), fovea_embedder_width(embedder_));

@@ -327,7 +327,7 @@ std::vector<std::string> missing_fields(const std::string& name) {
 }
 
 TEST(CLibrary, HasEveryOptionOfTheCppInterface) {
-  // One call returns one generation.
+  // A call of the C interface returns one generation, so `answers` is missing.
   EXPECT_EQ(missing_fields<GenerateOptions>("fovea_generate_options"),
             (std::vector<std::string>{"answers"}));
   EXPECT_EQ(missing_fields<EmbedOptions>("fovea_embed_options"), std::vector<std::string>{});
@@ -409,14 +409,14 @@ TEST_F(CModel, WritesATrace) {
   EXPECT_EQ(fovea_model_trace(model_, &options, nullptr), FOVEA_INVALID_ARGUMENT);
 }
 
-TEST_F(CModel, DescribesItself) {
+TEST_F(CModel, ReturnsItsSpecAsJson) {
   const char* json = nullptr;
   ASSERT_EQ(fovea_model_spec(model_, &json), FOVEA_OK);
   EXPECT_EQ(json, write_spec(Model::open(small_model().path()).spec()));
   EXPECT_EQ(fovea_model_warning(model_, 1000), nullptr);
 }
 
-TEST_F(CModel, TokenizesAlsoAfterItIsFreed) {
+TEST_F(CModel, HasATokenizerThatOutlivesIt) {
   fovea_model* other = nullptr;
   fovea_tokenizer* tokenizer = nullptr;
   ASSERT_EQ(fovea_model_share(model_, &other), FOVEA_OK);

@@ -10,8 +10,8 @@
 namespace fovea {
 namespace {
 
-// Collects the values of fields as texts that set the same values. Values out of range are replaced
-// by the least one, and empty lists by one element.
+// Collects the values of fields as texts that set the same values. Values below the range are
+// replaced by the least valid one, and empty lists by one element.
 class Values : public OptionVisitor {
  public:
   std::map<std::string, std::string> found;
@@ -53,7 +53,7 @@ std::map<std::string, std::string> values_of(TrainOptions options, Spec spec) {
   return values.found;
 }
 
-TEST(CTrain, ReachesEveryOption) {
+TEST(CTrain, SetsEveryOption) {
   std::set<std::string> names;
   for (size_t i = 0; const char* const name = fovea_train_option_name(i); ++i) {
     EXPECT_TRUE(names.insert(name).second) << name;
@@ -71,7 +71,7 @@ TEST(CTrain, ReachesEveryOption) {
   EXPECT_EQ(fovea_train_option_help(100000), nullptr);
 }
 
-TEST(CTrain, TakesThePresetFirst) {
+TEST(CTrain, AppliesThePresetFirst) {
   const c::TrainRequest request = c::train_request({{"layers", "3"},
                                                     {"preset", "tiny"},
                                                     {"dropout", "0.25"},
@@ -86,7 +86,7 @@ TEST(CTrain, TakesThePresetFirst) {
   EXPECT_EQ(request.options.data, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(request.spec.decoder->attention.windows, (std::vector<int64_t>{4, 0, 4}));
   EXPECT_EQ(request.options.seed, UINT64_MAX);
-  EXPECT_TRUE(c::train_request({{"pairs", "a"}}).spec.encoder);  // the preset is translate
+  EXPECT_TRUE(c::train_request({{"pairs", "a"}}).spec.encoder);  // the default preset for pairs
 }
 
 TEST(CTrain, AddsAndRemovesStacks) {
@@ -119,7 +119,7 @@ TEST(CTrain, RefusesInvalidOptionsByName) {
 
 class CTraining : public testing::Test {
  protected:
-  // The named options of small_spec() and Runs::options().
+  // Returns options by name that equal small_spec() and Runs::options().
   std::vector<fovea_option> options(const std::string& out) {
     text_ = runs_ / "text.txt";
     out_ = runs_ / out;

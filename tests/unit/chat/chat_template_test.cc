@@ -101,7 +101,7 @@ TEST(ModelChatTest, ReadsTheTemplateOfADirectory) {
   request.messages = R"([{"role": "assistant", "content": "", "thinking": "hm"}])";
   EXPECT_EQ(answer(request), "hm</s>");
   request.messages = "[1]";
-  expect_error(ErrorKind::InvalidArgument, {"messages: expected an array of objects"},
+  expect_error(ErrorKind::InvalidArgument, {"messages: is invalid; expected an array of objects"},
                [&] { answer(request); });
 }
 

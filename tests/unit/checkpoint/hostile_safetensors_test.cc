@@ -57,7 +57,7 @@ TEST_F(HostileSafeTensors, BadHeaderLengthIsRefused) {
   refused(with_length(UINT64_MAX - 7, "{}"), {"header length 18446744073709551608"});
 }
 
-TEST_F(HostileSafeTensors, HugeHeaderIsRefusedUnread) {
+TEST_F(HostileSafeTensors, HugeHeaderIsRefusedWithoutReadingIt) {
   write(with_length(100'000'001, "{"));
   std::filesystem::resize_file(path_, 200'000'000);  // sparse
   expect_error(ErrorKind::OutOfMemory,

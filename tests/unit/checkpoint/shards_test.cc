@@ -48,7 +48,7 @@ TEST_F(Shards, AreReadAsOneFile) {
   EXPECT_EQ(SafeTensors::open_model(folder_ / "model.safetensors.index.json").stored().size(), 3u);
 }
 
-TEST_F(Shards, YieldToASingleFile) {
+TEST_F(Shards, AreIgnoredIfASingleFileExists) {
   write_safetensors(folder_ / "model.safetensors", {{"w", zeros({1})}});
   EXPECT_EQ(open().stored().size(), 1u);
 }
@@ -140,7 +140,7 @@ TEST_F(Shards, CheckTheIndex) {
   refused({"model.safetensors.index.json: "});
 }
 
-TEST(ModelFolder, RefusesPickleUnopened) {
+TEST(ModelFolder, RefusesPickleFilesWithoutOpeningThem) {
   const TemporaryFolder folder;
   expect_error(ErrorKind::BadFile,
                {"contains no model; expected model.safetensors or model.safetensors.index.json"},
@@ -153,7 +153,7 @@ TEST(ModelFolder, RefusesPickleUnopened) {
     // The file is refused by its name and must not be opened.
     const SavedCalls saved;
     system_calls().open = [](const char*, int, mode_t) {
-      ADD_FAILURE() << "opened";
+      ADD_FAILURE() << "opened the pickle file";
       return -1;
     };
     const auto refused = [&](const std::string& path) {

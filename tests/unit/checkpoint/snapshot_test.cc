@@ -161,7 +161,7 @@ TEST_F(Snapshots, SyncFilesBeforeRenaming) {
                                       temporary, "fsync", "rename", "open out", "fsync"}));
 }
 
-TEST_F(Snapshots, RefuseTornFilesAndLoadTheOlderOne) {
+TEST_F(Snapshots, RefuseDamagedFilesAndLoadTheOlderSnapshot) {
   SnapshotFolder writer(out_);
   writer.save(1, contents_at(1));
   writer.save(2, contents_at(2));
@@ -250,7 +250,7 @@ TEST_F(Snapshots, PruneAllButTheNewestIntactOnes) {
   for (const int64_t step : {1, 2, 3, 4, 5}) writer.save(step, contents_at(step));
   write_file_atomically(path(4, "state.json"), "{}");
   writer.prune(2);
-  EXPECT_EQ(find_snapshots(out_), (Steps{5, 4, 3}));  // 4 is damaged and does not count
+  EXPECT_EQ(find_snapshots(out_), (Steps{5, 4, 3}));  // 4 is damaged and is not counted
   writer.prune(1);
   EXPECT_EQ(find_snapshots(out_), (Steps{5}));
   writer.save(6, contents_at(6));
@@ -274,7 +274,7 @@ TEST_F(Snapshots, CheckTheFreeSpaceFirst) {
     return 0;
   };
   system_calls().mkdir = [](const char*, mode_t) {
-    ADD_FAILURE() << "started to write";
+    ADD_FAILURE() << "started to write without enough space";
     return -1;
   };
   expect_error(ErrorKind::Failed,

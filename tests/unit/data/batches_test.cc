@@ -98,7 +98,7 @@ TEST(Batches, PredictEveryTokenButTheFirst) {
 }
 
 TEST(Batches, SelectAllPhasesEquallyOften) {
-  const Numbers numbers(9);  // one window of 4, phases 0 to 4
+  const Numbers numbers(9);  // one window with a context of 4, phases 0 to 4
   const Batches batches(numbers.span(), 4, 5);
   ASSERT_EQ(batches.windows(), 1);
   std::map<int32_t, int> count;

@@ -47,7 +47,7 @@ class CorpusTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(CorpusTest, KeepsTextAsItIs) {
+TEST_F(CorpusTest, KeepsTextUnchanged) {
   for (const std::string& text : {"x"s, "no newline"s, "a\r\nb\r\n"s, "\n\n"s, "é日👩\u200d🚀\n"s}) {
     EXPECT_EQ(read({write("a.txt", text)}), Documents{text});
   }

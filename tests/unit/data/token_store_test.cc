@@ -130,8 +130,8 @@ TEST_F(TokenStoreTest, RebuildsADamagedCacheFile) {
   ASSERT_EQ(good.size(), 12 * 2 + 88u);
   std::vector<std::string> damaged = {"", "x", good.substr(1), good.substr(0, good.size() - 1),
                                       good + "x"};
-  for (size_t i = 0; i < good.size(); i += 4) {  // in the ids and in each field of the footer
-
+  // Flips a bit in the ids and in each field of the footer.
+  for (size_t i = 0; i < good.size(); i += 4) {
     damaged.push_back(good);
     damaged.back()[i] ^= 1;
   }

@@ -183,7 +183,7 @@ TEST_F(SentenceModelTest, RefusesAMismatchedDenseLayer) {
   folder_.set("2_Dense/config.json", "activation_function", "my.Mish");
   refused(ErrorKind::Unsupported, {"my.Mish", "Tanh"});
   folder_.set("2_Dense/config.json", "activation_function", absent);
-  EXPECT_LT(largest_difference(now(), folder_.expected("vectors")), kClose);  // Tanh
+  EXPECT_LT(largest_difference(now(), folder_.expected("vectors")), kClose);  // the default is Tanh
   remove_tree(folder_ / "2_Dense/model.safetensors");
   refused(ErrorKind::BadFile, {"2_Dense"});
 }

@@ -27,7 +27,7 @@ TEST_F(TextFormatTest, MatchesTheTokenizer) {
     EXPECT_EQ(longest.pair(longest.own_ids(text), "a bird").ids, pair.ids);
     EXPECT_EQ(longest.pair(longest.own_ids(text), "a bird").types, pair.type_ids);
   }
-  EXPECT_EQ(longest.text("a").types, Ids());  // all are 0
+  EXPECT_EQ(longest.text("a").types, Ids());  // empty: all token types are 0
   EXPECT_EQ(format(100, false, false).pair(format(100).own_ids("a"), "the").types, Ids());
   EXPECT_EQ(longest.leading(), 1);
   EXPECT_EQ(longest.trailing(), 1);
@@ -44,8 +44,8 @@ TEST_F(TextFormatTest, TruncatesTheTextAndKeepsSpecialTokens) {
   EXPECT_EQ(format(4).text("the fox").cut, 0);
 }
 
-// Regression: the byte ranges were those in the text in lower case, which may be longer or shorter.
-TEST_F(TextFormatTest, PlacesAreThoseInTheOriginalText) {
+// Regression: the byte ranges referred to the text in lower case, which may be longer or shorter.
+TEST_F(TextFormatTest, PlacesReferToTheOriginalText) {
   const std::string text = "\u0130 The fox";  // U+0130 has 2 bytes, its lower case 3
   std::vector<std::string> covered;
   for (const Offsets& place : format(100, true).places(text))

@@ -21,8 +21,8 @@ TokenizedText text_of(int32_t first, size_t length) {
   return text;
 }
 
-// A model that returns the first token and the length of each text, and records its batches. It
-// computes only when the test permits it.
+// A queue of a model that returns the first token and the length of each text, and records its
+// batches. The model computes only when the test permits it.
 class TokenQueueTest : public testing::Test {
  protected:
   Tensor model(const TokenBatch& batch, int64_t group) {
@@ -85,7 +85,7 @@ class TokenQueueTest : public testing::Test {
   std::optional<TokenQueue> queue_;  // destroyed first: its thread uses the other members
 };
 
-TEST_F(TokenQueueTest, ReturnsToEachCallerItsRows) {
+TEST_F(TokenQueueTest, ReturnsItsRowsToEachCaller) {
   std::vector<std::future<Rows>> all;
   for (int32_t caller = 0; caller < 50; ++caller) {
     std::vector<TokenizedText> texts;

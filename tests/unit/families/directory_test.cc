@@ -176,7 +176,7 @@ TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {
   EXPECT_FALSE(special_id(origin, "eos_token_id"));
 }
 
-// The Whisper of transformers reads scale_embedding but does not scale its embeddings.
+// Whisper in transformers reads scale_embedding but does not scale its embeddings.
 TEST(Whisper, DoesNotScaleItsEmbeddings) {
   const nlohmann::json config = {
       {"vocab_size", 11},          {"d_model", 8},         {"scale_embedding", true},

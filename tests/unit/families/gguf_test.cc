@@ -336,8 +336,8 @@ TEST_F(GgufModelFiles, MissingAndUnknownTensorsAreRefused) {
   std::erase_if(tensors, [](const GgufTensor& t) { return t.name == "blk.1.ffn_up.weight"; });
   write_file_atomically(path, GgufImage(file.metadata, tensors).pieces());
   expect_error(ErrorKind::BadFile,
-               {"model.gguf: the tensors are not those of its config",
-                "1 missing: blk.1.ffn_up.weight", "1 unknown: blk.7.attn_q.weight"},
+               {"model.gguf: the tensors do not match the config", "1 missing: blk.1.ffn_up.weight",
+                "1 unknown: blk.7.attn_q.weight"},
                [&] { open_model_files(path, Weights::mapped); });
   tensors.back().name = "rope_freqs.weight";
   tensors.back().shape = {1, 1};

@@ -115,7 +115,7 @@ TEST_F(Quantized, DirectoriesPreserveEveryBit) {
         EXPECT_EQ(read_json(quantized_ / "config.json")["quantization_config"]["group_size"],
                   group);
 
-        // Quantised weights stay quantised, also if they are opened as mapped.
+        // Quantised weights stay quantised, even if they are opened as mapped.
         for (const Weights how : {Weights::packed, Weights::mapped}) {
           ModelFiles again = open_model_files(quantized_.path(), how);
           EXPECT_EQ(to_floats(logits_of(again.model)), to_floats(logits_of(files.model)));

@@ -1,5 +1,5 @@
 // Changes fields of a Spec and checks which family can express the result, and that saving and
-// opening preserve it.
+// opening preserve the Spec.
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"

@@ -37,10 +37,11 @@ TEST(BeamSearch, EndsByEarlyStopping) {
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::yes), Lengths({2, 1}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::no), Lengths({10, 10}));
   EXPECT_EQ(lengths(0.2f, 1, EarlyStopping::never), Lengths({10, 10}));
-  // The unfinished hypothesis scores lower now, but would be among the best at full length.
+  // The score of the unfinished hypothesis is lower now, but it would be among the best at full
+  // length.
   EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::no), Lengths({1, 2}));
   EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::never), Lengths({1, 10}));
-  // Without a penalty the score only decreases.
+  // Without a length penalty, the score of a hypothesis only decreases.
   EXPECT_EQ(lengths(0.95f, 0, EarlyStopping::never), Lengths({1, 2}));
 }
 

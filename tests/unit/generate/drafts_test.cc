@@ -108,7 +108,7 @@ TEST(Drafts, AlwaysRejectedDoNotChangeTheResult) {
   options.guesses = 5;
   const Generation found = continued({.model = model, .draft = &draft}, {1, 2}, options);
   expect_same(found, expected, "opposite");
-  // one speculative token per generated token, except for the first and the last
+  // One speculative token is proposed per generated token, except for the first and the last.
   EXPECT_EQ(found.guessed_tokens, 48);
   EXPECT_EQ(found.accepted_tokens, 0);
 }
@@ -117,7 +117,7 @@ TEST(Drafts, WorkWithTranslators) {
   const Transformer model = test::small_translator();
   Spec smaller = model.spec;
   smaller.decoder->layers = 1;
-  smaller.context = 12;  // the longest source does not fit
+  smaller.context = 12;  // too small for the longest source
   const Transformer drafts[] = {test::small_translator(), test::made(validated(smaller), 3)};
   const GenerationRules rules{.ends = {4}, .start = 0};
   for (const int64_t length : {1, 7, 30}) {

@@ -22,7 +22,8 @@ Sampling plain() {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .repetition_penalty = 1, .seed = 1};
 }
 
-// Tang et al. 2024: the highest logit minus n standard deviations of the finite logits.
+// Returns the least logit that top-n-sigma keeps (Tang et al. 2024): the highest logit minus n
+// standard deviations of the finite logits.
 double least_logit(const Floats& logits, double n) {
   double sum = 0, squares = 0, count = 0;
   for (const double logit : logits)
@@ -191,8 +192,8 @@ TEST(Samplers, ApplyTypicalSampling) {
   EXPECT_EQ(two[2] + two[3], 0);
 }
 
-// The logits have a standard deviation of 2: forbidden tokens do not count, and neither temperature
-// nor top-k changes the tokens within it.
+// The finite logits have a standard deviation of 2; forbidden tokens do not count. The temperature
+// and a large top-k do not change which tokens are kept.
 TEST(Samplers, KeepTokensWithinStandardDeviations) {
   const Floats logits{5, 1, -kInfinity, 3, 1, -kInfinity, 3, 5, 1, 5, 3, 3, 5, 1, 3, 3, 7, -1};
   EXPECT_NEAR(least_logit(logits, 1), 5, 1e-12);
@@ -260,7 +261,7 @@ TEST(Logprobs, EqualTheLogSoftmax) {
   EXPECT_NEAR(found.top[0].second, 3 - std::log(sum), 1e-6);
 }
 
-TEST(Samplers, DrawTheSameForASeedInAnyBatch) {
+TEST(Samplers, DrawTheSameTokensForASeedInAnyBatch) {
   const Floats logits(50, 0.0f), other{1, 2, 3};
   const auto draws = [&](uint64_t seed, bool company) {
     Sampling options = plain();

@@ -107,7 +107,8 @@ int32_t read(GrammarAutomaton& automaton, std::string_view word) {
 }
 
 // Compares the state after each short word: whether it accepts, and how many bytes the shortest
-// accepted word still needs. `heir` adopts every state.
+// accepted word still needs. `heir`, another automaton of the same grammar, adopts every state and
+// must continue in the same way.
 void compare(const Rules& rules, GrammarAutomaton& automaton, GrammarAutomaton& heir, int seed) {
   constexpr size_t kLongest = 7, kCompared = 4;
   std::set<std::string> accepted;

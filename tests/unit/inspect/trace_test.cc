@@ -1,4 +1,5 @@
-// The options of a trace and its refused inputs. tests/parity compares the traced values.
+// Tests the options of a trace and the inputs that it refuses. tests/parity compares the traced
+// values.
 
 #include "inspect/trace.h"
 

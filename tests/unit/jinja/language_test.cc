@@ -387,7 +387,7 @@ bool refused(const std::string& source, const std::string& variables) {
 // tools/fuzz_templates.py. fovea may refuse a template as unsupported that Jinja2 renders.
 TEST(JinjaGoldens, FileOfCasesMatchesJinja2) {
   const char* path = std::getenv("FOVEA_TEMPLATE_CASES");
-  if (path == nullptr) GTEST_SKIP() << "FOVEA_TEMPLATE_CASES names no file";
+  if (path == nullptr) GTEST_SKIP() << "FOVEA_TEMPLATE_CASES is unset; expected a file of cases";
   const ordered_json golden = read_template_golden(path);
   const std::string variables = golden["variables"].dump();
   for (const ordered_json& each : golden["cases"]) {

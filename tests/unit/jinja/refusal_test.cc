@@ -74,7 +74,8 @@ TEST(JinjaErrors, NameUnsupportedFeatures) {
   }
 }
 
-// As in Jinja2, a filter in a branch that is not taken may be unknown.
+// As in Jinja2, an unknown filter is an error even in a loop without iterations, but not in a
+// branch of an `if` that is not taken.
 TEST(JinjaErrors, RefuseUnsupportedFiltersBeforeRendering) {
   expect_refusal("{% for x in [] %}{{ x|nope }}{% endfor %}", "filter 'nope' is not supported");
   EXPECT_EQ(text_of("{% if false %}{{ 1|nope }}{% endif %}{{ 1|nope if false else 2 }}"), "2");

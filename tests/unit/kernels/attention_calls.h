@@ -117,7 +117,7 @@ inline Backward cpu_backward(const Inputs& x, const Forward& of) {
   return backward(cpu::attention_backward, x, of, x.q.dtype);
 }
 
-// Expects results that are close to the reference relative to its largest value.
+// Expects results that are close to the reference, relative to its largest magnitude (at least 1).
 inline void expect_near(const Array& actual, const Array& expected, const char* what) {
   ASSERT_EQ(actual.size(), expected.size());
   const double rounding = actual.dtype == DType::bf16 ? 0x1p-8 : 0x1p-23;
@@ -173,8 +173,8 @@ inline Mask causal(int64_t first_query = 0, int64_t window = 0) {
   return {.causal = true, .first_query = first_query, .window = window, .valid = {}};
 }
 
-// Returns the peak memory of this process in KiB; 0 under a sanitizer, whose shadow memory would
-// count.
+// Returns the peak memory of this process in KiB; 0 under AddressSanitizer, whose shadow memory
+// would count.
 inline int64_t most_memory() {
 #ifdef __SANITIZE_ADDRESS__
   return 0;
@@ -185,7 +185,7 @@ inline int64_t most_memory() {
 #endif
 }
 
-// Runs a test on every instruction set of the machine, and restores the default afterwards.
+// Runs a test on the instruction set that is its parameter, and restores the default afterwards.
 class EveryIsa : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { use_isa(GetParam()); }

@@ -8,8 +8,8 @@ using test::Array;
 using test::compare_everywhere;
 
 constexpr DType kStored[] = {DType::f32, DType::bf16};
-constexpr int64_t kSizes[] = {0,    1,    7,    33,
-                              1023, 1025, 20011};  // near a vector, a block, a thread's share
+// Sizes near those of a vector, a block, and the share of one thread.
+constexpr int64_t kSizes[] = {0, 1, 7, 33, 1023, 1025, 20011};
 
 // Returns special and extreme numbers.
 std::vector<double> extremes() {

@@ -183,7 +183,7 @@ TEST_F(GemmTest, RefusesOtherDTypes) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
-    EXPECT_STREQ(error.what(), "gemm: a is fp64; the CPU multiplies fp32 and bf16");
+    EXPECT_STREQ(error.what(), "gemm: a is fp64; expected fp32 or bf16");
   }
 }
 
@@ -196,8 +196,8 @@ float chain(const std::vector<std::pair<float, float>>& factors) {
   return sum;
 }
 
-// Adds in the order that the manual defines for AMX tiles: blocks of 32 products, even and odd ones
-// separately.
+// Adds in the order that Intel's manual defines for AMX tiles: blocks of 32 products, even and odd
+// ones separately.
 float tile_order(const std::vector<std::pair<float, float>>& factors) {
   float sum = 0;
   for (size_t begin = 0; begin < factors.size(); begin += 32) {
@@ -255,8 +255,8 @@ std::vector<uint32_t> defined(Order order, const Array& a, const Array& b, const
   return bits;
 }
 
-// Results that equal the definition have the same bits for all batches, threads and vector widths;
-// other tests check each of these separately.
+// If results equal the definition in every bit, they do not depend on the batch, the number of
+// threads or the vector width; other tests check each of these separately.
 TEST_F(GemmTest, EveryElementIsOneChainOverAscendingK) {
   const std::vector<GemmShape> shapes =
       with_transposes({{1, 100, 450}, {7, 65, 193}, {26, 113, 600}, {600, 33, 20}, {4, 1600, 5}});

@@ -58,7 +58,7 @@ struct Text {
   PagedText span(int64_t row) const {
     return {row, queries, keys, mask, key_pages.data(), value_pages.data()};
   }
-  // The contents of the pages as a contiguous array [keys, G, width].
+  // Returns the contents of the pages as a contiguous array [keys, G, width].
   Array held(const PagedAttention& paged, PagePart part) const {
     const bool is_values = part == PagePart::values;
     if (is_values && paged.values_in_keys) return beginnings(paged, held(paged, PagePart::keys));

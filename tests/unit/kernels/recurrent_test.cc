@@ -1,4 +1,4 @@
-// The kernels of recurrent cells.
+// Compares the kernels of recurrent cells with the reference.
 
 #include "unit/kernels/compare.h"
 

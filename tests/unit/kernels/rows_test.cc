@@ -38,7 +38,7 @@ TEST(Sums, MatchTheReference) {
   });
 }
 
-// The results are doubles and are compared as such.
+// The results are doubles and are compared in double precision.
 TEST(Sums, UseDoublePrecisionOverAllElements) {
   for (DType in : kStored) {
     for (int64_t size : {0, 1, 15, 4095, 4097, 50021}) {

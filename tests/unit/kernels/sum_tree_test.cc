@@ -10,7 +10,8 @@ namespace {
 
 using Numbers = std::vector<std::optional<float>>;
 
-// Returns numbers whose sum depends on the order of addition.
+// Returns numbers whose sum depends on the order of addition. Each number is present with the
+// probability `present`.
 Numbers random_numbers(int64_t count, double present) {
   Random random(static_cast<uint64_t>(count), Stream::init);
   Numbers numbers;

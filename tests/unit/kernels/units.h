@@ -10,8 +10,8 @@
 
 namespace fovea::test {
 
-// Adds numbers in the order of a balanced tree: the sums of its two halves, recursively. A missing
-// number adds nothing.
+// Returns the sum of `size` numbers (a power of two) from `begin` in the order of a balanced tree:
+// the sum of each half is computed recursively. Missing numbers add nothing.
 inline std::optional<float> sum_of_node(const std::vector<std::optional<float>>& numbers,
                                         size_t begin, size_t size) {
   if (begin >= numbers.size()) return std::nullopt;

@@ -34,7 +34,7 @@ MetricValues all_values(const char* task, const Predictions& predictions) {
   return values;
 }
 
-TEST(Metrics, OfTheLoss) {
+TEST(Metrics, ComputePerplexityAndBitsPerByte) {
   Predictions found{.loss = std::log(2.0), .labels = 100, .bytes = 200};  // two bytes per token
   const MetricValues values = all_values("next_token", found);
   ASSERT_EQ(values.size(), 3u);
@@ -45,7 +45,7 @@ TEST(Metrics, OfTheLoss) {
   EXPECT_FALSE(value_of(all_values("next_token", found), "bits_per_byte"));
 }
 
-TEST(Metrics, OfChosenLabels) {
+TEST(Metrics, ComputeAccuracyAndF1OfLabels) {
   const Predictions found{.choices = {{0, 0}, {0, 0}, {0, 1}, {1, 1}, {2, 1}}};
   const MetricValues values = all_values("labels", found);
   EXPECT_DOUBLE_EQ(value_of(values, "accuracy").value(), 0.6);
@@ -54,7 +54,7 @@ TEST(Metrics, OfChosenLabels) {
   EXPECT_EQ(value_of(all_values("labels", {}), "accuracy"), 0);
 }
 
-TEST(Metrics, OfTranslationsNeedTranslations) {
+TEST(Metrics, ScoreTranslationsIfPresent) {
   Predictions found;
   EXPECT_FALSE(value_of(all_values("pairs", found), "bleu"));
   found.translations.emplace().emplace_back("a cat sat on the mat", "a cat sat on the mat");
@@ -64,14 +64,14 @@ TEST(Metrics, OfTranslationsNeedTranslations) {
   EXPECT_NEAR(value_of(all_values("pairs", found), "rouge_l").value(), 50, 1e-9);
 }
 
-TEST(Metrics, OfSimilaritiesAreInPercent) {
+TEST(Metrics, GiveCorrelationsOfSimilaritiesInPercent) {
   const Predictions found{.similarities = {{1, 2}, {2, 4}, {3, 6}, {4, 9}}};
   const MetricValues values = all_values("similarity", found);
   EXPECT_NEAR(value_of(values, "spearman").value(), 100, 1e-10);
   EXPECT_NEAR(value_of(values, "pearson").value(), 99.43767126843688, 1e-10);  // scipy's
 }
 
-TEST(Correlation, OfKnownLists) {
+TEST(Correlation, MatchesScipy) {
   EXPECT_NEAR(pearson({1, 2, 3, 4}, {2, 4, 6, 9}), 0.9943767126843688, 1e-12);  // scipy's
   EXPECT_NEAR(spearman({1, 2, 3, 4}, {2, 4, 6, 9}), 1, 1e-12);
   EXPECT_NEAR(spearman({1, 2, 2, 3}, {4, 1, 3, 2}), -0.632455532033676, 1e-12);  // with a tie

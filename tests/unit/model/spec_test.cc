@@ -161,7 +161,7 @@ TEST(Specs, KeepTheDefaultsOfMissingKeys) {
   EXPECT_EQ(spec.decoder->norm.epsilon, 1e-5f);
 }
 
-TEST(Specs, HaveTheStacksInTheFile) {
+TEST(Specs, HaveOnlyTheStacksInTheFile) {
   const auto stacks = [](const char* json) {
     const Spec s = read_spec(json, "spec.json");
     return std::pair(s.encoder.has_value(), s.decoder.has_value());

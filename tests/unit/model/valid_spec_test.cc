@@ -132,7 +132,7 @@ TEST(ValidSpecs, RepeatMixers) {
   EXPECT_EQ(valid.decoder->recurrence.width, s.width);
   EXPECT_EQ(write_spec(validated(valid)), write_spec(valid));
   EXPECT_EQ(write_spec(read_spec(write_spec(valid), "spec.json")), write_spec(valid));
-  s.decoder->mixers = {MixerKind::attention};  // as without mixers
+  s.decoder->mixers = {MixerKind::attention};  // has the same effect as no mixers
   s.decoder->recurrence.width = 7;
   EXPECT_TRUE(validated(s).decoder->mixers.empty());
   EXPECT_EQ(validated(s).decoder->recurrence.width, 0);
@@ -188,7 +188,7 @@ TEST(ValidSpecs, RefuseWindowsForMissingLayers) {
        {[](Spec& s) {
           s.decoder->attention.windows = {1, 2, 3};
         },
-        {"decoder.attention.windows has 3 numbers", "expected 2, one per layer"}},
+        {"decoder.attention.windows has 3 numbers", "expected 1, or 2, one per layer"}},
        {[](Spec& s) { s.decoder->attention.global = 1; }, {"decoder.attention.global is 1"}},
        {[](Spec& s) {
           s.decoder->attention.global = 1;
@@ -275,7 +275,7 @@ TEST(ValidSpecs, RefuseInvalidLayers) {
   expect_refused(
       small_decoder(),
       {{[](Spec& s) { s.decoder->parallel = s.decoder->placement.sum = true; },
-        {"parallel", "input only"}},
+        {"decoder.parallel", "sum true"}},
        {[](Spec& s) { s.decoder->parallel = s.decoder->placement.output = true; }, {"parallel"}},
        {[](Spec& s) { s.decoder->parallel = true, s.decoder->placement.input = false; },
         {"parallel"}},

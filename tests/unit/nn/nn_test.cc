@@ -42,7 +42,7 @@ TEST(KvCaches, RefuseMismatchedShapes) {
   const Tensor k = zeros({2, 4, 3, 4});
   cache.begin(2, 4);
   cache.append(0, k, k);
-  EXPECT_EQ(cache.length(), 0);  // grows when all layers have appended
+  EXPECT_EQ(cache.length(), 0);  // the length grows in end(), after all layers
   cache.append(1, k, k);
   cache.end();
   EXPECT_EQ(cache.length(), 4);
@@ -53,7 +53,8 @@ TEST(KvCaches, RefuseMismatchedShapes) {
                [&] { cache.begin(1, 4); });
   cache.begin(2, 4);
   for (const Tensor& wrong : {zeros({2, 4, 3, 5}), zeros({2, 4, 3, 4}, DType::bf16)}) {
-    expect_error(ErrorKind::InvalidArgument, {"KV cache", "expected [rows, 3, 4] both"},
+    expect_error(ErrorKind::InvalidArgument,
+                 {"KV cache", "expected [rows, 3, 4], the same for both"},
                  [&] { cache.append(0, k, wrong); });
   }
 }
@@ -202,7 +203,7 @@ TEST(FeedForwards, MultiplyByTheActivatedGate) {
   EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
 }
 
-// A block computes the formula in block.h for every placement of the norms.
+// A block computes the formula of Placement in spec.h for every placement of the norms.
 TEST(Blocks, PlaceNormsByTheSpec) {
   for (int places = 0; places < 8; ++places) {
     StackSpec spec = small_stack();

@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-// The goldens are of PyTorch (tools/make_recurrent_goldens.py).
+// PyTorch computed the goldens (tools/make_recurrent_goldens.py).
 class Recurrences : public testing::TestWithParam<MixerKind> {
  protected:
   static constexpr const char* kNames[] = {"attention", "rnn", "gru", "lstm"};

@@ -70,8 +70,8 @@ void add_norms(std::vector<Case>& all) {
     const Tensor x = rounded(shape, 1, 2), weight = rounded({width}, 2);
     for (const float epsilon : {1e-5f, 0.5f}) {
       const std::string what = fmt::format("{}, epsilon {}", describe(shape), epsilon);
-      // The norm of a single element is nearly constant (0, or its sign for rms_norm): with a small
-      // epsilon, its gradient consists of rounding errors.
+      // The norm of a single element is nearly constant (0 for layer_norm, its sign for rms_norm):
+      // with a small epsilon, its gradient consists of rounding errors.
       if (width == 1 && epsilon < 0.1f) continue;
       all.push_back(
           {"layer_norm", what + " with bias", {x, weight, rounded({width}, 3)}, [=](auto& in) {

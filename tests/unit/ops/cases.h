@@ -1,6 +1,6 @@
 #pragma once
 
-// Every op of ops.h with shapes that are odd, prime, one, or larger than a kernel's tile.
+// Every op of ops.h with dimensions that are odd, prime, one, or larger than a kernel's tile.
 
 #include <string>
 #include <vector>
@@ -22,7 +22,8 @@ std::vector<Case> cases();
 void add_position_cases(std::vector<Case>& all);  // rotations, windows, concatenation
 void add_expert_cases(std::vector<Case>& all);
 
-Tensor rounded(Shape shape, uint64_t seed, double deviation = 1);  // normal; exact in bf16
+// Returns normally distributed numbers that are exact in bf16.
+Tensor rounded(Shape shape, uint64_t seed, double deviation = 1);
 Tensor integers(const std::vector<int32_t>& values, Shape shape);
 
 }  // namespace fovea::test

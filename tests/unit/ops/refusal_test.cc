@@ -59,10 +59,10 @@ TEST(OpArguments, NormsRefuseMismatchedWeights) {
   const auto norm = [&](const Tensor& w, const Tensor& b) {
     return layer_norm(x, w, b, 1e-5f, DType::f32);
   };
-  refused({"layer_norm", "weight is [2]", "is 3"}, [&] { norm(zeros({2}), {}); });
+  refused({"layer_norm", "weight is [2]", "expected [3]"}, [&] { norm(zeros({2}), {}); });
   refused({"layer_norm", "weight is [1, 3]"}, [&] { norm(zeros({1, 3}), {}); });
-  refused({"layer_norm", "bias is [4]", "is 3"}, [&] { norm(weight, zeros({4})); });
-  refused({"rms_norm", "weight is [2]", "is 3"},
+  refused({"layer_norm", "bias is [4]", "expected [3]"}, [&] { norm(weight, zeros({4})); });
+  refused({"rms_norm", "weight is [2]", "expected [3]"},
           [&] { rms_norm(x, zeros({2}), 1e-5f, DType::f32); });
 }
 

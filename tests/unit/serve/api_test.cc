@@ -132,7 +132,7 @@ TEST_F(ApiTest, EndsTheResponseOnAnEngineError) {
   EXPECT_EQ(post(kChatPath, chat())->answer.status, 400);
 }
 
-// The JSON constraint must know the limit in order to complete its value in time.
+// The request receives the reduced limit, so that a JSON constraint completes its value in time.
 TEST_F(ApiTest, LimitsMaxTokensByTheCache) {
   most_room_ = 40;
   post(kChatPath, chat());

@@ -89,7 +89,7 @@ TEST(Engines, ServeManyThreads) {
   }
 }
 
-TEST(Engines, EndWithRunningRequests) {
+TEST(Engines, CanBeDestroyedWithRunningRequests) {
   Answers answers;
   for (int i = 0; i < 5; ++i) {
     Engine engine(small_model(1, 3), {.cache_bytes = 1 << 20, .most_sequences = 2});

@@ -1,4 +1,4 @@
-// /translate and /languages.
+// The routes /translate and /languages.
 
 #include "serve/translation.h"
 

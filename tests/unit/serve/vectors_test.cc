@@ -1,4 +1,4 @@
-// /v1/embeddings, /embed and /rerank.
+// The routes /v1/embeddings, /embed and /rerank.
 
 #include "serve/vectors.h"
 

@@ -88,8 +88,8 @@ TEST_F(TapeTest, AddsATensorToItself) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-3, -30}));
 }
 
-// Both inputs of a sum share the memory of its gradient; an op that writes to it must write to a
-// copy.
+// Both inputs of a sum share the memory of its gradient; an op that writes to this memory must
+// write to a copy.
 TEST_F(TapeTest, CopiesAPassedGradientBeforeWritingToIt) {
   const Tensor x = leaf({1, 2}), w = leaf({5, 7});
   const Tensor a = negated(x), b = negated(w), c = negated(a);
@@ -303,7 +303,7 @@ TEST_F(TapeTest, SavesElementsOrARecipe) {
   const Saved slot = Saved::slot(slot_only);
   slot_only = {};
   y = {};
-  EXPECT_EQ(tensor_memory().live, live + kBytes);  // `whole` holds its elements
+  EXPECT_EQ(tensor_memory().live, live + kBytes);  // `whole` keeps its elements allocated
   EXPECT_EQ(to_floats(whole.elements())[7], 5);
   EXPECT_TRUE(static_cast<const Tensor&>(slot).wants_gradient());
 }

@@ -43,7 +43,7 @@ TEST(Shapes, RefuseOverflow) {
 
 TEST(Shapes, LargerThanMemoryAreRefusedWithoutLeaks) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer ends the program";
+  GTEST_SKIP() << "AddressSanitizer ends the program if so much memory is requested";
 #else
   const MemoryUse before = tensor_memory();
   expect_error(ErrorKind::OutOfMemory, {"bytes for a tensor"}, [] { empty({int64_t{1} << 50}); });
@@ -172,7 +172,8 @@ TEST(Memory, CountsLiveAndPeakBytesAndIsReused) {
   EXPECT_EQ(tensor_memory().held, before.held);
 }
 
-// The activations of batches of different shapes, freed in reverse order as in a backward pass.
+// Allocates the activations of batches of different shapes, and frees them in reverse order, as in
+// a backward pass.
 TEST(Memory, IsReusedForOtherShapes) {
   release_cached_memory();
   const size_t before = tensor_memory().held;

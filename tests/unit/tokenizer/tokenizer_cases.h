@@ -1,7 +1,7 @@
 #pragma once
 
-// Compares the tokens of a text, or of a pair of texts, with those of Hugging Face's tokenizers,
-// which are listed in the fixtures and goldens.
+// Compares the tokens of a text, or of a pair of texts, with those of Hugging Face's tokenizers.
+// The expected tokens are in the fixtures and goldens.
 
 #include <gtest/gtest.h>
 

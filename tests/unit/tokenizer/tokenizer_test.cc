@@ -75,7 +75,8 @@ TEST(Tokenizer, TreatsGuardedSpecialTokensAsText) {
 }
 
 TEST(Tokenizer, TreatsNamesOfSpecialTokensAsText) {
-  const Tokenizer tokenizer = trained_on("<unk>", {.separate_documents = true});  // < > k n u
+  // The ids 0 to 4 are < > k n u.
+  const Tokenizer tokenizer = trained_on("<unk>", {.separate_documents = true});
   EXPECT_EQ(tokenizer.encode("<unk>"), (Ids{0, 4, 3, 2, 1}));
   EXPECT_EQ(tokenizer.encode("u<unk>k<|endoftext|><unk", SpecialTokens::parsed),
             (Ids{4, 5, 2, 6, 0, 4, 3, 2}));

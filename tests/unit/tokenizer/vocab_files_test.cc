@@ -69,7 +69,7 @@ TEST(VocabFiles, ConvertsMergesToByteLevelBpe) {
   const Tokenizer plain = opened(from_merges(kVocabulary, kMerges));
   EXPECT_EQ(plain.encode("ab ab"), (Ids{4, 6}));
   EXPECT_EQ(plain.decode({4, 6}), "ab ab");
-  EXPECT_EQ(plain.eos_id(), std::nullopt);  // it is in tokenizer_config.json
+  EXPECT_EQ(plain.eos_id(), std::nullopt);  // the end token is in tokenizer_config.json
   EXPECT_TRUE(plain.is_special(8));
   const Tokenizer marks =
       opened(from_merges(kVocabulary, kMerges,

@@ -161,8 +161,8 @@ void add_rotations(List& list) {
   });
   scaled("rotary, yarn with a factor", RotaryScaling::yarn,
          [](RotarySpec& r) { r.attention_factor = 0.7f; });
-  // The length of a text relative to the original context selects the factors. Here, all lengths
-  // give the same results.
+  // Whether a text is longer than the original context selects the short or the long factors. Each
+  // of these models uses the same factors for all lengths that the tests compare.
   scaled("rotary, longrope, short", RotaryScaling::longrope, [](RotarySpec& r) {
     r.original_context = 12;
     r.short_factors = {1.5f, 2}, r.long_factors = {3, 4};

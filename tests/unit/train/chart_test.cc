@@ -34,18 +34,18 @@ void expect_well_formed(const std::string& svg) {
   EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 20);
 }
 
-TEST(Chart, HasASinglePoint) {
+TEST(Chart, IsWellFormedForASinglePoint) {
   expect_well_formed(chart({{{1, 2.5}}}));
   expect_well_formed(chart({{{1, 2.5}}, {{1, 2.6}}, {{1, 12.5}}}));
   expect_well_formed(chart({{}, {{100, 2.6}}}));
 }
 
-TEST(Chart, HasEqualLosses) {
+TEST(Chart, IsWellFormedForEqualLosses) {
   for (const double loss : {0.0, 1e-9, 2.5, 1e9, 1e30})
     expect_well_formed(chart({{{1, loss}, {2, loss}}, {{2, loss}}}));
 }
 
-TEST(Chart, HasLossesOfAnySize) {
+TEST(Chart, IsWellFormedForLossesOfAnySize) {
   for (const double first : {1e-6, 4.0, 1e4, 1e30})
     expect_well_formed(chart({{{1, first}, {2, 1}, {1000000, 0}}, {{2, 1.5}, {1000000, 0.5}}}));
 }

@@ -51,7 +51,7 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
 }
 
 struct Course {
-  std::vector<std::pair<int64_t, double>> losses;  // of the evaluations
+  std::vector<std::pair<int64_t, double>> losses;  // step and loss of each evaluation
   TrainResult result;
 };
 

@@ -150,8 +150,8 @@ TEST_F(Guard, KeepsTheLastGoodSnapshot) {
   EXPECT_EQ(train(small_spec(), o).step, 20);  // the run continues from the snapshot
 }
 
-// Lets the calls after step 3 fail one at a time, including those that save the second snapshot.
-// Every third call is tested.
+// In each run, one call to the file system after step 3 fails: every third of these calls,
+// including those that save the second snapshot.
 TEST_F(Guard, SurvivesAFullDisk) {
   int at = 1;
   for (bool failed = true; failed; at += 3) {

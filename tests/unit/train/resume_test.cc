@@ -217,9 +217,8 @@ TEST_F(Resume, ReportsACpuOfAnotherClass) {
   const TrainPlan plan = resume();
   use_isa("auto");
   const std::string note =
-      "the run continues in bf16 of CPU class amx (before: common), so its bits now differ from "
-      "those "
-      "of an uninterrupted run";
+      "the run continues in bf16 of CPU class amx (before: common), so its results no longer "
+      "have the same bits as those of an uninterrupted run";
   EXPECT_EQ(plan.first_step, 6);
   EXPECT_EQ(plan.notes, std::vector<std::string>{note});
   EXPECT_NE(read_file(log()).find("{\"step\":6,\"note\":\"" + note + "\"}"), std::string::npos);

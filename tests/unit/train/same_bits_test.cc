@@ -54,7 +54,7 @@ TEST_P(SameBits, AcrossTheEndOfAnEpoch) {
     epoch = progress.epoch;
     return true;
   });
-  EXPECT_GT(epoch.value_or(0), 1);  // other tests of this file rely on it
+  EXPECT_GT(epoch.value_or(0), 1);  // other tests in this file rely on this
 }
 
 TEST_P(SameBits, AfterStoppingAndResuming) {

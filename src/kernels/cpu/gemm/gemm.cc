@@ -8,8 +8,7 @@ namespace {
 
 void check_dtype(DType dtype, const char* operand) {
   if (dtype == DType::f32 || dtype == DType::bf16) return;
-  fail(ErrorKind::Unsupported, "gemm: {} is {}; the CPU multiplies fp32 and bf16", operand,
-       name_of(dtype));
+  fail(ErrorKind::Unsupported, "gemm: {} is {}; expected fp32 or bf16", operand, name_of(dtype));
 }
 
 }  // namespace

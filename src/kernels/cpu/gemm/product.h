@@ -1,7 +1,7 @@
 #pragma once
 
-// Shared by the kernels of matrix products: the operands, and how k is divided into blocks and the
-// work among the threads.
+// Shared by the kernels of matrix products: the operands, the division of k into blocks, and the
+// division of the work among the threads.
 
 #include <algorithm>
 #include <cmath>
@@ -69,9 +69,9 @@ struct Segment {
   int64_t next = -1;  // the next unit that has rows; -1 = none
 };
 
-// Divides k into blocks of about `most` rows. The segments of a block are complete units, or parts
-// of a unit that begin at a multiple of `step` from its start. Returns at least one block with one
-// segment, so that c is set even if k is 0.
+// Divides k into blocks of at most `most` values, rounded up to a multiple of `step`. The segments
+// of a block are complete units, or parts of a unit that begin at a multiple of `step` from its
+// start. Returns at least one block with one segment, so that c is set even if k is 0.
 inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t most, int64_t step) {
   std::vector<std::vector<Segment>> blocks(1);
   int64_t held = 0;
@@ -103,8 +103,8 @@ struct ThreadGrid {
   int64_t rows, columns;
 };
 
-// Returns the grid with the least time(grid), the time of its largest share. It has at most one
-// thread per `grain` multiply-adds.
+// Returns the grid with the least time(grid), the time of its largest share. The grid has at most
+// one thread per `grain` multiply-adds.
 template <class Time>
 ThreadGrid fastest_grid(const Product& p, double grain, const Time& time) {
   const double products =

@@ -32,9 +32,9 @@ constexpr int64_t kBlockK = 192;
 constexpr int64_t kBlockKOfUnits = 2048;
 // The words of a block of A (576 KB) and the current panels of B stay in an L2 of 1 to 2 MB.
 constexpr int64_t kBlockA = 768 * kBlockK;
-// Limits of what a thread stores besides the operands, for any shape: the packed B, kBlockColumns x
-// kBlockK words (576 KB; with units, x kBlockKOfUnits: 6 MB), and the sums that c cannot hold
-// between blocks of k, kCarriedRows x kBlockColumns floats (9 MB).
+// Limits of the memory that a thread uses besides the operands, for any shape: the packed B,
+// kBlockColumns x kBlockK words (576 KB; with units, x kBlockKOfUnits: 6 MB), and the sums that c
+// cannot hold between blocks of k, kCarriedRows x kBlockColumns floats (9 MB).
 constexpr int64_t kBlockColumns = 768;
 constexpr int64_t kCarriedRows = 3072;
 // Up to this number of rows, B is streamed through one panel that stays in L1; so few rows do not
@@ -293,8 +293,8 @@ double cycles_of_tiles(int64_t columns) {
          (rest == 1 ? kTileRows * 0.75 : kTileRows * static_cast<double>(rest) / 2);
 }
 
-// Each thread packs what it reads, at about half a cycle per element, so nearly square shares have
-// less to pack.
+// Each thread packs the operands that it reads, at about half a cycle per element, so nearly square
+// shares have less to pack.
 ThreadGrid split_vectors(const Product& p) {
   const bool packs_a = p.a.transposed || p.a.dtype != DType::f32;
   return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {
