@@ -25,16 +25,14 @@ Option cache_option(int& value) {
 }
 
 Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
-  std::vector<std::string> warnings;
-  Model model = Model::open(folder, &warnings, precision, cache);
-  warn(warnings);
+  Model model = Model::open(folder, precision, cache);
+  warn(model.warnings());
   return model;
 }
 
 Embedder open_embedder(const std::string& folder, WeightPrecision precision) {
-  std::vector<std::string> warnings;
-  Embedder embedder = Embedder::open(folder, &warnings, precision);
-  warn(warnings);
+  Embedder embedder = Embedder::open(folder, precision);
+  warn(embedder.warnings());
   return embedder;
 }
 

@@ -123,8 +123,8 @@ Json timings_json(const Generation& generation) {
   return timings;
 }
 
-const char* finish_reason(const std::string& finish) {
-  return finish == "length" ? "length" : "stop";
+const char* finish_reason(FinishReason finish) {
+  return finish == FinishReason::length ? "length" : "stop";
 }
 
 }  // namespace fovea::serve

@@ -56,6 +56,6 @@ std::string json_object(const Json& object, const Members& members);
 std::string sse_event(const std::string& data);
 
 Json timings_json(const Generation& generation);
-const char* finish_reason(const std::string& finish);
+const char* finish_reason(FinishReason finish);
 
 }  // namespace fovea::serve

@@ -93,9 +93,16 @@ void set_facts(const Spec& spec, const ServedOptions& options, ServedModel& serv
                   .width = spec.width};
 }
 
-void open_writer(const std::string& folder, const ServedOptions& options,
-                 std::vector<std::string>& warnings, ServedModel& served) {
-  const Model model = Model::open(folder, &warnings, options.precision, options.cache);
+using Warn = std::function<void(const std::string&)>;
+
+void warn_all(const std::vector<std::string>& warnings, const Warn& warn) {
+  for (const std::string& warning : warnings) warn(warning);
+}
+
+void open_writer(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                 ServedModel& served) {
+  const Model model = Model::open(folder, options.precision, options.cache);
+  warn_all(model.warnings(), warn);
   const Spec& spec = model.spec();
   set_facts(spec, options, served);
   served.facts.layers = spec.decoder->layers;
@@ -110,7 +117,8 @@ void open_writer(const std::string& folder, const ServedOptions& options,
   served.most_seconds = options.most_seconds;
   EngineOptions engine = options.engine;
   if (!options.draft.empty()) {
-    engine.draft = Model::open(options.draft, &warnings, options.precision);
+    engine.draft = Model::open(options.draft, options.precision);
+    warn_all(engine.draft->warnings(), warn);
     served.defaults.guesses = options.draft_tokens;
   }
   served.engine = text_engine(model, engine);
@@ -119,9 +127,10 @@ void open_writer(const std::string& folder, const ServedOptions& options,
   }
 }
 
-void open_embedder(const std::string& folder, const ServedOptions& options,
-                   std::vector<std::string>& warnings, ServedModel& served) {
-  const Embedder embedder = Embedder::open(folder, &warnings, options.precision);
+void open_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                   ServedModel& served) {
+  const Embedder embedder = Embedder::open(folder, options.precision);
+  warn_all(embedder.warnings(), warn);
   set_facts(embedder.spec(), options, served);
   served.facts.context = embedder.max_tokens();
   served.facts.width = embedder.width();
@@ -131,9 +140,10 @@ void open_embedder(const std::string& folder, const ServedOptions& options,
       embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
-void open_reranker(const std::string& folder, const ServedOptions& options,
-                   std::vector<std::string>& warnings, ServedModel& served) {
-  const Reranker reranker = Reranker::open(folder, &warnings, options.precision);
+void open_reranker(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                   ServedModel& served) {
+  const Reranker reranker = Reranker::open(folder, options.precision);
+  warn_all(reranker.warnings(), warn);
   set_facts(reranker.spec(), options, served);
   served.facts.context = reranker.max_tokens();
   served.rerank_queue = std::make_shared<RerankQueue>(
@@ -143,9 +153,8 @@ void open_reranker(const std::string& folder, const ServedOptions& options,
 }  // namespace
 
 std::shared_ptr<ServedModel> open_served(const std::string& folder, const ServedOptions& options,
-                                         const std::function<void(const std::string&)>& warn) {
+                                         const Warn& warn) {
   auto served = std::make_shared<ServedModel>();
-  std::vector<std::string> warnings;
   // In a sentence-transformers directory the Transformer may be in a subdirectory.
   const bool sentences = std::filesystem::exists(folder + "/modules.json");
   std::optional<Spec> spec;
@@ -153,11 +162,11 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
     spec = read_model_spec(folder);
   }
   if (spec && is_cross_encoder(*spec)) {
-    open_reranker(folder, options, warnings, *served);
+    open_reranker(folder, options, warn, *served);
   } else if (sentences || !spec->decoder || spec->head.kind != HeadKind::language_model) {
-    open_embedder(folder, options, warnings, *served);
+    open_embedder(folder, options, warn, *served);
   } else {
-    open_writer(folder, options, warnings, *served);
+    open_writer(folder, options, warn, *served);
   }
   if (!options.languages.empty() && !served->translator) {
     throw Error(ErrorKind::InvalidArgument,
@@ -169,7 +178,6 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
                 "--draft: " + options.draft + " for " + folder +
                     ", which does not generate text; expected an empty value");
   }
-  for (const std::string& warning : warnings) warn(warning);
   return served;
 }
 

@@ -24,16 +24,16 @@ struct Conversion {
   int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors or of the .gguf file
   // Precision of the written matrices: "fp32", "int8 in groups of 32", "q8_0", ...
   std::string weights;
+  std::vector<std::string> warnings = {};  // of the source; see Model::warnings()
 };
 
 // Converts a model with its tokenizer. `from` and `to` are each a directory or a .gguf file.
 // Changes the dtype, or quantises the matrices of the layers and the head (in GGUF, int8 is Q8_0
 // and int4 is Q4_0). Quantised source weights are dequantised first; in fp32 this is lossless.
-// `warnings`: see Model::open(). Throws InvalidArgument if `to` already is or contains a model, or
+// Throws InvalidArgument if `to` already is or contains a model, or
 // if a quantised directory would be quantised in a different format. After a failure, `to` contains
 // nothing new.
 Conversion convert_model(const std::string& from, const std::string& to,
-                         const ConvertOptions& options,
-                         std::vector<std::string>* warnings = nullptr);
+                         const ConvertOptions& options);
 
 }  // namespace fovea

@@ -54,10 +54,9 @@ struct EmbeddedToken {
 class Embedder {
  public:
   // Opens a sentence-transformers directory, or a Hugging Face directory of an encoder or decoder.
-  // Without modules.json, the vector is the mean over the tokens. `warnings` receives messages
-  // about suspicious but harmless contents. Throws BadFile if a file is damaged or inconsistent,
-  // Unsupported if the model is not supported.
-  static Embedder open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
+  // Without modules.json, the vector is the mean over the tokens. Throws BadFile if a file is
+  // damaged or inconsistent, Unsupported if the model is not supported.
+  static Embedder open(const std::string& folder,
                        WeightPrecision precision = WeightPrecision::stored);
 
   // Returns one vector per text. Throws InvalidArgument if an option does not fit the model, or if
@@ -76,7 +75,8 @@ class Embedder {
   // Returns the similarity of two vectors by similarity_name(); greater = more similar.
   float similarity(const float* a, const float* b, int64_t width) const;
   const Tokenizer& tokenizer() const;
-  const Spec& spec() const;  // of the Transformer
+  const std::vector<std::string>& warnings() const;  // see Model::warnings()
+  const Spec& spec() const;                          // of the Transformer
   // Returns a hash of the files that determine the vectors. It does not depend on the precision
   // chosen at open().
   uint64_t fingerprint() const;
@@ -113,15 +113,16 @@ void visit(RerankOptions& options, OptionVisitor& visitor);
 // Nogueira and Cho 2019), which is slower than comparing vectors, but usually more accurate.
 class Reranker {
  public:
-  // Opens a directory of a sequence classifier with one label. Warnings and errors: see
+  // Opens a directory of a sequence classifier with one label. Throws the errors of
   // Embedder::open().
-  static Reranker open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
+  static Reranker open(const std::string& folder,
                        WeightPrecision precision = WeightPrecision::stored);
   // Returns one score for each text, in the order of the texts; greater = better. Throws the errors
   // of Embedder::embed().
   std::vector<float> score(const std::string& query, const std::vector<std::string>& texts,
                            const RerankOptions& options = {}) const;
 
+  const std::vector<std::string>& warnings() const;  // see Model::warnings()
   const Spec& spec() const;
   int64_t max_tokens() const;  // of query and text together, special tokens included
 

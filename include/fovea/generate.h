@@ -87,11 +87,16 @@ struct TokenLogprob {
   std::vector<std::pair<int32_t, float>> top;  // most likely first; empty in a beam search
 };
 
+// Why a generation ended. length: the maximum number of tokens, or the end of the context. end: an
+// end-of-text token. stop: a stop string or a stop id. cancelled: the callback or the caller ended
+// it.
+enum class FinishReason : uint8_t { none, length, end, stop, cancelled };
+const char* name_of(FinishReason reason);  // "" for none
+
 struct Generation {
   std::vector<int32_t> ids;  // generated tokens, without an end-of-text token or stop id
   std::string text;          // decoded, without the stop string
-  // "length", "end" (the end-of-text token), or "stop" (a stop string, a stop id, or the caller).
-  std::string finish;
+  FinishReason finish = FinishReason::none;
   std::vector<TokenLogprob> logprobs;  // of each of `ids`, if requested
   float score = 0;  // beam search: log-probability / length ^ length_penalty, end token included
   int64_t prompt_tokens = 0;

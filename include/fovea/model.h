@@ -25,10 +25,9 @@ enum class CachePrecision { automatic, fp32, bf16, int8 };
 class Model {
  public:
   // Opens a Hugging Face directory (config.json, *.safetensors and optionally a tokenizer) or a
-  // .gguf file. `warnings` receives messages about suspicious but harmless contents. Throws BadFile
-  // if a file is damaged or inconsistent, Unsupported if the model is not supported.
-  static Model open(const std::string& folder, std::vector<std::string>* warnings = nullptr,
-                    WeightPrecision precision = WeightPrecision::full,
+  // .gguf file. Throws BadFile if a file is damaged or inconsistent, Unsupported if the model is
+  // not supported.
+  static Model open(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
                     CachePrecision cache = CachePrecision::automatic);
   // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
   // size.
@@ -37,6 +36,9 @@ class Model {
   // Writes a Hugging Face directory. Each file is written atomically.
   void save(const std::string& folder) const;
 
+  // Suspicious but harmless contents of the files, one message each; valid as long as a copy of the
+  // model exists.
+  const std::vector<std::string>& warnings() const;
   const Spec& spec() const;
   bool has_tokenizer() const;
   const Tokenizer& tokenizer() const;  // throws InvalidArgument if the model has none

@@ -53,15 +53,15 @@ class SearchIndex {
   // Opens an index with the model in the directory `model`; empty: the directory that the index
   // names. Throws BadFile if the index is damaged, Unsupported if it has a different version, and
   // InvalidArgument if it was built with a different model.
-  static SearchIndex open(const std::string& index, const std::string& model = "",
-                          std::vector<std::string>* warnings = nullptr);
+  static SearchIndex open(const std::string& index, const std::string& model = "");
 
   // Returns the `count` passages most similar to the query, best first.
   std::vector<FoundPassage> search(const std::string& query, int64_t count) const;
   // Returns the best match of each word of the query.
   std::vector<WordMatch> explain(const std::string& query, const FoundPassage& passage) const;
-  const std::string& folder() const;  // the indexed folder
-  int64_t passages() const;           // number of passages
+  const std::vector<std::string>& warnings() const;  // of the model; see Model::warnings()
+  const std::string& folder() const;                 // the indexed folder
+  int64_t passages() const;                          // number of passages
 
  private:
   struct Parts;

@@ -27,7 +27,7 @@ TranslationBench bench_translation(const Model& model, const std::vector<std::st
         },
         [&](const Translation& translation) {
           const Generation& best = translation.best[0];
-          result.tokens += std::ssize(best.ids) + (best.finish == "end");
+          result.tokens += std::ssize(best.ids) + (best.finish == FinishReason::end);
           result.source_tokens += best.prompt_tokens;
           return true;
         });

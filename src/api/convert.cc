@@ -97,19 +97,18 @@ GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, con
   return origin.quantization->format == WeightFormat::int4 ? GgufDtype::q4_0 : GgufDtype::q8_0;
 }
 
-Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
-                   std::vector<std::string>* warnings) {
+Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
               options.group);
   check(!is_file(to), "{}: exists already; expected a new file", to);
   // The packed bf16 weights of a directory take half the memory of fp32; GGUF blocks are decoded to
   // fp32 exactly.
   const Model model =
-      Model::open(from, warnings, is_gguf(from) ? WeightPrecision::full : WeightPrecision::stored);
+      Model::open(from, is_gguf(from) ? WeightPrecision::full : WeightPrecision::stored);
   const GgufDtype dtype = gguf_dtype(from, options, model.parts().origin);
   save_gguf(model, to, dtype);
   return {model.parameters(), weight_files(from), weight_files(to),
-          kGgufDtypes[static_cast<size_t>(dtype)].name};
+          kGgufDtypes[static_cast<size_t>(dtype)].name, model.warnings()};
 }
 
 // Returns the precision of the weights, such as "bf16", "fp16 and fp32" (if tensors differ), or
@@ -128,9 +127,9 @@ std::string weights_of(const Origin& origin) {
 }  // namespace
 
 Conversion convert_model(const std::string& from, const std::string& to,
-                         const ConvertOptions& options, std::vector<std::string>* warnings) {
+                         const ConvertOptions& options) {
   const FloatMode mode;
-  if (is_gguf(to)) return to_gguf(from, to, options, warnings);
+  if (is_gguf(to)) return to_gguf(from, to, options);
   check_field(options.group == 32 || options.group == 64, "group", "{}; expected 32 or 64",
               options.group);
   check(!is_file(to + "/config.json"), "{}: contains a model already; expected a new folder", to);
@@ -138,7 +137,6 @@ Conversion convert_model(const std::string& from, const std::string& to,
   const bool decodes_blocks = is_gguf(from) && !quantizes(options);
   ModelFiles files =
       open_model_files(from, decodes_blocks ? Weights::mapped : Weights::packed, packing);
-  if (warnings != nullptr) *warnings = files.warnings;
   check(!quantizes(options) || !is_quantized_already(files, packing),
         "{}: the weights are quantised already; expected unquantised weights, or the same format",
         from);
@@ -154,7 +152,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
   folder.commit("config.json");
 
   return {parameter_count(files.model), weight_files(from), weight_files(to),
-          weights_of(files.origin)};
+          weights_of(files.origin), std::move(files.warnings)};
 }
 
 }  // namespace fovea

@@ -25,11 +25,11 @@ constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
 
 void check_model(const std::string& folder, std::vector<Finding>& findings) {
   try {
-    std::vector<std::string> warnings;
-    const Model model = Model::open(folder, &warnings);
+    const Model model = Model::open(folder);
     findings.push_back(
         {"model", fmt::format("{}: intact, {} parameters", folder, model.parameters()), true});
-    for (const std::string& warning : warnings) findings.push_back({"model", warning, false});
+    for (const std::string& warning : model.warnings())
+      findings.push_back({"model", warning, false});
     if (!model.has_tokenizer())
       findings.push_back(
           {"model", folder + ": has no tokenizer; it can be traced but not prompted", false});

@@ -13,14 +13,13 @@
 
 namespace fovea {
 
-Embedder Embedder::open(const std::string& folder, std::vector<std::string>* warnings,
-                        WeightPrecision precision) {
+Embedder Embedder::open(const std::string& folder, WeightPrecision precision) {
   const FloatMode mode;
-  auto parts = std::make_shared<Parts>(
-      Parts{folder, SentenceModel::open(folder, weights_of(precision), packing_of(precision))});
-  if (warnings != nullptr) *warnings = parts->model.warnings;
-  return Embedder(std::move(parts));
+  return Embedder(std::make_shared<Parts>(
+      Parts{folder, SentenceModel::open(folder, weights_of(precision), packing_of(precision))}));
 }
+
+const std::vector<std::string>& Embedder::warnings() const { return parts_->model.warnings; }
 
 Embeddings Embedder::embed(const std::vector<std::string>& texts,
                            const EmbedOptions& options) const {

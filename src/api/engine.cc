@@ -1,5 +1,6 @@
 #include "fovea/engine.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -59,16 +60,11 @@ class Engine::Worker {
 
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
                   const AttentionTraceOptions& trace) {
-    Task task{0, prompt, options, std::move(sink), false, trace};
+    const uint64_t number = ++numbers_;
+    auto request = scheduler_.request(Task{number, prompt, options, std::move(sink), false, trace});
     {
       const std::lock_guard lock(mutex_);
       if (waiting_ >= options_.most_waiting) return 0;
-      task.number = ++numbers_;
-    }
-    const uint64_t number = task.number;
-    auto request = scheduler_.request(std::move(task));
-    {
-      const std::lock_guard lock(mutex_);
       arrived_.push_back(std::move(request));
       ++waiting_;
     }
@@ -128,11 +124,12 @@ class Engine::Worker {
   const EngineOptions options_;
   Scheduler scheduler_;
 
+  std::atomic<uint64_t> numbers_ = 0;
+
   mutable std::mutex mutex_;  // protects the following members
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Request>> arrived_;
   std::vector<uint64_t> cancelled_;
-  uint64_t numbers_ = 0;
   int64_t waiting_ = 0;
   bool stopping_ = false;
   EngineStatus status_;

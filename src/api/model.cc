@@ -41,13 +41,12 @@ DType cache_type(Transformer& model, CachePrecision precision) {
 
 }  // namespace
 
-Model Model::open(const std::string& folder, std::vector<std::string>* warnings,
-                  WeightPrecision precision, CachePrecision cache) {
+Model Model::open(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
   const FloatMode mode;
   ModelFiles files = open_model_files(folder, weights_of(precision), packing_of(precision));
-  if (warnings != nullptr) *warnings = files.warnings;
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);
+  parts->warnings = std::move(files.warnings);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
   parts->cache = cache_type(parts->transformer, cache);
@@ -81,6 +80,7 @@ void Model::save(const std::string& folder) const {
   if (parts_->tokenizer) parts_->tokenizer->save(folder);
 }
 
+const std::vector<std::string>& Model::warnings() const { return parts_->warnings; }
 const Spec& Model::spec() const { return parts_->transformer.spec; }
 bool Model::has_tokenizer() const { return parts_->tokenizer.has_value(); }
 

@@ -14,6 +14,7 @@ Packing packing_of(WeightPrecision precision);
 struct Model::Parts {
   Transformer transformer;
   Origin origin;
+  std::vector<std::string> warnings;
   // The tokenizers of the input and of the generated text; those of a translation model may differ.
   std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;

@@ -6,14 +6,13 @@
 
 namespace fovea {
 
-Reranker Reranker::open(const std::string& folder, std::vector<std::string>* warnings,
-                        WeightPrecision precision) {
+Reranker Reranker::open(const std::string& folder, WeightPrecision precision) {
   const FloatMode mode;
-  auto parts = std::make_shared<Parts>(
-      Parts{CrossEncoder::open(folder, weights_of(precision), packing_of(precision))});
-  if (warnings != nullptr) *warnings = parts->model.warnings;
-  return Reranker(std::move(parts));
+  return Reranker(std::make_shared<Parts>(
+      Parts{CrossEncoder::open(folder, weights_of(precision), packing_of(precision))}));
 }
+
+const std::vector<std::string>& Reranker::warnings() const { return parts_->model.warnings; }
 
 const Spec& Reranker::spec() const { return parts_->model.transformer.spec; }
 int64_t Reranker::max_tokens() const { return parts_->model.format.most(); }

@@ -158,11 +158,10 @@ struct SearchIndex::Parts {
   Embedder embedder;
 };
 
-SearchIndex SearchIndex::open(const std::string& index, const std::string& model,
-                              std::vector<std::string>* warnings) {
+SearchIndex SearchIndex::open(const std::string& index, const std::string& model) {
   const FloatMode mode;
   IndexFiles files = read_index(index);
-  Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model, warnings);
+  Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model);
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
   check(files.settings.fingerprint == fingerprint_of(embedder) &&
@@ -170,6 +169,10 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
         "{}: was built with another model than {}; expected the same model, or a new index", index,
         model.empty() ? files.settings.model : model);
   return SearchIndex(std::make_shared<Parts>(Parts{std::move(files), std::move(embedder)}));
+}
+
+const std::vector<std::string>& SearchIndex::warnings() const {
+  return parts_->embedder.warnings();
 }
 
 std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t count) const {

@@ -53,16 +53,13 @@ fovea_status fovea_embedder_open(const char* path, const fovea_embedder_options*
   return guard([&] {
     required(embedder, "embedder");
     const fovea_embedder_options chosen = options_of(options, kEmbedderDefaults);
-    std::vector<std::string> warnings;
-    fovea::Embedder opened = fovea::Embedder::open(required(path, "path"), &warnings,
-                                                   weight_precision(chosen.precision));
-    *embedder = new fovea_embedder(std::move(opened), std::move(warnings));
+    *embedder = new fovea_embedder(
+        fovea::Embedder::open(required(path, "path"), weight_precision(chosen.precision)));
   });
 }
 
 fovea_status fovea_embedder_share(fovea_embedder* embedder, fovea_embedder** other) {
-  return share(embedder, "embedder", other,
-               [&] { return new fovea_embedder(embedder->embedder, embedder->warnings); });
+  return share(embedder, "embedder", other, [&] { return new fovea_embedder(embedder->embedder); });
 }
 
 void fovea_embedder_free(fovea_embedder* embedder) { delete embedder; }
@@ -70,7 +67,7 @@ void fovea_embedder_free(fovea_embedder* embedder) { delete embedder; }
 const char* fovea_embedder_error(const fovea_embedder* embedder) { return message_of(embedder); }
 
 const char* fovea_embedder_warning(const fovea_embedder* embedder, size_t index) {
-  return embedder == nullptr ? nullptr : at(embedder->warnings, index);
+  return embedder == nullptr ? nullptr : at(embedder->embedder.warnings(), index);
 }
 
 int64_t fovea_embedder_width(const fovea_embedder* embedder) {

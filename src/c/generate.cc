@@ -50,14 +50,17 @@ GenerateOptions from_c(const fovea_generate_options& o) {
   return options;
 }
 
-int32_t finish_of(const std::string& finish, bool stopped) {
-  if (stopped) return FOVEA_FINISH_STOPPED;
-  if (finish == "stop") return FOVEA_FINISH_STOP;
-  return finish == "end" ? FOVEA_FINISH_END : FOVEA_FINISH_LENGTH;
+int32_t finish_of(FinishReason finish) {
+  switch (finish) {
+    case FinishReason::cancelled: return FOVEA_FINISH_STOPPED;
+    case FinishReason::stop: return FOVEA_FINISH_STOP;
+    case FinishReason::end: return FOVEA_FINISH_END;
+    default: return FOVEA_FINISH_LENGTH;
+  }
 }
 
 // Fills the arrays and returns the struct that points to them.
-fovea_generation to_c(GenerationStore& store, bool stopped) {
+fovea_generation to_c(GenerationStore& store) {
   const Generation& g = store.generation;
   store.logprobs.clear();
   store.top_ids.clear();
@@ -82,7 +85,7 @@ fovea_generation to_c(GenerationStore& store, bool stopped) {
           .top_ids = tops > 0 ? store.top_ids.data() : nullptr,
           .top_logprobs = tops > 0 ? store.top_logprobs.data() : nullptr,
           .top_count = tops,
-          .finish = finish_of(g.finish, stopped),
+          .finish = finish_of(g.finish),
           .score = g.score,
           .prompt_tokens = g.prompt_tokens,
           .cached_tokens = g.cached_tokens,
@@ -139,8 +142,11 @@ void generate_into(GenerationStore& store, const Model& model, const std::vector
     };
   const Model* const draft = chosen.draft == nullptr ? nullptr : &chosen.draft->model;
   store.generation = generate(model, prompt, parts, sink, draft).at(0);
-  if (stopped) store.generation.text = received;
-  const fovea_generation made = to_c(store, stopped);
+  if (stopped) {
+    store.generation.text = received;
+    store.generation.finish = FinishReason::cancelled;
+  }
+  const fovea_generation made = to_c(store);
   if (result != nullptr) give(made, result->size, result);
 }
 

@@ -28,11 +28,9 @@ struct fovea_tokenizer : fovea::c::Handle {
 };
 
 struct fovea_model : fovea::c::Handle {
-  fovea_model(fovea::Model m, std::string p, std::vector<std::string> w)
-      : model(std::move(m)), path(std::move(p)), warnings(std::move(w)) {}
+  fovea_model(fovea::Model m, std::string p) : model(std::move(m)), path(std::move(p)) {}
   fovea::Model model;
   std::string path;
-  std::vector<std::string> warnings;
   fovea::c::GenerationStore generated;
   std::vector<int32_t> ids;
   std::string spec;
@@ -47,10 +45,8 @@ struct fovea_chat : fovea::c::Handle {
 };
 
 struct fovea_embedder : fovea::c::Handle {
-  fovea_embedder(fovea::Embedder e, std::vector<std::string> w)
-      : embedder(std::move(e)), warnings(std::move(w)) {}
+  explicit fovea_embedder(fovea::Embedder e) : embedder(std::move(e)) {}
   fovea::Embedder embedder;
-  std::vector<std::string> warnings;
 };
 
 namespace fovea::c {

@@ -40,16 +40,14 @@ fovea_status fovea_model_open(const char* path, const fovea_model_options* optio
     required(model, "model");
     const std::string folder = required(path, "path");
     const fovea_model_options chosen = options_of(options, kModelDefaults);
-    std::vector<std::string> warnings;
-    fovea::Model opened = fovea::Model::open(folder, &warnings, weight_precision(chosen.precision),
-                                             cache_precision(chosen.cache_precision));
-    *model = new fovea_model(std::move(opened), folder, std::move(warnings));
+    *model = new fovea_model(fovea::Model::open(folder, weight_precision(chosen.precision),
+                                                cache_precision(chosen.cache_precision)),
+                             folder);
   });
 }
 
 fovea_status fovea_model_share(fovea_model* model, fovea_model** other) {
-  return share(model, "model", other,
-               [&] { return new fovea_model(model->model, model->path, model->warnings); });
+  return share(model, "model", other, [&] { return new fovea_model(model->model, model->path); });
 }
 
 void fovea_model_free(fovea_model* model) { delete model; }
@@ -57,7 +55,7 @@ void fovea_model_free(fovea_model* model) { delete model; }
 const char* fovea_model_error(const fovea_model* model) { return message_of(model); }
 
 const char* fovea_model_warning(const fovea_model* model, size_t index) {
-  return model == nullptr ? nullptr : at(model->warnings, index);
+  return model == nullptr ? nullptr : at(model->model.warnings(), index);
 }
 
 fovea_status fovea_model_spec(fovea_model* model, const char** json) {

@@ -17,29 +17,40 @@ std::string Answer::add(int32_t id, const TokenLogprob* logprob) {
   if (ends(rules_, options_, id)) {
     const bool asked = std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) !=
                        options_.stop_ids.end();
-    return finish(asked ? "stop" : "end");
+    return finish(asked ? FinishReason::stop : FinishReason::end);
   }
   result_.ids.push_back(id);
   if (logprob != nullptr) result_.logprobs.push_back(*logprob);
   std::string sure = decoder_ ? emit(watch_.add(decoder_->add(id))) : "";
   if (watch_.stopped()) {
-    result_.finish = "stop";
+    result_.finish = FinishReason::stop;
   } else if (at_limit()) {
-    sure += finish("length");
+    sure += finish(FinishReason::length);
   }
   return sure;
 }
 
-std::string Answer::finish(const char* why) {
+std::string Answer::finish(FinishReason why) {
   result_.finish = why;
   if (!decoder_ || watch_.stopped()) return {};
   std::string sure = watch_.add(decoder_->finish());
   if (watch_.stopped()) {
-    result_.finish = "stop";
+    result_.finish = FinishReason::stop;
   } else {
     sure += watch_.finish();
   }
   return emit(std::move(sure));
+}
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::none: return "";
+    case FinishReason::length: return "length";
+    case FinishReason::end: return "end";
+    case FinishReason::stop: return "stop";
+    case FinishReason::cancelled: break;
+  }
+  return "cancelled";
 }
 
 }  // namespace fovea

@@ -21,9 +21,9 @@ class Answer {
   // Adds the next token and returns the text that became final.
   std::string add(int32_t id, const TokenLogprob* logprob);
   // Ends the generation for the reason `why` and returns the text that was held back.
-  std::string finish(const char* why);
+  std::string finish(FinishReason why);
 
-  bool done() const { return !result_.finish.empty(); }
+  bool done() const { return result_.finish != FinishReason::none; }
   int64_t left() const {  // remaining tokens
     return limit_ < 0 ? std::numeric_limits<int64_t>::max() : limit_ - std::ssize(result_.ids);
   }

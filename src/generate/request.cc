@@ -179,7 +179,7 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
     return false;
   }
   if (emit(event)) return true;
-  answer.finish("stop");  // the receiver stopped the request
+  answer.finish(FinishReason::cancelled);
   complete(answer, {.answer = branch.answer});
   done_ = true;
   return false;
@@ -188,7 +188,7 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
 void Request::draw(Branch& branch, const float* logits) {
   Answer& answer = answers_[static_cast<size_t>(branch.answer)];
   if (answer.at_limit()) {  // no tokens were requested, or there is no room for one
-    const std::string text = answer.finish("length");
+    const std::string text = answer.finish(FinishReason::length);
     complete(answer, {.answer = branch.answer, .text = text});
     return finish(branch);
   }
@@ -279,7 +279,7 @@ void Request::finish_beams() {
         text += answer.add(best[i].ids[n], task_.options.logprobs >= 0 ? &logprob : nullptr);
       }
     }
-    if (!answer.done()) text += answer.finish("length");
+    if (!answer.done()) text += answer.finish(FinishReason::length);
     complete(answer, {.answer = static_cast<int64_t>(i), .text = text});
   }
   for (Branch& branch : branches_) finish(branch);

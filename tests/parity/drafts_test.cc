@@ -27,8 +27,7 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
     const std::vector<Generation> alone = generate(model, prompt, options);
     options.guesses = 3;
     for (const std::string& family : drafts) {
-      const Model draft =
-          Model::open(shared("fixtures/models/" + family), nullptr, WeightPrecision::stored);
+      const Model draft = Model::open(shared("fixtures/models/" + family), WeightPrecision::stored);
       const std::vector<Generation> found = generate(model, prompt, options, {}, &draft);
       EXPECT_EQ(found[0].ids, alone[0].ids) << family;
       EXPECT_GT(found[0].guessed_tokens, 0) << family;
@@ -44,8 +43,8 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
 TEST_P(DraftsOfFamilies, DoNotChangeTheResult) {
   if (!std::filesystem::is_directory(shared(std::string("fixtures/models/") + GetParam())))
     GTEST_SKIP() << "needs the reference fixtures (FOVEA_SHARED)";
-  const Model model = Model::open(shared(std::string("fixtures/models/") + GetParam()), nullptr,
-                                  WeightPrecision::stored);
+  const Model model =
+      Model::open(shared(std::string("fixtures/models/") + GetParam()), WeightPrecision::stored);
   if (model.spec().encoder) return expect_same_with_drafts(model, {"t5", "bart", "marian"});
   expect_same_with_drafts(model, {"gpt2", "qwen2", "bloom", "mistral"});
 }

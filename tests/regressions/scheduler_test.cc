@@ -48,7 +48,7 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
           const auto sink = [&](const Event& event) {
             EXPECT_EQ(event.error, nullptr) << event.error;
             if (event.finished == nullptr) return true;
-            EXPECT_EQ(event.finished->finish, "length");
+            EXPECT_EQ(event.finished->finish, FinishReason::length);
             written.push_back(std::ssize(event.finished->ids));
             return true;
           };

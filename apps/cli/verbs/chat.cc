@@ -57,7 +57,7 @@ class AnswerStream {
       if (!stopping) continue;
       stopped_ = true;
       answer_.text = shown;
-      answer_.finish = "interrupted";
+      answer_.finish = FinishReason::cancelled;
       return answer_;
     }
     if (!error_.empty()) throw Error(ErrorKind::Failed, error_);
@@ -219,7 +219,7 @@ class ChatCommand : public Command {
   }
 
   static void report(const Generation& answer) {
-    if (answer.finish == "interrupted") return note(dim("interrupted") + "\n");
+    if (answer.finish == FinishReason::cancelled) return note(dim("interrupted") + "\n");
     const auto rate = [](int64_t tokens, double seconds) {
       return amount(seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
     };
@@ -229,7 +229,7 @@ class ChatCommand : public Command {
              answer.prompt_tokens, answer.cached_tokens, rate(read, answer.prompt_seconds),
              answer.ids.size(), rate(std::ssize(answer.ids), answer.generation_seconds),
              guesses_line(answer.guessed_tokens, answer.accepted_tokens),
-             answer.finish == "length" ? "; cut off at the length limit" : "")) +
+             answer.finish == FinishReason::length ? "; cut off at the length limit" : "")) +
          "\n");
   }
 

@@ -41,12 +41,10 @@ class ConvertCommand : public Command {
     if (from_.empty()) throw UsageError("IN: not given; expected a model directory or .gguf file");
     if (to_.empty())
       throw UsageError("OUT: not given; expected a directory or .gguf file to write");
-    std::vector<std::string> warnings;
     const Conversion r = convert_model(
         from_, to_,
-        {static_cast<FileDType>(dtype_), static_cast<Quantize>(quantize_), group_ == 0 ? 32 : 64},
-        &warnings);
-    warn(warnings);
+        {static_cast<FileDType>(dtype_), static_cast<Quantize>(quantize_), group_ == 0 ? 32 : 64});
+    warn(r.warnings);
     print(json ? as_json(r) : as_text(r));
     return 0;
   }

@@ -159,7 +159,7 @@ class GenerateCommand : public Command {
   Json answer_json(const Generation& answer) const {
     Json result = {{"text", answer.text},
                    {"ids", answer.ids},
-                   {"finish", answer.finish},
+                   {"finish", name_of(answer.finish)},
                    {"tokens", answer.ids.size()}};
     if (generation_.options.beams > 1) result["score"] = answer.score;
     if (generation_.options.guesses > 0) {

@@ -44,9 +44,8 @@ class RerankCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (!table.given("--query")) throw UsageError("--query: not given; expected a text");
     options_.truncate = !whole_;
-    std::vector<std::string> warnings;
-    const Reranker reranker = Reranker::open(model_, &warnings, weight_precision(weights_));
-    warn(warnings);
+    const Reranker reranker = Reranker::open(model_, weight_precision(weights_));
+    warn(reranker.warnings());
     const std::vector<std::string> lines = read_lines();
     const std::vector<float> scores = reranker.score(query_, lines, options_);
 

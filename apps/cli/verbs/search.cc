@@ -95,9 +95,8 @@ class SearchCommand : public Command {
   }
 
   int search() const {
-    std::vector<std::string> warnings;
-    const SearchIndex index = SearchIndex::open(index_, model_, &warnings);
-    warn(warnings);
+    const SearchIndex index = SearchIndex::open(index_, model_);
+    warn(index.warnings());
     Json results = Json::array();
     std::string out;
     for (const FoundPassage& found : index.search(query_, top_)) {

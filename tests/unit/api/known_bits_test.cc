@@ -66,7 +66,7 @@ Bits computed(PositionKind positions, Precision precision) {
   GenerateOptions generation;
   generation.max_tokens = 40;
   for (const auto weights : {WeightPrecision::full, WeightPrecision::int8, WeightPrecision::int4}) {
-    const Model model = Model::open(options.out, nullptr, weights);
+    const Model model = Model::open(options.out, weights);
     text += "|" + generate(model, "the ", generation)[0].text;
   }
   return {hash_text(hash_bytes(state_bytes(options, options.steps))), hash_text(hash_bytes(text))};

@@ -33,7 +33,7 @@ TEST(Generating, GreedilySelectsTheMostLikelyToken) {
       set_thread_count(count);
       const Generation result = continued({model, nullptr, {}, compute}, {1, 2, 3}, greedy(30));
       EXPECT_EQ(result.ids, Ids(ids.begin() + 3, ids.end()));
-      EXPECT_EQ(result.finish, "length");
+      EXPECT_EQ(result.finish, FinishReason::length);
       EXPECT_EQ(result.prompt_tokens, 3);
       EXPECT_TRUE(result.text.empty());
     }
@@ -96,14 +96,14 @@ TEST(Generating, EndsAtAnEndToken) {
   const Generator ending{model, nullptr, {.ends = {end}}};
   const Generation result = continued(ending, {1}, greedy(-1));
   EXPECT_EQ(result.ids, Ids(free.begin(), first));
-  EXPECT_EQ(result.finish, "end");
+  EXPECT_EQ(result.finish, FinishReason::end);
   GenerateOptions past = greedy(6);
   past.ignore_end = true;
   EXPECT_EQ(continued(ending, {1}, past).ids, free);
   GenerateOptions asked = greedy(6);
   asked.stop_ids = {end};
   EXPECT_EQ(continued({model}, {1}, asked).ids, Ids(free.begin(), first));
-  EXPECT_EQ(continued({model}, {1}, asked).finish, "stop");
+  EXPECT_EQ(continued({model}, {1}, asked).finish, FinishReason::stop);
   GenerateOptions later = greedy(6);
   later.min_tokens = 4;
   EXPECT_GE(continued(ending, {1}, later).ids.size(), 4u);
@@ -201,7 +201,7 @@ TEST_F(TextTest, StreamsExactlyTheText) {
   });
   EXPECT_EQ(result.text, streamed);
   EXPECT_EQ(result.text, tokenizer_->decode(result.ids, true));
-  EXPECT_EQ(result.finish, "length");
+  EXPECT_EQ(result.finish, FinishReason::length);
 }
 
 TEST_F(TextTest, StopsBeforeAStopString) {
@@ -217,13 +217,13 @@ TEST_F(TextTest, StopsBeforeAStopString) {
   });
   EXPECT_EQ(result.text, free.substr(0, free.find(stop)));
   EXPECT_EQ(streamed, result.text);
-  EXPECT_EQ(result.finish, "stop");
+  EXPECT_EQ(result.finish, FinishReason::stop);
 }
 
 TEST_F(TextTest, StopsWhenTheSinkReturnsFalse) {
   int pieces = 0;
   const Generation result = write(sampled(40), [&](std::string_view) { return ++pieces < 3; });
-  EXPECT_EQ(result.finish, "stop");
+  EXPECT_EQ(result.finish, FinishReason::cancelled);
   EXPECT_EQ(pieces, 3);
 }
 

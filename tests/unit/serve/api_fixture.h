@@ -185,7 +185,8 @@ class ApiTest : public testing::Test {
   http::Router router_;
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};
-  std::string finish_ = "end", error_;
+  FinishReason finish_ = FinishReason::end;
+  std::string error_;
   ErrorKind error_kind_ = ErrorKind::Failed;
   bool holding_ = false;
   int64_t most_room_ = 1'000'000;   // tokens that fit into the cache

@@ -46,7 +46,7 @@ TEST_F(ApiTest, CompletesAChat) {
 }
 
 TEST_F(ApiTest, CompletesSeveralPrompts) {
-  finish_ = "length";
+  finish_ = FinishReason::length;
   const Json json = parsed(
       post(kCompletionPath, {{"prompt", {"a", "b"}}, {"n", 2}, {"echo", true}, {"max_tokens", 5}}));
   ASSERT_EQ(json["choices"].size(), 4u);
