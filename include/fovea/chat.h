@@ -63,9 +63,21 @@ class ChatTemplate {
   std::shared_ptr<const Program> program_;
 };
 
-// One conversation. The fields are JSON texts, since templates may read any key of a message.
+// One message of a conversation.
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant", "tool", ...
+  std::string content;
+  std::string members = {};  // a JSON object of further members, such as tool_calls; may be empty
+};
+
+// Returns the messages as a JSON array for ChatRequest; members that repeat a key replace it.
+// Throws BadFile or InvalidArgument if `members` is not a JSON object.
+std::string messages_json(const std::vector<ChatMessage>& messages);
+
+// One conversation. The fields are JSON texts, since templates may read any key of a message, and
+// the order of the keys.
 struct ChatRequest {
-  std::string messages;   // an array of objects: [{"role": "user", "content": "..."}]
+  std::string messages;   // an array of objects: see messages_json()
   std::string tools;      // an array of function schemas; empty = none
   std::string documents;  // an array of objects with "title" and "text"; empty = none
   std::string variables;  // an object of extra variables, such as enable_thinking; may be empty

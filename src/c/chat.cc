@@ -10,14 +10,10 @@ namespace {
 
 constexpr auto kChatDefaults = sized<fovea_chat_options>();
 
-nlohmann::ordered_json message_json(const fovea_message& message) {
-  nlohmann::ordered_json json = {{"role", required(message.role, "role")}};
-  json["content"] = std::string(text_of(message.content, message.content_size, "content"));
-  if (message.members == nullptr) return json;
-  const auto members = parse_ordered_json(message.members, "members");
-  check(members.is_object(), "members: not a JSON object; expected an object");
-  json.update(members);
-  return json;
+ChatMessage message_of(const fovea_message& message) {
+  return {required(message.role, "role"),
+          std::string(text_of(message.content, message.content_size, "content")),
+          std::string(or_empty(message.members))};
 }
 
 ChatRequest request_of(const ChatFormat& format, const fovea_message* messages, size_t count,
@@ -28,11 +24,11 @@ ChatRequest request_of(const ChatFormat& format, const fovea_message* messages, 
     fail(ErrorKind::Unsupported, "tools: not supported by the chat template; expected none");
   if (chosen.documents != nullptr && !format.knows_documents)
     fail(ErrorKind::Unsupported, "documents: not supported by the chat template; expected none");
-  auto list = nlohmann::ordered_json::array();
+  std::vector<ChatMessage> list;
   for (const fovea_message& message : list_of(messages, count, "messages"))
-    list.push_back(message_json(message));
+    list.push_back(message_of(message));
   ChatRequest request;
-  request.messages = json_line(list);
+  request.messages = messages_json(list);
   request.tools = or_empty(chosen.tools);
   request.documents = or_empty(chosen.documents);
   request.variables = or_empty(chosen.variables);

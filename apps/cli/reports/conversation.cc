@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/ordered_json.h"
 #include "fovea/error.h"
 
 namespace fovea::cli {
@@ -15,7 +14,7 @@ Conversation::Conversation(const Model& model, ChatFormat format, std::string sy
 }
 
 void Conversation::say(const char* role, std::string text) {
-  messages_.push_back(nlohmann::ordered_json{{"role", role}, {"content", std::move(text)}});
+  messages_.push_back({role, std::move(text)});
 }
 
 void Conversation::clear() {
@@ -25,18 +24,17 @@ void Conversation::clear() {
 void Conversation::set_system(std::string text) {
   if (has_system()) messages_.erase(messages_.begin());
   if (text.empty()) return;
-  const nlohmann::ordered_json message = {{"role", "system"}, {"content", std::move(text)}};
-  messages_.insert(messages_.begin(), message);
+  messages_.insert(messages_.begin(), {"system", std::move(text)});
 }
 
 bool Conversation::take_back(bool question) {
-  if (messages_.empty() || messages_.back()["role"] == "system") return false;
-  if (messages_.back()["role"] == "assistant") messages_.erase(messages_.end() - 1);
+  if (messages_.empty() || messages_.back().role == "system") return false;
+  if (messages_.back().role == "assistant") messages_.erase(messages_.end() - 1);
   if (question) messages_.erase(messages_.end() - 1);
   return true;
 }
 
-std::string Conversation::as_json() const { return json_line(messages_); }
+std::string Conversation::as_json() const { return messages_json(messages_); }
 
 std::vector<int32_t> Conversation::encoded() const {
   ChatRequest request;
@@ -55,7 +53,7 @@ Conversation::Prompt Conversation::prompt() {
     const auto oldest = messages_.begin() + (has_system() ? 1 : 0);
     // A conversation must begin with a question, and the last question must stay.
     auto next = std::find_if(std::min(oldest + 1, messages_.end()), messages_.end(),
-                             [](const auto& message) { return message["role"] == "user"; });
+                             [](const auto& message) { return message.role == "user"; });
     if (next == messages_.end()) {
       if (context > std::ssize(prompt.ids)) break;
       throw Error(ErrorKind::InvalidArgument,

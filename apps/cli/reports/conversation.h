@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,12 +34,12 @@ class Conversation {
   std::string as_json() const;  // [{"role": ..., "content": ...}, ...]
 
  private:
-  bool has_system() const { return !messages_.empty() && messages_[0]["role"] == "system"; }
+  bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }
   std::vector<int32_t> encoded() const;
 
   const Model model_;
   ChatFormat format_;
-  nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
+  std::vector<ChatMessage> messages_;
 };
 
 }  // namespace fovea::cli

@@ -125,6 +125,17 @@ TEST(ChatFormatTest, ComesFromADirectoryOrAFile) {
   EXPECT_THROW(chat_format(model.path(), model / "none.jinja", std::nullopt), Error);
 }
 
+TEST(ChatMessages, BecomeJson) {
+  EXPECT_EQ(messages_json({}), "[]");
+  EXPECT_EQ(messages_json({{"user", "say \"a\""},
+                           {"assistant", "", R"({"content": null, "tool_calls": []})"}}),
+            R"([{"role":"user","content":"say \"a\""},)"
+            R"({"role":"assistant","content":null,"tool_calls":[]}])");
+  expect_error(ErrorKind::InvalidArgument, {"members: not a JSON object"}, [] {
+    messages_json({{"user", "", "[1]"}});
+  });
+}
+
 TEST(ModelChatTest, ReadsTheTemplateOfAGguf) {
   GgufMetadata metadata;
   metadata.text("tokenizer.ggml.model", "llama");
