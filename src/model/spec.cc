@@ -39,6 +39,47 @@ void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layer
   }
 }
 
+// Returns the rotary part with its defaults, after checking it.
+RotarySpec complete_rotary(const std::string& name, const Spec& whole, const StackSpec& s) {
+  RotarySpec r = s.position.rotary;
+  const bool latent = s.latent.width > 0;
+  // A stack without plain attention layers rotates the shared keys of latent attention only.
+  const bool only_latent =
+      latent && std::find(s.mixers.begin(), s.mixers.end(), MixerKind::attention) == s.mixers.end();
+  const int64_t turned =
+      only_latent ? s.latent.rotary
+                  : static_cast<int64_t>(static_cast<float>(s.attention.head_width) * r.share);
+  check(turned >= 2 && turned % 2 == 0,
+        "spec: {}.position.rotary rotates {} of {} numbers of a head; expected an even number",
+        name, turned, s.attention.head_width);
+  check(!latent || r.scaling != RotaryScaling::longrope || turned == s.latent.rotary,
+        "spec: {}.latent.rotary is {}; expected {}, as in the other layers, for longrope", name,
+        s.latent.rotary, turned);
+  for (const auto* factors : {&r.short_factors, &r.long_factors}) {
+    const bool wanted = r.scaling == RotaryScaling::longrope;
+    check(static_cast<int64_t>(factors->size()) == (wanted ? turned / 2 : 0),
+          "spec: {}.position.rotary has {} factors; expected {}", name, factors->size(),
+          wanted ? turned / 2 : 0);
+  }
+  check(r.scaling != RotaryScaling::llama3 || r.high_frequency > r.low_frequency,
+        "spec: {}.position.rotary.high_frequency is {}; expected more than {}, low_frequency", name,
+        r.high_frequency, r.low_frequency);
+  check(r.scaling != RotaryScaling::dynamic || turned > 2,
+        "spec: {}.position.rotary rotates {} numbers of a head; expected at least 4 for dynamic",
+        name, turned);
+  check(r.scaling != RotaryScaling::dynamic || r.factor >= 1,
+        "spec: {}.position.rotary.factor is {}; expected at least 1 for dynamic", name, r.factor);
+  check(r.scaling != RotaryScaling::longrope || r.attention_factor > 0 || r.factor <= 1 ||
+            r.original_context != 1,
+        "spec: {}.position.rotary.original_context is 1; expected more, or an attention_factor",
+        name);
+  check(r.scaling != RotaryScaling::yarn || r.theta > 1,
+        "spec: {}.position.rotary.theta is {}; expected more than 1 for yarn", name, r.theta);
+  if (r.original_context == 0 && r.scaling != RotaryScaling::none)
+    r.original_context = whole.context;
+  return r;
+}
+
 // Checks the fields of this kind of positions, and resets those of other kinds, so that equal
 // models have equal Specs.
 void complete_position(const std::string& name, const Spec& whole, StackSpec& s) {
@@ -59,50 +100,7 @@ void complete_position(const std::string& name, const Spec& whole, StackSpec& s)
       check(whole.width % 2 == 0, "spec: width is {}; expected an even number for sinusoids",
             whole.width);
       break;
-    case PositionKind::rotary: {
-      plain.rotary = p.rotary;
-      const bool latent = s.latent.width > 0;
-      // A stack without plain attention layers rotates the shared keys of latent attention only.
-      const bool only_latent = latent && std::find(s.mixers.begin(), s.mixers.end(),
-                                                   MixerKind::attention) == s.mixers.end();
-      const int64_t turned =
-          only_latent
-              ? s.latent.rotary
-              : static_cast<int64_t>(static_cast<float>(s.attention.head_width) * p.rotary.share);
-      check(turned >= 2 && turned % 2 == 0,
-            "spec: {}.position.rotary rotates {} of {} numbers of a head; expected an even number",
-            name, turned, s.attention.head_width);
-      check(!latent || p.rotary.scaling != RotaryScaling::longrope || turned == s.latent.rotary,
-            "spec: {}.latent.rotary is {}; expected {}, as in the other layers, for longrope", name,
-            s.latent.rotary, turned);
-      for (const auto* factors : {&p.rotary.short_factors, &p.rotary.long_factors}) {
-        const bool wanted = p.rotary.scaling == RotaryScaling::longrope;
-        check(static_cast<int64_t>(factors->size()) == (wanted ? turned / 2 : 0),
-              "spec: {}.position.rotary has {} factors; expected {}", name, factors->size(),
-              wanted ? turned / 2 : 0);
-      }
-      check(p.rotary.scaling != RotaryScaling::llama3 ||
-                p.rotary.high_frequency > p.rotary.low_frequency,
-            "spec: {}.position.rotary.high_frequency is {}; expected more than {}, low_frequency",
-            name, p.rotary.high_frequency, p.rotary.low_frequency);
-      check(
-          p.rotary.scaling != RotaryScaling::dynamic || turned > 2,
-          "spec: {}.position.rotary rotates {} numbers of a head; expected at least 4 for dynamic",
-          name, turned);
-      check(p.rotary.scaling != RotaryScaling::dynamic || p.rotary.factor >= 1,
-            "spec: {}.position.rotary.factor is {}; expected at least 1 for dynamic", name,
-            p.rotary.factor);
-      check(p.rotary.scaling != RotaryScaling::longrope || p.rotary.attention_factor > 0 ||
-                p.rotary.factor <= 1 || p.rotary.original_context != 1,
-            "spec: {}.position.rotary.original_context is 1; expected more, or an attention_factor",
-            name);
-      check(p.rotary.scaling != RotaryScaling::yarn || p.rotary.theta > 1,
-            "spec: {}.position.rotary.theta is {}; expected more than 1 for yarn", name,
-            p.rotary.theta);
-      if (plain.rotary.original_context == 0 && p.rotary.scaling != RotaryScaling::none)
-        plain.rotary.original_context = whole.context;
-      break;
-    }
+    case PositionKind::rotary: plain.rotary = complete_rotary(name, whole, s); break;
   }
   p = plain;
 }

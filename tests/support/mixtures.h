@@ -9,6 +9,38 @@
 
 namespace fovea::test {
 
+// Adds variants of the layers' mixers.
+template <class Put>
+void add_mixers(const Put& put) {
+  put("lstm, gru and attention", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
+    d.recurrence.width = 5;
+  });
+  put("latent attention", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::latent};
+    d.latent = {.width = 7, .query_width = 6};
+    d.attention.value_width = 5;
+    d.position.kind = PositionKind::rotary;
+  });
+  put("latent attention and attention, windowed, without rotary positions",
+      [](Spec&, StackSpec& d) {
+        d.mixers = {MixerKind::attention, MixerKind::latent};
+        d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+        d.latent.width = 20;
+        d.attention.windows = {3};
+        d.norm.kind = NormKind::rms;
+      });
+  put("values of another width", [](Spec&, StackSpec& d) {
+    d.attention.kv_heads = 1;
+    d.attention.value_width = 7;
+  });
+  put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::rnn};
+    d.residual = d.ffn.present = false;
+  });
+}
+
 // Returns named variants of `base`, which has a decoder: different norms, FFNs, positions,
 // attention and dropout.
 inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
@@ -51,33 +83,7 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.placement = {false, false, false};
     d.final_norm = false;
   });
-  put("lstm, gru and attention", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
-    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
-    d.recurrence.width = 5;
-  });
-  put("latent attention", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::latent};
-    d.latent = {.width = 7, .query_width = 6};
-    d.attention.value_width = 5;
-    d.position.kind = PositionKind::rotary;
-  });
-  put("latent attention and attention, windowed, without rotary positions",
-      [](Spec&, StackSpec& d) {
-        d.mixers = {MixerKind::attention, MixerKind::latent};
-        d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
-        d.latent.width = 20;
-        d.attention.windows = {3};
-        d.norm.kind = NormKind::rms;
-      });
-  put("values of another width", [](Spec&, StackSpec& d) {
-    d.attention.kv_heads = 1;
-    d.attention.value_width = 7;
-  });
-  put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::rnn};
-    d.residual = d.ffn.present = false;
-  });
+  add_mixers(put);
   put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
   return all;
 }
