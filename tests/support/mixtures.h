@@ -9,7 +9,7 @@
 
 namespace fovea::test {
 
-// Returns named variants of `base`, which has a decoder: different norms, FFNs, positions,
+// Returns named variants of `base`, which has a decoder: different norms, FFNs, experts, positions,
 // attention and dropout.
 inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
   std::vector<std::pair<std::string, Spec>> all;
@@ -77,6 +77,36 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
   put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
     d.mixers = {MixerKind::rnn};
     d.residual = d.ffn.present = false;
+  });
+  put("shared experts with a gate", [](Spec&, StackSpec& d) {
+    d.ffn.gated = true;
+    d.ffn.width = 5;
+    d.ffn.experts = {.count = 3, .shared = 1, .shared_width = 7, .shared_gate = true};
+  });
+  put("sigmoid routing with a selection bias and groups, shared experts", [](Spec&, StackSpec& d) {
+    d.ffn.width = 5;
+    d.ffn.experts = {.count = 6,
+                     .score = ExpertScore::sigmoid,
+                     .selection_bias = true,
+                     .scale = 1.5f,
+                     .groups = 3,
+                     .groups_chosen = 2,
+                     .shared = 2};
+  });
+  put("deepnorm", [](Spec&, StackSpec& d) {
+    d.placement = {false, false, true};
+    d.final_norm = false;
+    d.residual_scale = 1.7f;
+    d.init_scale = 0.4f;
+  });
+  put("dyt on every place, heads and latents", [](Spec&, StackSpec& d) {
+    d.norm.kind = NormKind::dyt;
+    d.placement = {true, true, true};
+    d.embedding_norm = true;
+    d.attention.norm = QueryKeyNorm::head;
+    d.mixers = {MixerKind::attention, MixerKind::latent};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+    d.latent = {.width = 7, .query_width = 6};
   });
   put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
   return all;
