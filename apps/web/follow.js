@@ -171,7 +171,7 @@ async function namesOf(session, state, step) {
 /** @param {Step} step @param {string[]} names */
 function table(step, names) {
   const share = /(weights|probabilities|experts)$/.test(step.name);
-  const most = share ? 1 : Math.max(...step.values.map(Math.abs), 1e-9);
+  const most = share ? Math.max(...step.values, 1) : Math.max(...step.values.map(Math.abs), 1e-9); // a router may scale its weights
   return h("div", { class: "bars", role: "list" }, names.map((name, i) => h("div", { class: "bar-row", role: "listitem" },
     h("span", { class: "name", dir: "auto" }, name),
     h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * Math.abs(step.values[i]) / most}%`, background: step.values[i] < 0 ? "var(--negative)" : "var(--accent)" } })),

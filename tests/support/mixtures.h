@@ -9,15 +9,9 @@
 
 namespace fovea::test {
 
-// Returns named variants of `base`, which has a decoder: different norms, FFNs, experts, positions,
-// attention and dropout.
-inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
-  std::vector<std::pair<std::string, Spec>> all;
-  const auto put = [&](const char* name, auto&& change) {
-    Spec s = base;
-    change(s, *s.decoder);
-    all.emplace_back(name, validated(s));
-  };
+// Norms, positions, attention and dropout. put(name, change) adds a variant.
+template <class Put>
+void put_common(const Put& put) {
   put("pre-norm", [](Spec&, StackSpec&) {});
   put("post-norm", [](Spec&, StackSpec& d) {
     d.placement = {false, false, true};
@@ -51,6 +45,12 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.placement = {false, false, false};
     d.final_norm = false;
   });
+  put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
+}
+
+// Mixers other than plain attention.
+template <class Put>
+void put_mixers(const Put& put) {
   put("lstm, gru and attention", [](Spec&, StackSpec& d) {
     d.mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
@@ -78,6 +78,11 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.mixers = {MixerKind::rnn};
     d.residual = d.ffn.present = false;
   });
+}
+
+// Experts, scaled residuals and DyT.
+template <class Put>
+void put_experts_and_scales(const Put& put) {
   put("shared experts with a gate", [](Spec&, StackSpec& d) {
     d.ffn.gated = true;
     d.ffn.width = 5;
@@ -108,7 +113,20 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
     d.latent = {.width = 7, .query_width = 6};
   });
-  put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
+}
+
+// Returns named variants of `base`, which has a decoder: different norms, FFNs, experts, positions,
+// attention and dropout.
+inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
+  std::vector<std::pair<std::string, Spec>> all;
+  const auto put = [&](const char* name, auto&& change) {
+    Spec s = base;
+    change(s, *s.decoder);
+    all.emplace_back(name, validated(s));
+  };
+  put_common(put);
+  put_mixers(put);
+  put_experts_and_scales(put);
   return all;
 }
 
