@@ -35,8 +35,7 @@ class ExpertLayers(FoveaTest):
         self.assertEqual(self.ok(fovea(*greedy, "--guess", "4")).stdout, text)
         self.ok(fovea(*greedy, "--dtype", "int4"))
         self.ok(fovea("eval", model, self.text))
-        plan = fovea("plan", model)
-        self.assertIn("2 of 6 experts per token and 2 shared", self.ok(plan).stdout)
+        self.assertIn(b"2 of 6 experts per token and 2 shared", self.ok(fovea("plan", model)).stdout)
         parts = {part["name"]: part for part in json.loads(self.ok(fovea("plan", model, "--json")).stdout)["parts"]}
         self.assertEqual(parts["shared experts"]["parameters"], 2 * 16 * 16 + 16 + 16 + 16)  # of one layer, with biases and a gate
         self.assertEqual(parts["router"]["parameters"], 6 * 16 + 6)

@@ -77,7 +77,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
     // With initial weights of deviation 0.02, all maps would be nearly uniform, and differences
     // would be too small to detect.
     model_.each([](const std::string&, Parameter& p) {
-      if (p.role == Role::gain || p.role == Role::bias) return;
+      if (p.role == Role::gain || p.role == Role::bias || p.role == Role::tanh_scale) return;
       for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
     });
     both_ = model_.spec.encoder && model_.spec.decoder;
