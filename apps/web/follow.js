@@ -50,8 +50,9 @@ const MEANING = {
   cross_output_norm: ["Cross-attention", "Norm of the result", "o = norm(o)", "This model normalises the output before it is added."],
   cross_stream: ["Cross-attention", "Add to the stream", "x = x + o", "The result is added to the residual stream."],
   ffn_norm: ["Feed-forward", "Norm", "y = norm(x)", "Scales the vector to a common size again."],
-  router: ["Feed-forward", "Router", "p = softmax(W_R y)", "The router's probability of each expert for this token."],
+  router: ["Feed-forward", "Router", "p = softmax(W_R y)", "The router's score of each expert for this token. (Some models use a sigmoid instead of the softmax.)"],
   experts: ["Feed-forward", "Chosen experts", "top k of p", "The experts that process this token, and the weight of each."],
+  shared_experts: ["Feed-forward", "Shared experts", "s = FFN_S(y)", "The result of the experts that process every token. It is added to the weighted sum of the chosen ones."],
   ffn_gate: ["Feed-forward", "Gate", "g = f(W_G y)", "Each element scales one element of the hidden layer."],
   ffn_up: ["Feed-forward", "Up", "u = W_U y", "Projects into a wider space, in which each element detects a pattern."],
   ffn_activation: ["Feed-forward", "Activation", "h = f(u)", "Negative numbers become (nearly) zero: the only nonlinear step of the feed-forward network."],
@@ -170,7 +171,7 @@ async function namesOf(session, state, step) {
 /** @param {Step} step @param {string[]} names */
 function table(step, names) {
   const share = /(weights|probabilities|experts)$/.test(step.name);
-  const most = share ? 1 : Math.max(...step.values.map(Math.abs), 1e-9);
+  const most = share ? Math.max(...step.values, 1) : Math.max(...step.values.map(Math.abs), 1e-9); // a router may scale its weights
   return h("div", { class: "bars", role: "list" }, names.map((name, i) => h("div", { class: "bar-row", role: "listitem" },
     h("span", { class: "name", dir: "auto" }, name),
     h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * Math.abs(step.values[i]) / most}%`, background: step.values[i] < 0 ? "var(--negative)" : "var(--accent)" } })),

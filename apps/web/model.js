@@ -9,7 +9,7 @@
  * @property {{kind: string, bias: string, rotary: {theta: number}}} position
  * @property {{kind: string}} norm
  * @property {{input: boolean, output: boolean, sum: boolean}} placement
- * @property {{activation: string, gated: boolean, width: number, experts: {count: number, chosen: number, dense_layers: number[]}}} ffn
+ * @property {{activation: string, gated: boolean, width: number, experts: {count: number, chosen: number, shared: number, dense_layers: number[]}}} ffn
  */
 
 export class ModelShape {

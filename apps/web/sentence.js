@@ -248,7 +248,7 @@ async function drawExperts(root, session, state) {
     return;
   }
   replace(root, h("h2", {}, "Experts"),
-    h("p", { class: "quiet small" }, `In layer ${state.layer}, a router sends each token to ${experts.chosen} of ${experts.count} feed-forward networks.`),
+    h("p", { class: "quiet small" }, `In layer ${state.layer}, a router sends each token to ${experts.chosen} of ${experts.count} feed-forward networks${experts.shared > 0 ? `; ${experts.shared} more process every token` : ""}.`),
     h("div", { class: "wide" }, h("table", { class: "scores" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "token"), Array.from({ length: experts.count }, (_, e) => h("th", { scope: "col", class: "number" }, e)))),
       h("tbody", {}, routing.slice(0, 400).map((chosen, t) => h("tr", {},

@@ -9,7 +9,9 @@
 
 namespace fovea {
 
-enum class NormKind { layer, rms };
+// layer: LayerNorm (Ba et al. 2016). rms: RMSNorm (Zhang and Sennrich 2019). dyt: weight *
+// tanh(alpha * x) + bias with a learned number alpha (Zhu et al. 2025).
+enum class NormKind { layer, rms, dyt };
 enum class ActivationKind { relu, gelu, gelu_tanh, silu, tanh, quick_gelu, relu_squared, sigmoid };
 
 // Position encodings. none: no positions, or only a DistanceBias. learned: a table, added to the
@@ -57,7 +59,7 @@ struct PositionSpec {
 };
 
 // Which norms a sublayer has:
-//   y = sum_norm(x + output_norm(sublayer(input_norm(x))))
+//   y = sum_norm(residual_scale * x + output_norm(sublayer(input_norm(x))))
 // Pre-norm: input. Post-norm (the original Transformer): sum.
 struct Placement {
   bool input = true, output = false, sum = false;
@@ -66,10 +68,11 @@ struct Placement {
 struct NormSpec {
   NormKind kind = NormKind::layer;
   float epsilon = 1e-5f;
-  bool bias = true;          // LayerNorm only
+  bool bias = true;          // layer and dyt
   bool unit_offset = false;  // the gain is 1 + weight
   // (x - mean) / (deviation + epsilon) instead of epsilon inside the root
   bool epsilon_outside = false;
+  float alpha = 0.5f;  // dyt: initial value of alpha
 };
 
 // The norm of queries and keys before the rotation. head: of each head. all: over all heads.
@@ -92,6 +95,10 @@ struct AttentionSpec {
   float softcap = 0;  // scores s become softcap * tanh(s / softcap); 0 = off
 };
 
+// How a router turns its logits into scores: a softmax over all experts, or a sigmoid of each logit
+// (DeepSeek-AI 2024, "DeepSeek-V3").
+enum class ExpertScore { softmax, sigmoid };
+
 // Mixture of experts (Shazeer et al. 2017): a router selects `chosen` of `count` feed-forward
 // layers for each token.
 struct ExpertsSpec {
@@ -101,6 +108,18 @@ struct ExpertsSpec {
   bool normalise = true;                   // the weights of the chosen experts sum to 1
   float balance = 0;                       // weight of the load-balancing loss (Fedus et al. 2021)
   std::vector<int64_t> dense_layers = {};  // indices of layers without experts
+  ExpertScore score = ExpertScore::softmax;
+  // A number per expert, added to its score for the choice of experts only; not trained.
+  bool selection_bias = false;
+  float scale = 1;  // factor of the weights of the chosen experts
+  // The experts form `groups` equal groups, of which `groups_chosen` are eligible for a token:
+  // those with the best expert or, with selection_bias, the largest sum of the scores of two
+  // experts.
+  int64_t groups = 1, groups_chosen = 1;
+  // Shared experts (Dai et al. 2024) process every token; their output is added. They are one
+  // feed-forward layer of shared_width; 0 = shared * width.
+  int64_t shared = 0, shared_width = 0;
+  bool shared_gate = false;  // multiply their output by sigmoid(w x), as Qwen2-MoE does
 };
 
 struct FeedForwardSpec {
@@ -147,7 +166,11 @@ struct StackSpec {
   bool embedding_norm = false;  // a norm on the embeddings
   bool first_norm = true;       // the first layer's attention has an input norm
   bool final_norm = true;
-  bool residual = true;  // add a sublayer's input to its output
+  bool residual = true;      // add a sublayer's input to its output
+  float residual_scale = 1;  // factor of that input (DeepNorm's alpha: Wang et al. 2022)
+  // Factor of the initial weights of feed-forward layers and of attention's values and outputs
+  // (DeepNorm's beta); 0 = 1, and 1 / sqrt(2 * layers) for projections into the residual stream.
+  float init_scale = 0;
   AttentionSpec attention = {};
   RecurrenceSpec recurrence = {};
   LatentSpec latent = {};
@@ -208,7 +231,8 @@ struct Spec {
   HeadSpec head;
   DropoutSpec dropout;
   // Standard deviation of the normal distribution of initial weights. For projections into the
-  // residual stream, it is divided by sqrt(2 * layers) (Radford et al. 2019).
+  // residual stream, it is divided by sqrt(2 * layers) (Radford et al. 2019), unless the stack has
+  // an init_scale.
   float init_deviation = 0.02f;
 };
 

@@ -144,7 +144,7 @@ Spec without_training(Spec spec) {
   spec.dropout = {};
   spec.init_deviation = Spec().init_deviation;
   spec.padding = -1;
-  if (spec.decoder) spec.decoder->ffn.experts.balance = 0;
+  if (spec.decoder) spec.decoder->ffn.experts.balance = spec.decoder->init_scale = 0;
   return spec;
 }
 

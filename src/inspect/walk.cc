@@ -75,12 +75,12 @@ std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
   return scores;
 }
 
-// A sublayer: its norms, and the names of the steps for its output, the norm of its output, and the
-// residual stream.
+// A sublayer of a block: its norms, and the names of the steps for its output, the norm of its
+// output, and the residual stream.
 struct Sublayer {
+  const Block& block;
   const Norms& norms;
   const char *output, *output_norm, *stream;
-  bool residual;
 };
 
 Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y,
@@ -88,7 +88,7 @@ Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y
   steps.add(part.output, shape, y);
   const Tensor normed = part.norms.output(y, DType::f32);
   if (part.norms.output.weight.present()) steps.add(part.output_norm, shape, normed);
-  const Tensor sum = part.norms.sum(part.residual ? add(x, normed) : normed, DType::f32);
+  const Tensor sum = part.norms.sum(part.block.added(x, normed), DType::f32);
   steps.add(part.stream, shape, sum);
   return sum;
 }
@@ -160,13 +160,14 @@ Tensor recurrence_step(Steps& steps, const Block& block, const StackRun& run,
 
 Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64_t tokens) {
   const Tensor row = x.view({1, x.dim(2)});
-  const Tensor logits = linear(row, ffn.router.weight.value, ffn.router.bias.value, DType::f32);
-  steps.add("router", {tokens, ffn.spec.count}, softmax(logits));
-  const Routing routing = route(logits, ffn.spec.chosen, ffn.spec.normalise);
+  const Tensor logits = ffn.router_logits(row);
+  steps.add("router", {tokens, ffn.spec.count}, ffn.router_scores(logits));
+  const Routing routing = ffn.routing(logits);
   Step& step = steps.add("experts", {tokens, ffn.spec.chosen}, routing.weights);
   step.values = to_floats(routing.weights);
   const int32_t* chosen = routing.experts.data_as<int32_t>();
   step.ids.assign(chosen, chosen + routing.experts.size());
+  if (ffn.has_shared()) steps.add("shared_experts", {tokens, x.dim(2)}, ffn.shared_output(row));
   return ffn(x, {});
 }
 
@@ -200,11 +201,10 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
   steps.add("stream", shape, x);
   const bool recurrent = block.recurrence.present();
-  const Sublayer mixer =
-      recurrent ? Sublayer{block.attention_norm, "recurrence_output", "recurrence_output_norm",
-                           "recurrence_stream", block.residual}
-                : Sublayer{block.attention_norm, "attention_output", "attention_output_norm",
-                           "attention_stream", block.residual};
+  const Sublayer mixer = recurrent ? Sublayer{block, block.attention_norm, "recurrence_output",
+                                              "recurrence_output_norm", "recurrence_stream"}
+                                   : Sublayer{block, block.attention_norm, "attention_output",
+                                              "attention_output_norm", "attention_stream"};
   normed(steps, block.attention_norm.input, x, recurrent ? "recurrence_norm" : "attention_norm",
          shape);
   if (block.latent.present()) {
@@ -218,23 +218,20 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
     const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
     steps.add("ffn_output", shape, f);
-    steps.add("ffn_stream", shape, add(add(x, a), f));
+    steps.add("ffn_stream", shape, add(block.added(x, a), f));
     return;
   }
   Tensor h = join(steps, mixer, x, a, shape);
   if (block.cross.across) {
     normed(steps, block.cross_norm.input, h, "cross_norm", shape);
     const Tensor c = block.cross.output(attend_step(steps, all, Look::cross, query));
-    h = join(
-        steps,
-        {block.cross_norm, "cross_output", "cross_output_norm", "cross_stream", block.residual}, h,
-        c, shape);
+    h = join(steps, {block, block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"},
+             h, c, shape);
   }
   if (!block.ffn.present()) return;
   const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
   const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
-  join(steps, {block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream", block.residual}, h, f,
-       shape);
+  join(steps, {block, block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
 }
 
 void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {

@@ -154,6 +154,13 @@ struct ColumnCopy {
   int64_t copies = 1;
 };
 
+// Which experts a row may choose: `chosen` of all, or of the `groups_chosen` best of `groups` equal
+// groups of consecutive experts.
+struct ExpertChoice {
+  int64_t chosen = 1;
+  int64_t groups = 1, groups_chosen = 1;
+};
+
 // Inverted dropout: an element becomes 0 with `probability`, else it is divided by (1 -
 // probability). Element i is dropped if uniform(word) < probability, where the word is number i % 4
 // of philox(seed, Stream::dropout, substream, counter) with counter = step * 2^32 + i / 4. The
@@ -257,6 +264,9 @@ struct NormEpsilon {
   NormEpsilon(float v, bool out = false) : value(v), outside(out) {}
 };
 
+// Keeps the quotient finite if all numbers of a row are 0 (the value of DeepSeek-V3's router).
+inline constexpr float kLeastSum = 1e-20f;
+
 struct Kernels {
   const char* device = "";
 
@@ -311,8 +321,18 @@ struct Kernels {
   void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight,
                             Rows rows) = nullptr;
 
+  // y = weight * tanh(alpha * x) + bias; alpha has one element, bias may be null.
+  void (*dynamic_tanh)(Out y, In x, In alpha, In weight, In bias, Rows rows) = nullptr;
+  // With t = tanh(alpha * x) and g = dy * weight * (1 - t^2): dx (+)= alpha * g, dweight (+)= the
+  // sum over rows of dy * t, dbias (+)= that of dy, dalpha (+)= that of the row's sum of g * x.
+  void (*dynamic_tanh_backward)(Out dx, Out dalpha, Out dweight, Out dbias, In dy, In x, In alpha,
+                                In weight, Rows rows) = nullptr;
+
   void (*softmax)(Out y, In x, Rows rows) = nullptr;                   // softmax of each row
   void (*softmax_backward)(Out dx, In dy, In y, Rows rows) = nullptr;  // dx (+)= y (dy - dy . y)
+  // y = x / (sum of the row + kLeastSum)
+  void (*divide_by_sum)(Out y, In x, Rows rows) = nullptr;
+  void (*divide_by_sum_backward)(Out dx, In dy, In x, Rows rows) = nullptr;
   // Rotates pairs of elements by angles given as cosines and sines [angle_rows, rotated / 2]: (a,
   // b) -> (a cos - b sin, b cos + a sin).
   void (*rotate)(Out y, In x, In cosines, In sines, const Rotation& rotation) = nullptr;
@@ -338,6 +358,25 @@ struct Kernels {
   void (*copy_columns)(Out y, In x, const ColumnCopy& copy) = nullptr;  // y (+)= x
   // dx (+)= the sum of dy over the copies, in ascending order
   void (*copy_columns_backward)(Out dx, In dy, const ColumnCopy& copy) = nullptr;
+  // experts [R, choice.chosen]: for each row of scores [R, E], the experts with the largest scores
+  // + bias [E] (bias may be null), in descending order; of equal ones, the lower expert comes
+  // first. A group's score is that of its best expert; with a bias, the sum of those of its two
+  // best ones. The experts are chosen one after the other. Comparisons with NaN are false, so a NaN
+  // is chosen only if it is the first of the remaining scores.
+  void (*choose_experts)(int32_t* experts, In scores, In bias, const ExpertChoice& choice,
+                         Rows rows) = nullptr;
+  // Returns the index of the first of the numbers that is not in 0 .. limit - 1; -1 if there is
+  // none.
+  int64_t (*first_outside)(const int32_t* numbers, int64_t count, int64_t limit) = nullptr;
+  // Sorts choices [R, k] of `experts` experts by expert, then by row. rows [R k]: the row of each
+  // sorted choice; places [R, k]: the sorted index of each choice; counts [experts], in the memory
+  // of the host: the number of choices of each expert.
+  void (*group_by_expert)(int32_t* rows, int32_t* places, int64_t* counts, const int32_t* choices,
+                          int64_t row_count, int64_t k, int64_t experts) = nullptr;
+  // y[r, j] (+)= x[r, columns[r, j]], columns [R, k]; x has `rows`
+  void (*pick)(Out y, In x, const int32_t* columns, int64_t k, Rows rows) = nullptr;
+  // dx[r, c] (+)= the sum of dy[r, j] over the j with columns[r, j] = c, in ascending order
+  void (*pick_backward)(Out dx, In dy, const int32_t* columns, int64_t k, Rows rows) = nullptr;
   // y[r] = sum over j of weights[r, j] * z[places[r, j]], j ascending over `choices`.
   void (*combine)(Out y, In z, const int32_t* places, In weights, int64_t choices,
                   Rows rows) = nullptr;

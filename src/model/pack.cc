@@ -7,7 +7,8 @@ std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& n
   const bool tied = spec.head.tied && name == "embedding.token";
   const bool matrix = parameter.role == Role::matrix || parameter.role == Role::residual_matrix;
   if (name.starts_with("input.") || !(matrix || tied)) return std::nullopt;
-  if (name.ends_with(".router.weight")) return WeightFormat::f32;
+  if (name.ends_with(".router.weight") || name.ends_with(".shared_gate.weight"))
+    return WeightFormat::f32;
   const bool in_stack = name.starts_with("encoder.") || name.starts_with("decoder.");
   const bool head = tied || (!in_stack && name.ends_with(".output.weight"));
   return head && wanted == WeightFormat::int4 ? WeightFormat::int8 : wanted;

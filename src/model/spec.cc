@@ -22,6 +22,35 @@ void complete_windows(const std::string& name, StackSpec& s) {
         s.attention.global);
 }
 
+// The number of shared experts follows from their total width, if it is a multiple of an expert's,
+// so that equal models have equal Specs.
+void complete_shared(ExpertsSpec& e) {
+  if (e.shared == 0) {
+    e.shared_width = 0;
+    e.shared_gate = false;
+    return;
+  }
+  if (e.shared_width == 0) e.shared_width = e.shared * e.width;
+  e.shared = e.shared_width % e.width == 0 ? e.shared_width / e.width : 1;
+}
+
+void complete_groups(const std::string& name, ExpertsSpec& e) {
+  check(e.count % e.groups == 0,
+        "spec: {}.ffn.experts.groups {} does not divide count {}; expected a divisor", name,
+        e.groups, e.count);
+  check(e.groups_chosen <= e.groups,
+        "spec: {}.ffn.experts.groups_chosen is {}; expected at most {}, their number", name,
+        e.groups_chosen, e.groups);
+  if (e.groups_chosen == e.groups) e.groups = e.groups_chosen = 1;
+  const int64_t size = e.count / e.groups, eligible = e.groups_chosen * size;
+  check(e.groups == 1 || e.chosen <= eligible,
+        "spec: {}.ffn.experts.chosen is {}; expected at most {}, the experts of the chosen groups",
+        name, e.chosen, eligible);
+  check(e.groups == 1 || size > 1 || !e.selection_bias,
+        "spec: {}.ffn.experts.groups is {} with selection_bias; expected groups of at least 2",
+        name, e.groups);
+}
+
 void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layers) {
   ExpertsSpec& e = f.experts;
   if (e.count == 0) {
@@ -29,6 +58,8 @@ void complete_experts(const std::string& name, FeedForwardSpec& f, int64_t layer
     return;
   }
   if (e.width == 0) e.width = f.width;
+  complete_shared(e);
+  complete_groups(name, e);
   check(e.chosen <= e.count, "spec: {}.ffn.experts.chosen is {}; expected at most {}, their number",
         name, e.chosen, e.count);
   std::sort(e.dense_layers.begin(), e.dense_layers.end());
@@ -167,8 +198,14 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
         name, s.placement.input, s.placement.output, s.placement.sum);
   check(!s.parallel || (s.residual && s.ffn.present),
         "spec: parallel sublayers need residual and ffn.present; expected both true");
-  if (!s.ffn.present) s.ffn = {.present = false};        // the other fields have no effect
+  if (!s.ffn.present) s.ffn = {.present = false};  // the other fields have no effect
+  check(s.residual || s.residual_scale == 1,
+        "spec: {}.residual_scale is {} without residual; expected 1", name, s.residual_scale);
   if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // it has no effect: RMSNorm has no bias
+  if (s.norm.kind == NormKind::dyt)
+    s.norm.epsilon = NormSpec().epsilon;  // nor has this one: DyT does not divide
+  else
+    s.norm.alpha = NormSpec().alpha;
   check(!s.norm.epsilon_outside || s.norm.kind == NormKind::layer,
         "spec: {}.norm.epsilon_outside is for LayerNorm; expected kind layer", name);
 }

@@ -81,13 +81,14 @@ void visit(PositionSpec& s, OptionVisitor& v, const Place& p) {
 }
 
 void visit(NormSpec& n, OptionVisitor& v, const Place& p) {
-  v.choice(p.field("kind", "norm", "kind of normalisation"), n.kind, {"layer", "rms"});
+  v.choice(p.field("kind", "norm", "kind of normalisation"), n.kind, {"layer", "rms", "dyt"});
   v.number(p.field("epsilon", "norm_epsilon", "added to the variance"), n.epsilon, 0, 1);
-  v.boolean(p.field("bias", "norm_bias", "LayerNorm adds a bias"), n.bias);
+  v.boolean(p.field("bias", "norm_bias", "LayerNorm and DyT add a bias"), n.bias);
   v.boolean(p.field("unit_offset", "norm_unit_offset", "the gain is 1 + weight"), n.unit_offset);
   v.boolean(p.field("epsilon_outside", "norm_epsilon_outside",
                     "epsilon is added to the deviation instead"),
             n.epsilon_outside);
+  v.number(p.field("alpha", "norm_alpha", "initial alpha of DyT"), n.alpha, 1e-3, 1e3);
 }
 
 void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
@@ -175,6 +176,26 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
            0, 1e3);
   v.integers(p.field("experts.dense_layers", "dense_layers", "layers without experts"),
              e.dense_layers, 0, 4095);
+  v.choice(p.field("experts.score", "experts_score", "how routers turn logits into scores"),
+           e.score, {"softmax", "sigmoid"});
+  v.boolean(p.field("experts.selection_bias", "experts_selection_bias",
+                    "routers add a bias to the scores for the choice of experts only"),
+            e.selection_bias);
+  v.number(p.field("experts.scale", "experts_scale", "factor of the weights of the experts"),
+           e.scale, 1e-3, kAnyFactor);
+  v.integer(p.field("experts.groups", "expert_groups", "equal groups of experts"), e.groups, 1,
+            4096);
+  v.integer(p.field("experts.groups_chosen", "expert_groups_chosen",
+                    "groups from which a token's experts are chosen"),
+            e.groups_chosen, 1, 4096);
+  v.integer(p.field("experts.shared", "shared_experts", "experts that process every token"),
+            e.shared, 0, 4096);
+  v.integer(p.field("experts.shared_width", "shared_experts_width",
+                    "total width of the shared experts; 0 = their number x expert width"),
+            e.shared_width, 0, kMost);
+  v.boolean(p.field("experts.shared_gate", "shared_experts_gate",
+                    "multiply the output of the shared experts by a sigmoid gate"),
+            e.shared_gate);
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
@@ -198,6 +219,12 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
             s.first_norm);
   v.boolean(p.field("final_norm", "final_norm", "norm after the last layer"), s.final_norm);
   v.boolean(p.field("residual", "residual", "add a sublayer's input to its output"), s.residual);
+  v.number(p.field("residual_scale", "residual_scale",
+                   "factor of a sublayer's input in the sum (DeepNorm's alpha)"),
+           s.residual_scale, 1e-3, kAnyFactor);
+  v.number(p.field("init_scale", "init_scale",
+                   "factor of initial ffn, value and output weights (DeepNorm's beta); 0 = off"),
+           s.init_scale, 0, kAnyFactor);
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
   visit(s.latent, v, {p.at("latent"), p.prefix});

@@ -12,6 +12,8 @@ Shape table(int64_t rows, int64_t width, bool present) {
   return present ? Shape{rows, width} : Shape{};
 }
 
+const StackSpec& last_stack(const Spec& s) { return s.decoder ? *s.decoder : *s.encoder; }
+
 }  // namespace
 
 Transformer::Transformer(const Spec& s)
@@ -23,7 +25,7 @@ Transformer::Transformer(const Spec& s)
           table(s.source_vocabulary, s.width, s.source_vocabulary > 0), Role::token_embedding, {}},
       type_embedding{table(s.token_types, s.width, s.token_types > 0), Role::token_embedding, {}},
       input(s.input, s.width),
-      head(s, s.decoder ? s.decoder->norm : s.encoder->norm) {
+      head(s, last_stack(s).norm) {
   if (s.encoder) {
     const int64_t context = s.input.kind == InputKind::tokens ? s.context : input.length();
     encoder = Stack(*s.encoder, s.dropout, s.width, context, Stack::Kind::encoder);
@@ -87,34 +89,56 @@ Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& va
   return head(hidden, token_embedding, valid);
 }
 
-// Radford et al. 2019: normally distributed weights. The matrices that write into the residual
-// stream have a deviation that is smaller by the factor sqrt(2 n), where n is the number of the
-// stack's layers.
+namespace {
+
+// Whether DeepNorm scales the initial weights (Wang et al. 2022, 2.2): those of feed-forward
+// layers, and of the values and outputs of attention.
+bool is_scaled_by_deepnorm(const std::string& name, Role role) {
+  const auto contains = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (contains(".router.") || contains(".shared_gate.")) return false;
+  return role == Role::residual_matrix || contains(".ffn.") || contains(".value");
+}
+
+// Returns the standard deviation of a matrix's initial weights. Radford et al. 2019: the matrices
+// that write into the residual stream have a deviation that is smaller by the factor sqrt(2 n),
+// where n is the number of the stack's layers.
+float initial_deviation(const Spec& spec, const StackSpec* stack, const std::string& name,
+                        Role role) {
+  const float deviation = spec.init_deviation;
+  if (stack == nullptr) return deviation;
+  if (stack->init_scale > 0)
+    return is_scaled_by_deepnorm(name, role) ? deviation * stack->init_scale : deviation;
+  if (role != Role::residual_matrix) return deviation;
+  return deviation / std::sqrt(2.0f * static_cast<float>(stack->layers));
+}
+
+}  // namespace
+
+// Matrices and embeddings are normally distributed.
 void initialise(Transformer& model, uint64_t seed) {
   const Spec& spec = model.spec;
-  const float deviation = spec.init_deviation;
-  const auto residual = [&](const StackSpec& stack) {
-    return deviation / std::sqrt(2.0f * static_cast<float>(stack.layers));
-  };
   uint32_t index = 0;  // each parameter has its own substream of random numbers
   model.each([&](const std::string& name, Parameter& p) {
-    const bool encodes = name.starts_with("encoder.");
+    const StackSpec* stack = name.starts_with("encoder.")   ? &*spec.encoder
+                             : name.starts_with("decoder.") ? &*spec.decoder
+                                                            : nullptr;
     p.value = zeros(p.shape);
     Random random(seed, Stream::init, index++);
-    float* w = p.value.data_as<float>();
     if (p.role == Role::sinusoids) {
-      const auto& position = (encodes ? spec.encoder : spec.decoder)->position;
-      p.value = sinusoids(p.shape[0], p.shape[1], position.waves);
+      p.value = sinusoids(p.shape[0], p.shape[1], stack->position.waves);
       return;
     }
+    const float deviation = initial_deviation(spec, stack, name, p.role);
+    // The head's norm has the settings of the last stack.
+    const NormSpec& norm = (stack != nullptr ? *stack : last_stack(spec)).norm;
+    float* w = p.value.data_as<float>();
     for (int64_t i = 0; i < p.value.size(); ++i) {
       switch (p.role) {
         case Role::gain: w[i] = 1.0f; break;
+        case Role::tanh_scale: w[i] = norm.alpha; break;
         case Role::gain_minus_one:
-        case Role::bias: break;
-        case Role::residual_matrix:
-          w[i] = residual(encodes ? *spec.encoder : *spec.decoder) * random.normal();
-          break;
+        case Role::bias:
+        case Role::selection_bias: break;
         default: w[i] = deviation * random.normal();
       }
     }

@@ -3,13 +3,13 @@
 namespace fovea {
 namespace {
 
-// y = sum_norm(x + dropout(output_norm(sublayer(input_norm(x))))), without "x +" if not `residual`
+// y = sum_norm(added(x, dropout(output_norm(sublayer(input_norm(x))))))
 template <class Sublayer>
-Tensor through(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& place,
-               bool residual, Sublayer&& sublayer) {
+Tensor through(const Block& block, const Tensor& x, const Norms& norm, const Pass& pass,
+               const Dropout& place, Sublayer&& sublayer) {
   const Tensor y = norm.output(sublayer(norm.input(x, pass.compute)), pass.compute);
   const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
-  return norm.sum(residual ? add(x, dropped) : cast(dropped, x.dtype()), x.dtype());
+  return norm.sum(block.added(x, dropped), x.dtype());
 }
 
 Dropout place_of(float probability, uint32_t places, int64_t layer, Sublayer which) {
@@ -33,6 +33,7 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
     : attention_norm(spec.norm, attention_placement(spec, layer), width),
       parallel(spec.parallel),
       residual(spec.residual),
+      residual_scale(spec.residual_scale),
       attention_place(place_of(dropout.residual, places, layer, Sublayer::attention)),
       cross_place(place_of(dropout.residual, kCrossPlaces, layer, Sublayer::attention)),
       ffn_place(place_of(dropout.residual, places, layer, Sublayer::ffn)) {
@@ -63,22 +64,27 @@ Tensor Block::mix(const Tensor& x, const Pass& pass) const {
   return latent.present() ? latent(x, pass) : attention(x, pass);
 }
 
+Tensor Block::added(const Tensor& x, const Tensor& y) const {
+  if (!residual) return cast(y, x.dtype());
+  return add(residual_scale == 1 ? x : scale(x, residual_scale), y);
+}
+
 Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   if (parallel) {
     const Tensor a = mix(attention_norm.input(x, pass.compute), pass);
     const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
-    const Tensor y = add(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
-                                                              attention_place.substream)));
+    const Tensor y = added(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
+                                                                attention_place.substream)));
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
-  Tensor h = through(x, attention_norm, pass, attention_place, residual,
+  Tensor h = through(*this, x, attention_norm, pass, attention_place,
                      [&](const Tensor& y) { return mix(y, pass); });
   if (cross.across) {
-    h = through(h, cross_norm, pass, cross_place, residual,
+    h = through(*this, h, cross_norm, pass, cross_place,
                 [&](const Tensor& y) { return cross(y, pass); });
   }
   if (!ffn.present()) return h;
-  return through(h, ffn_norm, pass, ffn_place, residual,
+  return through(*this, h, ffn_norm, pass, ffn_place,
                  [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
 }
 

@@ -18,6 +18,7 @@ struct Block {
   FeedForward ffn;
   Norms attention_norm, cross_norm, ffn_norm;
   bool parallel = false, residual = true;
+  float residual_scale = 1;
   Dropout attention_place, cross_place, ffn_place;  // dropout of the sublayers' outputs
 
   Block() = default;
@@ -28,6 +29,8 @@ struct Block {
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C], f32
   // Returns the output of the mixer.   x [B, T, C], normalised -> [B, T, C]
   Tensor mix(const Tensor& x, const Pass& pass) const;
+  // Returns residual_scale * x + y, of x's dtype; y if the block has no residual connections.
+  Tensor added(const Tensor& x, const Tensor& y) const;
   // Returns the matrix of the outputs of the heads of self-attention.
   const Linear& attention_output() const {
     return latent.present() ? latent.output : attention.output;

@@ -1,6 +1,9 @@
 #include "nn/ffn.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "ops/statistics.h"
 
 namespace fovea {
 namespace {
@@ -37,50 +40,85 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer)
     return;
   }
   router = Linear(width, spec.count, false);
+  if (spec.selection_bias) selection_bias = {{spec.count}, Role::selection_bias, {}};
   experts.resize(static_cast<size_t>(spec.count));
   for (Expert& expert : experts) make(spec.width, expert.gate, expert.up, expert.down);
+  if (spec.shared > 0) make(spec.shared_width, shared.gate, shared.up, shared.down);
+  if (spec.shared_gate) shared_gate = Linear(width, 1, false);
+}
+
+Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u,
+                            const Linear& d) const {
+  if (!gated) return d(activation(u(x), kind));
+  const auto [gates, factors] = all_of(x, g, u);
+  return d(gated_activation(gates, factors, kind));
 }
 
 Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
-  if (!experts.empty()) return mix(x, pass);
-  if (gated) {
-    const auto [g, u] = all_of(x, gate, up);
-    return down(gated_activation(g, u, kind));
-  }
-  return down(activation(up(x), kind));
+  return experts.empty() ? through(x, gate, up, down) : mix(x, pass);
+}
+
+Tensor FeedForward::router_logits(const Tensor& tokens) const {
+  return linear(tokens, router.weight, router.bias, working_type(tokens));
+}
+
+Tensor FeedForward::router_scores(const Tensor& logits) const {
+  return spec.score == ExpertScore::softmax ? softmax(logits)
+                                            : activation(logits, Activation::sigmoid);
+}
+
+Routing FeedForward::routing(const Tensor& logits) const {
+  return route(logits,
+               {.choice = {spec.chosen, spec.groups, spec.groups_chosen},
+                .normalise = spec.normalise,
+                .sigmoid = spec.score == ExpertScore::sigmoid,
+                .scale = spec.scale},
+               selection_bias.value);
+}
+
+// With a gate, each row has one weight.
+Tensor FeedForward::shared_output(const Tensor& tokens) const {
+  const Tensor y = through(tokens, shared.gate, shared.up, shared.down);  // [R, C]
+  if (!shared_gate.weight.present()) return y;
+  const Tensor weights = activation(linear(tokens, shared_gate.weight, {}, working_type(tokens)),
+                                    Activation::sigmoid);  // [R, 1]
+  const Tensor places = empty(weights.shape(), DType::i32);
+  std::iota(places.data_as<int32_t>(), places.data_as<int32_t>() + places.size(), 0);
+  return combine(y, places, weights);
 }
 
 // Sorts tokens by expert, so that each matrix of an expert needs one product for all of its tokens.
 Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
-  const int64_t R = x.size() / x.dim(-1), C = x.dim(-1);
-  const Tensor tokens = x.view({R, C});
-  const DType exact = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor logits = linear(tokens, router.weight, router.bias, exact);  // [R, E]
-  const Routing routing = route(logits, spec.chosen, spec.normalise);       // [R, k]
-  const Groups groups = group_by_expert(routing.experts, spec.count);
-  if (pass.side_losses != nullptr && spec.balance > 0)
-    pass.side_losses->push_back(scale(balance_loss(logits, routing.experts), spec.balance));
+  const Tensor tokens = x.view({x.size() / x.dim(-1), x.dim(-1)});
+  const Tensor logits = router_logits(tokens);     // [R, E]
+  const auto [weights, chosen] = routing(logits);  // [R, k]
+  const Groups groups = group_by_expert(chosen, spec.count);
+  if (pass.side_losses != nullptr && spec.balance > 0) {
+    const Tensor scores = router_scores(logits);
+    const Tensor shares = spec.score == ExpertScore::softmax ? scores : divide_by_sum(scores);
+    pass.side_losses->push_back(scale(balance_loss(shares, chosen), spec.balance));
+  }
 
   const auto through = [&](const Tensor& y, Linear Expert::*part) {
-    std::vector<Tensor> weights, biases;
+    std::vector<Tensor> matrices, biases;
     std::vector<PackedWeight> packed;
     for (const Expert& expert : experts) {
       const Parameter& weight = (expert.*part).weight;
       if (weight.packed)
         packed.push_back(weight.packed);
       else
-        weights.push_back(weight.value);
+        matrices.push_back(weight.value);
       if ((expert.*part).bias.present()) biases.push_back((expert.*part).bias.value);
     }
-    return packed.empty() ? grouped_linear(y, groups.counts, weights, biases)
+    return packed.empty() ? grouped_linear(y, groups.counts, matrices, biases)
                           : grouped_linear(y, groups.counts, packed, biases);
   };
   const Tensor sorted = gather(groups.rows, tokens);  // [R k, C]
   const Tensor first = through(sorted, gated ? &Expert::gate : &Expert::up);
   const Tensor inner =
       gated ? gated_activation(first, through(sorted, &Expert::up), kind) : activation(first, kind);
-  const Tensor y =
-      combine(through(inner, &Expert::down), groups.places, routing.weights);  // [R, C]
+  Tensor y = combine(through(inner, &Expert::down), groups.places, weights);  // [R, C]
+  if (has_shared()) y = add(y, shared_output(tokens));
   return cast(y, x.dtype()).view(x.shape());
 }
 

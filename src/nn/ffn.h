@@ -9,15 +9,20 @@
 namespace fovea {
 
 // y = down(f(up(x))), or gated: y = down(f(gate(x)) * up(x)) (Shazeer 2020); or a mixture of
-// experts, each of which is such a layer (Shazeer et al. 2017).   x [B, T, C] -> [B, T, C]
+// experts, each of which is such a layer (Shazeer et al. 2017), plus the shared expert, which
+// processes every token (Dai et al. 2024), times sigmoid(shared_gate(x)) if it has a gate.
+// x [B, T, C] -> [B, T, C]
 struct FeedForward {
   Linear gate, up, down;
   ExpertsSpec spec;
-  Linear router;  // [E, C]
+  Linear router;             // [E, C]
+  Parameter selection_bias;  // [E], added to the router's scores for the choice of experts only
   struct Expert {
     Linear gate, up, down;
   };
   std::vector<Expert> experts;
+  Expert shared;
+  Linear shared_gate;  // [1, C]
   Activation kind = Activation::gelu_tanh;
   bool gated = false;
 
@@ -25,7 +30,13 @@ struct FeedForward {
   FeedForward(const StackSpec& stack, int64_t width, int64_t layer);
 
   bool present() const { return up.weight.present() || !experts.empty(); }
+  bool has_shared() const { return shared.up.weight.present(); }
   Tensor operator()(const Tensor& x, const Pass& pass) const;
+
+  Tensor router_logits(const Tensor& tokens) const;  // [R, C] -> f32 (f64 for f64) [R, E]
+  Tensor router_scores(const Tensor& logits) const;  // softmax or sigmoid of them, [R, E]
+  Routing routing(const Tensor& logits) const;       // the choice of experts, [R, k]
+  Tensor shared_output(const Tensor& tokens) const;  // of the shared expert, [R, C] -> [R, C]
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
@@ -33,15 +44,21 @@ struct FeedForward {
     up.each(f, name + ".up");
     down.each(f, name + ".down");
     router.each(f, name + ".router");
-    for (size_t e = 0; e < experts.size(); ++e) {
-      const std::string expert = name + ".experts." + std::to_string(e);
-      experts[e].gate.each(f, expert + ".gate");
-      experts[e].up.each(f, expert + ".up");
-      experts[e].down.each(f, expert + ".down");
-    }
+    visit(f, name + ".router.selection_bias", selection_bias);
+    for (size_t e = 0; e < experts.size(); ++e)
+      each_of(experts[e], f, name + ".experts." + std::to_string(e));
+    each_of(shared, f, name + ".shared");
+    shared_gate.each(f, name + ".shared_gate");
   }
 
  private:
+  template <class Visitor>
+  static void each_of(Expert& expert, Visitor& f, const std::string& name) {
+    expert.gate.each(f, name + ".gate");
+    expert.up.each(f, name + ".up");
+    expert.down.each(f, name + ".down");
+  }
+  Tensor through(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down) const;
   Tensor mix(const Tensor& x, const Pass& pass) const;
 };
 

@@ -6,10 +6,12 @@
 
 namespace fovea {
 
-// LayerNorm or RMSNorm; the identity if it has no weight.   x [..., C] -> [..., C] of dtype `out`
+// LayerNorm, RMSNorm or DyT; the identity if it has no weight.   x [..., C] -> [..., C] of dtype
+// `out`
 struct Norm {
   NormSpec spec;
   Parameter weight, bias;
+  Parameter alpha;  // [1], of DyT
 
   Norm() = default;
   Norm(const NormSpec& norm, int64_t width, bool present = true)
@@ -17,14 +19,19 @@ struct Norm {
         weight{present ? Shape{width} : Shape{},
                norm.unit_offset ? Role::gain_minus_one : Role::gain,
                {}},
-        bias{present && norm.bias && norm.kind == NormKind::layer ? Shape{width} : Shape{},
+        bias{present && norm.bias && norm.kind != NormKind::rms ? Shape{width} : Shape{},
              Role::bias,
-             {}} {}
+             {}},
+        alpha{present && norm.kind == NormKind::dyt ? Shape{1} : Shape{}, Role::tanh_scale, {}} {}
 
   Tensor operator()(const Tensor& x, DType out) const {
     if (!weight.present()) return cast(x, out);
     const Tensor gain = spec.unit_offset ? shift(weight.value, 1) : weight.value;
-    if (spec.kind == NormKind::rms) return rms_norm(x, gain, spec.epsilon, out);
+    switch (spec.kind) {
+      case NormKind::rms: return rms_norm(x, gain, spec.epsilon, out);
+      case NormKind::dyt: return dynamic_tanh(x, alpha.value, gain, bias.value, out);
+      case NormKind::layer: break;
+    }
     return layer_norm(x, gain, bias.value, {spec.epsilon, spec.epsilon_outside}, out);
   }
 
@@ -32,6 +39,7 @@ struct Norm {
   void each(Visitor& f, const std::string& name) {
     visit(f, name + ".weight", weight);
     visit(f, name + ".bias", bias);
+    visit(f, name + ".alpha", alpha);
   }
 };
 

@@ -7,7 +7,7 @@
 namespace fovea {
 
 // The kind of a parameter: determines its initialisation, whether weight decay applies, and whether
-// it is trained by default (sinusoids are not).
+// it is trained by default (sinusoids and selection biases are not).
 enum class Role {
   matrix,
   residual_matrix,
@@ -16,7 +16,9 @@ enum class Role {
   position_embedding,
   gain,
   gain_minus_one,
+  tanh_scale,  // alpha of DyT
   bias,
+  selection_bias,  // of a router
   sinusoids
 };
 
@@ -29,7 +31,7 @@ struct Parameter {
   PackedWeight packed = {};  // instead of `value` if the model is opened for inference only
   // Whether an optimiser updates it and a snapshot stores it. A task may change it before the
   // optimiser is created.
-  bool trainable = role != Role::sinusoids;
+  bool trainable = role != Role::sinusoids && role != Role::selection_bias;
 
   bool present() const { return !shape.empty(); }
 };

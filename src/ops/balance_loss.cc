@@ -33,18 +33,18 @@ Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) 
 
 }  // namespace
 
-Tensor balance_loss(const Tensor& logits, const Tensor& experts, const Tensor& valid) {
-  check(logits.rank() == 2 && experts.rank() == 2 && experts.dtype() == DType::i32 &&
-            experts.dim(0) == logits.dim(0),
-        "balance_loss: logits are {}, experts {} {}; expected [R, E] and int32 [R, k]",
-        logits.shape(), name_of(experts.dtype()), experts.shape());
-  check(!valid || (valid.dtype() == DType::i32 && valid.shape() == Shape{logits.dim(0)}),
-        "balance_loss: valid is {} {}, logits are {}; expected int32 [R]", name_of(valid.dtype()),
-        valid.shape(), logits.shape());
-  const Tensor probabilities = softmax(logits);
-  const Tensor factor = factors(experts, valid, rows_of(logits), probabilities.dtype());
+Tensor balance_loss(const Tensor& probabilities, const Tensor& experts, const Tensor& valid) {
+  check(probabilities.rank() == 2 && experts.rank() == 2 && experts.dtype() == DType::i32 &&
+            experts.dim(0) == probabilities.dim(0),
+        "balance_loss: probabilities are {}, experts {} {}; expected [R, E] and int32 [R, k]",
+        probabilities.shape(), name_of(experts.dtype()), experts.shape());
+  check(!valid || (valid.dtype() == DType::i32 && valid.shape() == Shape{probabilities.dim(0)}),
+        "balance_loss: valid is {} {}, probabilities are {}; expected int32 [R]",
+        name_of(valid.dtype()), valid.shape(), probabilities.shape());
+  const Tensor factor =
+      factors(experts, valid, rows_of(probabilities), working_type(probabilities));
   const Kernels& k = kernels(factor);
-  const Tensor products = multiply(probabilities.detach(), factor);
+  const Tensor products = multiply(cast(probabilities.detach(), factor.dtype()), factor);
   Tensor loss = full({1}, k.sum(products, products.size()), factor.dtype());
   return record(loss, {probabilities},
                 [=, p = Saved::slot(probabilities)](const Tensor& dy, Gradients& d) {

@@ -34,6 +34,11 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
 // x [..., C] -> [..., C] of dtype `out`
 Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out);
 
+// y = weight * tanh(alpha * x) + bias   (DyT: Zhu et al. 2025, eq. 1), instead of a norm.
+// x [..., C], alpha [1], weight and bias [C], bias may be empty -> [..., C] of dtype `out`
+Tensor dynamic_tanh(const Tensor& x, const Tensor& alpha, const Tensor& weight, const Tensor& bias,
+                    DType out);
+
 struct AttentionOptions {
   float scale = 1;
   Mask mask;
@@ -128,6 +133,9 @@ Tensor softcap(const Tensor& x, float cap);
 // y = softmax over the last axis, as f32 (f64 for f64).   x [..., C] -> [..., C]
 Tensor softmax(const Tensor& x);
 
+// y = x / (sum over the last axis + 1e-20), for x of at least 0.   x [..., C] -> [..., C]
+Tensor divide_by_sum(const Tensor& x);
+
 // y = x in `dtype`; returns x itself if it has that dtype.
 Tensor cast(const Tensor& x, DType dtype);
 
@@ -181,17 +189,29 @@ Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell c
 
 // Mixture of experts (Shazeer et al. 2017; Jiang et al. 2024). Letters: R rows, E experts, k
 // choices per row. For rows x [R, C], with one weight (and bias) per expert:
-//   auto [weights, experts] = route(logits, k, true);
+//   auto [weights, experts] = route(logits, {.choice = {.chosen = k}});
 //   auto [rows, places, counts] = group_by_expert(experts, E);
 //   y = combine(grouped_linear(gather(rows, x), counts, expert_weights, {}), places, weights)
 
 struct Routing {
   Tensor weights, experts;
 };
-// Chooses the k largest logits of each row [R, E]. weights f32 (f64 for f64) [R, k]: the softmax
-// over all experts, or with `normalise` over the chosen ones. experts i32 [R, k], by descending
-// logit; of equal logits, the lower expert comes first (torch.topk does not define their order).
-Routing route(const Tensor& logits, int64_t k, bool normalise);
+struct RouteOptions {
+  ExpertChoice choice = {};  // `chosen` is k
+  bool normalise = true;     // the weights of the chosen experts sum to `scale`
+  // The scores are the sigmoids of the logits (DeepSeek-AI 2024, "DeepSeek-V3", eq. 15) instead of
+  // their softmax.
+  bool sigmoid = false;
+  float scale = 1;  // factor of the weights
+};
+// Chooses the k experts of each row of logits [R, E] with the largest score + bias; bias [E], which
+// only affects the choice, or empty. With groups, only the experts of the best groups are eligible:
+// the score of a group is that of its best expert (DeepSeek-AI 2024, "DeepSeek-V2", 2.2.2) or, with
+// a bias, the sum of those of its two best ones (DeepSeek-V3). weights f32 (f64 for f64) [R, k]:
+// scale times the scores, or with `normalise` times their share in the sum of those chosen. experts
+// i32 [R, k], in descending order of choice; of equal values, the lower expert (or group) comes
+// first (torch.topk does not define their order).
+Routing route(const Tensor& logits, const RouteOptions& options, const Tensor& bias = {});
 
 struct Groups {
   Tensor rows, places;
@@ -211,12 +231,12 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
 // z [R*k, C], places i32 [R, k], all different, weights [R, k] -> f32 (f64 for f64) [R, C]
 Tensor combine(const Tensor& z, const Tensor& places, const Tensor& weights);
 
-// E * sum over experts of (number of its choices / rows) * (mean of its softmax probabilities),
-// over the rows whose `valid` is not 0 (Fedus et al. 2021, eq. 4, where k = 1).
-// logits [R, E], experts i32 [R, k], valid i32 [R] or empty -> [1]
-Tensor balance_loss(const Tensor& logits, const Tensor& experts, const Tensor& valid = {});
+// E * sum over experts of (number of its choices / rows) * (mean of its probabilities), over the
+// rows whose `valid` is not 0 (Fedus et al. 2021, eq. 4, where k = 1).
+// probabilities f32 (f64 for f64) [R, E], experts i32 [R, k], valid i32 [R] or empty -> [1]
+Tensor balance_loss(const Tensor& probabilities, const Tensor& experts, const Tensor& valid = {});
 
-// y[r, j] = x[r, columns[r, j]].   x [R, C], columns i32 [R, k], different within a row -> [R, k]
+// y[r, j] = x[r, columns[r, j]].   x [R, C], columns i32 [R, k] -> [R, k]
 Tensor pick(const Tensor& x, const Tensor& columns);
 
 }  // namespace fovea

@@ -1,38 +1,38 @@
 #include "base/error.h"
 #include "ops/ops.h"
-#include "tensor/tensor.h"
+#include "ops/statistics.h"
 
 namespace fovea {
-namespace {
 
-// Chooses the k largest logits one after the other. Comparisons with NaN are false, so a NaN is
-// chosen only if it is the first of the remaining logits; every choice is a valid expert.
-void choose(int32_t* chosen, const double* logits, int64_t experts, int64_t k) {
-  std::vector<bool> taken(static_cast<size_t>(experts));
-  for (int64_t j = 0; j < k; ++j) {
-    int64_t best = -1;
-    for (int64_t e = 0; e < experts; ++e) {
-      if (!taken[static_cast<size_t>(e)] && (best < 0 || logits[e] > logits[best])) best = e;
-    }
-    taken[static_cast<size_t>(best)] = true;
-    chosen[j] = static_cast<int32_t>(best);
-  }
-}
-
-}  // namespace
-
-Routing route(const Tensor& logits, int64_t k, bool normalise) {
+Routing route(const Tensor& logits, const RouteOptions& o, const Tensor& bias) {
+  const auto [k, groups, groups_chosen] = o.choice;
   check(logits.rank() == 2 && k > 0 && k <= logits.dim(1),
         "route: {} choices of logits {}; expected [R, E] and 1 to E choices", k, logits.shape());
-  const int64_t rows = logits.dim(0), width = logits.dim(1);
-  Tensor experts = empty({rows, k}, DType::i32);
-  const Tensor numbers = convert(logits, DType::f64);
-  for (int64_t r = 0; r < rows; ++r) {
-    choose(experts.data_as<int32_t>() + r * k, numbers.data_as<double>() + r * width, width, k);
+  const Rows rows = rows_of(logits);
+  check(
+      groups > 0 && rows.width % groups == 0 && groups_chosen > 0 && groups_chosen <= groups &&
+          k <= rows.width / groups * groups_chosen,
+      "route: {} choices in {} of {} groups of {} experts; expected equal groups, and at most the "
+      "experts of those chosen",
+      k, groups_chosen, groups, rows.width);
+  check(!bias || bias.shape() == Shape{rows.width},
+        "route: bias is {}, logits are {}; expected [E] and [R, E]", bias.shape(), logits.shape());
+  const auto scores_of = [&](const Tensor& z) {
+    return o.sigmoid ? activation(cast(z, working_type(z)), Activation::sigmoid) : softmax(z);
+  };
+  Tensor experts = empty({rows.count, k}, DType::i32);
+  // Without a bias, the order of the scores is that of the logits.
+  kernels(logits).choose_experts(experts.data_as<int32_t>(),
+                                 bias ? scores_of(logits.detach()) : logits, bias, o.choice, rows);
+  Tensor weights;
+  if (o.sigmoid) {
+    weights = scores_of(pick(logits, experts));
+    if (o.normalise) weights = divide_by_sum(weights);
+  } else {
+    // The softmax over the chosen logits equals the chosen weights divided by their sum.
+    weights = o.normalise ? softmax(pick(logits, experts)) : pick(softmax(logits), experts);
   }
-  // The softmax over the chosen logits equals the chosen weights divided by their sum.
-  Tensor weights = normalise ? softmax(pick(logits, experts)) : pick(softmax(logits), experts);
-  return {weights, experts};
+  return {o.scale == 1 ? weights : scale(weights, o.scale), experts};
 }
 
 }  // namespace fovea

@@ -46,7 +46,7 @@ Hidden hidden_of(const StackSpec& stack) {
   const auto dense = static_cast<double>(stack.ffn.width);
   const auto layers = static_cast<double>(stack.layers);
   if (e.count == 0) return {layers * dense, dense};
-  const auto chosen = static_cast<double>(e.chosen * e.width);
+  const auto chosen = static_cast<double>(e.chosen * e.width + e.shared_width);
   const auto without = static_cast<double>(e.dense_layers.size());
   return {without * dense + (layers - without) * chosen, std::max(without > 0 ? dense : 0, chosen)};
 }

@@ -26,23 +26,15 @@ enum PartIndex {
   kFeedForward,
   kRouter,
   kExperts,
+  kSharedExperts,
   kNorms,
   kHead,
   kParts
 };
-constexpr const char* kNames[kParts] = {"token embedding",
-                                        "token types",
-                                        "input",
-                                        "positions",
-                                        "attention",
-                                        "attention scores",
-                                        "recurrence",
-                                        "cross-attention",
-                                        "feed-forward",
-                                        "router",
-                                        "experts",
-                                        "norms",
-                                        "head"};
+constexpr const char* kNames[kParts] = {
+    "token embedding",  "token types",    "input",           "positions",    "attention",
+    "attention scores", "recurrence",     "cross-attention", "feed-forward", "router",
+    "experts",          "shared experts", "norms",           "head"};
 
 bool contains(const std::string& name, const char* part) {
   return name.find(part) != std::string::npos;
@@ -59,6 +51,7 @@ PartIndex part_of(const std::string& name) {
   if (contains(name, ".recurrence.")) return kRecurrence;
   if (contains(name, ".router.")) return kRouter;
   if (contains(name, ".experts.")) return kExperts;
+  if (contains(name, ".ffn.shared")) return kSharedExperts;
   if (contains(name, ".ffn.")) return kFeedForward;
   return kPositions;
 }

@@ -306,7 +306,7 @@ void slopes(Example& e) {
 // one choice finds its row.
 Tensor largest_of_columns(const Tensor& x) {
   const Tensor turned = transposed(x);
-  return pick(turned, route(turned, 1, true).experts);
+  return pick(turned, route(turned, {}).experts);
 }
 
 void pooled(Example& e) {

@@ -9,47 +9,9 @@
 
 namespace fovea::test {
 
-// Adds variants of the layers' mixers.
+// Norms, positions, attention and dropout. put(name, change) adds a variant.
 template <class Put>
-void add_mixers(const Put& put) {
-  put("lstm, gru and attention", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
-    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
-    d.recurrence.width = 5;
-  });
-  put("latent attention", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::latent};
-    d.latent = {.width = 7, .query_width = 6};
-    d.attention.value_width = 5;
-    d.position.kind = PositionKind::rotary;
-  });
-  put("latent attention and attention, windowed, without rotary positions",
-      [](Spec&, StackSpec& d) {
-        d.mixers = {MixerKind::attention, MixerKind::latent};
-        d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
-        d.latent.width = 20;
-        d.attention.windows = {3};
-        d.norm.kind = NormKind::rms;
-      });
-  put("values of another width", [](Spec&, StackSpec& d) {
-    d.attention.kv_heads = 1;
-    d.attention.value_width = 7;
-  });
-  put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
-    d.mixers = {MixerKind::rnn};
-    d.residual = d.ffn.present = false;
-  });
-}
-
-// Returns named variants of `base`, which has a decoder: different norms, FFNs, positions,
-// attention and dropout.
-inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
-  std::vector<std::pair<std::string, Spec>> all;
-  const auto put = [&](const char* name, auto&& change) {
-    Spec s = base;
-    change(s, *s.decoder);
-    all.emplace_back(name, validated(s));
-  };
+void put_common(const Put& put) {
   put("pre-norm", [](Spec&, StackSpec&) {});
   put("post-norm", [](Spec&, StackSpec& d) {
     d.placement = {false, false, true};
@@ -83,8 +45,88 @@ inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
     d.placement = {false, false, false};
     d.final_norm = false;
   });
-  add_mixers(put);
   put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
+}
+
+// Mixers other than plain attention.
+template <class Put>
+void put_mixers(const Put& put) {
+  put("lstm, gru and attention", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::lstm, MixerKind::attention, MixerKind::gru};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
+    d.recurrence.width = 5;
+  });
+  put("latent attention", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::latent};
+    d.latent = {.width = 7, .query_width = 6};
+    d.attention.value_width = 5;
+    d.position.kind = PositionKind::rotary;
+  });
+  put("latent attention and attention, windowed, without rotary positions",
+      [](Spec&, StackSpec& d) {
+        d.mixers = {MixerKind::attention, MixerKind::latent};
+        d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+        d.latent.width = 20;
+        d.attention.windows = {3};
+        d.norm.kind = NormKind::rms;
+      });
+  put("values of another width", [](Spec&, StackSpec& d) {
+    d.attention.kv_heads = 1;
+    d.attention.value_width = 7;
+  });
+  put("rnn without residuals and feed-forward layers", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::rnn};
+    d.residual = d.ffn.present = false;
+  });
+}
+
+// Experts, scaled residuals and DyT.
+template <class Put>
+void put_experts_and_scales(const Put& put) {
+  put("shared experts with a gate", [](Spec&, StackSpec& d) {
+    d.ffn.gated = true;
+    d.ffn.width = 5;
+    d.ffn.experts = {.count = 3, .shared = 1, .shared_width = 7, .shared_gate = true};
+  });
+  put("sigmoid routing with a selection bias and groups, shared experts", [](Spec&, StackSpec& d) {
+    d.ffn.width = 5;
+    d.ffn.experts = {.count = 6,
+                     .score = ExpertScore::sigmoid,
+                     .selection_bias = true,
+                     .scale = 1.5f,
+                     .groups = 3,
+                     .groups_chosen = 2,
+                     .shared = 2};
+  });
+  put("deepnorm", [](Spec&, StackSpec& d) {
+    d.placement = {false, false, true};
+    d.final_norm = false;
+    d.residual_scale = 1.7f;
+    d.init_scale = 0.4f;
+  });
+  put("dyt on every place, heads and latents", [](Spec&, StackSpec& d) {
+    d.norm.kind = NormKind::dyt;
+    d.placement = {true, true, true};
+    d.embedding_norm = true;
+    d.attention.norm = QueryKeyNorm::head;
+    d.mixers = {MixerKind::attention, MixerKind::latent};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(2, d.layers)));
+    d.latent = {.width = 7, .query_width = 6};
+  });
+}
+
+// Returns named variants of `base`, which has a decoder: different norms, FFNs, experts, positions,
+// attention and dropout.
+inline std::vector<std::pair<std::string, Spec>> mixtures(const Spec& base) {
+  std::vector<std::pair<std::string, Spec>> all;
+  const auto put = [&](const char* name, auto&& change) {
+    Spec s = base;
+    change(s, *s.decoder);
+    all.emplace_back(name, validated(s));
+  };
+  put_common(put);
+  put_mixers(put);
+  put_experts_and_scales(put);
   return all;
 }
 

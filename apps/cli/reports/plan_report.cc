@@ -59,6 +59,7 @@ std::string stack_words(const char* kind, const StackSpec& s) {
     words += fmt::format(" over {} key-value heads", s.attention.kv_heads);
   if (s.ffn.experts.count > 0)
     words += fmt::format(", {} of {} experts per token", s.ffn.experts.chosen, s.ffn.experts.count);
+  if (s.ffn.experts.shared > 0) words += fmt::format(" and {} shared", s.ffn.experts.shared);
   return words;
 }
 

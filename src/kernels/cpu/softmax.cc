@@ -70,6 +70,50 @@ void softmax_of_rows_backward(Out dx, In dy, In y, Rows rows) {
   });
 }
 
+HWY_INLINE float sum_of_row(const float* x, int64_t width) {
+  Sum sum;
+  each_vector(width, [&](int64_t j, int64_t part, auto access)
+                         HWY_ATTR { sum.add(access.load(x + j), part, access); });
+  return sum.total() + kLeastSum;
+}
+
+void divide_rows_by_sum(Out y, In x, Rows rows) {
+  const int64_t width = rows.width;
+  parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
+    std::vector<float> scratch(static_cast<size_t>(2 * width));
+    for (int64_t i = first; i < last; ++i) {
+      const float* from = widened(x, i * width, width, scratch.data() + width);
+      float* room = room_for(y, i * width, scratch.data());
+      const Vector total = all(sum_of_row(from, width));
+      map(
+          room, width, [total](Vector v) HWY_ATTR { return hn::Div(v, total); }, from);
+      narrow_into(y, i * width, width, room);
+    }
+  });
+}
+
+// dx = (dy - dy . x / sum) / sum
+void divide_rows_by_sum_backward(Out dx, In dy, In x, Rows rows) {
+  const int64_t width = rows.width;
+  parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
+    std::vector<float> scratch(static_cast<size_t>(3 * width));
+    for (int64_t i = first; i < last; ++i) {
+      const float* g = widened(dy, i * width, width, scratch.data() + width);
+      const float* v = widened(x, i * width, width, scratch.data() + 2 * width);
+      Sum dot;
+      each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+        dot.add_product(access.load(g + j), access.load(v + j), part, access);
+      });
+      const float sum = sum_of_row(v, width);
+      const Vector total = all(sum), mean = all(dot.total() / sum);
+      float* room = room_for(dx, i * width, scratch.data());
+      map(
+          room, width, [=](Vector a) HWY_ATTR { return hn::Div(hn::Sub(a, mean), total); }, g);
+      narrow_into(dx, i * width, width, room);
+    }
+  });
+}
+
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -78,6 +122,8 @@ namespace fovea::cpu {
 
 HWY_EXPORT(softmax_of_rows);
 HWY_EXPORT(softmax_of_rows_backward);
+HWY_EXPORT(divide_rows_by_sum);
+HWY_EXPORT(divide_rows_by_sum_backward);
 
 void softmax(Out y, In x, Rows rows) {
   check_stored_types(y, x);
@@ -87,6 +133,16 @@ void softmax(Out y, In x, Rows rows) {
 void softmax_backward(Out dx, In dy, In y, Rows rows) {
   check_stored_types(dx, dy, y);
   HWY_DYNAMIC_DISPATCH(softmax_of_rows_backward)(dx, dy, y, rows);
+}
+
+void divide_by_sum(Out y, In x, Rows rows) {
+  check_stored_types(y, x);
+  HWY_DYNAMIC_DISPATCH(divide_rows_by_sum)(y, x, rows);
+}
+
+void divide_by_sum_backward(Out dx, In dy, In x, Rows rows) {
+  check_stored_types(dx, dy, x);
+  HWY_DYNAMIC_DISPATCH(divide_rows_by_sum_backward)(dx, dy, x, rows);
 }
 
 }  // namespace fovea::cpu

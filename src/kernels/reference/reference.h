@@ -36,8 +36,13 @@ void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, I
                          NormEpsilon epsilon, Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
+void dynamic_tanh(Out y, In x, In alpha, In weight, In bias, Rows rows);
+void dynamic_tanh_backward(Out dx, Out dalpha, Out dweight, Out dbias, In dy, In x, In alpha,
+                           In weight, Rows rows);
 void softmax(Out y, In x, Rows rows);
 void softmax_backward(Out dx, In dy, In y, Rows rows);
+void divide_by_sum(Out y, In x, Rows rows);
+void divide_by_sum_backward(Out dx, In dy, In x, Rows rows);
 void rotate(Out y, In x, In cosines, In sines, const Rotation& rotation);
 void recurrent_cell(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
                     const CellShape& shape);
@@ -47,6 +52,12 @@ void copy_columns(Out y, In x, const ColumnCopy& copy);
 void copy_columns_backward(Out dx, In dy, const ColumnCopy& copy);
 void unfold(Out y, In x, const Windows& windows);
 void unfold_backward(Out dx, In dy, const Windows& windows);
+void choose_experts(int32_t* experts, In scores, In bias, const ExpertChoice& choice, Rows rows);
+int64_t first_outside(const int32_t* numbers, int64_t count, int64_t limit);
+void group_by_expert(int32_t* rows, int32_t* places, int64_t* counts, const int32_t* choices,
+                     int64_t row_count, int64_t k, int64_t experts);
+void pick(Out y, In x, const int32_t* columns, int64_t k, Rows rows);
+void pick_backward(Out dx, In dy, const int32_t* columns, int64_t k, Rows rows);
 void combine(Out y, In z, const int32_t* places, In weights, int64_t choices, Rows rows);
 void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
                       int64_t choices, Rows rows);

@@ -27,4 +27,25 @@ void softmax_backward(Out dx, In dy, In y, Rows rows) {
   }
 }
 
+void divide_by_sum(Out y, In x, Rows rows) {
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int64_t row = i * rows.width;
+    double sum = kLeastSum;
+    for (int64_t j = 0; j < rows.width; ++j) sum += get(x, row + j);
+    for (int64_t j = 0; j < rows.width; ++j) put(y, row + j, get(x, row + j) / sum);
+  }
+}
+
+void divide_by_sum_backward(Out dx, In dy, In x, Rows rows) {
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int64_t row = i * rows.width;
+    double sum = kLeastSum, dot = 0;
+    for (int64_t j = 0; j < rows.width; ++j) {
+      sum += get(x, row + j);
+      dot += get(dy, row + j) * get(x, row + j);
+    }
+    for (int64_t j = 0; j < rows.width; ++j) put(dx, row + j, (get(dy, row + j) - dot / sum) / sum);
+  }
+}
+
 }  // namespace fovea::reference

@@ -43,6 +43,17 @@ std::vector<std::pair<std::string, Spec>> kinds() {
   experts.decoder->ffn.experts.count = 4;
   experts.decoder->ffn.experts.dense_layers = {1};
   all.emplace_back("experts", experts);
+  Spec shared = small();
+  shared.decoder->ffn.experts = {.count = 4,
+                                 .score = ExpertScore::sigmoid,
+                                 .selection_bias = true,
+                                 .groups = 2,
+                                 .shared = 1,
+                                 .shared_gate = true};
+  shared.decoder->placement = {false, false, true};
+  shared.decoder->residual_scale = 1.5f;
+  shared.decoder->norm.kind = NormKind::dyt;
+  all.emplace_back("shared experts, deepnorm", shared);
   Spec encoder = small();
   encoder.encoder = encoder.decoder;
   encoder.decoder.reset();
@@ -66,7 +77,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
     // With initial weights of deviation 0.02, all maps would be nearly uniform, and differences
     // would be too small to detect.
     model_.each([](const std::string&, Parameter& p) {
-      if (p.role == Role::gain || p.role == Role::bias) return;
+      if (p.role == Role::gain || p.role == Role::bias || p.role == Role::tanh_scale) return;
       for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
     });
     both_ = model_.spec.encoder && model_.spec.decoder;
@@ -297,6 +308,24 @@ TEST_F(Questions, GradientNormsMatchTrace) {
   model_.each([](const std::string& name, Parameter& p) {
     EXPECT_FALSE(p.value.wants_gradient()) << name << ": not restored";
   });
+}
+
+TEST_F(Questions, WalksShowTheScoresOfTheRouterAndTheSharedExperts) {
+  Spec spec = small();
+  spec.decoder->ffn.experts = {.count = 4, .score = ExpertScore::sigmoid, .shared = 2};
+  Transformer model(validated(spec));
+  initialise(model, 1);
+  const Inspection here(model, {}, ids_);
+  std::vector<std::string> names;
+  std::map<std::string, Step> steps;
+  for (const Step& step : here.walk({Look::self, 3, 1, 0, 100})) {
+    if (steps.contains("ffn_norm") && !steps.contains("ffn_output")) names.push_back(step.name);
+    steps[step.name] = step;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"router", "experts", "shared_experts", "ffn_output"}));
+  for (const float score : steps["router"].values) EXPECT_NEAR(score, 0.5, 0.1);  // no softmax
+  EXPECT_EQ(steps["shared_experts"].shape, (std::vector<int64_t>{7, 16}));
+  EXPECT_NE(steps["shared_experts"].values, steps["ffn_output"].values);
 }
 
 TEST_F(Questions, InvalidArgumentsAreNamed) {

@@ -169,6 +169,51 @@ TEST(RmsNorm, MatchesTheReference) {
   });
 }
 
+Array positive(int64_t size, DType dtype) {
+  Array all(size, dtype);
+  for (int64_t i = 0; i < size; ++i)
+    reference::put(all.out(), i, 0.125 + static_cast<double>(i * 7 % 65) / 32);
+  return all;
+}
+
+TEST(DynamicTanh, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    const NormInputs inputs(rows, in);
+    const Array y = Array::normal(rows.count * rows.width, out, 5),
+                alpha(std::vector<double>{0.7}, DType::f32);
+    const Array dparameter = Array::normal(rows.width, DType::f32, 6),
+                dalpha = positive(1, DType::f32), weights = positive(rows.width, DType::f32);
+    compare_everywhere(
+        {y, y, y, dalpha, dparameter, dparameter}, describe("dynamic_tanh", rows, out, in, added),
+        [&](const Kernels& kernels, std::vector<Array>& o) {
+          const auto& [x, dy, weight, bias] = inputs;
+          kernels.dynamic_tanh(o[0].out(added), x.in(), alpha.in(), weight.in(), In{}, rows);
+          kernels.dynamic_tanh(o[1].out(added), x.in(), alpha.in(), weight.in(), bias.in(), rows);
+          kernels.dynamic_tanh_backward(o[2].out(added), Out{}, o[4].out(added), o[5].out(added),
+                                        dy.in(), x.in(), alpha.in(), weight.in(), rows);
+          // With dy = x and positive weights, the sum of all elements consists of positive numbers;
+          // the tolerance is not for sums that cancel.
+          kernels.dynamic_tanh_backward(Out{}, o[3].out(added), Out{}, Out{}, x.in(), x.in(),
+                                        alpha.in(), weights.in(), rows);
+        });
+  });
+}
+
+TEST(DynamicTanh, BackwardSkipsUnusedOutputs) {
+  const Rows rows{70, 50};
+  const NormInputs inputs(rows, DType::f32);
+  const Array alpha(std::vector<double>{-2}, DType::f32), dx(rows.count * rows.width, DType::f32),
+      dalpha(1, DType::f32);
+  compare_everywhere({dx, dalpha}, "parts of dynamic_tanh_backward",
+                     [&](const Kernels& kernels, std::vector<Array>& o) {
+                       const auto& [x, dy, weight, bias] = inputs;
+                       kernels.dynamic_tanh_backward(o[0].out(), Out{}, Out{}, Out{}, dy.in(),
+                                                     x.in(), alpha.in(), weight.in(), rows);
+                       kernels.dynamic_tanh_backward(Out{}, o[1].out(), Out{}, Out{}, dy.in(),
+                                                     x.in(), alpha.in(), weight.in(), rows);
+                     });
+}
+
 std::vector<int32_t> random_ids(int64_t count, int64_t entries) {
   Random random(9, Stream::init);
   std::vector<int32_t> ids;
@@ -207,6 +252,28 @@ TEST(Softmax, MatchesTheReference) {
                          kernels.softmax(o[1].out(), x.in(), rows);
                          kernels.softmax_backward(o[2].out(added), dy.in(), o[1].in(), rows);
                        });
+  });
+}
+
+TEST(DivideBySum, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    if (rows.width == 1) return;  // dx would be a difference of equal numbers
+    const int64_t size = rows.count * rows.width;
+    const Array x = positive(size, in), dy = Array::normal(size, DType::bf16, 2),
+                y = Array::normal(size, out, 3);
+    compare_everywhere({y, y}, describe("divide_by_sum", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.divide_by_sum(o[0].out(added), x.in(), rows);
+                         kernels.divide_by_sum_backward(o[1].out(added), dy.in(), x.in(), rows);
+                       });
+  });
+}
+
+TEST(DivideBySum, OfZerosIsZero) {
+  const Array x(3, DType::f32), y(3, DType::f32);
+  compare_everywhere({y}, "divide_by_sum of zeros", [&](const Kernels& k, std::vector<Array>& o) {
+    k.divide_by_sum(o[0].out(), x.in(), {1, 3});
+    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(o[0][i], 0);
   });
 }
 

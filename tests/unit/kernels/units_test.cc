@@ -87,6 +87,20 @@ TEST(Units, AreSummedByTheTreeInNorms) {
   }
 }
 
+TEST(Units, AreSummedByTheTreeInDynamicTanh) {
+  for (const Rows& shape : kShapes) {
+    const int64_t size = shape.count * shape.width, C = shape.width;
+    const Array x = Array::normal(size, DType::bf16, 1), dy = Array::normal(size, DType::f32, 2);
+    const Array alpha(std::vector<double>{0.6}, DType::f32),
+        weight = Array::normal(C, DType::f32, 5);
+    expect_tree(2 * C + 1, shape, [&](Array& sums, int64_t begin, Rows rows) {
+      const Out dweight = sums.out(), dbias{sums.floats() + C}, dalpha{sums.floats() + 2 * C};
+      cpu_kernels().dynamic_tanh_backward({}, dalpha, dweight, dbias, from_row(dy, begin, C),
+                                          from_row(x, begin, C), alpha.in(), weight.in(), rows);
+    });
+  }
+}
+
 TEST(Units, AreSummedByTheTreeInEmbeddings) {
   for (const Rows& shape : kShapes) {
     const Array dy = Array::normal(shape.count * shape.width, DType::f32, 1);

@@ -70,6 +70,9 @@ TEST(Transformers, HaveGradientsNearThoseInDouble) {
       const auto actual = gradients(DType::f32, compute);
       double error = 0, square = 0;
       for (size_t n = 0; n < exact.size(); ++n) {
+        // Experts that no token chose, and selection biases, have no gradient.
+        ASSERT_EQ(bool(exact[n].gradient()), bool(actual[n].gradient())) << name;
+        if (!exact[n].gradient()) continue;
         for (int64_t i = 0; i < exact[n].size(); ++i) {
           const double e = test::at(exact[n].gradient(), i);
           error += std::pow(test::at(actual[n].gradient(), i) - e, 2);
@@ -156,6 +159,35 @@ TEST(Transformers, InitialiseFromTheSeed) {
       EXPECT_EQ(deviation, 0) << name;
     } else {
       EXPECT_NEAR(deviation, p.role == Role::residual_matrix ? 0.05 : 0.1, 0.01) << name;
+    }
+  });
+}
+
+// DeepNorm (Wang et al. 2022, 2.2): the weights of values, outputs and feed-forward layers are
+// multiplied by beta.
+TEST(Transformers, InitialiseWithTheGainOfDeepNorm) {
+  Spec spec = tiny();
+  spec.width = 64;
+  spec.init_deviation = 0.1f;
+  spec.decoder->init_scale = 0.5f;
+  spec.decoder->norm = {.kind = NormKind::dyt, .alpha = 0.75f};
+  spec.decoder->ffn.experts = {.count = 2, .chosen = 1, .selection_bias = true, .shared = 1};
+  spec.decoder->ffn.experts.dense_layers = {0};
+  Transformer model(validated(spec));
+  initialise(model, 1);
+  model.each([&](const std::string& name, Parameter& p) {
+    double square = 0;
+    for (const float w : to_floats(p.value)) square += w * w;
+    const double size = std::sqrt(square / static_cast<double>(p.value.size()));
+    const auto ends = [&](const char* part) { return name.find(part) != std::string::npos; };
+    if (p.role == Role::tanh_scale) {
+      EXPECT_EQ(size, 0.75) << name;
+    } else if (p.role == Role::selection_bias || p.role == Role::bias) {
+      EXPECT_EQ(size, 0) << name;
+    } else if (p.role != Role::gain) {
+      const bool scaled =
+          ends(".value.") || ends("attention.output.") || ends(".up.") || ends(".down.");
+      EXPECT_NEAR(size, scaled ? 0.05 : 0.1, ends(".router.") ? 0.02 : 0.01) << name;
     }
   });
 }

@@ -64,6 +64,27 @@ TEST(ValidSpecs, FillWindowsExpertsAndOriginalContexts) {
   EXPECT_EQ(write_spec(validated(s)), write_spec(s));
 }
 
+TEST(ValidSpecs, FillSharedExpertsAndGroups) {
+  Spec s = small_decoder();
+  ExpertsSpec& given = s.decoder->ffn.experts;
+  given = {.count = 8, .width = 6, .groups = 4, .groups_chosen = 4, .shared = 3};
+  const ExpertsSpec e = validated(s).decoder->ffn.experts;
+  EXPECT_EQ(e.shared_width, 18);
+  EXPECT_EQ(e.shared, 3);
+  EXPECT_EQ(e.groups, 1);  // all groups are eligible
+  EXPECT_EQ(e.groups_chosen, 1);
+  const std::string expected = write_spec(validated(s));
+  EXPECT_EQ(write_spec(read_spec(expected, "spec.json")), expected);
+  given.shared = 1, given.shared_width = 18;  // the same layer
+  EXPECT_EQ(write_spec(validated(s)), expected);
+  given.shared = 3, given.shared_width = 20;
+  EXPECT_EQ(validated(s).decoder->ffn.experts.shared, 1);
+  given.shared = 0, given.shared_width = 0;
+  const std::string without = write_spec(validated(s));
+  given.shared_width = 5, given.shared_gate = true;  // without effect
+  EXPECT_EQ(write_spec(validated(s)), without);
+}
+
 // Models that compute the same results have the same Spec.
 TEST(ValidSpecs, ResetFieldsWithoutEffect) {
   const std::function<void(Spec&)> changes[] = {
@@ -71,6 +92,9 @@ TEST(ValidSpecs, ResetFieldsWithoutEffect) {
         s.decoder->attention.windows = {0, 0};
       },
       [](Spec& s) { s.decoder->ffn.experts.chosen = 7; },
+      [](Spec& s) { s.decoder->ffn.experts.groups = 7; },
+      [](Spec& s) { s.decoder->ffn.experts.shared = 2; },
+      [](Spec& s) { s.decoder->norm.alpha = 2; },
       [](Spec& s) { s.decoder->position.buckets = 8; },
       [](Spec& s) { s.decoder->position.rotary.theta = 5; },
       [](Spec& s) { s.decoder->position.waves = Waves::halves; },
@@ -95,6 +119,9 @@ TEST(ValidSpecs, ResetFieldsWithoutEffect) {
   EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
   a.decoder->norm.kind = b.decoder->norm.kind = NormKind::rms;
   a.decoder->norm.bias = false;
+  EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
+  a.decoder->norm = b.decoder->norm = {.kind = NormKind::dyt, .bias = false};
+  a.decoder->norm.epsilon = 0.1f;
   EXPECT_EQ(write_spec(validated(a)), write_spec(validated(b)));
 }
 
@@ -212,7 +239,25 @@ TEST(ValidSpecs, RefuseInvalidExperts) {
        {[](Spec& s) { s.decoder->ffn.experts.dense_layers = {-1}; },
         {"decoder.ffn.experts.dense_layers is -1"}},
        {[](Spec& s) { s.decoder->ffn.experts.balance = -1; },
-        {"decoder.ffn.experts.balance is -1"}}});
+        {"decoder.ffn.experts.balance is -1"}},
+       {[](Spec& s) { s.decoder->ffn.experts.groups = 3; },
+        {"decoder.ffn.experts.groups 3 does not divide count 4", "divisor"}},
+       {[](Spec& s) { s.decoder->ffn.experts.groups_chosen = 2; },
+        {"decoder.ffn.experts.groups_chosen is 2", "at most 1"}},
+       {[](Spec& s) {
+          s.decoder->ffn.experts.groups = 2;
+          s.decoder->ffn.experts.chosen = 3;
+        },
+        {"decoder.ffn.experts.chosen is 3", "at most 2", "chosen groups"}},
+       {[](Spec& s) {
+          s.decoder->ffn.experts.groups = 4;
+          s.decoder->ffn.experts.groups_chosen = 2;
+          s.decoder->ffn.experts.selection_bias = true;
+        },
+        {"decoder.ffn.experts.groups is 4 with selection_bias", "at least 2"}},
+       {[](Spec& s) { s.decoder->ffn.experts.scale = 0; }, {"decoder.ffn.experts.scale is 0"}},
+       {[](Spec& s) { s.decoder->ffn.experts.shared = -1; },
+        {"decoder.ffn.experts.shared is -1"}}});
 }
 
 TEST(ValidSpecs, RefuseInvalidPositions) {
@@ -289,7 +334,20 @@ TEST(ValidSpecs, RefuseInvalidLayers) {
           s.decoder->norm.kind = NormKind::rms;
           s.decoder->norm.epsilon_outside = true;
         },
-        {"decoder.norm.epsilon_outside", "layer"}}});
+        {"decoder.norm.epsilon_outside", "layer"}},
+       {[](Spec& s) {
+          s.decoder->norm.kind = NormKind::dyt;
+          s.decoder->norm.epsilon_outside = true;
+        },
+        {"decoder.norm.epsilon_outside", "layer"}},
+       {[](Spec& s) { s.decoder->norm.alpha = 0; }, {"decoder.norm.alpha is 0"}},
+       {[](Spec& s) { s.decoder->residual_scale = 0; }, {"decoder.residual_scale is 0"}},
+       {[](Spec& s) {
+          s.decoder->residual = false;
+          s.decoder->residual_scale = 2;
+        },
+        {"decoder.residual_scale is 2 without residual", "expected 1"}},
+       {[](Spec& s) { s.decoder->init_scale = -1; }, {"decoder.init_scale is -1"}}});
 }
 
 TEST(ValidSpecs, NameTheInvalidStack) {

@@ -168,6 +168,34 @@ TEST(Layers, ListOptionalParameters) {
   EXPECT_EQ(names_of(dense), (std::vector<std::string>{"x.up.weight", "x.down.weight"}));
 }
 
+TEST(Layers, ListTheParametersOfSharedExpertsAndDynamicTanh) {
+  StackSpec spec = small_stack();
+  spec.ffn.bias = false;
+  spec.ffn.experts = {.count = 1,
+                      .chosen = 1,
+                      .width = 5,
+                      .dense_layers = {1},
+                      .selection_bias = true,
+                      .shared = 2,
+                      .shared_width = 10,
+                      .shared_gate = true};
+  FeedForward mixture(spec, 8, 0), dense(spec, 8, 1);
+  EXPECT_EQ(names_of(mixture),
+            (std::vector<std::string>{"x.router.weight", "x.router.selection_bias",
+                                      "x.experts.0.up.weight", "x.experts.0.down.weight",
+                                      "x.shared.up.weight", "x.shared.down.weight",
+                                      "x.shared_gate.weight"}));
+  EXPECT_EQ(mixture.shared.up.weight.shape, (Shape{10, 8}));
+  EXPECT_EQ(mixture.shared_gate.weight.shape, (Shape{1, 8}));
+  EXPECT_FALSE(mixture.selection_bias.trainable);
+  EXPECT_EQ(names_of(dense), (std::vector<std::string>{"x.up.weight", "x.down.weight"}));
+  NormSpec dyt{.kind = NormKind::dyt};
+  Norm norm(dyt, 4), absent(dyt, 4, false);
+  EXPECT_EQ(names_of(norm), (std::vector<std::string>{"x.weight", "x.bias", "x.alpha"}));
+  EXPECT_EQ(norm.alpha.shape, (Shape{1}));
+  EXPECT_TRUE(names_of(absent).empty());
+}
+
 TEST(Layers, UseSeparateDropoutStreams) {
   std::set<uint32_t> places;
   for (const uint32_t first : {kDecoderPlaces, kCrossPlaces, kEncoderPlaces}) {
@@ -201,6 +229,61 @@ TEST(FeedForwards, MultiplyByTheActivatedGate) {
   gated.up.weight.value = full({1, 1}, 5);
   gated.down.weight.value = full({1, 1}, 10);
   EXPECT_EQ(to_floats(gated(from({3, -3}, {2, 1}), {})), (std::vector<float>{900, 0}));
+}
+
+// y = sum over the chosen experts of weight * expert(x) + sigmoid(gate x) * shared(x), computed
+// expert by expert for one token.
+TEST(FeedForwards, AddTheSharedExperts) {
+  StackSpec spec = small_stack();
+  spec.ffn.experts = {.count = 3,
+                      .width = 5,
+                      .score = ExpertScore::sigmoid,
+                      .selection_bias = true,
+                      .scale = 3,
+                      .shared = 1,
+                      .shared_width = 7,
+                      .shared_gate = true};
+  FeedForward mixture(spec, 8, 0);
+  test::randomise(mixture, 3);
+  const Tensor x = normal({1, 8}, 1);
+  const auto through = [&](const FeedForward::Expert& expert) {
+    return to_floats(expert.down(activation(expert.up(x), mixture.kind)));
+  };
+  const Routing routing = mixture.routing(mixture.router_logits(x));
+  const float gate = to_floats(activation(mixture.shared_gate(x), Activation::sigmoid))[0];
+  std::vector<float> expected = through(mixture.shared);
+  for (float& y : expected) y *= gate;
+  for (int64_t j = 0; j < 2; ++j) {
+    const int32_t e = routing.experts.data_as<int32_t>()[j];
+    const auto y = through(mixture.experts[static_cast<size_t>(e)]);
+    for (size_t i = 0; i < y.size(); ++i) expected[i] += routing.weights.data_as<float>()[j] * y[i];
+  }
+  const auto actual = to_floats(mixture(x.view({1, 1, 8}), {}));
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << i;
+}
+
+TEST(Norms, OfTheKindDytAreScaledTanhs) {
+  Norm norm({.kind = NormKind::dyt}, 2);
+  norm.weight.value = from({2, -1}, {2});
+  norm.bias.value = from({0.5f, 0}, {2});
+  norm.alpha.value = from({0.25f}, {1});
+  const auto y = to_floats(norm(from({4, -2}, {1, 2}), DType::f32));
+  EXPECT_NEAR(y[0], 2 * std::tanh(1.0) + 0.5, 1e-6);
+  EXPECT_NEAR(y[1], -std::tanh(-0.5), 1e-6);
+}
+
+// DeepNorm (Wang et al. 2022, 2.1): y = norm(alpha x + sublayer(x)).
+TEST(Blocks, ScaleTheResidual) {
+  StackSpec spec = small_stack();
+  spec.placement = {false, false, true};
+  spec.residual_scale = 1.75f;
+  Block block(spec, {}, 8, 0, false, kDecoderPlaces);
+  test::randomise(block, 3);
+  const Tensor x = normal({2, 3, 8}, 1);
+  const DType f32 = DType::f32;
+  const Tensor h = block.attention_norm.sum(add(scale(x, 1.75f), block.attention(x, {})), f32);
+  const Tensor y = block.ffn_norm.sum(add(scale(h, 1.75f), block.ffn(h, {})), f32);
+  EXPECT_EQ(to_floats(block(x, {})), to_floats(y));
 }
 
 // A block computes the formula of Placement in spec.h for every placement of the norms.

@@ -87,6 +87,14 @@ void add_norms(std::vector<Case>& all) {
                        return rms_norm(in[0], in[1], epsilon, in[0].dtype());
                      }});
     }
+    const Tensor alpha = rounded({1}, 4, 0.5), bias = rounded({width}, 3);
+    all.push_back({"dynamic_tanh", describe(shape), {x, alpha, weight}, [](auto& in) {
+                     return dynamic_tanh(in[0], in[1], in[2], {}, in[0].dtype());
+                   }});
+    all.push_back(
+        {"dynamic_tanh", describe(shape) + " with bias", {x, alpha, weight, bias}, [](auto& in) {
+           return dynamic_tanh(in[0], in[1], in[2], in[3], in[0].dtype());
+         }});
   }
 }
 

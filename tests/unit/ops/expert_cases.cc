@@ -36,13 +36,28 @@ void add_routers(std::vector<Case>& all) {
     for (const bool normalise : {false, true}) {
       // A single normalised weight is always 1, so the gradient consists of rounding errors.
       if (experts == 1 || (normalise && k == 1)) continue;
-      all.push_back(
-          {"route", what + (normalise ? ", normalised" : ""), {logits}, [=, choices = k](auto& in) {
-             return route(in[0], choices, normalise).weights;
-           }});
+      RouteOptions options{.choice = {.chosen = k}, .normalise = normalise};
+      const auto put = [&](const std::string& kind, const Tensor& bias) {
+        all.push_back({"route", what + kind, {logits}, [=](auto& in) {
+                         const Tensor own = bias ? convert(bias, in[0].dtype()) : bias;
+                         return route(in[0], options, own).weights;
+                       }});
+      };
+      put(normalise ? ", normalised" : "", {});
+      options.scale = 2.5f;
+      put(", biased", distinct_logits(1, experts).view({experts}));
+      options.sigmoid = true;
+      put(normalise ? ", normalised sigmoids" : ", sigmoids", {});
+      if (experts % 5 != 0 || k > experts / 5 * 2) continue;
+      options.choice.groups = 5;
+      options.choice.groups_chosen = 2;
+      put(", in groups", {});
     }
     const Tensor chosen = some_experts(rows, k, experts);
     all.push_back({"pick", what, {logits}, [=](auto& in) { return pick(in[0], chosen); }});
+    all.push_back({"pick", what + ", twice", {logits}, [=](auto& in) {
+                     return pick(in[0], some_experts(in[0].dim(0), 3, 1));
+                   }});
     if (k == experts) continue;  // half of the experts are fewer than k
     const Tensor uneven = some_experts(rows, k, (experts + 1) / 2);
     std::vector<int32_t> some(static_cast<size_t>(rows), 1), none(static_cast<size_t>(rows), 0);
@@ -52,8 +67,18 @@ void add_routers(std::vector<Case>& all) {
           {"balance_loss",
            what + (valid ? fmt::format(", first valid {}", *valid.data_as<int32_t>()) : ""),
            {logits},
-           [=](auto& in) { return balance_loss(in[0], uneven, valid); }});
+           [=](auto& in) { return balance_loss(softmax(in[0]), uneven, valid); }});
     }
+  }
+}
+
+void add_shares(std::vector<Case>& all) {
+  for (const Shape& shape : {Shape{1, 2}, {3, 7}, {2, 3, 33}, {67, 65}}) {
+    Tensor x = empty(shape, DType::f64);
+    for (int64_t i = 0; i < x.size(); ++i)
+      x.data_as<double>()[i] = 0.125 + static_cast<double>(i * 7 % 65) / 64;
+    all.push_back(
+        {"divide_by_sum", describe(shape), {x}, [](auto& in) { return divide_by_sum(in[0]); }});
   }
 }
 
@@ -103,7 +128,7 @@ void add_mixture(std::vector<Case>& all) {
                  {rounded({6, 6}, 1), distinct_logits(6, 4), rounded({3, 6}, 2), rounded({3, 6}, 3),
                   rounded({3, 6}, 4), rounded({3, 6}, 5)},
                  [](auto& in) {
-                   const auto [weights, experts] = route(in[1], 2, true);
+                   const auto [weights, experts] = route(in[1], {.choice = {.chosen = 2}});
                    const auto [rows, places, counts] = group_by_expert(experts, 4);
                    const Tensor z =
                        grouped_linear(gather(rows, in[0]), counts, {in.begin() + 2, in.end()}, {});
@@ -115,6 +140,7 @@ void add_mixture(std::vector<Case>& all) {
 
 void add_expert_cases(std::vector<Case>& all) {
   add_routers(all);
+  add_shares(all);
   add_expert_layers(all);
   add_combinations(all);
   add_mixture(all);

@@ -30,29 +30,60 @@ Tensor router_logits() {
 // The weights equal those of PyTorch's topk. The experts equal topk's only where no two logits are
 // equal, since the order of topk in ties is undefined.
 TEST(Route, PrefersLowerExpertsInTies) {
-  const auto [weights, experts] = route(router_logits(), 2, false);
+  const auto [weights, experts] =
+      route(router_logits(), {.choice = {.chosen = 2}, .normalise = false});
   EXPECT_EQ(list(experts), (std::vector<int32_t>{1, 2, 0, 1, 1, 2, 0, 1, 2, 3}));
   expect_near(weights, {0.4399632f, 0.4399632f, 0.25f, 0.25f, 0.3278917f, 0.3278917f, 0.6307955f,
                         0.2320567f, 0.2810883f, 0.2810883f});
-  expect_near(route(router_logits(), 2, true).weights,
+  expect_near(route(router_logits(), {.choice = {.chosen = 2}}).weights,
               {0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.7310585f, 0.2689414f, 0.5f, 0.5f});
 }
 
 TEST(Route, AcceptsNonFiniteLogits) {
   const float nan = std::nanf(""), infinity = HUGE_VALF;
-  const auto [weights, experts] =
-      route(from({nan, nan, nan, 1, nan, 2, -infinity, infinity, 0}, {3, 3}), 2, true);
+  const auto [weights, experts] = route(
+      from({nan, nan, nan, 1, nan, 2, -infinity, infinity, 0}, {3, 3}), {.choice = {.chosen = 2}});
   for (const int32_t expert : list(experts)) EXPECT_TRUE(expert >= 0 && expert < 3);
 }
 
 TEST(Route, DoesNotDependOnOtherRows) {
   const Tensor logits = convert(test::normal({9, 37}, 1), DType::f32);
-  const Routing all = route(logits, 3, false);
+  const RouteOptions options{.choice = {.chosen = 3}, .normalise = false};
+  const Routing all = route(logits, options);
   for (int64_t r = 0; r < 9; ++r) {
-    const Routing one = route(logits.rows(r, r + 1), 3, false);
+    const Routing one = route(logits.rows(r, r + 1), options);
     EXPECT_EQ(list(one.experts), list(all.experts.rows(r, r + 1)));
     EXPECT_EQ(to_floats(one.weights), to_floats(all.weights.rows(r, r + 1)));
   }
+}
+
+// Group-limited routing of DeepSeek-V2: 6 experts in 3 groups with the best logits 3, 2 and 4.
+TEST(Route, ChoosesFromTheGroupsWithTheBestExpert) {
+  const Tensor logits = from({3, -1, 2, 1.5f, 4, -2}, {1, 6});
+  const RouteOptions options{.choice = {.chosen = 3, .groups = 3, .groups_chosen = 2}, .scale = 2};
+  const auto [weights, experts] = route(logits, options);
+  EXPECT_EQ(list(experts), (std::vector<int32_t>{4, 0, 1}));   // not 2: its group is not chosen
+  expect_near(weights, {1.4549503f, 0.5352463f, 0.0098034f});  // 2 softmax(4, 3, -1)
+  const RouteOptions all{.choice = {.chosen = 3}, .normalise = false};
+  EXPECT_EQ(list(route(logits, all).experts), (std::vector<int32_t>{4, 0, 2}));
+}
+
+// The router of DeepSeek-V3. The sigmoids of the logits are 0.5, 0.7311, 0.8808, 0.2689, 0.6225 and
+// 0.1192; with the bias 0.9, 0.2311, 0.8808, 0.2689, 0.6225 and 0.7192. The sums of the groups of
+// two are 1.1311, 1.1497 and 1.3417, so that expert 0, which is the best one, is not eligible.
+TEST(Route, ChoosesFromTheGroupsWithTheTwoBestExpertsByTheBias) {
+  const Tensor logits = from({0, 1, 2, -1, 0.5f, -2}, {1, 6});
+  const Tensor bias = from({0.4f, -0.5f, 0, 0, 0, 0.6f}, {6});
+  RouteOptions options{.choice = {.chosen = 3, .groups = 3, .groups_chosen = 2}, .sigmoid = true};
+  options.scale = 2.5f;
+  const auto [weights, experts] = route(logits, options, bias);
+  EXPECT_EQ(list(experts), (std::vector<int32_t>{2, 5, 4}));
+  // The bias has no effect on the weights: 2.5 * (0.8808, 0.1192, 0.6225) / 1.6225.
+  expect_near(weights, {1.3571944f, 0.1836763f, 0.9591293f});
+  options.normalise = false;
+  expect_near(route(logits, options, bias).weights, {2.2019927f, 0.2980073f, 1.5561483f});
+  EXPECT_EQ(list(route(logits, {.choice = {.chosen = 3}, .sigmoid = true}, bias).experts),
+            (std::vector<int32_t>{0, 2, 5}));
 }
 
 TEST(GroupByExpert, SortsStably) {
@@ -66,14 +97,15 @@ TEST(GroupByExpert, SortsStably) {
 TEST(BalanceLoss, MatchesTransformers) {
   const Tensor experts = integers({1, 2, 2, 3, 2, 3, 0, 1, 2, 3}, {5, 2});
   Tensor logits = router_logits().want_gradient();
-  const Tensor loss = balance_loss(logits, experts);
+  const Tensor loss = balance_loss(softmax(logits), experts);
   expect_near(loss, {1.9979339f});
   backward(loss);
   expect_near(logits.gradient(), {-0.0283302f, -0.0565731f, 0.0842152f,  0.0006881f,  -0.0600000f,
                                   -0.0200000f, 0.0600000f,  0.0200000f,  -0.0051386f, -0.0507498f,
                                   0.0541756f,  0.0017129f,  -0.0597208f, 0.0151590f,  0.0328947f,
                                   0.0116671f,  -0.0568944f, -0.0218685f, 0.0618685f,  0.0168944f});
-  expect_near(balance_loss(router_logits(), experts, integers({1, 0, 1, 1, 0}, {5})), {2.1569490f});
+  expect_near(balance_loss(softmax(router_logits()), experts, integers({1, 0, 1, 1, 0}, {5})),
+              {2.1569490f});
 }
 
 // Compares with F.cross_entropy(label_smoothing=0.1).

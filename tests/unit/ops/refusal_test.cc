@@ -185,14 +185,18 @@ TEST(OpArguments, ConcatRefusesMismatchedShapes) {
 
 TEST(OpArguments, RoutingOpsRefuseInvalidChoices) {
   const Tensor logits = zeros({2, 3}), choices = integers({0, 2, 1, 1}).view({2, 2});
-  refused({"route", "4 choices", "[2, 3]"}, [&] { route(logits, 4, false); });
-  refused({"route", "0 choices"}, [&] { route(logits, 0, false); });
-  refused({"route", "[3]"}, [&] { route(zeros({3}), 1, false); });
+  refused({"route", "4 choices", "[2, 3]"}, [&] { route(logits, {.choice = {.chosen = 4}}); });
+  refused({"route", "0 choices"}, [&] { route(logits, {.choice = {.chosen = 0}}); });
+  refused({"route", "[3]"}, [&] { route(zeros({3}), {}); });
+  refused({"route", "1 choices in 1 of 2 groups of 3 experts"},
+          [&] { route(logits, {.choice = {.chosen = 1, .groups = 2}}); });
+  refused({"route", "2 choices in 1 of 3 groups of 3 experts"},
+          [&] { route(logits, {.choice = {.chosen = 2, .groups = 3}}); });
+  refused({"route", "bias is [2]", "expected [E]"}, [&] { route(logits, {}, zeros({2})); });
   refused({"pick", "[2, 3]", "fp32 [2, 1]"}, [&] { pick(logits, zeros({2, 1})); });
   refused({"pick", "column 3 at position 1", "0 to 2"}, [&] {
     pick(logits, integers({0, 3}).view({2, 1}));
   });
-  refused({"pick", "column 1 occurs twice in row 1"}, [&] { pick(logits, choices); });
   refused({"group_by_expert", "expert 2 at position 1", "0 to 1"},
           [&] { group_by_expert(choices, 2); });
   refused({"group_by_expert", "int32 [4]"}, [&] { group_by_expert(choices.view({4}), 3); });
@@ -203,6 +207,15 @@ TEST(OpArguments, RoutingOpsRefuseInvalidChoices) {
   refused({"balance_loss", "int32 [3]"}, [&] {
     balance_loss(logits, choices, integers({1, 1, 1}));
   });
+}
+
+TEST(OpArguments, DynamicTanhRefusesMismatchedParameters) {
+  const Tensor x = zeros({2, 3}), one = zeros({1}), row = zeros({3});
+  refused({"dynamic_tanh", "alpha is [3]", "[1] and [3]"},
+          [&] { dynamic_tanh(x, row, row, row, DType::f32); });
+  refused({"dynamic_tanh", "weight is [2]"},
+          [&] { dynamic_tanh(x, one, zeros({2}), {}, DType::f32); });
+  refused({"dynamic_tanh", "bias is [1]"}, [&] { dynamic_tanh(x, one, row, one, DType::f32); });
 }
 
 TEST(OpArguments, GroupedLinearRefusesMismatchedGroups) {

@@ -65,6 +65,8 @@ TEST(Plan, CountsTheParametersOfTheModel) {
       stack->ffn.experts.count = 4;
       stack->ffn.experts.width = 100;
       stack->ffn.experts.dense_layers = {0, 3};
+      stack->ffn.experts.selection_bias = stack->ffn.experts.shared_gate = true;
+      stack->ffn.experts.shared = 2;
       stack->first_norm = false;
     }
     Transformer model(validated(spec));
@@ -81,6 +83,20 @@ TEST(Plan, SplitsParametersIntoParts) {
   EXPECT_EQ(part(gpt, "norms").parameters, 25 * 2 * 768);
   EXPECT_EQ(part(gpt, "head").parameters, 0);  // tied to the embedding
   EXPECT_EQ(gpt.active, gpt.parameters);
+
+  Spec spec = preset("gpt2");
+  spec.decoder->norm.kind = NormKind::dyt;
+  spec.decoder->ffn.experts = {
+      .count = 8, .width = 96, .selection_bias = true, .shared = 3, .shared_gate = true};
+  const Plan shared = plan(spec);
+  EXPECT_EQ(part(shared, "norms").parameters, 25 * (2 * 768 + 1));
+  EXPECT_EQ(part(shared, "router").parameters, 12 * 8 * (768 + 1));
+  const int64_t matrices = 2 * 3 * 96 * 768;
+  const Part& together = part(shared, "shared experts");
+  EXPECT_EQ(together.parameters, 12 * (matrices + 3 * 96 + 768 + 768));  // biases, gate
+  EXPECT_EQ(together.active, together.parameters);
+  EXPECT_DOUBLE_EQ(together.flops,
+                   2.0 * 12 * static_cast<double>((matrices + 768) * shared.length));
 
   const Plan experts = plan(preset("mixtral-8x7b"));
   EXPECT_EQ(part(experts, "experts").parameters, 32ll * 8 * 3 * 4096 * 14336);

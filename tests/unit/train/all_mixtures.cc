@@ -195,6 +195,23 @@ void add_norms(List& list) {
     d.final_norm = false;
   });
   list.decoder_with("parallel", [](Spec&, StackSpec& d) { d.parallel = true; });
+  list.decoder_with("parallel, scaled residual", [](Spec&, StackSpec& d) {
+    d.parallel = true;
+    d.residual_scale = 0.5f;
+  });
+  list.decoder_with("dyt", [](Spec& s, StackSpec& d) {
+    d.norm.kind = NormKind::dyt;
+    d.attention.norm = QueryKeyNorm::all;
+    s.head.transform = s.head.transform_norm = true;
+  });
+  list.decoder_with("dyt without bias, unit offset", [](Spec&, StackSpec& d) {
+    d.norm = {.kind = NormKind::dyt, .bias = false, .unit_offset = true, .alpha = 0.8f};
+  });
+  list.encoder_with("deepnorm", [](Spec&, StackSpec& e) {
+    e.placement = {false, false, true};
+    e.residual_scale = 1.4f;
+    e.init_scale = 0.5f;
+  });
   list.encoder_with("post-norm", [](Spec&, StackSpec& e) {
     e.placement = {false, false, true};
     e.final_norm = false;
@@ -240,6 +257,32 @@ void add_feed_forwards(List& list) {
                      .normalise = false,
                      .balance = 0.1f,
                      .dense_layers = {0}};
+  });
+  list.decoder_with("shared experts", [](Spec&, StackSpec& d) {
+    d.ffn.gated = true;
+    d.ffn.experts = {.count = 3, .width = 4, .balance = 0.1f, .dense_layers = {0}, .shared = 2};
+  });
+  list.decoder_with("sigmoids of the best groups by a bias, a gated shared expert",
+                    [](Spec&, StackSpec& d) {
+                      d.ffn.experts = {.count = 6,
+                                       .chosen = 3,
+                                       .balance = 0.2f,
+                                       .score = ExpertScore::sigmoid,
+                                       .selection_bias = true,
+                                       .scale = 2,
+                                       .groups = 3,
+                                       .groups_chosen = 2,
+                                       .shared = 1,
+                                       .shared_width = 3,
+                                       .shared_gate = true};
+                    });
+  list.decoder_with("sigmoids that are not normalised", [](Spec&, StackSpec& d) {
+    d.ffn.experts = {.count = 4,
+                     .chosen = 1,
+                     .normalise = false,
+                     .score = ExpertScore::sigmoid,
+                     .groups = 2,
+                     .groups_chosen = 1};
   });
   list.decoder_with("one of the experts", [](Spec&, StackSpec& d) {
     d.ffn.experts = {.count = 3, .chosen = 1, .normalise = false, .balance = 0.5f};

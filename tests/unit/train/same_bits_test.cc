@@ -73,6 +73,26 @@ TEST_P(SameBits, AfterStoppingAndResuming) {
             read_file(runs_ / "straight/model.safetensors"));
 }
 
+TEST_P(SameBits, AfterResumingAModelWithExpertsAndDyt) {
+  Spec spec = small_spec(0.1f);
+  StackSpec& d = *spec.decoder;
+  d.norm.kind = NormKind::dyt;
+  d.ffn.experts = {.count = 4,
+                   .balance = 0.01f,
+                   .score = ExpertScore::sigmoid,
+                   .selection_bias = true,
+                   .groups = 2,
+                   .shared = 1,
+                   .shared_gate = true};
+  const TrainOptions stopped = options("stopped"), straight = options("straight");
+  train(spec, stopped, {}, stop_after(8));
+  train(spec, stopped);
+  train(spec, straight);
+  EXPECT_EQ(state_bytes(stopped, 20), state_bytes(straight, 20));
+  EXPECT_EQ(read_file(stopped.out + "/model.safetensors"),
+            read_file(straight.out + "/model.safetensors"));
+}
+
 TEST_P(SameBits, OnEveryInstructionSetOfAClass) {
   const DType compute = GetParam() == Precision::bf16 ? DType::bf16 : DType::f32;
   std::map<std::string, std::string> first;  // by class of CPU
@@ -119,6 +139,11 @@ std::vector<Split> splits() {
   all.back().spec.context = 15;  // the context and the width are not multiples of four
   all.back().spec.width = 18;
   all.push_back({"other_parts", decoder_of_other_parts(), ""});
+  all.push_back({"deepnorm_with_dyt", small_spec(0.1f), ""});
+  StackSpec& d = *all.back().spec.decoder;
+  d.placement = {false, false, true};
+  d.residual_scale = 1.5f;
+  d.norm.kind = NormKind::dyt;
   all.push_back({"masked", small_encoder(), "wordpiece:60"});
   all.back().spec.dropout = {0.1f, 0.1f, 0.1f};
   all.push_back({"spans", small_t5(), "bpe:400"});

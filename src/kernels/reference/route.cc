@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::reference {
+namespace {
+
+// Returns the first `count` of the indices in [begin, end) that are `allowed`, by descending value.
+// The comparison is false for NaN.
+std::vector<int64_t> best(const std::vector<double>& values, std::vector<bool> allowed,
+                          int64_t begin, int64_t end, int64_t count) {
+  std::vector<int64_t> chosen;
+  while (std::ssize(chosen) < count) {
+    int64_t largest = -1;
+    for (int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<size_t>(i);
+      if (allowed[at] && (largest < 0 || values[at] > values[static_cast<size_t>(largest)]))
+        largest = i;
+    }
+    allowed[static_cast<size_t>(largest)] = false;
+    chosen.push_back(largest);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+void choose_experts(int32_t* experts, In scores, In bias, const ExpertChoice& choice, Rows rows) {
+  const int64_t size = rows.width / choice.groups;
+  for (int64_t r = 0; r < rows.count; ++r) {
+    std::vector<double> values(static_cast<size_t>(rows.width)), of_groups;
+    for (int64_t e = 0; e < rows.width; ++e)
+      values[static_cast<size_t>(e)] =
+          get(scores, r * rows.width + e) + (bias.data == nullptr ? 0 : get(bias, e));
+    const std::vector<bool> every(values.size(), true);
+    for (int64_t g = 0; g < choice.groups; ++g) {
+      const int64_t summed = bias.data == nullptr ? 1 : std::min<int64_t>(2, size);
+      double sum = 0;
+      for (const int64_t e : best(values, every, g * size, (g + 1) * size, summed))
+        sum += values[static_cast<size_t>(e)];
+      of_groups.push_back(sum);
+    }
+    std::vector<bool> allowed(values.size(), false);
+    for (const int64_t g : best(of_groups, every, 0, choice.groups, choice.groups_chosen))
+      std::fill_n(allowed.begin() + g * size, size, true);
+    for (const int64_t e : best(values, allowed, 0, rows.width, choice.chosen))
+      *experts++ = static_cast<int32_t>(e);
+  }
+}
+
+int64_t first_outside(const int32_t* numbers, int64_t count, int64_t limit) {
+  for (int64_t i = 0; i < count; ++i)
+    if (numbers[i] < 0 || numbers[i] >= limit) return i;
+  return -1;
+}
+
+void group_by_expert(int32_t* rows, int32_t* places, int64_t* counts, const int32_t* choices,
+                     int64_t row_count, int64_t k, int64_t experts) {
+  std::vector<int32_t> order(static_cast<size_t>(row_count * k));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return choices[a] < choices[b]; });
+  std::fill_n(counts, experts, 0);
+  for (size_t place = 0; place < order.size(); ++place) {
+    const int32_t choice = order[place];
+    rows[place] = choice / static_cast<int32_t>(k);
+    places[choice] = static_cast<int32_t>(place);
+    ++counts[choices[choice]];
+  }
+}
+
+void pick(Out y, In x, const int32_t* columns, int64_t k, Rows rows) {
+  for (int64_t i = 0; i < rows.count * k; ++i) put(y, i, get(x, i / k * rows.width + columns[i]));
+}
+
+void pick_backward(Out dx, In dy, const int32_t* columns, int64_t k, Rows rows) {
+  for (int64_t i = 0; i < rows.count * rows.width; ++i) {
+    double sum = 0;
+    for (int64_t j = i / rows.width * k; j < (i / rows.width + 1) * k; ++j)
+      if (columns[j] == i % rows.width) sum += get(dy, j);
+    put(dx, i, sum);
+  }
+}
+
+}  // namespace fovea::reference
