@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fields.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "data/corpus.h"
 
@@ -57,11 +58,12 @@ uint64_t hash_of(const TextPairs& pairs) {
 }  // namespace
 
 std::vector<std::string> read_lines(const std::string& path) {
+  const auto refuse = [&](const char* what) {
+    fail(ErrorKind::BadFile, "{}: is {}; expected a text file with one text per line", path, what);
+  };
+  if (is_folder(path)) refuse("a folder");
   Corpus corpus({path});
-  if (corpus.separates_documents()) {
-    fail(ErrorKind::BadFile, "{}: is a folder or JSON; expected a text file with one text per line",
-         path);
-  }
+  if (corpus.separates_documents()) refuse("JSON");
   std::vector<std::string> lines(1);
   corpus.read([&](const Corpus::Piece& piece) {
     for (size_t begin = 0, end = 0; begin <= piece.text.size(); begin = end + 1) {

@@ -32,7 +32,7 @@ double tick_of(double range) {
 // Returns the means of groups of consecutive steps, so that the noise of single batches does not
 // obscure the curve.
 Curve thinned(const Curve& curve) {
-  const size_t run = std::max<size_t>(1, curve.size() / kMostPoints);
+  const size_t run = std::max<size_t>(1, (curve.size() + kMostPoints - 1) / kMostPoints);
   Curve means;
   for (size_t begin = 0; begin < curve.size(); begin += run) {
     const size_t end = std::min(curve.size(), begin + run);

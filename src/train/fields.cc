@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "fovea/metrics.h"
 #include "fovea/train.h"
 #include "fovea/train_embedder.h"
 
@@ -103,7 +106,9 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs, labels = o.objective == Objective::labels;
-  const bool by_translations = o.best_by == "bleu" || o.best_by == "chrf" || o.best_by == "rouge_l";
+  const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
+  const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
+                                           [&](const Metric& m) { return m.name == o.best_by; });
   // Averaging uses the weights at the steps of the evaluations.
   v.integer({"evaluate_every", "steps between evaluations; 0 = only at the end", o.average > 1},
             o.evaluate_every, 0, kMostSteps);

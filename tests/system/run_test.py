@@ -1,6 +1,10 @@
 """The commands of ./run: the arguments that they refuse, and when bench --against reports a difference."""
+import os
+import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from support import ROOT
@@ -20,6 +24,38 @@ class Run(unittest.TestCase):
         self.refused("bare", "tets")
         self.refused("bare", "--release")
         self.refused("bare", "--ccache", "/nonesuch")
+
+
+class Packages(unittest.TestCase):
+    """Missing packages are installed without the messages of apt-get, by fake programs here."""
+
+    def run_with(self, status):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        folder = pathlib.Path(holder.name)
+        shutil.copy(ROOT / "run", folder)
+        for name, script in (("dpkg-query", "exit 1"), ("sudo", 'exec "$@"'), ("cmake", "exit 1"),
+                             ("apt-get", f"echo noise $1; seq 1 100; echo reason >&2; exit {status}")):
+            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+            (folder / name).chmod(0o755)
+        environment = {key: value for key, value in os.environ.items() if key != "FOVEA_HAVE_PACKAGES"}
+        environment["PATH"] = f"{folder}:{environment['PATH']}"
+        done = subprocess.run([folder / "run", "bench"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              env=environment)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        return done.stderr.splitlines(), (folder / "build/packages.log").read_text()
+
+    def test_the_messages_of_apt_get_go_to_a_file(self):
+        lines, log = self.run_with(0)
+        self.assertRegex(lines[0], "^Installing g[+][+] ")
+        self.assertEqual(lines[1:], [])
+        self.assertIn("noise update\n", log)
+        self.assertIn("noise install\n", log)
+
+    def test_the_last_messages_are_printed_if_apt_get_fails(self):
+        lines, log = self.run_with(100)
+        self.assertEqual((len(lines), lines[-2:]), (22, ["reason", "run: apt-get failed; build/packages.log has all its messages"]))
+        self.assertNotIn("noise install", log)
 
 
 class Against(unittest.TestCase):

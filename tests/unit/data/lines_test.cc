@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/files.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -38,6 +40,15 @@ TEST_F(Lines, RefuseInvalidTextByPosition) {
   expect_error(ErrorKind::BadFile, {"empty", "is empty"}, [&] { read_lines(file("empty", "")); });
   expect_error(ErrorKind::BadFile, {"binary", "looks binary"},
                [&] { read_lines(file("binary", std::string("a\0b", 3))); });
+}
+
+TEST_F(Lines, RefuseAFolderAndJson) {
+  std::filesystem::create_directory(folder_ / "folder");
+  file("folder/only.txt", "one\n");
+  expect_error(ErrorKind::BadFile, {"folder: is a folder", "expected a text file"},
+               [&] { read_lines(folder_ / "folder"); });
+  expect_error(ErrorKind::BadFile, {"a.jsonl: is JSON", "expected a text file"},
+               [&] { read_lines(file("a.jsonl", "{\"text\": \"one\"}\n")); });
 }
 
 TEST_F(Lines, PairTwoFiles) {

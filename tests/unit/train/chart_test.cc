@@ -59,5 +59,19 @@ TEST(Chart, StaysSmallForALongRun) {
   EXPECT_LT(svg.size(), 50000u);
 }
 
+TEST(Chart, HasAtMostAPointPerColumn) {
+  for (const int64_t steps : {600, 601, 1199, 1200, 1201}) {
+    Curve curve;
+    for (int64_t step = 1; step <= steps; ++step) curve.emplace_back(step, 2);
+    const std::string svg = chart({curve});
+    const size_t begin = svg.find("<polyline");
+    const auto points =
+        std::count(svg.begin() + static_cast<std::ptrdiff_t>(begin),
+                   svg.begin() + static_cast<std::ptrdiff_t>(svg.find('/', begin)), ',');
+    EXPECT_LE(points, 600) << steps;
+    EXPECT_GE(points, 300) << steps;
+  }
+}
+
 }  // namespace
 }  // namespace fovea

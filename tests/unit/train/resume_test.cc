@@ -178,6 +178,10 @@ TEST(Settings, KeepTheirKeysAndValues) {
   EXPECT_EQ(settings["batch_tokens"], 4096);
   EXPECT_EQ(settings["source_prefix"], "");
   EXPECT_FALSE(settings.contains("evaluate_windows") || settings.contains("mask"));
+  for (const char* metric : {"chrf", "rouge_l", "loss"}) {
+    pairs.best_by = metric;
+    EXPECT_EQ(settings_of(pairs, Objective::pairs).contains("bleu_lines"), pairs.best_by != "loss");
+  }
   EXPECT_EQ(settings_of(TrainOptions(), Objective::spans)["mean_span"], 3.0);
   EXPECT_EQ(nlohmann::json(settings_of(EmbedderTraining())),
             nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
