@@ -11,6 +11,6 @@ namespace fovea::inspector {
 // `name` is the model's name; `layer` and `head` are shown first. Throws InvalidArgument if the
 // text is invalid.
 std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
-                       Look look, int64_t layer, int64_t head);
+                       AttentionKind kind, int64_t layer, int64_t head);
 
 }  // namespace fovea::inspector

@@ -95,29 +95,31 @@ class InspectCommand : public Command {
   }
 
  private:
-  Look look() const { return static_cast<Look>(look_); }
+  AttentionKind kind() const { return static_cast<AttentionKind>(look_); }
 
   // The attention map of one head, with labels for its queries and keys.
   struct Drawn {
-    Map map;
+    AttentionWeights map;
     std::vector<std::string> rows, keys;
   };
-  Drawn drawn(const Inspector& inspector) const {
+  Drawn drawn(const Inspection& inspection) const {
     MapQuery query;
-    query.look = look();
+    query.kind = kind();
     query.layer = layer_;
     query.heads = {head_};
-    Drawn drawn{inspector.map(query), {}, {}};
-    for (const auto& token : look() == Look::encoder ? inspector.source() : inspector.tokens())
+    Drawn drawn{inspection.map(query), {}, {}};
+    for (const auto& token :
+         kind() == AttentionKind::encoder ? inspection.source() : inspection.tokens())
       drawn.rows.push_back(token.text);
-    for (const auto& token : look() == Look::self ? inspector.tokens() : inspector.source())
+    for (const auto& token :
+         kind() == AttentionKind::self ? inspection.tokens() : inspection.source())
       drawn.keys.push_back(token.text);
     return drawn;
   }
 
   int print_map() {
-    const Inspector inspector(open_model(model_), input_);
-    const Drawn here = drawn(inspector);
+    const Inspection inspection(open_model(model_), input_);
+    const Drawn here = drawn(inspection);
     if (json) {
       Json rows = Json::array();
       for (int64_t r = 0; r < here.map.rows; ++r) {
@@ -145,13 +147,13 @@ class InspectCommand : public Command {
     const std::string ending = std::filesystem::path(out_).extension();
     const Model model = open_model(model_);
     if (ending == ".html") {
-      write_whole(out_, inspector::saved_view(model_, model, input_, look(), layer_, head_));
+      write_whole(out_, inspector::saved_view(model_, model, input_, kind(), layer_, head_));
     } else if (ending == ".svg") {
-      const Drawn here = drawn(Inspector(model, input_));
+      const Drawn here = drawn(Inspection(model, input_));
       write_whole(out_, draw_svg(here.map, here.rows, here.keys,
                                  fmt::format("Attention of layer {}, head {}", layer_, head_)));
     } else if (ending == ".safetensors") {
-      Inspector(model, input_).save(out_, look(), layer_);
+      Inspection(model, input_).save(out_, kind(), layer_);
     } else {
       throw UsageError("--out: '" + out_ +
                        "'; expected a name ending in .html, .svg or .safetensors");

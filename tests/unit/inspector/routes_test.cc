@@ -105,7 +105,7 @@ TEST(Page, IsServedWithoutExternalResources) {
 TEST(Page, EscapesTextInASavedView) {
   InspectInput input;
   input.text = "not </b>";
-  const std::string page = saved_view("small", small(), input, Look::self, 1, 0);
+  const std::string page = saved_view("small", small(), input, AttentionKind::self, 1, 0);
   EXPECT_NE(page.find("id=\"captured\""), std::string::npos);
   EXPECT_EQ(page.find("not </b>"), std::string::npos);
   EXPECT_NE(page.find("not \\u003c/b>"), std::string::npos);
