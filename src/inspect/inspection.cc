@@ -31,7 +31,7 @@ void check_ids(const std::vector<int32_t>& ids, int64_t vocabulary, int64_t cont
 
 // Returns the attention that a point belongs to.
 AttentionKind kind_of(const ProbePoint& point) {
-  if (point.what == ProbePoint::What::cross_attention) return AttentionKind::cross;
+  if (point.stack == ProbePoint::Stack::cross) return AttentionKind::cross;
   return point.stack == ProbePoint::Stack::encoder ? AttentionKind::encoder : AttentionKind::self;
 }
 
@@ -190,8 +190,8 @@ void Inspection::save(const std::string& path, AttentionKind kind, int64_t layer
   for (int64_t h = 0; h < H; ++h)
     std::copy_n(state->weights(kind, layer, h, {0, T}).data_as<float>(), T * S,
                 weights.data_as<float>() + h * T * S);
-  found[name_of({cross ? ProbePoint::What::cross_attention : ProbePoint::What::attention, layer,
-                 stack})] = weights;
+  found[name_of({ProbePoint::What::attention, layer, cross ? ProbePoint::Stack::cross : stack})] =
+      weights;
   write_safetensors(path, found);
 }
 

@@ -3,11 +3,17 @@
 namespace fovea {
 namespace {
 
+// The points of a sublayer's input and output.
+struct Ends {
+  ProbePoint input, output;
+};
+
 // y = sum_norm(x + dropout(output_norm(sublayer(input_norm(x))))), without "x +" if not `residual`
 template <class Sublayer>
-Tensor through(const Tensor& x, const Norms& norm, const Pass& pass, const Dropout& place,
-               bool residual, Sublayer&& sublayer) {
-  const Tensor y = norm.output(sublayer(norm.input(x, pass.compute)), pass.compute);
+Tensor through(const Tensor& x, const Norms& norm, const Pass& pass, const Ends& ends,
+               const Dropout& place, bool residual, Sublayer&& sublayer) {
+  const Tensor in = probed(pass, ends.input, norm.input(x, pass.compute));
+  const Tensor y = probed(pass, ends.output, norm.output(sublayer(in), pass.compute));
   const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
   return norm.sum(residual ? add(x, dropped) : cast(dropped, x.dtype()), x.dtype());
 }
@@ -28,9 +34,10 @@ Placement attention_placement(const StackSpec& spec, int64_t layer) {
 
 }  // namespace
 
-Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
+Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer_,
              bool with_cross, uint32_t places)
-    : attention_norm(spec.norm, attention_placement(spec, layer), width),
+    : attention_norm(spec.norm, attention_placement(spec, layer_), width),
+      layer(layer_),
       parallel(spec.parallel),
       residual(spec.residual),
       attention_place(place_of(dropout.residual, places, layer, Sublayer::attention)),
@@ -64,21 +71,32 @@ Tensor Block::mix(const Tensor& x, const Pass& pass) const {
 }
 
 Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
+  using What = ProbePoint::What;
+  const auto at = [&](What what) { return ProbePoint{what, layer, pass.stack}; };
+  const auto cross_at = [&](What what) {
+    return ProbePoint{what, layer, ProbePoint::Stack::cross};
+  };
+  const Ends mixer_ends{at(What::mixer_input), at(What::mixer_output)};
+  const Ends ffn_ends{at(What::mlp_input), at(What::mlp_output)};
   if (parallel) {
-    const Tensor a = mix(attention_norm.input(x, pass.compute), pass);
-    const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
+    const Tensor to_mix = probed(pass, mixer_ends.input, attention_norm.input(x, pass.compute));
+    const Tensor a = probed(pass, mixer_ends.output, mix(to_mix, pass));
+    const Tensor to_ffn = probed(pass, ffn_ends.input, ffn_norm.input(x, pass.compute));
+    const Tensor b = probed(pass, ffn_ends.output, ffn(to_ffn, pass));
     const Tensor y = add(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
                                                               attention_place.substream)));
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
-  Tensor h = through(x, attention_norm, pass, attention_place, residual,
+  Tensor h = through(x, attention_norm, pass, mixer_ends, attention_place, residual,
                      [&](const Tensor& y) { return mix(y, pass); });
+  h = probed(pass, at(What::hidden_mid), h);
   if (cross.across) {
-    h = through(h, cross_norm, pass, cross_place, residual,
-                [&](const Tensor& y) { return cross(y, pass); });
+    h = through(h, cross_norm, pass, {cross_at(What::mixer_input), cross_at(What::mixer_output)},
+                cross_place, residual, [&](const Tensor& y) { return cross(y, pass); });
+    h = probed(pass, cross_at(What::hidden_mid), h);
   }
   if (!ffn.present()) return h;
-  return through(h, ffn_norm, pass, ffn_place, residual,
+  return through(h, ffn_norm, pass, ffn_ends, ffn_place, residual,
                  [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
 }
 

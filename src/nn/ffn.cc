@@ -23,10 +23,11 @@ bool is_dense(const ExpertsSpec& experts, int64_t layer) {
 
 }  // namespace
 
-FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer)
+FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
     : spec(stack.ffn.experts),
       kind(static_cast<Activation>(stack.ffn.activation)),
-      gated(stack.ffn.gated) {
+      gated(stack.ffn.gated),
+      layer(layer_) {
   const auto make = [&](int64_t inner, Linear& g, Linear& u, Linear& d) {
     if (gated) g = Linear(width, inner, stack.ffn.bias);
     u = Linear(width, inner, stack.ffn.bias);
@@ -45,9 +46,11 @@ Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
   if (!experts.empty()) return mix(x, pass);
   if (gated) {
     const auto [g, u] = all_of(x, gate, up);
-    return down(gated_activation(g, u, kind));
+    const Tensor pre = probed(pass, ProbePoint::What::mlp_pre, layer, g);
+    return down(probed(pass, ProbePoint::What::mlp_hidden, layer, gated_activation(pre, u, kind)));
   }
-  return down(activation(up(x), kind));
+  const Tensor pre = probed(pass, ProbePoint::What::mlp_pre, layer, up(x));
+  return down(probed(pass, ProbePoint::What::mlp_hidden, layer, activation(pre, kind)));
 }
 
 // Sorts tokens by expert, so that each matrix of an expert needs one product for all of its tokens.

@@ -20,6 +20,7 @@ struct FeedForward {
   std::vector<Expert> experts;
   Activation kind = Activation::gelu_tanh;
   bool gated = false;
+  int64_t layer = 0;
 
   FeedForward() = default;
   FeedForward(const StackSpec& stack, int64_t width, int64_t layer);

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "options/common_options.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/terminal.h"
 
@@ -15,67 +15,70 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<int32_t> parse_ids(const std::string& typed) {
-  std::vector<int32_t> ids;
-  const char* at = typed.data();
-  const char* const end = at + typed.size();
-  while (true) {
-    int32_t id = 0;
-    const auto [stop, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || id < 0 || (stop != end && *stop != ',')) {
-      throw UsageError(fmt::format(
-          "--ids: \"{}\" is not a list of token ids; expected ids such as 1,2,3", typed));
-    }
-    ids.push_back(id);
-    if (stop == end) return ids;
-    at = stop + 1;
-  }
-}
-
 class TraceCommand : public Command {
  public:
   TraceCommand()
       : Command(
-            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) --out "
-            "FILE.safetensors",
+            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) (--out "
+            "FILE.safetensors | --list)",
             "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
-            "attention.{i}, loss (with labels or --gradients) and grad.<tensor> (with "
-            "--gradients). In an encoder-decoder, the names of hidden and attention begin with "
-            "encoder_ or decoder_. Prints the names of the written tensors.") {}
+            "attention.{i}, further values by --what, loss (with labels or --gradients) and "
+            "grad.<tensor> (with --gradients). In an encoder-decoder, names begin with encoder_, "
+            "decoder_ or cross_. --patch replaces values during the run. Prints the names of the "
+            "written tensors.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
-    table.add(text("--text", {"-p", "--prompt"}, "input text", options_.text));
-    table.add(as("N,...", text("--ids", {}, "input token ids, such as 1,2,3", ids_)));
-    table.add(as("FILE", text("--input", {"-i"},
-                              "file with input_ids and optionally attention_mask, token_type_ids "
-                              "and labels; or with pixel_values, input_features or waveform",
-                              options_.input)));
-    table.add(flag("--gradients", {}, "also write the loss and the gradient of every weight",
-                   options_.gradients));
-    table.add(as("FILE", text("--out", {"-o", "--output"}, "output file", options_.out)));
+    add_fields(table, options_,
+               {{"text", {"-p", "--prompt"}},
+                {.field = "input", .aliases = {"-i"}, .placeholder = "FILE"},
+                {.field = "what", .placeholder = "NAMES"},
+                {.field = "layers", .placeholder = "A-B"},
+                {.field = "patch", .placeholder = "FILE"},
+                {.field = "out", .aliases = {"-o", "--output"}, .placeholder = "FILE"}});
+    table.add(flag("--list", {},
+                   "print the names and shapes of all values, or of those of --what, without "
+                   "writing a file",
+                   list_));
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
-    if (options_.out.empty()) throw UsageError("--out: not given; expected an output file");
-    if (table.given("--ids")) options_.ids = parse_ids(ids_);
-    const std::vector<std::string> names = trace(open_model(model_), options_);
-    if (json) {
-      print(Json({{"out", options_.out}, {"tensors", names}}).dump() + "\n");
-    } else {
-      std::string lines;
-      for (const std::string& name : names) lines += name + "\n";
-      print(lines);
-    }
+    if (options_.out.empty() != list_)
+      throw UsageError("--out, --list: expected an output file or --list");
+    if (list_ && options_.what.empty()) options_.what = {"*", "*hook*"};
+    const std::vector<TracedTensor> tensors = trace(open_model(model_), options_);
+    print(json ? as_json(tensors) : as_text(tensors));
     return 0;
   }
 
  private:
-  std::string model_, ids_;
+  std::string as_json(const std::vector<TracedTensor>& tensors) const {
+    Json names = Json::array(), shapes = Json::array();
+    for (const TracedTensor& tensor : tensors) {
+      names.push_back(tensor.name);
+      shapes.push_back(tensor.shape);
+    }
+    Json result;
+    if (!list_) result["out"] = options_.out;
+    result["tensors"] = names;
+    result["shapes"] = shapes;
+    return result.dump() + "\n";
+  }
+
+  std::string as_text(const std::vector<TracedTensor>& tensors) const {
+    std::string lines;
+    for (const TracedTensor& tensor : tensors)
+      lines += list_ ? fmt::format("{} [{}]\n", tensor.name, fmt::join(tensor.shape, ", "))
+                     : tensor.name + "\n";
+    return lines;
+  }
+
+  std::string model_;
   TraceOptions options_;
+  bool list_ = false;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "fovea/embed.h"
 #include "fovea/engine.h"
 #include "fovea/plan.h"
+#include "fovea/trace.h"
 #include "fovea/train_embedder.h"
 #include "fovea/translate.h"
 #include "support/expect_error.h"
@@ -66,8 +67,9 @@ class Survey : public OptionVisitor {
 
 template <class Options>
 class Descriptions : public testing::Test {};
-using All = testing::Types<TrainOptions, EmbedderTraining, GenerateOptions, EngineOptions,
-                           TranslateOptions, EmbedOptions, RerankOptions, PlanOptions>;
+using All =
+    testing::Types<TrainOptions, EmbedderTraining, GenerateOptions, EngineOptions, TranslateOptions,
+                   EmbedOptions, RerankOptions, PlanOptions, TraceOptions>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {

@@ -81,7 +81,7 @@ class Inspecting : public testing::TestWithParam<size_t> {
     return inspection_of(model_, ids_, both_ ? target_ : ids_, std::move(muted));
   }
 
-  std::map<std::string, Tensor> traced() {
+  TraceTensors traced() {
     TraceInput input;
     input.ids = row(ids_);
     if (both_) {  // the labels are the target, shifted by one
