@@ -12,8 +12,9 @@ struct Ends {
 template <class Sublayer>
 Tensor through(const Tensor& x, const Norms& norm, const Pass& pass, const Ends& ends,
                const Dropout& place, bool residual, Sublayer&& sublayer) {
-  const Tensor in = probed(pass, ends.input, norm.input(x, pass.compute));
-  const Tensor y = probed(pass, ends.output, norm.output(sublayer(in), pass.compute));
+  const Tensor y = probed(
+      pass, ends.output,
+      norm.output(sublayer(probed(pass, ends.input, norm.input(x, pass.compute))), pass.compute));
   const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
   return norm.sum(residual ? add(x, dropped) : cast(dropped, x.dtype()), x.dtype());
 }
@@ -79,21 +80,22 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   const Ends mixer_ends{at(What::mixer_input), at(What::mixer_output)};
   const Ends ffn_ends{at(What::mlp_input), at(What::mlp_output)};
   if (parallel) {
-    const Tensor to_mix = probed(pass, mixer_ends.input, attention_norm.input(x, pass.compute));
-    const Tensor a = probed(pass, mixer_ends.output, mix(to_mix, pass));
-    const Tensor to_ffn = probed(pass, ffn_ends.input, ffn_norm.input(x, pass.compute));
-    const Tensor b = probed(pass, ffn_ends.output, ffn(to_ffn, pass));
+    const auto in = [&](const Ends& ends, const Norms& norms) {
+      return probed(pass, ends.input, norms.input(x, pass.compute));
+    };
+    const Tensor a = probed(pass, mixer_ends.output, mix(in(mixer_ends, attention_norm), pass));
+    const Tensor b = probed(pass, ffn_ends.output, ffn(in(ffn_ends, ffn_norm), pass));
     const Tensor y = add(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
                                                               attention_place.substream)));
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
   Tensor h = through(x, attention_norm, pass, mixer_ends, attention_place, residual,
                      [&](const Tensor& y) { return mix(y, pass); });
-  h = probed(pass, at(What::hidden_mid), h);
+  h = probed(pass, at(What::hidden_mid), std::move(h));
   if (cross.across) {
     h = through(h, cross_norm, pass, {cross_at(What::mixer_input), cross_at(What::mixer_output)},
                 cross_place, residual, [&](const Tensor& y) { return cross(y, pass); });
-    h = probed(pass, cross_at(What::hidden_mid), h);
+    h = probed(pass, cross_at(What::hidden_mid), std::move(h));
   }
   if (!ffn.present()) return h;
   return through(h, ffn_norm, pass, ffn_ends, ffn_place, residual,

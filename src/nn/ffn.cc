@@ -46,11 +46,12 @@ Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
   if (!experts.empty()) return mix(x, pass);
   if (gated) {
     const auto [g, u] = all_of(x, gate, up);
-    const Tensor pre = probed(pass, ProbePoint::What::mlp_pre, layer, g);
-    return down(probed(pass, ProbePoint::What::mlp_hidden, layer, gated_activation(pre, u, kind)));
+    return down(
+        probed(pass, ProbePoint::What::mlp_hidden, layer,
+               gated_activation(probed(pass, ProbePoint::What::mlp_pre, layer, g), u, kind)));
   }
-  const Tensor pre = probed(pass, ProbePoint::What::mlp_pre, layer, up(x));
-  return down(probed(pass, ProbePoint::What::mlp_hidden, layer, activation(pre, kind)));
+  return down(probed(pass, ProbePoint::What::mlp_hidden, layer,
+                     activation(probed(pass, ProbePoint::What::mlp_pre, layer, up(x)), kind)));
 }
 
 // Sorts tokens by expert, so that each matrix of an expert needs one product for all of its tokens.
