@@ -54,12 +54,14 @@ std::pair<int64_t, int64_t> Query::span(const std::string& name) const {
   return {number_of(name, all.substr(0, dash)), number_of(name, all.substr(dash + 1))};
 }
 
-Look Query::look() const { return parts_.contains("look") ? look_named(text("look")) : Look::self; }
+AttentionKind Query::kind() const {
+  return parts_.contains("look") ? attention_kind(text("look")) : AttentionKind::self;
+}
 
-Look look_named(const std::string& name) {
-  if (name == "self") return Look::self;
-  if (name == "encoder") return Look::encoder;
-  if (name == "cross") return Look::cross;
+AttentionKind attention_kind(const std::string& name) {
+  if (name == "self") return AttentionKind::self;
+  if (name == "encoder") return AttentionKind::encoder;
+  if (name == "cross") return AttentionKind::cross;
   refuse("look", name, "self, encoder or cross");
 }
 

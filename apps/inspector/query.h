@@ -19,12 +19,12 @@ class Query {
   int64_t number(const std::string& name, int64_t otherwise) const;
   std::vector<int64_t> numbers(const std::string& name) const;      // "0,3,5"
   std::pair<int64_t, int64_t> span(const std::string& name) const;  // "0-256"; missing: {0, -1}
-  Look look() const;                                                // missing: self
+  AttentionKind kind() const;                                       // missing: self
 
  private:
   const std::map<std::string, std::string>& parts_;
 };
 
-Look look_named(const std::string& name);
+AttentionKind attention_kind(const std::string& name);
 
 }  // namespace fovea::inspector

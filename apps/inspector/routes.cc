@@ -10,6 +10,7 @@
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
 #include "fovea/generate.h"
+#include "fovea/train.h"
 #include "inspector/page.h"
 #include "inspector/query.h"
 
@@ -30,12 +31,12 @@ void append(std::string& bytes, const void* data, size_t size) {
 }
 
 // Returns the numbers of heads, rows and keys as int32, then the weights as float32.
-Answer map_answer(const Inspector& run, const Query& query) {
+Answer map_answer(const Inspection& run, const Query& query) {
   const auto [first_row, end_row] = query.span("q");
   const auto [first_key, end_key] = query.span("k");
-  const Map map = run.map({query.look(), query.number("layer"), query.numbers("heads"),
-                           query.number("mean", 0) != 0, first_row, end_row, first_key, end_key,
-                           query.number("step", 1)});
+  const AttentionWeights map = run.map({query.kind(), query.number("layer"), query.numbers("heads"),
+                                        query.number("mean", 0) != 0, first_row, end_row, first_key,
+                                        end_key, query.number("step", 1)});
   std::string bytes;
   for (const int64_t size : {map.heads, map.rows, map.keys}) {
     const auto narrow = static_cast<int32_t>(size);
@@ -45,23 +46,23 @@ Answer map_answer(const Inspector& run, const Query& query) {
   return binary(std::move(bytes));
 }
 
-Json strongest_json(const Inspector& run, const Query& query) {
+Json strongest_json(const Inspection& run, const Query& query) {
   MapQuery map;
-  map.look = query.look();
+  map.kind = query.kind();
   map.layer = query.number("layer");
   map.heads = query.numbers("heads");
   Json rows = Json::array();
   const int64_t count = std::min<int64_t>(query.number("count", 3), 64);  // the page shows fewer
   for (const auto& row : run.strongest(map, count)) {
     Json& keys = rows.emplace_back(Json::array());
-    for (const Looked& looked : row) keys.push_back({looked.key, looked.weight});
+    for (const KeyWeight& key : row) keys.push_back({key.key, key.weight});
   }
   return rows;
 }
 
-Json scores_json(const Inspector& run, const Query& query) {
+Json scores_json(const Inspection& run, const Query& query) {
   Json heads = Json::array();
-  for (const HeadScores& s : run.head_scores(query.look(), query.number("layer")))
+  for (const HeadScores& s : run.head_scores(query.kind(), query.number("layer")))
     heads.push_back({{"previous", s.previous},
                      {"next", s.next},
                      {"itself", s.itself},
@@ -73,7 +74,7 @@ Json scores_json(const Inspector& run, const Query& query) {
   return heads;
 }
 
-Json surprise_json(const Inspector& run, const Query&) {
+Json surprise_json(const Inspection& run, const Query&) {
   Json all = Json::array();
   for (const Surprise& s : run.surprise())
     all.push_back({{"id", s.id},
@@ -85,22 +86,22 @@ Json surprise_json(const Inspector& run, const Query&) {
   return all;
 }
 
-Json lens_json(const Inspector& run, const Query& query) {
+Json lens_json(const Inspection& run, const Query& query) {
   const auto [first, end] = query.span("places");
   Json layers = Json::array();
   for (const auto& layer : run.lens(first, end)) {
     Json& places = layers.emplace_back(Json::array());
-    for (const Guess& guess : layer) places.push_back({guess.id, guess.probability});
+    for (const LikelyToken& token : layer) places.push_back({token.id, token.probability});
   }
   return layers;
 }
 
-Json walk_json(const Inspector& run, const Query& query) {
+Json walk_json(const Inspection& run, const Query& query) {
   // 128 values are a whole vector of most heads; the page could not show many more digits.
   const int64_t values = std::min<int64_t>(query.number("values", 8), 128);
   Json steps = Json::array();
-  for (const Step& step : run.walk({query.look(), query.number("token"), query.number("layer"),
-                                    query.number("head"), values}))
+  for (const WalkStep& step : run.walk({query.kind(), query.number("token"), query.number("layer"),
+                                        query.number("head"), values}))
     steps.push_back({{"name", step.name},
                      {"shape", step.shape},
                      {"values", step.values},
@@ -110,18 +111,18 @@ Json walk_json(const Inspector& run, const Query& query) {
   return steps;
 }
 
-Json routing_json(const Inspector& run, const Query& query) {
+Json routing_json(const Inspection& run, const Query& query) {
   Json tokens = Json::array();
-  for (const auto& token : run.routing(query.look(), query.number("layer"))) {
+  for (const auto& token : run.routing(query.kind(), query.number("layer"))) {
     Json& experts = tokens.emplace_back(Json::array());
     for (const Routed& routed : token) experts.push_back({routed.expert, routed.weight});
   }
   return tokens;
 }
 
-Json sizes_json(const Inspector& run, const Query& query) {
+Json sizes_json(const Inspection& run, const Query& query) {
   Json layers = Json::array();
-  for (const LayerSizes& s : run.sizes(query.look(), query.number("gradients", 0) != 0))
+  for (const LayerSizes& s : run.sizes(query.kind(), query.number("gradients", 0) != 0))
     layers.push_back({{"stream", s.stream}, {"gradient", s.gradient}, {"entropy", s.entropy}});
   return layers;
 }
@@ -167,7 +168,7 @@ InspectInput input_of(const Json& asked) {
   const Json muted = asked.value("muted", Json::array());
   for (const Json& head : muted.get_ref<const Json::array_t&>()) {
     const auto number = [&](size_t i) { return whole_number(head.at(i), "muted"); };
-    input.muted.push_back({look_named(head.at(0)), number(1), number(2)});
+    input.muted.push_back({attention_kind(head.at(0)), number(1), number(2)});
   }
   return input;
 }
@@ -259,7 +260,7 @@ std::string Routes::start(const std::string& body) {
   const Json asked = parse_ordered_json(body, "request");
   const Model model = this->model(asked.value("model", "0"));
   const std::string wanted = asked.dump();
-  std::shared_ptr<const Inspector> inspector;
+  std::shared_ptr<const Inspection> inspection;
   std::string id;
   {
     const std::lock_guard lock(mutex_);
@@ -268,29 +269,29 @@ std::string Routes::start(const std::string& body) {
     });
     if (found != runs_.end()) {
       runs_.splice(runs_.begin(), runs_, found);
-      inspector = found->inspector, id = found->id;
+      inspection = found->inspection, id = found->id;
     }
   }
-  if (!inspector) {
-    inspector = std::make_shared<const Inspector>(model, input_of(asked));
+  if (!inspection) {
+    inspection = std::make_shared<const Inspection>(model, input_of(asked));
     const std::lock_guard lock(mutex_);
     id = "r" + std::to_string(++started_);
-    runs_.push_front({id, wanted, &model.parts(), inspector});
+    runs_.push_front({id, wanted, &model.parts(), inspection});
     if (runs_.size() > kRunsKept) runs_.pop_back();
   }
   return json_line({{"run", id},
-                    {"tokens", tokens_json(inspector->tokens())},
-                    {"source", tokens_json(inspector->source())}});
+                    {"tokens", tokens_json(inspection->tokens())},
+                    {"source", tokens_json(inspection->source())}});
 }
 
 // Returns null if the run was evicted.
-std::shared_ptr<const Inspector> Routes::run(const std::string& id) {
+std::shared_ptr<const Inspection> Routes::run(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found =
       std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) { return run.id == id; });
   if (found == runs_.end()) return nullptr;
   runs_.splice(runs_.begin(), runs_, found);
-  return runs_.front().inspector;
+  return runs_.front().inspection;
 }
 
 Answer Routes::dispatch(const Question& question) {
@@ -319,7 +320,7 @@ Answer Routes::dispatch(const Question& question) {
             json_line(tokens_json(token_texts(model(query.text("model")), ids)))};
   }
 
-  using About = std::function<Json(const Inspector&, const Query&)>;
+  using About = std::function<Json(const Inspection&, const Query&)>;
   static const std::map<std::string, About> about_runs = {
       {"api/strongest", strongest_json}, {"api/scores", scores_json}, {"api/lens", lens_json},
       {"api/surprise", surprise_json},   {"api/walk", walk_json},     {"api/routing", routing_json},
@@ -327,16 +328,16 @@ Answer Routes::dispatch(const Question& question) {
   const auto found = about_runs.find(path);
   const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits";
   if (!known) return page_file(path);
-  const std::shared_ptr<const Inspector> inspector = run(query.text("run"));
-  if (!inspector) return failure(410, "run: evicted by newer runs; request it again");
-  if (path == "api/map") return map_answer(*inspector, query);
+  const std::shared_ptr<const Inspection> inspection = run(query.text("run"));
+  if (!inspection) return failure(410, "run: evicted by newer runs; request it again");
+  if (path == "api/map") return map_answer(*inspection, query);
   if (path == "api/logits") {
-    const std::vector<float> logits = inspector->logits(query.number("place"));
+    const std::vector<float> logits = inspection->logits(query.number("place"));
     std::string bytes;
     append(bytes, logits.data(), logits.size() * sizeof(float));
     return binary(std::move(bytes));
   }
-  return {200, "application/json", json_line(found->second(*inspector, query))};
+  return {200, "application/json", json_line(found->second(*inspection, query))};
 }
 
 Answer Routes::answer(const Question& question) {

@@ -41,7 +41,7 @@ class Routes {
   struct Run {
     std::string id, wanted;  // the id of the run, and its request, to find an identical one
     const Model::Parts* of;  // the model; a training run may have replaced it in the meantime
-    std::shared_ptr<const Inspector> inspector;
+    std::shared_ptr<const Inspection> inspection;
   };
   struct Opened {
     std::string name;
@@ -54,7 +54,7 @@ class Routes {
   std::string spec(const std::string& model);
   std::string start(const std::string& body);
   Model model(const std::string& name);
-  std::shared_ptr<const Inspector> run(const std::string& id);
+  std::shared_ptr<const Inspection> run(const std::string& id);
 
   std::vector<std::string> folders_;
   bool given_ = false;      // the model was passed in; its folder is only a name

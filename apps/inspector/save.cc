@@ -18,8 +18,10 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kWholeWeights = int64_t{2} << 20;
 constexpr int64_t kThumbnail = 32;  // as in thumbnails.js
 
-const char* name_of(Look look) {
-  return look == Look::encoder ? "encoder" : look == Look::cross ? "cross" : "self";
+const char* name_of(AttentionKind kind) {
+  return kind == AttentionKind::encoder ? "encoder"
+         : kind == AttentionKind::cross ? "cross"
+                                        : "self";
 }
 
 std::string encoded(const std::string& text) {
@@ -54,21 +56,23 @@ class Saving {
   void add_spec() { ask("api/spec?model=0", {"GET", "api/spec", {{"model", "0"}}, ""}); }
 
   // Captures the maps of all heads of a layer, under the path that a saved page requests.
-  void add_map(Look look, int64_t layer, const std::string& heads, int64_t step) {
-    std::string name = fmt::format("api/map?look={}&layer={}", name_of(look), layer);
+  void add_map(AttentionKind kind, int64_t layer, const std::string& heads, int64_t step) {
+    std::string name = fmt::format("api/map?look={}&layer={}", name_of(kind), layer);
     if (step > 1) name += fmt::format("&step={}", step);
     ask(name, {"GET",
                "api/map",
                {{"run", run_},
-                {"look", name_of(look)},
+                {"look", name_of(kind)},
                 {"layer", std::to_string(layer)},
                 {"heads", heads},
                 {"step", std::to_string(step)}},
                ""});
   }
 
-  int64_t rows(Look look) const { return look == Look::encoder ? source_ : tokens_; }
-  int64_t keys(Look look) const { return look == Look::self ? tokens_ : source_; }
+  int64_t rows(AttentionKind kind) const {
+    return kind == AttentionKind::encoder ? source_ : tokens_;
+  }
+  int64_t keys(AttentionKind kind) const { return kind == AttentionKind::self ? tokens_ : source_; }
   const std::map<std::string, Answer>& answers() const { return answers_; }
 
  private:
@@ -88,10 +92,10 @@ class Saving {
 
 // Returns the stack of a head. Throws InvalidArgument if the head does not exist.
 const StackSpec& stack_of(const Spec& spec, const HeadPlace& place) {
-  check_field(place.look == Look::self || (spec.encoder && spec.decoder), "look",
+  check_field(place.kind == AttentionKind::self || (spec.encoder && spec.decoder), "look",
               "encoder and cross need a model with an encoder and a decoder; expected self");
   const StackSpec& stack =
-      place.look == Look::encoder || !spec.decoder ? *spec.encoder : *spec.decoder;
+      place.kind == AttentionKind::encoder || !spec.decoder ? *spec.encoder : *spec.decoder;
   check_field(place.layer >= 0 && place.layer < stack.layers, "layer", "{}; expected 0 to {}",
               place.layer, stack.layers - 1);
   check_field(place.head >= 0 && place.head < stack.attention.heads, "head", "{}; expected 0 to {}",
@@ -103,7 +107,7 @@ const StackSpec& stack_of(const Spec& spec, const HeadPlace& place) {
 
 std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
                        const HeadPlace& place) {
-  const Look look = place.look;
+  const AttentionKind kind = place.kind;
   const StackSpec& stack = stack_of(model.spec(), place);
   Routes routes(name, model);
   Saving saving(routes, run_request(input));
@@ -111,19 +115,19 @@ std::string saved_view(const std::string& name, const Model& model, const Inspec
   saving.add_spec();
   std::string heads = "0";
   for (int64_t h = 1; h < stack.attention.heads; ++h) heads += "," + std::to_string(h);
-  const int64_t rows = saving.rows(look), keys = saving.keys(look);
+  const int64_t rows = saving.rows(kind), keys = saving.keys(kind);
   const bool small = stack.layers * stack.attention.heads * rows * keys <= kWholeWeights;
   const int64_t step = (std::max(rows, keys) + kThumbnail - 1) / kThumbnail;
   for (int64_t l = 0; l < stack.layers; ++l) {
-    const bool attends = look == Look::cross || stack.mixers.empty() ||
+    const bool attends = kind == AttentionKind::cross || stack.mixers.empty() ||
                          stack.mixers[static_cast<size_t>(l)] == MixerKind::attention;
     if (!attends) continue;
-    if (small || l == place.layer) saving.add_map(look, l, heads, 1);
-    if (step > 1) saving.add_map(look, l, heads, step);
+    if (small || l == place.layer) saving.add_map(kind, l, heads, 1);
+    if (step > 1) saving.add_map(kind, l, heads, step);
   }
   const std::string hash =
       fmt::format("#text={}&target={}&look={}&layer={}&heads={}", encoded(input.text),
-                  encoded(input.target), name_of(look), place.layer, place.head);
+                  encoded(input.target), name_of(kind), place.layer, place.head);
   return saved_page(saving.answers(), hash);
 }
 

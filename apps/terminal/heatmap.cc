@@ -122,7 +122,7 @@ std::string svg_colour(float weight) {
 
 }  // namespace
 
-std::string draw_heatmap(const Map& map, const std::vector<std::string>& rows,
+std::string draw_heatmap(const AttentionWeights& map, const std::vector<std::string>& rows,
                          const std::vector<std::string>& keys, int width, Shades shades) {
   const auto columns = static_cast<size_t>(std::max(1, (width - kLabel - 1) / 2));
   const size_t K = keys.size(), step = (K + columns - 1) / columns;
@@ -142,7 +142,7 @@ std::string draw_heatmap(const Map& map, const std::vector<std::string>& rows,
   return out;
 }
 
-std::string draw_svg(const Map& map, const std::vector<std::string>& rows,
+std::string draw_svg(const AttentionWeights& map, const std::vector<std::string>& rows,
                      const std::vector<std::string>& keys, const std::string& title) {
   const int size = rows.size() > 60 ? 8 : 20, left = 110, top = 100;
   const size_t K = keys.size();

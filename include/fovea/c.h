@@ -238,9 +238,12 @@ typedef struct fovea_trace_options {
   size_t text_size;
   const int32_t* ids;
   size_t id_count;
-  const char* input;  // path of a .safetensors file
-  int32_t gradients;  // also write the loss and all gradients; requires FOVEA_WEIGHTS_FULL
-  int32_t reserved;   // 0
+  const char* input;   // path of a .safetensors file
+  int32_t gradients;   // also write the loss and all gradients; requires FOVEA_WEIGHTS_FULL
+  int32_t reserved;    // 0
+  const char* what;    // names, separated by commas; NULL = those that are written by default
+  const char* layers;  // such as "0-5"; NULL = all
+  const char* patch;   // path of a .safetensors file; NULL = none
 } fovea_trace_options;
 FOVEA_API fovea_status fovea_trace_options_init(fovea_trace_options* options, size_t size);
 // Runs the model once and writes its intermediate results to the .safetensors file `out`.

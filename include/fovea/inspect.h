@@ -11,10 +11,10 @@ namespace fovea {
 
 // Selects an attention. self: self-attention, of the decoder if there are two stacks. encoder:
 // self-attention of the encoder of an encoder-decoder. cross: from the decoder to the encoder.
-enum class Look { self, encoder, cross };
+enum class AttentionKind { self, encoder, cross };
 
 struct HeadPlace {
-  Look look = Look::self;
+  AttentionKind kind = AttentionKind::self;
   int64_t layer = 0, head = 0;
   bool operator==(const HeadPlace&) const = default;
 };
@@ -43,9 +43,9 @@ struct InspectedToken {
   bool special = false;
 };
 
-// Selects a part of the attention maps.
+// Selects attention weights.
 struct MapQuery {
-  Look look = Look::self;
+  AttentionKind kind = AttentionKind::self;
   int64_t layer = 0;
   std::vector<int64_t> heads{0};
   bool mean = false;  // return the mean of `heads` as one map
@@ -54,13 +54,13 @@ struct MapQuery {
   int64_t first_key = 0, end_key = -1;
   int64_t step = 1;  // return only the largest weight of each square of step x step weights
 };
-struct Map {
+struct AttentionWeights {
   int64_t heads = 0, rows = 0, keys = 0;
   std::vector<float> weights;  // [heads, rows, keys]; heads = 1 for the mean
 };
 
 // The index of a key, and the attention weight that a query gives it.
-struct Looked {
+struct KeyWeight {
   int32_t key = 0;
   float weight = 0;
 };
@@ -86,13 +86,13 @@ struct Surprise {
   int64_t rank = 0;  // number of more likely tokens
 };
 
-struct Guess {
+struct LikelyToken {
   int32_t id = 0;
   float probability = 0;
 };
 
 // One intermediate result for a token. docs/inspect.md lists the values of `name`.
-struct Step {
+struct WalkStep {
   std::string name;
   std::vector<int64_t> shape;  // shape of the complete tensor, such as [T, C]
   std::vector<float> values;   // the first, or for scores, weights and logits, selected elements
@@ -103,7 +103,7 @@ struct Step {
   std::vector<int32_t> ids{};
 };
 struct WalkQuery {
-  Look look = Look::self;  // self or encoder: selects the stack
+  AttentionKind kind = AttentionKind::self;  // self or encoder: selects the stack
   int64_t token = 0, layer = 0, head = 0;
   int64_t values = 8;  // maximum elements to return of each row; twice this number of scores
 };
@@ -123,24 +123,27 @@ struct LayerSizes {
 
 // The intermediate results of a model on one text, kept so that later queries are fast. Attention
 // weights are computed on demand for the selected rows and heads, and equal those of `fovea trace`.
-// Safe to use from several threads; the calls run one at a time.
-class Inspector {
+// Safe to use from several threads; the calls run one at a time. Throws InvalidArgument if a query
+// names a layer, head or token that does not exist.
+class Inspection {
  public:
   // Runs the model. Throws InvalidArgument if the text is empty or too long, if its tokens exceed
   // the model's context or vocabulary, or if a muted head does not exist. Throws Unsupported for
   // models that read images or audio.
-  Inspector(const Model& model, const InspectInput& input);
-  ~Inspector();
-  Inspector(Inspector&&) noexcept;
+  Inspection(const Model& model, const InspectInput& input);
+  ~Inspection();
+  Inspection(Inspection&&) noexcept;
 
-  const std::vector<InspectedToken>& tokens() const;  // of Look::self
-  const std::vector<InspectedToken>& source() const;  // of Look::encoder; empty for one stack
+  const std::vector<InspectedToken>& tokens() const;  // of AttentionKind::self
+  const std::vector<InspectedToken>& source()
+      const;  // of AttentionKind::encoder; empty for one stack
 
-  Map map(const MapQuery& query) const;
+  AttentionWeights map(const MapQuery& query) const;
   // Returns at most `count` keys of each query row: those with the largest mean weight over
   // `query.heads`.
-  std::vector<std::vector<Looked>> strongest(const MapQuery& query, int64_t count) const;
-  std::vector<HeadScores> head_scores(Look look, int64_t layer) const;  // one entry per head
+  std::vector<std::vector<KeyWeight>> strongest(const MapQuery& query, int64_t count) const;
+  std::vector<HeadScores> head_scores(AttentionKind kind,
+                                      int64_t layer) const;  // one entry per head
 
   // Returns the output of the model's head at a position: logits of the vocabulary or of the
   // labels. A head with one output per sequence ignores `position`.
@@ -149,25 +152,28 @@ class Inspector {
   // and after each layer, at the positions [first, end), at most 64 of them. Returns the most
   // likely tokens, [layers + 1][end - first]. Throws InvalidArgument if the head is not a language
   // model.
-  std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
+  std::vector<std::vector<LikelyToken>> lens(int64_t first, int64_t end) const;
   // Returns one entry per predicted token; empty if the head is not a language model.
   std::vector<Surprise> surprise() const;
   double loss() const;  // mean negative log-likelihood over surprise(), in nats
 
   // Returns the intermediate results for one token, in the order of the computation.
-  std::vector<Step> walk(const WalkQuery& query) const;
+  std::vector<WalkStep> walk(const WalkQuery& query) const;
   // Returns the experts selected for each token, by descending weight; empty in a layer without
   // experts.
-  std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
+  std::vector<std::vector<Routed>> routing(AttentionKind kind, int64_t layer) const;
   // Returns one entry per layer. Gradients are those of the loss of a decoder-only language model.
-  std::vector<LayerSizes> sizes(Look look, bool gradients) const;
+  std::vector<LayerSizes> sizes(AttentionKind kind, bool gradients) const;
 
-  // Writes input_ids, hidden.*, and the attention of one layer [1, H, T, S] to a .safetensors file,
-  // under the names of `fovea trace`.
-  void save(const std::string& path, Look look, int64_t layer) const;
+  // Writes input_ids, hidden.*, and the attention weights of one layer [1, H, T, S] to a
+  // .safetensors file, under the names of `fovea trace`.
+  void save(const std::string& path, AttentionKind kind, int64_t layer) const;
+
+  struct State;  // internals, for the library only
+  explicit Inspection(std::unique_ptr<State> state);
+  const State& state() const { return *state_; }
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 
@@ -175,15 +181,9 @@ class Inspector {
 // vocabulary.
 std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids);
 
-// Returns the induction scores of Look::self, [layers][heads] (Olsson et al. 2022): the mean
-// attention weight from a repeated token to the token after its first occurrence, on a sequence of
-// random tokens that is repeated once. The list of a recurrent layer is empty.
+// Returns the induction scores of AttentionKind::self, [layers][heads] (Olsson et al. 2022): the
+// mean attention weight from a repeated token to the token after its first occurrence, on a
+// sequence of random tokens that is repeated once. The list of a recurrent layer is empty.
 std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t seed = 0);
-
-// Returns the steps of the snapshots of a training run, ascending; empty if `folder` is not the
-// output directory of `fovea train`.
-std::vector<int64_t> snapshots(const std::string& folder);
-// Opens the model of one snapshot. Throws BadFile if a file is missing or damaged.
-Model open_snapshot(const std::string& folder, int64_t step);
 
 }  // namespace fovea

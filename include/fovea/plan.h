@@ -13,7 +13,7 @@ namespace fovea {
 
 // One component of a model, such as its attention. The parameters of a shared matrix count in the
 // first component that uses it.
-struct Part {
+struct PlanPart {
   std::string name;
   int64_t parameters = 0;
   int64_t active = 0;  // parameters used per token: only the chosen experts count
@@ -67,7 +67,7 @@ struct TrainingPlan {
 
 struct Plan {
   int64_t parameters = 0, active = 0;
-  std::vector<Part> parts;  // only components that the model has
+  std::vector<PlanPart> parts;  // only components that the model has
   int64_t batch = 0;
   // The planned lengths; source_length = 0 unless there are two stacks.
   int64_t length = 0, source_length = 0;

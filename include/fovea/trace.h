@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/model.h"
+#include "fovea/options.h"
 
 namespace fovea {
 
@@ -16,18 +17,34 @@ struct TraceOptions {
   std::vector<int32_t> ids;
   std::string input;
 
+  // The values to write: names with the wildcards *, ? and [...], such as "*query*" or "mlp_*.3",
+  // also several separated by commas. Empty: hidden.*, attention.* and logits. docs/inspect.md
+  // lists the names; those of TransformerLens, such as "blocks.3.attn.hook_q", are aliases.
+  std::vector<std::string> what;
+  std::string layers;  // write only values of these layers: "3" or "0-5"; empty = all
+  // A .safetensors file: each of its tensors replaces the value of that name during the run. Its
+  // input_ids, decoder_input_ids, loss and grad.* are ignored, so that it may be a trace.
+  std::string patch;
   // Also write the loss and grad.<tensor>. Without labels, the targets are the input ids.
   bool gradients = false;
-  std::string out;  // path of the .safetensors file to write
+  std::string out;  // path of the .safetensors file to write; empty = none
 };
 void visit(TraceOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
-// Runs the model once and writes its intermediate results: logits [B, T, V], hidden.{i} [B, T, C]
-// (0 = embeddings; last = after the final norm, or before it in families for which transformers
-// reports that state), attention.{i} [B, H, T, T], loss [1] with labels or gradients, and grad.*
-// under the checkpoint's tensor names. In an encoder-decoder, the names of hidden and attention
-// begin with "encoder_" or "decoder_"; cross_attention.{i} is [B, H, T, S].
-// Returns the names of the written tensors.
-std::vector<std::string> trace(const Model& model, const TraceOptions& options);
+struct TracedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+void visit(TraceOptions& options, OptionVisitor& visitor);  // fovea/options.h
+
+// Runs the model once and writes its intermediate results: by default logits [B, T, V], hidden.{i}
+// [B, T, C] (0 = the input of layer 0; last = after the final norm, or before it in families for
+// which transformers reports that state) and attention.{i} [B, H, T, T]; further values by `what`;
+// also input_ids, loss [1] with labels or gradients, and grad.* under the checkpoint's tensor
+// names. In an encoder-decoder, the names of values begin with "encoder_", "decoder_" or "cross_".
+// The file's metadata contains the texts of the tokens: "tokens", a JSON list for each batch row.
+// Returns the names and shapes of the tensors, in the order of the names. Throws InvalidArgument if
+// a name matches nothing, BadFile if a patch has another shape than its value or an unknown name.
+std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options);
 
 }  // namespace fovea

@@ -178,4 +178,10 @@ TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainProgress&)>& progress = {},
                   const std::function<bool(double fraction)>& reading = {});
 
+// Returns the steps of the snapshots of a training run, ascending; empty if `folder` is not the
+// output directory of a run.
+std::vector<int64_t> snapshots(const std::string& folder);
+// Opens the model of one snapshot. Throws BadFile if a file is missing or damaged.
+Model open_snapshot(const std::string& folder, int64_t step);
+
 }  // namespace fovea

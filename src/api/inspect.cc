@@ -1,19 +1,14 @@
 #include "fovea/inspect.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <mutex>
 
 #include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "base/math.h"
 #include "base/random.h"
-#include "checkpoint/safetensors.h"
 #include "fovea/generate.h"
 #include "inspect/inspection.h"
-#include "tensor/tape.h"
 
 namespace fovea {
 namespace {
@@ -103,6 +98,19 @@ std::vector<int32_t> said(const Model& model, const std::vector<int32_t>& source
   return generate(model, source, options).front().ids;
 }
 
+// Returns the decoder's input of an encoder-decoder, with the start token.
+std::vector<InspectedToken> decoder_tokens(const Model& model, const InspectInput& input,
+                                           const std::vector<int32_t>& source) {
+  const int32_t start = special_id(model.parts().origin, "decoder_start_token_id").value_or(0);
+  std::vector<int32_t> ids = input.target_ids;
+  if (ids.empty() && !input.target.empty()) ids = ids_of(tokenized(model, input.target, false));
+  if (ids.empty()) ids = said(model, source);
+  ids.insert(ids.begin(), start);
+  std::vector<InspectedToken> tokens = named(model, ids);
+  tokens.front().special = true;
+  return tokens;
+}
+
 }  // namespace
 
 void visit(InspectInput& i, OptionVisitor& v) {
@@ -115,163 +123,26 @@ void visit(HeadPlace& p, OptionVisitor& v) {
   v.choice({"look",
             "self-attention, self-attention of the encoder, or cross-attention from the decoder to "
             "the encoder"},
-           p.look, {"self", "encoder", "cross"});
+           p.kind, {"self", "encoder", "cross"});
   v.integer({"layer", "layer, counted from 0"}, p.layer, 0, kMost);
   v.integer({"head", "head, counted from 0"}, p.head, 0, kMost);
 }
 
-struct Inspector::State {
-  std::vector<InspectedToken> source, tokens;
-  std::vector<bool> source_punctuation, punctuation;
-  Model model;
-  std::unique_ptr<Inspection> inspection;
-  mutable std::mutex mutex;
-
-  State(const Model& m, const InspectInput& input) : model(m) {
-    const Spec& spec = model.spec();
-    const bool both = spec.encoder && spec.decoder;
-    std::vector<InspectedToken> read = input.ids.empty()
-                                           ? tokenized(model, input.text, input.special_tokens)
-                                           : named(model, input.ids);
-    check(!read.empty(), "text: no tokens; expected at least one");
-    if (both) {
-      source = std::move(read);
-      read_target(input);
-    } else {
-      tokens = std::move(read);
-    }
-    const std::vector<int32_t> front = ids_of(both ? source : tokens);
-    inspection =
-        std::make_unique<Inspection>(model.parts().transformer, front, ids_of(tokens), input.muted);
-    for (const auto& [from, to] :
-         {std::pair(&source, &source_punctuation), {&tokens, &punctuation}})
-      for (const InspectedToken& token : *from) to->push_back(is_punctuation(token));
+Inspection::Inspection(const Model& model, const InspectInput& input) {
+  const FloatMode mode;
+  std::vector<InspectedToken> read = input.ids.empty()
+                                         ? tokenized(model, input.text, input.special_tokens)
+                                         : named(model, input.ids);
+  check(!read.empty(), "text: no tokens; expected at least one");
+  const std::vector<int32_t> ids = ids_of(read);
+  std::vector<InspectedToken> source;
+  if (model.spec().encoder && model.spec().decoder) {
+    source = std::exchange(read, decoder_tokens(model, input, ids));
   }
-
-  void read_target(const InspectInput& input) {
-    const int32_t start = special_id(model.parts().origin, "decoder_start_token_id").value_or(0);
-    std::vector<int32_t> ids = input.target_ids;
-    if (ids.empty() && !input.target.empty()) ids = ids_of(tokenized(model, input.target, false));
-    if (ids.empty()) ids = said(model, ids_of(source));
-    ids.insert(ids.begin(), start);
-    tokens = named(model, ids);
-    tokens.front().special = true;
-  }
-
-  // Considers only ASCII punctuation; that of other scripts would need tables.
-  static bool is_punctuation(const InspectedToken& token) {
-    bool mark = false;
-    for (const char c : token.text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte >= 0x80 || std::isalnum(byte) != 0) return false;
-      mark = mark || std::ispunct(byte) != 0;
-    }
-    return mark && !token.special;
-  }
-};
-
-Inspector::Inspector(const Model& model, const InspectInput& input) {
-  const FloatMode mode;
-  state_ = std::make_unique<State>(model, input);
-}
-Inspector::~Inspector() = default;
-Inspector::Inspector(Inspector&&) noexcept = default;
-
-const std::vector<InspectedToken>& Inspector::tokens() const { return state_->tokens; }
-const std::vector<InspectedToken>& Inspector::source() const { return state_->source; }
-
-Map Inspector::map(const MapQuery& query) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->map(query);
-}
-
-std::vector<std::vector<Looked>> Inspector::strongest(const MapQuery& query, int64_t count) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->strongest(query, count);
-}
-
-std::vector<HeadScores> Inspector::head_scores(Look look, int64_t layer) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->head_scores(
-      look, layer, look == Look::self ? state_->punctuation : state_->source_punctuation);
-}
-
-std::vector<float> Inspector::logits(int64_t position) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->logits(position);
-}
-
-std::vector<std::vector<Guess>> Inspector::lens(int64_t first, int64_t end) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->lens(first, end);
-}
-
-std::vector<Surprise> Inspector::surprise() const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->surprise();
-}
-
-double Inspector::loss() const {
-  const FloatMode mode;
-  double sum = 0;
-  const std::vector<Surprise> all = surprise();
-  for (const Surprise& s : all) sum -= math::log(s.probability);
-  return all.empty() ? 0 : sum / static_cast<double>(all.size());
-}
-
-std::vector<Step> Inspector::walk(const WalkQuery& query) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->walk(query);
-}
-
-std::vector<std::vector<Routed>> Inspector::routing(Look look, int64_t layer) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  return state_->inspection->routing(look, layer);
-}
-
-std::vector<LayerSizes> Inspector::sizes(Look look, bool gradients) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  std::vector<LayerSizes> sizes = state_->inspection->sizes(look);
-  if (!gradients || look != Look::self) return sizes;
-  const std::vector<float> found =
-      gradient_sizes(state_->model.parts().transformer, ids_of(state_->tokens));
-  for (size_t layer = 0; layer < found.size(); ++layer) sizes[layer].gradient = found[layer];
-  return sizes;
-}
-
-void Inspector::save(const std::string& path, Look look, int64_t layer) const {
-  const FloatMode mode;
-  const std::lock_guard lock(state_->mutex);
-  const Inspection& inspection = *state_->inspection;
-  const StackRun& run = inspection.run(look);
-  const Spec& spec = inspection.model().spec;
-  const bool both = spec.encoder && spec.decoder;
-  const std::string stack = !both ? "" : look == Look::encoder ? "encoder_" : "decoder_";
-  std::map<std::string, Tensor> found;
-  const Tensor ids = empty({1, run.tokens()}, DType::i32);
-  std::copy(run.ids.begin(), run.ids.end(), ids.data_as<int32_t>());
-  found["input_ids"] = ids;
-  for (size_t i = 0; i + 1 < run.stream.size(); ++i)
-    found[fmt::format("{}hidden.{}", stack, i)] = run.stream[i];
-  found[fmt::format("{}hidden.{}", stack, run.stream.size() - 1)] = run.output;
-  const int64_t H = inspection.stack_spec(look).attention.heads, T = run.tokens(),
-                S = inspection.keys(look);
-  const Tensor weights = empty({1, H, T, S});
-  for (int64_t h = 0; h < H; ++h)
-    std::copy_n(inspection.weights(look, layer, h, {0, T}).data_as<float>(), T * S,
-                weights.data_as<float>() + h * T * S);
-  found[look == Look::cross ? fmt::format("cross_attention.{}", layer)
-                            : fmt::format("{}attention.{}", stack, layer)] = weights;
-  write_safetensors(path, found);
+  state_ = std::make_unique<State>(model.parts().transformer, ids, ids_of(read), input.muted);
+  state_->owner = model;
+  state_->source_text = std::move(source);
+  state_->text = std::move(read);
 }
 
 std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids) {
@@ -292,11 +163,10 @@ std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t s
   for (int64_t i = 0; i < period; ++i)
     ids.push_back(static_cast<int32_t>(random.word() % static_cast<uint32_t>(spec.vocabulary)));
   for (int64_t i = 0; i < period; ++i) ids.push_back(ids[static_cast<size_t>(i)]);
-  const Inspection inspection(transformer, ids, ids);
+  const Inspection::State state(transformer, ids, ids);
   std::vector<std::vector<double>> scores;
-  const StackSpec& stack = inspection.stack_spec(Look::self);
-  for (int64_t layer = 0; layer < stack.layers; ++layer)
-    scores.push_back(inspection.induction(layer, period));
+  for (int64_t layer = 0; layer < state.stack_spec(AttentionKind::self).layers; ++layer)
+    scores.push_back(induction(state, layer, period));
   return scores;
 }
 

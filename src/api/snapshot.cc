@@ -1,8 +1,11 @@
 #include "checkpoint/snapshot.h"
+
+#include <algorithm>
+
 #include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "fovea/inspect.h"
+#include "fovea/train.h"
 
 namespace fovea {
 

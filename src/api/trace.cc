@@ -1,6 +1,9 @@
 #include "fovea/trace.h"
 
+#include <nlohmann/json.hpp>
+
 #include "api/model_parts.h"
+#include "base/error.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
@@ -38,7 +41,7 @@ Tensor heard(const Tensor& waveform, const InputSpec& input) {
               {1, input.bins, 2 * input.frames});
 }
 
-// Returns the ids of a text with the special tokens that the tokenizer adds, as Inspector does.
+// Returns the ids of a text with the special tokens that the tokenizer adds, as Inspection does.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
   return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
 }
@@ -49,24 +52,60 @@ Tensor row_of(const std::vector<int32_t>& ids) {
   return row;
 }
 
-}  // namespace
-
-void visit(TraceOptions& o, OptionVisitor& v) {
-  v.text({"text", "input text"}, o.text);
-  v.integers({"ids", "input token ids, such as 1,2,3"}, o.ids, 0, INT32_MAX);
-  v.text({"input",
-          "file with input_ids and optionally attention_mask, token_type_ids and labels; or with "
-          "pixel_values, input_features or waveform"},
-         o.input);
-  v.boolean({"gradients", "also write the loss and the gradient of every weight"}, o.gradients);
-  v.text({"out", "output file"}, o.out);
+// Reads the values that replace those of a run. Ignores what a trace contains besides values.
+TraceTensors patches_in(const std::string& path) {
+  TraceTensors patches;
+  if (path.empty()) return patches;
+  const SafeTensors file(path);
+  for (const StoredTensor& stored : file.stored()) {
+    const std::string& name = stored.name;
+    if (name == "input_ids" || name == "decoder_input_ids" || name == "loss" ||
+        name.starts_with("grad."))
+      continue;
+    const Tensor value = file.tensor(name);
+    if (value.dtype() == DType::i32 || value.dtype() == DType::i64)
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected fp32, bf16 or fp16", path, name,
+           name_of(value.dtype()));
+    patches[name] = value;
+  }
+  return patches;
 }
 
-std::vector<std::string> trace(const Model& model, const TraceOptions& options) {
+// Returns the texts of the tokens as a JSON list for each row of ids [B, T].
+std::string token_lists(const Tokenizer& tokenizer, const Tensor& ids) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (int64_t b = 0; b < ids.dim(0); ++b) {
+    nlohmann::json& row = rows.emplace_back(nlohmann::json::array());
+    for (int64_t t = 0; t < ids.dim(1); ++t) {
+      const int32_t id = ids.data_as<int32_t>()[b * ids.dim(1) + t];
+      row.push_back(id < tokenizer.size() ? tokenizer.text_of(id) : std::to_string(id));
+    }
+  }
+  return rows.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void write_trace(const std::string& path, const Model::Parts& parts, const TraceTensors& found) {
+  SafeTensorsImage::Metadata metadata{{"format", "pt"}};
+  for (const auto& [ids, tokens, tokenizer] :
+       {std::tuple("input_ids", "tokens", &parts.tokenizer),
+        {"decoder_input_ids", "decoder_tokens", &parts.target_tokenizer}})
+    if (found.contains(ids) && tokenizer->has_value())
+      metadata[tokens] = token_lists(**tokenizer, found.find(ids)->second);
+  const SafeTensorsImage image(SafeTensorsImage::Named(found.begin(), found.end()), metadata);
+  write_file_atomically(path, image.pieces());
+}
+
+}  // namespace
+
+std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options) {
   const FloatMode mode;
   check_fields(options);
   TraceInput input;
   input.gradients = options.gradients;
+  input.what = options.what;
+  input.layers = options.layers;
+  input.patches = patches_in(options.patch);
+  input.patch_file = options.patch;
   if (!options.input.empty()) {
     const SafeTensors file(options.input);
     const Spec& spec = model.spec();
@@ -94,11 +133,12 @@ std::vector<std::string> trace(const Model& model, const TraceOptions& options) 
 
   // Uses a copy of the model, so that the caller's weights get no gradients.
   Transformer transformer = model.parts().transformer;
-  const auto found = trace_model(transformer, *origin.family, input);
-  std::vector<std::string> names;
-  for (const auto& [name, value] : found) names.push_back(name);
-  write_safetensors(options.out, found);
-  return names;
+  const TraceTensors found = trace_model(transformer, *origin.family, input);
+  if (!options.out.empty()) write_trace(options.out, model.parts(), found);
+  std::vector<TracedTensor> tensors;
+  for (const auto& [name, value] : found)
+    tensors.push_back({name, {value.shape().begin(), value.shape().end()}});
+  return tensors;
 }
 
 }  // namespace fovea

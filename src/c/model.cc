@@ -81,10 +81,15 @@ fovea_status fovea_model_trace(fovea_model* model, const fovea_trace_options* op
                                const char* out) {
   return guard(model, "model", [&] {
     const fovea_trace_options chosen = options_of(required(options, "options"), kTraceDefaults);
-    fovea::trace(model->model, {.text = std::string(text_of(chosen.text, chosen.text_size, "text")),
-                                .ids = list_of(chosen.ids, chosen.id_count, "ids"),
-                                .input = std::string(or_empty(chosen.input)),
-                                .gradients = chosen.gradients != 0,
-                                .out = required(out, "out")});
+    fovea::TraceOptions wanted;
+    wanted.text = text_of(chosen.text, chosen.text_size, "text");
+    wanted.ids = list_of(chosen.ids, chosen.id_count, "ids");
+    wanted.input = or_empty(chosen.input);
+    if (chosen.what != nullptr) wanted.what = {chosen.what};
+    wanted.layers = or_empty(chosen.layers);
+    wanted.patch = or_empty(chosen.patch);
+    wanted.gradients = chosen.gradients != 0;
+    wanted.out = required(out, "out");
+    fovea::trace(model->model, wanted);
   });
 }

@@ -163,25 +163,21 @@ Tensor SafeTensors::tensor(std::string_view name) const {
   return aligned;
 }
 
-SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, const Metadata& metadata)
+SafeTensorsImage::SafeTensorsImage(Named tensors, const Metadata& metadata)
     : tensors_(std::move(tensors)) {
-  std::vector<const std::pair<const std::string, Tensor>*> order;
-  for (const auto& named : tensors_) order.push_back(&named);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return size_of(a->second.dtype()) > size_of(b->second.dtype());
+  std::stable_sort(tensors_.begin(), tensors_.end(), [](const auto& a, const auto& b) {
+    return size_of(a.second.dtype()) > size_of(b.second.dtype());
   });
 
   std::string json = "{\"__metadata__\":" + nlohmann::json(metadata).dump();
   size_t position = 0;
-  for (const auto* named : order) {
-    const auto& [name, tensor] = *named;
+  for (const auto& [name, tensor] : tensors_) {
     check(name != "__metadata__", "tensor {}: is a reserved name; expected a different name", name);
     check(static_cast<bool>(tensor), "tensor {}: is unset; expected its elements", name);
     const size_t end = position + tensor.bytes();
     json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                         nlohmann::json(name).dump(), stored_type_name(tensor.dtype()),
                         fmt::join(tensor.shape(), ","), position, end);
-    order_.push_back(&tensor);
     position = end;
   }
   json += "}";
@@ -193,12 +189,13 @@ SafeTensorsImage::SafeTensorsImage(std::map<std::string, Tensor> tensors, const 
 
 Pieces SafeTensorsImage::pieces() const {
   Pieces pieces = {header_};
-  for (const Tensor* tensor : order_) pieces.emplace_back(tensor->data_as<char>(), tensor->bytes());
+  for (const auto& [name, tensor] : tensors_)
+    pieces.emplace_back(tensor.data_as<char>(), tensor.bytes());
   return pieces;
 }
 
-void write_safetensors(const std::string& path, std::map<std::string, Tensor> tensors) {
-  const SafeTensorsImage image(std::move(tensors));
+void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors) {
+  const SafeTensorsImage image(tensors);
   write_file_atomically(path, image.pieces());
 }
 

@@ -57,22 +57,24 @@ class SafeTensors : public TensorSource {
 class SafeTensorsImage {
  public:
   using Metadata = std::map<std::string, std::string>;
+  using Named = std::vector<std::pair<std::string, Tensor>>;
   // "format" names the framework of the tensors; transformers does not read files without it.
-  explicit SafeTensorsImage(std::map<std::string, Tensor> tensors,
-                            const Metadata& metadata = {{"format", "pt"}});
+  explicit SafeTensorsImage(Named tensors, const Metadata& metadata = {{"format", "pt"}});
+  explicit SafeTensorsImage(const std::map<std::string, Tensor>& tensors,
+                            const Metadata& metadata = {{"format", "pt"}})
+      : SafeTensorsImage(Named(tensors.begin(), tensors.end()), metadata) {}
   SafeTensorsImage(const SafeTensorsImage&) = delete;
   SafeTensorsImage& operator=(const SafeTensorsImage&) = delete;
   Pieces pieces() const;  // valid during the lifetime of this object
 
  private:
-  std::map<std::string, Tensor> tensors_;
-  std::vector<const Tensor*> order_;  // wide elements first, so that all are aligned; then by name
+  Named tensors_;  // wide elements first, so that all are aligned; otherwise in the given order
   std::string header_;
 };
 
 // Equal tensors give equal bytes. Writes atomically (base/files.h), so that a file may be replaced
 // by tensors that are mapped from it.
-void write_safetensors(const std::string& path, std::map<std::string, Tensor> tensors);
+void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors);
 
 // Throws Unsupported if the name is that of a pickle or similar format; does not open the file.
 void refuse_pickle(const std::string& path);

@@ -35,8 +35,8 @@ std::vector<int64_t> words_of_bytes(std::string_view text) {
 std::vector<int64_t> most_seen(const Transformer& model, const std::vector<int32_t>& source,
                                int32_t start, const std::vector<int32_t>& answer) {
   const NoGradient off;
-  const ProbePoint last{ProbePoint::What::cross_attention, std::ssize(model.decoder.blocks) - 1,
-                        ProbePoint::Stack::decoder};
+  const ProbePoint last{ProbePoint::What::attention, std::ssize(model.decoder.blocks) - 1,
+                        ProbePoint::Stack::cross};
   Tensor weights;  // [1, H, T, S]
   const Probe probe{.see =
                         [&](const ProbePoint& point, const Tensor& value) {

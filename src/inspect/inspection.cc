@@ -1,9 +1,10 @@
 #include "inspect/inspection.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/error.h"
 #include "base/fields.h"
+#include "checkpoint/safetensors.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -30,9 +31,9 @@ void check_ids(const std::vector<int32_t>& ids, int64_t vocabulary, int64_t cont
 }
 
 // Returns the attention that a point belongs to.
-Look look_of(const ProbePoint& point) {
-  if (point.what == ProbePoint::What::cross_attention) return Look::cross;
-  return point.stack == ProbePoint::Stack::encoder ? Look::encoder : Look::self;
+AttentionKind kind_of(const ProbePoint& point) {
+  if (point.stack == ProbePoint::Stack::cross) return AttentionKind::cross;
+  return point.stack == ProbePoint::Stack::encoder ? AttentionKind::encoder : AttentionKind::self;
 }
 
 size_t bytes_of(const AttentionMap& a) {
@@ -41,9 +42,9 @@ size_t bytes_of(const AttentionMap& a) {
 
 }  // namespace
 
-Inspection::Inspection(const Transformer& model, std::vector<int32_t> source,
-                       std::vector<int32_t> ids, std::vector<HeadPlace> muted)
-    : model_(model), muted_(std::move(muted)) {
+Inspection::State::State(const Transformer& given, std::vector<int32_t> source_ids,
+                         std::vector<int32_t> ids, std::vector<HeadPlace> muted)
+    : model(given), muted_(std::move(muted)) {
   const NoGradient off;
   const Spec& spec = model.spec;
   const bool both = spec.encoder && spec.decoder;
@@ -51,31 +52,31 @@ Inspection::Inspection(const Transformer& model, std::vector<int32_t> source,
     fail(ErrorKind::Unsupported, "model: it reads images or sound; expected a text model");
   if (spec.encoder) {
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
-    check_ids(source, known, spec.context);
-    StackRun& run = both ? source_ : main_;
+    check_ids(source_ids, known, spec.context);
+    StackRun& run = both ? source : main;
     run.stack = &model.encoder;
-    run.ids = std::move(source);
+    run.ids = std::move(source_ids);
   }
   if (spec.decoder) {
     check_ids(ids, spec.vocabulary, spec.context);
-    main_.stack = &model.decoder;
-    main_.ids = std::move(ids);
+    main.stack = &model.decoder;
+    main.ids = std::move(ids);
   }
   for (const HeadPlace& head : muted_) {
-    check_layer(head.look, head.layer);
-    check_head(head.head, stack_spec(head.look).attention.heads);
+    check_layer(head.kind, head.layer);
+    check_head(head.head, stack_spec(head.kind).attention.heads);
   }
   Pass pass;
   if (both) {
-    read(source_, {row_of(source_.ids), {}, {}, {}}, pass);
-    pass.memory = source_.output;
+    read(source, {row_of(source.ids), {}, {}, {}}, pass);
+    pass.memory = source.output;
   }
-  read(main_, {row_of(main_.ids), {}, {}, {}}, pass);
+  read(main, {row_of(main.ids), {}, {}, {}}, pass);
 }
 
-void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given) {
+void Inspection::State::read(StackRun& run, const Sequence& sequence, const Pass& given) {
   const auto layers = std::ssize(run.stack->blocks);
-  const int64_t row = model_.spec.width * (layers + 1) * 4;
+  const int64_t row = model.spec.width * (layers + 1) * 4;
   check(run.tokens() <= kStreamBytes / row, "text: {} tokens; expected at most {} for this model",
         run.tokens(), kStreamBytes / row);
   run.stream.resize(static_cast<size_t>(layers) + 1);
@@ -83,7 +84,8 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
                         [&](const ProbePoint& point, const Tensor& value) {
                           if (point.what == ProbePoint::What::unnormed)
                             run.stream.back() = value.detach();
-                          else if (point.layer == layers)
+                          if (point.what != ProbePoint::What::hidden) return;
+                          if (point.layer == layers)
                             run.output = value.detach();
                           else
                             run.stream[static_cast<size_t>(point.layer)] = value.detach();
@@ -92,77 +94,109 @@ void Inspection::read(StackRun& run, const Sequence& sequence, const Pass& given
                                   const AttentionInputs& here) { attend(point, here, nullptr); }};
   Pass pass = given;
   pass.probe = &probe;
-  if (run.stack == &model_.decoder)
-    model_.decode(sequence, pass);
+  if (run.stack == &model.decoder)
+    model.decode(sequence, pass);
   else
-    model_.encode(sequence, pass);
+    model.encode(sequence, pass);
   run.pass = given;
-  run.pass.stack = run.stack == &model_.encoder && model_.spec.decoder ? ProbePoint::Stack::encoder
-                                                                       : ProbePoint::Stack::only;
+  run.pass.stack = run.stack == &model.encoder && model.spec.decoder ? ProbePoint::Stack::encoder
+                                                                     : ProbePoint::Stack::only;
   run.pass.mask.causal = run.stack->decodes;
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
 // Sets the outputs of muted heads to zero, also in the cached copies.
-void Inspection::attend(const ProbePoint& point, const AttentionInputs& here,
-                        std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const {
-  const Look look = look_of(point);
+void Inspection::State::attend(
+    const ProbePoint& point, const AttentionInputs& here,
+    std::map<std::pair<AttentionKind, int64_t>, AttentionMap>* kept) const {
+  const AttentionKind kind = kind_of(point);
   const int64_t T = here.heads.dim(1), H = here.heads.dim(2), D = here.heads.dim(3);
   for (const HeadPlace& head : muted_) {
-    if (head.look != look || head.layer != point.layer) continue;
+    if (head.kind != kind || head.layer != point.layer) continue;
     for (int64_t t = 0; t < T; ++t)
       std::fill_n(here.heads.data_as<float>() + (t * H + head.head) * D, D, 0.0f);
   }
   if (kept == nullptr) return;
-  (*kept)[{look, point.layer}] = {here.q.detach(), here.k.detach(), here.v.detach(),
+  (*kept)[{kind, point.layer}] = {here.q.detach(), here.k.detach(), here.v.detach(),
                                   here.heads.detach(), here.options};
 }
 
-const StackRun& Inspection::run(Look look) const {
-  check_field(look == Look::self || source_.stack != nullptr, "look",
+const StackRun& Inspection::State::run(AttentionKind kind) const {
+  check_field(kind == AttentionKind::self || source.stack != nullptr, "look",
               "encoder and cross need a model with an encoder and a decoder; expected self");
-  return look == Look::encoder ? source_ : main_;
+  return kind == AttentionKind::encoder ? source : main;
 }
 
-const StackSpec& Inspection::stack_spec(Look look) const {
-  return run(look).stack == &model_.decoder ? *model_.spec.decoder : *model_.spec.encoder;
+const StackSpec& Inspection::State::stack_spec(AttentionKind kind) const {
+  return run(kind).stack == &model.decoder ? *model.spec.decoder : *model.spec.encoder;
 }
 
-int64_t Inspection::keys(Look look) const {
-  return look == Look::cross ? source_.tokens() : run(look).tokens();
+int64_t Inspection::State::keys(AttentionKind kind) const {
+  return kind == AttentionKind::cross ? source.tokens() : run(kind).tokens();
 }
 
-void Inspection::check_layer(Look look, int64_t layer) const {
-  const auto layers = std::ssize(run(look).stack->blocks);
+void Inspection::State::check_layer(AttentionKind kind, int64_t layer) const {
+  const auto layers = std::ssize(run(kind).stack->blocks);
   check_field(layer >= 0 && layer < layers, "layer", "{}; expected 0 to {}", layer, layers - 1);
 }
 
-void Inspection::check_head(int64_t head, int64_t heads) {
+void Inspection::State::check_head(int64_t head, int64_t heads) {
   check_field(head >= 0 && head < heads, "head", "{}; expected 0 to {}", head, heads - 1);
 }
 
-const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
-  check_layer(look, layer);
-  if (const auto found = kept_.find({look, layer}); found != kept_.end()) return found->second;
+const AttentionMap& Inspection::State::attended(AttentionKind kind, int64_t layer) const {
+  check_layer(kind, layer);
+  if (const auto found = kept_.find({kind, layer}); found != kept_.end()) return found->second;
   const NoGradient off;
   size_t bytes = 0;
   for (const auto& [place, attended] : kept_) bytes += bytes_of(attended);
   if (bytes > kKeptBytes) kept_.clear();
-  const StackRun& run = this->run(look);
+  const StackRun& run = this->run(kind);
   const Probe probe{.attend = [&](const ProbePoint& point, const AttentionInputs& here) {
     attend(point, here, &kept_);
   }};
   Pass pass = run.pass;
   pass.probe = &probe;
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  check_field(look == Look::cross || !block.recurrence.present(), "layer",
+  check_field(kind == AttentionKind::cross || !block.recurrence.present(), "layer",
               "{} is recurrent and has no attention weights; expected an attention layer", layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
-  if (look == Look::cross)
+  if (kind == AttentionKind::cross)
     block(x, pass);
   else
     block.mix(block.attention_norm.input(x, pass.compute), pass);
-  return kept_.at({look, layer});
+  return kept_.at({kind, layer});
+}
+
+Inspection::Inspection(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Inspection::~Inspection() = default;
+Inspection::Inspection(Inspection&&) noexcept = default;
+
+const std::vector<InspectedToken>& Inspection::tokens() const { return state_->text; }
+const std::vector<InspectedToken>& Inspection::source() const { return state_->source_text; }
+
+void Inspection::save(const std::string& path, AttentionKind kind, int64_t layer) const {
+  const InspectionCall state(*state_);
+  const StackRun& run = state->run(kind);
+  const Spec& spec = state->model.spec;
+  const bool cross = kind == AttentionKind::cross;
+  const ProbePoint::Stack stack = !spec.encoder || !spec.decoder   ? ProbePoint::Stack::only
+                                  : kind == AttentionKind::encoder ? ProbePoint::Stack::encoder
+                                                                   : ProbePoint::Stack::decoder;
+  std::map<std::string, Tensor> found{{"input_ids", row_of(run.ids)}};
+  const int64_t layers = std::ssize(run.stream) - 1;
+  for (int64_t i = 0; i <= layers; ++i)
+    found[name_of({ProbePoint::What::hidden, i, stack})] =
+        i < layers ? run.stream[static_cast<size_t>(i)] : run.output;
+  const int64_t H = state->stack_spec(kind).attention.heads, T = run.tokens(),
+                S = state->keys(kind);
+  const Tensor weights = empty({1, H, T, S});
+  for (int64_t h = 0; h < H; ++h)
+    std::copy_n(state->weights(kind, layer, h, {0, T}).data_as<float>(), T * S,
+                weights.data_as<float>() + h * T * S);
+  found[name_of({ProbePoint::What::attention, layer, cross ? ProbePoint::Stack::cross : stack})] =
+      weights;
+  write_safetensors(path, found);
 }
 
 }  // namespace fovea

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
-#include <set>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/float_mode.h"
 #include "fovea/inspect.h"
 #include "model/transformer.h"
 
@@ -31,53 +33,65 @@ struct StackRun {
 
 // The computation of a model for one text. The residual stream of every layer is kept. Other values
 // are computed from it again on request, by the same blocks, so that they have the same bits as in
-// the run. The public Inspector (fovea/inspect.h) documents each request.
-class Inspection {
- public:
+// the run.
+struct Inspection::State {
   // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
-  // its start token. The model must outlive the Inspection.
-  Inspection(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
-             std::vector<HeadPlace> muted = {});
+  // its start token. The model must outlive the State, unless `owner` is set.
+  State(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
+        std::vector<HeadPlace> muted = {});
 
-  const Transformer& model() const { return model_; }
   // Returns the run of the stack that computes the queries; it is the same for self and cross.
-  const StackRun& run(Look look) const;
-  const StackSpec& stack_spec(Look look) const;
-  int64_t keys(Look look) const;  // number of keys, S
-
-  Map map(const MapQuery& query) const;
-  std::vector<std::vector<Looked>> strongest(const MapQuery& query, int64_t count) const;
-  std::vector<HeadScores> head_scores(Look look, int64_t layer,
-                                      const std::vector<bool>& punctuation) const;
-  std::vector<double> induction(int64_t layer, int64_t period) const;  // by head
-  std::vector<LayerSizes> sizes(Look look) const;
-
-  std::vector<float> logits(int64_t position) const;
-  std::vector<std::vector<Guess>> lens(int64_t first, int64_t end) const;
-  std::vector<Surprise> surprise() const;
-
-  std::vector<Step> walk(const WalkQuery& query) const;
-  std::vector<std::vector<Routed>> routing(Look look, int64_t layer) const;
+  const StackRun& run(AttentionKind kind) const;
+  const StackSpec& stack_spec(AttentionKind kind) const;
+  int64_t keys(AttentionKind kind) const;  // number of keys, S
+  void check_layer(AttentionKind kind, int64_t layer) const;
+  static void check_head(int64_t head, int64_t heads);
 
   // Returns the inputs and outputs of a layer's attention, which are cached.
-  const AttentionMap& attended(Look look, int64_t layer) const;
-  // Returns the attention weights of one head for R query rows.   -> f32 [R, S]
-  Tensor weights(Look look, int64_t layer, int64_t head, Interval rows) const;
+  const AttentionMap& attended(AttentionKind kind, int64_t layer) const;
+  // Return the attention weights, and the inputs of their softmax, of one head for R query rows.
+  // -> f32 [R, S]
+  Tensor weights(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  Tensor scores(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
   // Applies the model's head to rows of a stack's output.   [R, C] -> f32 [R, V]
   Tensor logits_of(const Tensor& rows) const;
 
+  const Transformer& model;
+  std::optional<Model> owner;                     // keeps `model` alive
+  std::vector<InspectedToken> source_text, text;  // empty if unknown
+  StackRun source, main;               // source: the encoder, if there are an encoder and a decoder
+  mutable std::recursive_mutex mutex;  // held during each call of the public functions
+
  private:
+  struct HeadRows {
+    Tensor q, k;  // [1, R, 1, D], [1, S, 1, D]
+    AttentionOptions options;
+  };
+  HeadRows head_rows(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
   void read(StackRun& run, const Sequence& sequence, const Pass& given);
   void attend(const ProbePoint& point, const AttentionInputs& inputs,
-              std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const;
-  void check_layer(Look look, int64_t layer) const;
-  static void check_head(int64_t head, int64_t heads);
+              std::map<std::pair<AttentionKind, int64_t>, AttentionMap>* kept) const;
 
-  const Transformer& model_;
   std::vector<HeadPlace> muted_;
-  StackRun source_, main_;  // source_: the encoder, if there are an encoder and a decoder
-  mutable std::map<std::pair<Look, int64_t>, AttentionMap> kept_;
+  mutable std::map<std::pair<AttentionKind, int64_t>, AttentionMap> kept_;
 };
+
+// Held during a call of a public function: the lock and the default float mode.
+class InspectionCall {
+ public:
+  explicit InspectionCall(const Inspection::State& state) : lock_(state.mutex), state_(state) {}
+  const Inspection::State* operator->() const { return &state_; }
+  const Inspection::State& operator*() const { return state_; }
+
+ private:
+  const FloatMode mode_;
+  const std::lock_guard<std::recursive_mutex> lock_;
+  const Inspection::State& state_;
+};
+
+// Returns, for each head of a layer, the mean attention weight from token t to token t - period +
+// 1, for t >= period; empty in a recurrent layer.
+std::vector<double> induction(const Inspection::State& state, int64_t layer, int64_t period);
 
 // Returns the Euclidean norm of each layer's gradients of the mean loss of next-token prediction.
 // Empty unless the model is a decoder-only language model and there are at least two ids.

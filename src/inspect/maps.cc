@@ -1,6 +1,7 @@
 // Attention weights of requested rows and heads, and statistics of heads.
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -60,11 +61,22 @@ class Diffuseness {
   double sum_ = 0;
 };
 
+// Considers only ASCII punctuation; that of other scripts would need tables.
+bool is_punctuation(const InspectedToken& token) {
+  bool mark = false;
+  for (const char c : token.text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || std::isalnum(byte) != 0) return false;
+    mark = mark || std::ispunct(byte) != 0;
+  }
+  return mark && !token.special;
+}
+
 }  // namespace
 
-Tensor Inspection::weights(Look look, int64_t layer, int64_t head, Interval rows) const {
-  const NoGradient off;
-  const AttentionMap& here = attended(look, layer);
+Inspection::State::HeadRows Inspection::State::head_rows(AttentionKind kind, int64_t layer,
+                                                         int64_t head, Interval rows) const {
+  const AttentionMap& here = attended(kind, layer);
   const int64_t T = here.q.dim(1), S = here.k.dim(1), R = rows.end - rows.begin;
   check_head(head, here.q.dim(2));
   const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
@@ -77,21 +89,35 @@ Tensor Inspection::weights(Look look, int64_t layer, int64_t head, Interval rows
                 bias.data_as<float>());
     options.bias = bias;
   }
-  return attention_weights(one_head(here.q, head, rows), one_head(here.k, group, {0, S}), options)
-      .view({R, S});
+  return {one_head(here.q, head, rows), one_head(here.k, group, {0, S}), options};
 }
 
-Map Inspection::map(const MapQuery& query) const {
+Tensor Inspection::State::weights(AttentionKind kind, int64_t layer, int64_t head,
+                                  Interval rows) const {
+  const NoGradient off;
+  const auto [q, k, options] = head_rows(kind, layer, head, rows);
+  return attention_weights(q, k, options).view({q.dim(1), k.dim(1)});
+}
+
+Tensor Inspection::State::scores(AttentionKind kind, int64_t layer, int64_t head,
+                                 Interval rows) const {
+  const NoGradient off;
+  const auto [q, k, options] = head_rows(kind, layer, head, rows);
+  return attention_scores(q, k, options).view({q.dim(1), k.dim(1)});
+}
+
+AttentionWeights Inspection::map(const MapQuery& query) const {
+  const InspectionCall state(*state_);
   const Interval rows =
-      whole(query.first_row, query.end_row, run(query.look).tokens(), "query rows");
-  const Interval columns = whole(query.first_key, query.end_key, keys(query.look), "keys");
+      whole(query.first_row, query.end_row, state->run(query.kind).tokens(), "query rows");
+  const Interval columns = whole(query.first_key, query.end_key, state->keys(query.kind), "keys");
   check(query.step > 0 && !query.heads.empty(), "step {} and {} heads; expected at least 1",
         query.step, query.heads.size());
-  const int64_t step = query.step, S = keys(query.look);
-  Map map{query.mean ? 1 : std::ssize(query.heads),
-          (rows.end - rows.begin + step - 1) / step,
-          (columns.end - columns.begin + step - 1) / step,
-          {}};
+  const int64_t step = query.step, S = state->keys(query.kind);
+  AttentionWeights map{query.mean ? 1 : std::ssize(query.heads),
+                       (rows.end - rows.begin + step - 1) / step,
+                       (columns.end - columns.begin + step - 1) / step,
+                       {}};
   check(map.rows <= kMapElements / map.keys && map.rows * map.keys <= kMapElements / map.heads,
         "map: {} x {} x {} weights; expected at most {}; select a part of it, or a larger step",
         map.heads, map.rows, map.keys, kMapElements);
@@ -102,7 +128,7 @@ Map Inspection::map(const MapQuery& query) const {
     const Interval part{begin, std::min(begin + strip, rows.end)};
     std::vector<float> mean(query.mean ? static_cast<size_t>((part.end - begin) * S) : 0, 0.0f);
     for (size_t n = 0; n < query.heads.size(); ++n) {
-      const Tensor here = weights(query.look, query.layer, query.heads[n], part);
+      const Tensor here = state->weights(query.kind, query.layer, query.heads[n], part);
       const float* w = here.data_as<float>();
       if (query.mean) {
         for (size_t i = 0; i < mean.size(); ++i) mean[i] += share * w[i];
@@ -121,13 +147,14 @@ Map Inspection::map(const MapQuery& query) const {
   return map;
 }
 
-std::vector<std::vector<Looked>> Inspection::strongest(const MapQuery& query, int64_t count) const {
+std::vector<std::vector<KeyWeight>> Inspection::strongest(const MapQuery& query,
+                                                          int64_t count) const {
   MapQuery mean = query;
   mean.mean = true;
   mean.step = 1;
-  const Map map = this->map(mean);
+  const AttentionWeights map = this->map(mean);
   const int64_t kept = std::clamp<int64_t>(count, 1, map.keys);
-  std::vector<std::vector<Looked>> all(static_cast<size_t>(map.rows));
+  std::vector<std::vector<KeyWeight>> all(static_cast<size_t>(map.rows));
   std::vector<int32_t> order(static_cast<size_t>(map.keys));
   for (int64_t r = 0; r < map.rows; ++r) {
     const float* w = map.weights.data() + r * map.keys;
@@ -142,19 +169,25 @@ std::vector<std::vector<Looked>> Inspection::strongest(const MapQuery& query, in
   return all;
 }
 
-std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
-                                                const std::vector<bool>& punctuation) const {
-  const StackRun& queries = run(look);
-  const std::vector<int32_t>& key_ids = look == Look::cross ? source_.ids : queries.ids;
-  const int64_t T = queries.tokens(), S = keys(look), H = stack_spec(look).attention.heads;
-  const Mask mask = attended(look, layer).options.mask;
+std::vector<HeadScores> Inspection::head_scores(AttentionKind kind, int64_t layer) const {
+  const InspectionCall state(*state_);
+  const StackRun& queries = state->run(kind);
+  const bool cross = kind == AttentionKind::cross;
+  const std::vector<int32_t>& key_ids = cross ? state->source.ids : queries.ids;
+  const int64_t T = queries.tokens(), S = state->keys(kind),
+                H = state->stack_spec(kind).attention.heads;
+  std::vector<bool> punctuation;
+  for (const InspectedToken& token : kind == AttentionKind::self ? tokens() : source())
+    punctuation.push_back(is_punctuation(token));
+  punctuation.resize(static_cast<size_t>(S));
+  const Mask mask = state->attended(kind, layer).options.mask;
   std::vector<HeadScores> scores(static_cast<size_t>(H));
   for (int64_t h = 0; h < H; ++h) {
     HeadScores sum;
     Diffuseness diffuse(mask, S);
     for (int64_t begin = 0; begin < T; begin += kQueryRows) {
       const Interval strip{begin, std::min(begin + kQueryRows, T)};
-      const Tensor here = weights(look, layer, h, strip);
+      const Tensor here = state->weights(kind, layer, h, strip);
       for (int64_t t = begin; t < strip.end; ++t) {
         const float* w = here.data_as<float>() + (t - begin) * S;
         if (t > 0 && t - 1 < S) sum.previous += double{w[t - 1]};
@@ -182,13 +215,13 @@ std::vector<HeadScores> Inspection::head_scores(Look look, int64_t layer,
 
 // Tokens period, period + 1, ... repeat tokens 0, 1, ...: an induction head attends to the token
 // after the earlier occurrence of the query's token.
-std::vector<double> Inspection::induction(int64_t layer, int64_t period) const {
-  const StackRun& here = run(Look::self);
-  const int64_t T = here.tokens(), H = stack_spec(Look::self).attention.heads;
+std::vector<double> induction(const Inspection::State& state, int64_t layer, int64_t period) {
+  const StackRun& here = state.run(AttentionKind::self);
+  const int64_t T = here.tokens(), H = state.stack_spec(AttentionKind::self).attention.heads;
   std::vector<double> scores;
   if (here.stack->blocks[static_cast<size_t>(layer)].recurrence.present()) return scores;
   for (int64_t h = 0; h < H; ++h) {
-    const Tensor w = weights(Look::self, layer, h, {0, T});
+    const Tensor w = state.weights(AttentionKind::self, layer, h, {0, T});
     double sum = 0;
     for (int64_t t = period; t < T; ++t) sum += double{w.data_as<float>()[t * T + t - period + 1]};
     scores.push_back(sum / static_cast<double>(T - period));
@@ -196,9 +229,10 @@ std::vector<double> Inspection::induction(int64_t layer, int64_t period) const {
   return scores;
 }
 
-std::vector<LayerSizes> Inspection::sizes(Look look) const {
-  const StackRun& here = run(look);
-  const int64_t T = here.tokens(), S = keys(look);
+std::vector<LayerSizes> Inspection::sizes(AttentionKind kind, bool gradients) const {
+  const InspectionCall state(*state_);
+  const StackRun& here = state->run(kind);
+  const int64_t T = here.tokens(), S = state->keys(kind);
   std::vector<LayerSizes> all;
   for (int64_t layer = 0; layer < std::ssize(here.stack->blocks); ++layer) {
     LayerSizes& sizes = all.emplace_back();
@@ -208,18 +242,21 @@ std::vector<LayerSizes> Inspection::sizes(Look look) const {
       squares += double{x.data_as<float>()[i]} * double{x.data_as<float>()[i]};
     sizes.stream = static_cast<float>(std::sqrt(squares / static_cast<double>(x.size())));
     if (here.stack->blocks[static_cast<size_t>(layer)].recurrence.present()) continue;
-    for (int64_t h = 0; h < stack_spec(look).attention.heads; ++h) {
-      const Mask mask = attended(look, layer).options.mask;
+    for (int64_t h = 0; h < state->stack_spec(kind).attention.heads; ++h) {
+      const Mask mask = state->attended(kind, layer).options.mask;
       Diffuseness diffuse(mask, S);
       for (int64_t begin = 0; begin < T; begin += kQueryRows) {
         const Interval strip{begin, std::min(begin + kQueryRows, T)};
-        const Tensor w = weights(look, layer, h, strip);
+        const Tensor w = state->weights(kind, layer, h, strip);
         for (int64_t r = 0; r < strip.end - begin; ++r)
           diffuse.add(begin + r, w.data_as<float>() + r * S);
       }
       sizes.entropy.push_back(static_cast<float>(diffuse.mean()));
     }
   }
+  if (!gradients || kind != AttentionKind::self) return all;
+  const std::vector<float> found = gradient_sizes(state->model, here.ids);
+  for (size_t layer = 0; layer < found.size(); ++layer) all[layer].gradient = found[layer];
   return all;
 }
 

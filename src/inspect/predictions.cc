@@ -41,39 +41,42 @@ Tensor rows_of_stream(const Tensor& x, int64_t first, int64_t end) {
 
 }  // namespace
 
-Tensor Inspection::logits_of(const Tensor& rows) const {
+Tensor Inspection::State::logits_of(const Tensor& rows) const {
   const NoGradient off;
-  return model_.logits(rows);
+  return model.logits(rows);
 }
 
 std::vector<float> Inspection::logits(int64_t position) const {
+  const InspectionCall state(*state_);
+  const StackRun& run = state->main;
   const NoGradient off;
-  const HeadKind kind = model_.spec.head.kind;
+  const HeadKind kind = state->model.spec.head.kind;
   if (kind == HeadKind::sequence || kind == HeadKind::pooled)
-    return to_floats(model_.logits(main_.output));
-  check(position >= 0 && position < main_.tokens(), "position {}; expected 0 to {}", position,
-        main_.tokens() - 1);
-  return to_floats(logits_of(rows_of_stream(main_.output, position, position + 1)));
+    return to_floats(state->model.logits(run.output));
+  check(position >= 0 && position < run.tokens(), "position {}; expected 0 to {}", position,
+        run.tokens() - 1);
+  return to_floats(state->logits_of(rows_of_stream(run.output, position, position + 1)));
 }
 
-std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) const {
+std::vector<std::vector<LikelyToken>> Inspection::lens(int64_t first, int64_t end) const {
+  const InspectionCall state(*state_);
+  const StackRun& run = state->main;
   const NoGradient off;
-  check(model_.spec.head.kind == HeadKind::language_model,
+  check(state->model.spec.head.kind == HeadKind::language_model,
         "logit lens: this model predicts no tokens; expected a language model");
-  check(0 <= first && first < end && end <= main_.tokens() && end - first <= kLogitRows,
-        "positions {} to {}; expected at most {} of 0 to {}", first, end, kLogitRows,
-        main_.tokens());
-  const int64_t V = model_.spec.vocabulary;
-  std::vector<std::vector<Guess>> all;
-  for (const auto& states : main_.stream) {
+  check(0 <= first && first < end && end <= run.tokens() && end - first <= kLogitRows,
+        "positions {} to {}; expected at most {} of 0 to {}", first, end, kLogitRows, run.tokens());
+  const int64_t V = state->model.spec.vocabulary;
+  std::vector<std::vector<LikelyToken>> all;
+  for (const auto& states : run.stream) {
     const Tensor rows = rows_of_stream(states, first, end);
-    const Tensor z = logits_of(main_.stack->norm(rows, DType::f32));
-    std::vector<Guess>& guesses = all.emplace_back(static_cast<size_t>(end - first));
+    const Tensor z = state->logits_of(run.stack->norm(rows, DType::f32));
+    std::vector<LikelyToken>& likeliest = all.emplace_back(static_cast<size_t>(end - first));
     parallel_for(end - first, 1, [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r) {
         const float* row = z.data_as<float>() + r * V;
         const Distribution d = distribution(row, V);
-        guesses[static_cast<size_t>(r)] = {
+        likeliest[static_cast<size_t>(r)] = {
             d.likeliest, static_cast<float>(math::exp(double{row[d.likeliest]} - d.log_sum))};
       }
     });
@@ -82,21 +85,23 @@ std::vector<std::vector<Guess>> Inspection::lens(int64_t first, int64_t end) con
 }
 
 std::vector<Surprise> Inspection::surprise() const {
+  const InspectionCall state(*state_);
+  const StackRun& run = state->main;
   const NoGradient off;
-  if (model_.spec.head.kind != HeadKind::language_model) return {};
+  if (state->model.spec.head.kind != HeadKind::language_model) return {};
   // A decoder predicts token t + 1 at position t; an encoder predicts each token at the token's own
   // position.
-  const int64_t ahead = main_.stack->decodes ? 1 : 0, V = model_.spec.vocabulary;
-  const int64_t count = main_.tokens() - ahead;
+  const int64_t ahead = run.stack->decodes ? 1 : 0, V = state->model.spec.vocabulary;
+  const int64_t count = run.tokens() - ahead;
   std::vector<Surprise> all(static_cast<size_t>(count));
   for (int64_t begin = 0; begin < count; begin += kLogitRows) {
     const int64_t end = std::min(begin + kLogitRows, count);
-    const Tensor z = logits_of(rows_of_stream(main_.output, begin, end));
+    const Tensor z = state->logits_of(rows_of_stream(run.output, begin, end));
     parallel_for(end - begin, 1, [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r) {
         const float* row = z.data_as<float>() + r * V;
         const Distribution d = distribution(row, V);
-        const int32_t id = main_.ids[static_cast<size_t>(begin + r + ahead)];
+        const int32_t id = run.ids[static_cast<size_t>(begin + r + ahead)];
         Surprise& s = all[static_cast<size_t>(begin + r)];
         s = {id,
              d.likeliest,
@@ -109,6 +114,14 @@ std::vector<Surprise> Inspection::surprise() const {
     });
   }
   return all;
+}
+
+double Inspection::loss() const {
+  const FloatMode mode;
+  double sum = 0;
+  const std::vector<Surprise> all = surprise();
+  for (const Surprise& s : all) sum -= math::log(s.probability);
+  return all.empty() ? 0 : sum / static_cast<double>(all.size());
 }
 
 // Uses a copy of the model, so that the caller's weights get no gradients.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "inspect/point_names.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -69,7 +70,7 @@ void check_ids(const Tensor& ids, const char* name, int64_t vocabulary, int32_t 
   }
 }
 
-void add_gradients(Transformer& model, const Family& family, std::map<std::string, Tensor>& found) {
+void add_gradients(Transformer& model, const Family& family, TraceTensors& found) {
   std::map<std::string, Tensor> gradients;
   model.each([&](const std::string& name, Parameter& p) {
     const Tensor gradient = p.value.gradient();
@@ -116,9 +117,9 @@ void check_input(const Spec& spec, const TraceInput& input) {
         describe(input.ids.shape()));
 }
 
-// The model's outputs, and the targets of its loss.
+// The model's outputs, the targets of its loss, and the input of an encoder-decoder's decoder.
 struct Outcome {
-  Tensor logits, targets;
+  Tensor logits, targets, decoder_ids;
 };
 
 Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
@@ -126,12 +127,12 @@ Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
   Sequence sequence{input.ids, {}, input.token_types, input.signal};
   if (input.attention_mask) pass.mask.valid = valid_keys(input.attention_mask);
   const auto valid = pass.mask.valid;
-  if (!spec.decoder) return {model.logits(model.encode(sequence, pass), valid), input.labels};
+  if (!spec.decoder) return {model.logits(model.encode(sequence, pass), valid), input.labels, {}};
   if (!spec.encoder) {
     if (input.attention_mask) sequence.places = positions_of(valid, input.ids.dim(1));
     const bool words = spec.head.kind == HeadKind::language_model;
     const Tensor targets = input.labels && words ? shifted(input.labels) : input.labels;
-    return {model.logits(model.decode(sequence, pass), valid), targets};
+    return {model.logits(model.decode(sequence, pass), valid), targets, {}};
   }
   pass.memory = model.encode(sequence, pass);
   pass.memory_valid = valid;
@@ -139,35 +140,101 @@ Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
   Tensor ids = full({pass.memory.dim(0), 1}, 0, DType::i32);
   std::fill_n(ids.data_as<int32_t>(), ids.size(), input.start);
   if (input.labels) ids = read_before(input.labels, input.start, input.padding);
-  return {model.logits(model.decode({ids, {}, {}, {}}, pass)), input.labels};
+  return {model.logits(model.decode({ids, {}, {}, {}}, pass)), input.labels, ids};
 }
+
+// Receives the values of one pass: keeps those that are selected, and replaces those for which
+// there is a patch.
+class Recorder {
+ public:
+  Recorder(const Transformer& model, const Family& family, const TraceInput& input,
+           TraceTensors& found)
+      : model_(model),
+        family_(family),
+        input_(input),
+        selection_(input.what, input.layers),
+        found_(found) {}
+
+  // Returns whether a value that is expensive to compute is selected or patched.
+  bool wants(const ProbePoint& point) {
+    bool wanted = false;
+    for (const PointName& name : names(point)) {
+      selection_.found(name);
+      wanted = wanted || selection_.has(name) || input_.patches.contains(name.name);
+    }
+    return wanted;
+  }
+
+  void see(const ProbePoint& point, Tensor& value) {
+    const std::vector<PointName> names = this->names(point);
+    for (const PointName& name : names) patch(name.name, value, names.front().name);
+    for (const PointName& name : names) {
+      selection_.found(name);
+      if (selection_.has(name)) found_[name.name] = value.detach();
+    }
+  }
+
+  // Throws if a pattern or a patch has named no value.
+  void check_used() const {
+    selection_.check_found();
+    for (const auto& [name, value] : input_.patches)
+      if (!patched_.contains(name))
+        fail(ErrorKind::BadFile,
+             "{}: {} names no value of this model; expected a name such as hidden.0 or query.0",
+             input_.patch_file, name);
+  }
+
+ private:
+  std::vector<PointName> names(const ProbePoint& point) const {
+    const Stack& stack = point.stack == ProbePoint::Stack::encoder || !model_.spec.decoder
+                             ? model_.encoder
+                             : model_.decoder;
+    return names_of(point, {std::ssize(stack.blocks), family_.reports_unnormed});
+  }
+
+  void patch(const std::string& name, Tensor& value, const std::string& point) {
+    const auto found = input_.patches.find(name);
+    if (found == input_.patches.end()) return;
+    if (found->second.shape() != value.shape())
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", input_.patch_file, name,
+           found->second.shape(), value.shape());
+    for (const auto& [other, its_point] : patched_)
+      if (its_point == point)
+        fail(ErrorKind::BadFile, "{}: {} and {} name the same value; expected one of them",
+             input_.patch_file, other, name);
+    patched_[name] = point;
+    value = convert(found->second, value.dtype());
+  }
+
+  const Transformer& model_;
+  const Family& family_;
+  const TraceInput& input_;
+  NameSelection selection_;
+  TraceTensors& found_;
+  std::map<std::string, std::string> patched_;  // the patches in use, and the names of their points
+};
 
 }  // namespace
 
-std::map<std::string, Tensor> trace_model(Transformer& model, const Family& family,
-                                          const TraceInput& input) {
+TraceTensors trace_model(Transformer& model, const Family& family, const TraceInput& input) {
   check_input(model.spec, input);
-  std::map<std::string, Tensor> found;
-  const Probe probe{.see = [&](const ProbePoint& point,
-                               const Tensor& value) { found[name_of(point)] = value.detach(); },
-                    .wants_weights = [](const ProbePoint&) { return true; }};
+  TraceTensors found;
+  Recorder recorder(model, family, input, found);
+  const Probe probe{
+      .see = [&](const ProbePoint& point, Tensor& value) { recorder.see(point, value); },
+      .wants_weights = [&](const ProbePoint& point) { return recorder.wants(point); }};
   Pass pass;
   pass.probe = &probe;
   if (input.gradients)
     model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
 
   const Outcome outcome = run(model, input, pass);
-  found["logits"] = outcome.logits.detach();
-  for (const auto& [stack, layers] :
-       {std::pair("", std::max(model.encoder.blocks.size(), model.decoder.blocks.size())),
-        {"encoder_", model.encoder.blocks.size()},
-        {"decoder_", model.decoder.blocks.size()}}) {
-    const auto unnormed = found.extract(std::string(stack) + "hidden.unnormed");
-    if (unnormed && family.reports_unnormed)
-      found[fmt::format("{}hidden.{}", stack, layers)] = unnormed.mapped();
-  }
+  const Tensor logits = probed(pass, ProbePoint::What::logits, 0, outcome.logits);
+  recorder.check_used();
+  if (input.ids) found["input_ids"] = input.ids;
+  if (outcome.decoder_ids) found["decoder_input_ids"] = outcome.decoder_ids;
   if (outcome.targets) {
-    const Tensor loss = cross_entropy(outcome.logits, outcome.targets);
+    const Tensor loss = cross_entropy(logits, outcome.targets);
     found["loss"] = convert(loss, DType::f32);
     if (input.gradients) backward(loss);
   }

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "base/number_order.h"
 #include "families/registry.h"
 
 namespace fovea {
+
+using TraceTensors = std::map<std::string, Tensor, NumberOrder>;
 
 struct TraceInput {
   Tensor ids;             // i32 [B, T]: the input of the encoder or, without one, of the decoder
@@ -20,11 +23,15 @@ struct TraceInput {
   Tensor labels;
   int32_t start = 0, padding = 0;  // a decoder's first token, and the token that replaces -100
   bool gradients = false;
+  // As in TraceOptions.
+  std::vector<std::string> what;
+  std::string layers;
+  TraceTensors patches;    // by name; each replaces the value of its point
+  std::string patch_file;  // the file of the patches, for errors
 };
 
-// Runs the model once. Returns the intermediate results, under the names of fovea/trace.h, and the
-// gradients, under the checkpoint's names.
-std::map<std::string, Tensor> trace_model(Transformer& model, const Family& family,
-                                          const TraceInput& input);
+// Runs the model once. Returns the intermediate results, under the names of fovea/trace.h, the ids,
+// and the gradients, under the checkpoint's names.
+TraceTensors trace_model(Transformer& model, const Family& family, const TraceInput& input);
 
 }  // namespace fovea

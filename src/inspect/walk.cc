@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/math.h"
 #include "inspect/inspection.h"
 #include "tensor/tape.h"
 
@@ -21,8 +20,8 @@ class Steps {
   explicit Steps(int64_t values) : most_(values) {}
 
   // Adds a step; `all`: all values of the token at this step.
-  Step& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
-    Step& step = steps_.emplace_back();
+  WalkStep& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
+    WalkStep& step = steps_.emplace_back();
     step.name = name;
     step.shape = std::move(shape);
     step.size = std::ssize(all);
@@ -33,15 +32,15 @@ class Steps {
         all.empty() ? 0 : static_cast<float>(std::sqrt(squares / static_cast<double>(all.size())));
     return step;
   }
-  Step& add(const char* name, std::vector<int64_t> shape, const Tensor& row) {
+  WalkStep& add(const char* name, std::vector<int64_t> shape, const Tensor& row) {
     return add(name, std::move(shape), to_floats(row));
   }
-  std::vector<Step> take() { return std::move(steps_); }
+  std::vector<WalkStep> take() { return std::move(steps_); }
   int64_t most() const { return most_; }
 
  private:
   int64_t most_;
-  std::vector<Step> steps_;
+  std::vector<WalkStep> steps_;
 };
 
 // Returns row t of x [1, T, ...] as [1, 1, rest].
@@ -54,25 +53,6 @@ Tensor row_of(const Tensor& x, int64_t t) {
 std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
   const float* from = row.data_as<float>() + head * width;
   return {from, from + width};
-}
-
-// Returns the inputs of the softmax of one query row: scale * q k, softcapped, plus the bias by
-// distance.
-std::vector<float> scores_of(const AttentionMap& here, int64_t t, int64_t head,
-                             const std::vector<int32_t>& keys) {
-  const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
-                G = here.k.dim(2);
-  const float* q = here.q.data_as<float>() + (t * H + head) * D;
-  std::vector<float> scores;
-  for (const int32_t s : keys) {
-    const float* k = here.k.data_as<float>() + (s * G + head / (H / G)) * D;
-    double score = double{here.options.scale} * std::inner_product(q, q + D, k, 0.0);
-    if (const double cap = here.options.softcap; cap > 0) score = cap * math::tanh(score / cap);
-    if (here.options.bias)
-      score += double{here.options.bias.data_as<float>()[head * (T + S - 1) + s - t + T - 1]};
-    scores.push_back(static_cast<float>(score));
-  }
-  return scores;
 }
 
 // A sublayer of a block: its norms, and the names of the steps for its output, the norm of its
@@ -95,9 +75,10 @@ Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y
 
 // Adds the steps from the queries, keys and values to the outputs of the heads, and returns these
 // outputs.
-Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQuery& query) {
-  const bool cross = look == Look::cross;
-  const AttentionMap& here = all.attended(look, query.layer);
+Tensor attend_step(Steps& steps, const Inspection::State& all, AttentionKind kind,
+                   const WalkQuery& query) {
+  const bool cross = kind == AttentionKind::cross;
+  const AttentionMap& here = all.attended(kind, query.layer);
   const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
                 G = here.k.dim(2), t = query.token, group = query.head / (H / G),
                 value_width = here.v.dim(3);
@@ -107,25 +88,27 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
     steps.add("key", {S, G, D}, head_of(row_of(here.k, t), group, D));
     steps.add("value", {S, G, value_width}, head_of(row_of(here.v, t), group, value_width));
   }
-  const Tensor weights = all.weights(look, query.layer, query.head, {t, t + 1});
-  const float* w = weights.data_as<float>();
+  const Tensor row_weights = all.weights(kind, query.layer, query.head, {t, t + 1});
+  const Tensor row_scores = all.scores(kind, query.layer, query.head, {t, t + 1});
   std::vector<int32_t> keys;  // the keys that the query sees
   Interval seen[Mask::kMostIntervals];
   Mask mask = here.options.mask;
   const int parts = mask.intervals(0, t, S, seen);
   for (int i = 0; i < parts; ++i)
     for (int64_t s = seen[i].begin; s < seen[i].end; ++s) keys.push_back(static_cast<int32_t>(s));
-  std::vector<float> shown;
-  for (const int32_t s : keys) shown.push_back(w[s]);
-  const std::vector<float> scores = scores_of(here, t, query.head, keys);
+  std::vector<float> weights, scores;
+  for (const int32_t s : keys) {
+    weights.push_back(row_weights.data_as<float>()[s]);
+    scores.push_back(row_scores.data_as<float>()[s]);
+  }
   // If there are many keys, only the strongest are listed, in ascending order.
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return shown[a] > shown[b]; });
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
   order.resize(std::min(order.size(), static_cast<size_t>(2 * steps.most())));
   std::sort(order.begin(), order.end());
-  const auto add_strongest = [&](Step& step, const std::vector<float>& values) {
+  const auto add_strongest = [&](WalkStep& step, const std::vector<float>& values) {
     step.values.clear();
     for (const size_t i : order) {
       step.values.push_back(values[i]);
@@ -133,7 +116,7 @@ Tensor attend_step(Steps& steps, const Inspection& all, Look look, const WalkQue
     }
   };
   add_strongest(steps.add(name("scores", "cross_scores"), {H, T, S}, scores), scores);
-  add_strongest(steps.add(name("weights", "cross_weights"), {H, T, S}, shown), shown);
+  add_strongest(steps.add(name("weights", "cross_weights"), {H, T, S}, weights), weights);
   const Tensor heads = row_of(here.heads, t);
   steps.add(name("sum", "cross_sum"), {T, H, value_width}, head_of(heads, query.head, value_width));
   return heads;
@@ -163,7 +146,7 @@ Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64
   const Tensor logits = ffn.router_logits(row);
   steps.add("router", {tokens, ffn.spec.count}, ffn.router_scores(logits));
   const Routing routing = ffn.routing(logits);
-  Step& step = steps.add("experts", {tokens, ffn.spec.chosen}, routing.weights);
+  WalkStep& step = steps.add("experts", {tokens, ffn.spec.chosen}, routing.weights);
   step.values = to_floats(routing.weights);
   const int32_t* chosen = routing.experts.data_as<int32_t>();
   step.ids.assign(chosen, chosen + routing.experts.size());
@@ -194,10 +177,10 @@ Tensor normed(Steps& steps, const Norm& norm, const Tensor& x, const char* name,
   return y;
 }
 
-void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
-  const StackRun& run = all.run(query.look);
+void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
+  const StackRun& run = all.run(query.kind);
   const Block& block = run.stack->blocks[static_cast<size_t>(query.layer)];
-  const std::vector<int64_t> shape{run.tokens(), all.model().spec.width};
+  const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
   const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
   steps.add("stream", shape, x);
   const bool recurrent = block.recurrence.present();
@@ -212,7 +195,7 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
     steps.add("latent", {run.tokens(), c.dim(2)}, c);
   }
   const Tensor a = recurrent ? recurrence_step(steps, block, run, query)
-                             : block.attention_output()(attend_step(steps, all, query.look, query));
+                             : block.attention_output()(attend_step(steps, all, query.kind, query));
   if (block.parallel) {
     steps.add(mixer.output, shape, a);
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
@@ -224,7 +207,7 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   Tensor h = join(steps, mixer, x, a, shape);
   if (block.cross.across) {
     normed(steps, block.cross_norm.input, h, "cross_norm", shape);
-    const Tensor c = block.cross.output(attend_step(steps, all, Look::cross, query));
+    const Tensor c = block.cross.output(attend_step(steps, all, AttentionKind::cross, query));
     h = join(steps, {block, block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"},
              h, c, shape);
   }
@@ -234,9 +217,9 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   join(steps, {block, block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
 }
 
-void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
-  const Transformer& model = all.model();
-  const StackRun& run = all.run(query.look);
+void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
+  const Transformer& model = all.model;
+  const StackRun& run = all.run(query.kind);
   const int64_t T = run.tokens(), C = model.spec.width;
   const Tensor id = empty({1, 1}, DType::i32);
   *id.data_as<int32_t>() = run.ids[static_cast<size_t>(query.token)];
@@ -244,7 +227,7 @@ void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query
   const Parameter& table = source ? model.source_embedding : model.token_embedding;
   Tensor x = embedding(id, table.value);
   if (model.spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(C)));
-  Step& step = steps.add("embedding", {table.shape[0], C}, x);
+  WalkStep& step = steps.add("embedding", {table.shape[0], C}, x);
   step.ids = {*id.data_as<int32_t>()};
   if (model.type_embedding.present())
     steps.add("type", {model.spec.token_types, C},
@@ -260,14 +243,15 @@ void embedding_steps(Steps& steps, const Inspection& all, const WalkQuery& query
     steps.add("embedding_norm", {T, C}, row_of(run.stream[0], query.token));
 }
 
-void output_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
-  const StackRun& run = all.run(query.look);
-  const std::vector<int64_t> shape{run.tokens(), all.model().spec.width};
+void output_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
+  const StackRun& run = all.run(query.kind);
+  const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
   const Tensor row = row_of(run.output, query.token);
   steps.add("final_stream", shape, row_of(run.stream.back(), query.token));
   if (run.stack->norm.weight.present()) steps.add("final_norm", shape, row);
-  if (query.look != Look::self || all.model().spec.head.kind != HeadKind::language_model) return;
-  const std::vector<float> z = all.logits(query.token);
+  if (query.kind != AttentionKind::self || all.model.spec.head.kind != HeadKind::language_model)
+    return;
+  const std::vector<float> z = to_floats(all.logits_of(row.view({1, row.dim(2)})));
   const std::vector<float> p = to_floats(softmax(from(z, {1, std::ssize(z)})));
   std::vector<int32_t> order(z.size());
   std::iota(order.begin(), order.end(), 0);
@@ -278,7 +262,7 @@ void output_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
   });
   order.resize(static_cast<size_t>(kept));
   for (const auto& [name, values] : {std::pair("logits", &z), {"probabilities", &p}}) {
-    Step& step = steps.add(name, {run.tokens(), std::ssize(z)}, *values);
+    WalkStep& step = steps.add(name, {run.tokens(), std::ssize(z)}, *values);
     step.values.clear();
     for (const int32_t i : order) step.values.push_back((*values)[static_cast<size_t>(i)]);
     step.ids = order;
@@ -287,32 +271,34 @@ void output_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
 
 }  // namespace
 
-std::vector<Step> Inspection::walk(const WalkQuery& query) const {
+std::vector<WalkStep> Inspection::walk(const WalkQuery& query) const {
+  const InspectionCall state(*state_);
   const NoGradient off;
-  check(query.look != Look::cross, "look: cross; expected self or encoder");
-  const StackRun& run = this->run(query.look);
-  check_layer(query.look, query.layer);
+  check(query.kind != AttentionKind::cross, "look: cross; expected self or encoder");
+  const StackRun& run = state->run(query.kind);
+  state->check_layer(query.kind, query.layer);
   check(query.token >= 0 && query.token < run.tokens(), "token {}; expected 0 to {}", query.token,
         run.tokens() - 1);
-  check_head(query.head, stack_spec(query.look).attention.heads);
+  Inspection::State::check_head(query.head, state->stack_spec(query.kind).attention.heads);
   Steps steps(std::max<int64_t>(query.values, 1));
-  embedding_steps(steps, *this, query);
-  layer_steps(steps, *this, query);
-  output_steps(steps, *this, query);
+  embedding_steps(steps, *state, query);
+  layer_steps(steps, *state, query);
+  output_steps(steps, *state, query);
   return steps.take();
 }
 
-std::vector<std::vector<Routed>> Inspection::routing(Look look, int64_t layer) const {
+std::vector<std::vector<Routed>> Inspection::routing(AttentionKind kind, int64_t layer) const {
+  const InspectionCall state(*state_);
   const NoGradient off;
-  check_layer(look, layer);
-  const StackRun& run = this->run(look);
+  state->check_layer(kind, layer);
+  const StackRun& run = state->run(kind);
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
   std::vector<std::vector<Routed>> all;
   if (block.ffn.experts.empty()) return all;
   for (int64_t t = 0; t < run.tokens(); ++t) {
     Steps steps(1);
-    layer_steps(steps, *this, {look, t, layer, 0, 1});
-    for (const Step& step : steps.take()) {
+    layer_steps(steps, *state, {kind, t, layer, 0, 1});
+    for (const WalkStep& step : steps.take()) {
       if (step.name != "experts") continue;
       std::vector<Routed>& chosen = all.emplace_back();
       for (size_t i = 0; i < step.ids.size(); ++i) chosen.push_back({step.ids[i], step.values[i]});

@@ -47,7 +47,8 @@ Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t he
 
 Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pass) const {
   const auto [k, v] = all_of(memory, key, value);
-  return {heads_of(k, key_norm, spec.kv_heads, {}, pass), heads_of(v, {}, spec.kv_heads, {}, pass)};
+  return {probed(pass, ProbePoint::What::key, heads_of(k, key_norm, spec.kv_heads, {}, pass)),
+          probed(pass, ProbePoint::What::value, heads_of(v, {}, spec.kv_heads, {}, pass))};
 }
 
 Mask Attention::masked(const Pass& pass) const {
@@ -58,8 +59,13 @@ Mask Attention::masked(const Pass& pass) const {
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
-  const Tensor mixed = across ? to_memory(x, pass) : to_one_another(x, pass);      // [B, T, H, D]
+  const Tensor mixed = probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
+                              across ? to_memory(x, pass) : to_one_another(x, pass));
   return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.value_width}));  // [B, T, C]
+}
+
+Tensor Attention::probed(const Pass& pass, ProbePoint::What what, Tensor found) const {
+  return fovea::probed(pass, {what, layer, stack_of(pass)}, std::move(found));
 }
 
 float Attention::score_scale() const {
@@ -79,14 +85,16 @@ PagedOptions Attention::paged(const KvCache& cache) const {
 Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
   const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
   const auto [all_q, all_k, all_v] = all_of(x, query, key, value);
-  const Tensor q = heads_of(all_q, query_norm, spec.heads, angles, pass);  // [B, T, H, D]
-  const KeysValues kv = {heads_of(all_k, key_norm, spec.kv_heads, angles, pass),
-                         heads_of(all_v, {}, spec.kv_heads, {}, pass)};
+  const Tensor q = probed(pass, ProbePoint::What::query,  // [B, T, H, D]
+                          heads_of(all_q, query_norm, spec.heads, angles, pass));
+  const KeysValues kv = {
+      probed(pass, ProbePoint::What::key, heads_of(all_k, key_norm, spec.kv_heads, angles, pass)),
+      probed(pass, ProbePoint::What::value, heads_of(all_v, {}, spec.kv_heads, {}, pass))};
   if (pass.cache == nullptr) {
     AttentionOptions options;
     options.mask = masked(pass);
     options.bias = pass.distance_bias;
-    return attend(q, kv, options, pass);
+    return attend_to(q, kv, options, pass);
   }
   // The keys and values of earlier tokens are in the cache.
   PagedOptions options = paged(*pass.cache);
@@ -100,11 +108,12 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
 }
 
 Tensor Attention::to_memory(const Tensor& x, const Pass& pass) const {
-  const Tensor q = heads_of(query(x), query_norm, spec.heads, {}, pass);
+  const Tensor q =
+      probed(pass, ProbePoint::What::query, heads_of(query(x), query_norm, spec.heads, {}, pass));
   if (pass.cache == nullptr) {
     AttentionOptions options;
     options.mask.valid = pass.memory_valid;
-    return attend(q, of_memory(pass.memory, pass), options, pass);
+    return attend_to(q, of_memory(pass.memory, pass), options, pass);
   }
   KvCache& cache = *pass.cache;
   if (!cache.has_memory(layer)) {
@@ -114,15 +123,12 @@ Tensor Attention::to_memory(const Tensor& x, const Pass& pass) const {
   return attention_paged(q, cache.memory_spans(layer), paged(cache));
 }
 
-Tensor Attention::attend(const Tensor& q, const KeysValues& kv, AttentionOptions options,
-                         const Pass& pass) const {
+Tensor Attention::attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
+                            const Pass& pass) const {
   options.scale = score_scale();
   options.softcap = spec.softcap;
   options.dropout = pass.dropout_at(place.probability, place.substream);
-  const Tensor mixed = attention(q, kv.keys, kv.values, options);  // [B, T, H, D]
-  const auto what = across ? ProbePoint::What::cross_attention : ProbePoint::What::attention;
-  probe(pass, {what, layer, pass.stack}, {q, kv.keys, kv.values, options, mixed});
-  return mixed;
+  return attend(q, kv.keys, kv.values, options, pass, layer, stack_of(pass));
 }
 
 }  // namespace fovea

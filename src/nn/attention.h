@@ -43,11 +43,15 @@ struct Attention {
                   const Pass& pass) const;
   Tensor to_one_another(const Tensor& x, const Pass& pass) const;
   Tensor to_memory(const Tensor& x, const Pass& pass) const;
-  Tensor attend(const Tensor& q, const KeysValues& kv, AttentionOptions options,
-                const Pass& pass) const;
+  Tensor attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
+                   const Pass& pass) const;
   PagedOptions paged(const KvCache& cache) const;
   Mask masked(const Pass& pass) const;
   float score_scale() const;
+  Tensor probed(const Pass& pass, ProbePoint::What what, Tensor found) const;
+  ProbePoint::Stack stack_of(const Pass& pass) const {
+    return across ? ProbePoint::Stack::cross : pass.stack;
+  }
 };
 
 }  // namespace fovea

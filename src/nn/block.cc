@@ -3,11 +3,18 @@
 namespace fovea {
 namespace {
 
+// The points of a sublayer's input and output.
+struct Ends {
+  ProbePoint input, output;
+};
+
 // y = sum_norm(added(x, dropout(output_norm(sublayer(input_norm(x))))))
 template <class Sublayer>
 Tensor through(const Block& block, const Tensor& x, const Norms& norm, const Pass& pass,
-               const Dropout& place, Sublayer&& sublayer) {
-  const Tensor y = norm.output(sublayer(norm.input(x, pass.compute)), pass.compute);
+               const Ends& ends, const Dropout& place, Sublayer&& sublayer) {
+  const Tensor y = probed(
+      pass, ends.output,
+      norm.output(sublayer(probed(pass, ends.input, norm.input(x, pass.compute))), pass.compute));
   const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
   return norm.sum(block.added(x, dropped), x.dtype());
 }
@@ -28,9 +35,10 @@ Placement attention_placement(const StackSpec& spec, int64_t layer) {
 
 }  // namespace
 
-Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer,
+Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t layer_,
              bool with_cross, uint32_t places)
-    : attention_norm(spec.norm, attention_placement(spec, layer), width),
+    : attention_norm(spec.norm, attention_placement(spec, layer_), width),
+      layer(layer_),
       parallel(spec.parallel),
       residual(spec.residual),
       residual_scale(spec.residual_scale),
@@ -70,21 +78,34 @@ Tensor Block::added(const Tensor& x, const Tensor& y) const {
 }
 
 Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
+  using What = ProbePoint::What;
+  const auto at = [&](What what) { return ProbePoint{what, layer, pass.stack}; };
+  const auto cross_at = [&](What what) {
+    return ProbePoint{what, layer, ProbePoint::Stack::cross};
+  };
+  const Ends mixer_ends{at(What::mixer_input), at(What::mixer_output)};
+  const Ends ffn_ends{at(What::mlp_input), at(What::mlp_output)};
   if (parallel) {
-    const Tensor a = mix(attention_norm.input(x, pass.compute), pass);
-    const Tensor b = ffn(ffn_norm.input(x, pass.compute), pass);
+    const auto in = [&](const Ends& ends, const Norms& norms) {
+      return probed(pass, ends.input, norms.input(x, pass.compute));
+    };
+    const Tensor a = probed(pass, mixer_ends.output, mix(in(mixer_ends, attention_norm), pass));
+    const Tensor b = probed(pass, ffn_ends.output, ffn(in(ffn_ends, ffn_norm), pass));
     const Tensor y = added(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
                                                                 attention_place.substream)));
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
-  Tensor h = through(*this, x, attention_norm, pass, attention_place,
+  Tensor h = through(*this, x, attention_norm, pass, mixer_ends, attention_place,
                      [&](const Tensor& y) { return mix(y, pass); });
+  h = probed(pass, at(What::hidden_mid), std::move(h));
   if (cross.across) {
-    h = through(*this, h, cross_norm, pass, cross_place,
+    h = through(*this, h, cross_norm, pass,
+                {cross_at(What::mixer_input), cross_at(What::mixer_output)}, cross_place,
                 [&](const Tensor& y) { return cross(y, pass); });
+    h = probed(pass, cross_at(What::hidden_mid), std::move(h));
   }
   if (!ffn.present()) return h;
-  return through(*this, h, ffn_norm, pass, ffn_place,
+  return through(*this, h, ffn_norm, pass, ffn_ends, ffn_place,
                  [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
 }
 

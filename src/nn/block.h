@@ -17,6 +17,7 @@ struct Block {
   Recurrence recurrence;   // instead of `attention`
   FeedForward ffn;
   Norms attention_norm, cross_norm, ffn_norm;
+  int64_t layer = 0;
   bool parallel = false, residual = true;
   float residual_scale = 1;
   Dropout attention_place, cross_place, ffn_place;  // dropout of the sublayers' outputs

@@ -26,10 +26,11 @@ bool is_dense(const ExpertsSpec& experts, int64_t layer) {
 
 }  // namespace
 
-FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer)
+FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
     : spec(stack.ffn.experts),
       kind(static_cast<Activation>(stack.ffn.activation)),
-      gated(stack.ffn.gated) {
+      gated(stack.ffn.gated),
+      layer(layer_) {
   const auto make = [&](int64_t inner, Linear& g, Linear& u, Linear& d) {
     if (gated) g = Linear(width, inner, stack.ffn.bias);
     u = Linear(width, inner, stack.ffn.bias);
@@ -47,15 +48,20 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer)
   if (spec.shared_gate) shared_gate = Linear(width, 1, false);
 }
 
-Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u,
-                            const Linear& d) const {
-  if (!gated) return d(activation(u(x), kind));
+Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u, const Linear& d,
+                            const Pass& pass) const {
+  using What = ProbePoint::What;
+  if (!gated) {
+    const Tensor before = probed(pass, What::mlp_pre, layer, u(x));
+    return d(probed(pass, What::mlp_hidden, layer, activation(before, kind)));
+  }
   const auto [gates, factors] = all_of(x, g, u);
-  return d(gated_activation(gates, factors, kind));
+  const Tensor before = probed(pass, What::mlp_pre, layer, gates);
+  return d(probed(pass, What::mlp_hidden, layer, gated_activation(before, factors, kind)));
 }
 
 Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
-  return experts.empty() ? through(x, gate, up, down) : mix(x, pass);
+  return experts.empty() ? through(x, gate, up, down, pass) : mix(x, pass);
 }
 
 Tensor FeedForward::router_logits(const Tensor& tokens) const {
@@ -78,7 +84,7 @@ Routing FeedForward::routing(const Tensor& logits) const {
 
 // With a gate, each row has one weight.
 Tensor FeedForward::shared_output(const Tensor& tokens) const {
-  const Tensor y = through(tokens, shared.gate, shared.up, shared.down);  // [R, C]
+  const Tensor y = through(tokens, shared.gate, shared.up, shared.down, {});  // [R, C]
   if (!shared_gate.weight.present()) return y;
   const Tensor weights = activation(linear(tokens, shared_gate.weight, {}, working_type(tokens)),
                                     Activation::sigmoid);  // [R, 1]

@@ -25,6 +25,7 @@ struct FeedForward {
   Linear shared_gate;  // [1, C]
   Activation kind = Activation::gelu_tanh;
   bool gated = false;
+  int64_t layer = 0;
 
   FeedForward() = default;
   FeedForward(const StackSpec& stack, int64_t width, int64_t layer);

@@ -49,16 +49,18 @@ Tensor LatentAttention::queries(const Tensor& x, const Pass& pass) const {
 
 Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
   const int64_t B = x.dim(0), T = x.dim(1);
-  const Tensor q = queries(x, pass);    // [B, T, H, N + D]
-  const Tensor c = latent_of(x, pass);  // [B, T, W]
-  Tensor rotated;                       // [B, T, 1, N]
+  const Tensor q =
+      probed(pass, ProbePoint::What::query, layer, queries(x, pass));  // [B, T, H, N + D]
+  const Tensor c = probed(pass, ProbePoint::What::latent, layer, latent_of(x, pass));  // [B, T, W]
+  Tensor rotated;  // [B, T, 1, N]
   if (spec.rotary > 0)
     rotated = rotate(rotary_key(x).view({B, T, 1, spec.rotary}), pass.latent_angles.cosines,
                      pass.latent_angles.sines, pass.pairing);
   const bool shown = pass.probe != nullptr && (pass.probe->attend || pass.probe->wants_weights);
   const bool expands = pass.cache == nullptr && (recording() || shown);
-  const Tensor heads =
-      expands ? expanded(q, c, rotated, pass) : absorbed(q, c, rotated, pass);  // [B, T, H, D']
+  const Tensor heads =  // [B, T, H, D']
+      probed(pass, ProbePoint::What::heads, layer,
+             expands ? expanded(q, c, rotated, pass) : absorbed(q, c, rotated, pass));
   return output(heads.view({B, T, attention.heads * attention.value_width}));
 }
 
@@ -77,12 +79,11 @@ Tensor LatentAttention::expanded(const Tensor& q, const Tensor& c, const Tensor&
                                  const Pass& pass) const {
   const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads;
   const Tensor own = key_up(c).view({B, T, H, attention.head_width});
-  const Tensor k = spec.rotary > 0 ? concat_shared(rotated, own) : own;
-  const Tensor v = value_up(c).view({B, T, H, attention.value_width});
-  const AttentionOptions options = this->options(pass);
-  const Tensor heads = fovea::attention(q, k, v, options);
-  probe(pass, {ProbePoint::What::attention, layer, pass.stack}, {q, k, v, options, heads});
-  return heads;
+  const Tensor k = probed(pass, ProbePoint::What::key, layer,
+                          spec.rotary > 0 ? concat_shared(rotated, own) : own);
+  const Tensor v = probed(pass, ProbePoint::What::value, layer,
+                          value_up(c).view({B, T, H, attention.value_width}));
+  return attend(q, k, v, options(pass), pass, layer, pass.stack);
 }
 
 // Attention with one key for all heads, whose first elements are also the value.

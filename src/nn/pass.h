@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "cache/kv_cache.h"
@@ -55,19 +56,18 @@ inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer w
 }
 constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 2 << 16;
 
-// Passes a value of the stack to the probe, which may replace it.
-inline void probe(const Pass& pass, ProbePoint::What what, int64_t layer, Tensor& value) {
-  if (pass.probe != nullptr && pass.probe->see) pass.probe->see({what, layer, pass.stack}, value);
+// Returns the value of a point, which a probe may read and replace.
+inline Tensor probed(const Pass& pass, const ProbePoint& point, Tensor value) {
+  if (pass.probe != nullptr && pass.probe->see) pass.probe->see(point, value);
+  return value;
+}
+inline Tensor probed(const Pass& pass, ProbePoint::What what, int64_t layer, Tensor value) {
+  return probed(pass, ProbePoint{what, layer, pass.stack}, std::move(value));
 }
 
-// Shows one attention call to the probe: its weights, if the probe wants them, and its inputs.
-inline void probe(const Pass& pass, const ProbePoint& point, const AttentionInputs& here) {
-  if (pass.probe == nullptr) return;
-  if (pass.probe->wants_weights && pass.probe->wants_weights(point)) {
-    Tensor weights = attention_weights(here.q, here.k, here.options);  // [B, H, T, S]
-    pass.probe->see(point, weights);
-  }
-  if (pass.probe->attend) pass.probe->attend(point, here);
-}
+// Attention, whose scores and weights a probe may read and replace. `layer` and `stack` are those
+// of the point.   q [B, T, H, D], k [B, S, G, D], v [B, S, G, D'] -> [B, T, H, D']
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
+              const Pass& pass, int64_t layer, ProbePoint::Stack stack);
 
 }  // namespace fovea

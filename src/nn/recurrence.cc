@@ -38,7 +38,8 @@ Recurrence::Recurrence(const StackSpec& stack, int64_t model_width, int64_t laye
 }
 
 Tensor Recurrence::operator()(const Tensor& x, const Pass& pass) const {
-  return projected(states(input(x), pass));
+  const Tensor gates = probed(pass, ProbePoint::What::gates, layer, input(x));
+  return projected(probed(pass, ProbePoint::What::state, layer, states(gates, pass)));
 }
 
 Tensor Recurrence::states(const Tensor& gates, const Pass& pass) const {

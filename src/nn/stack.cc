@@ -24,17 +24,16 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
     if (!places) places = pass.cache->places();
   }
   positions.prepare(pass, x.dim(1), places);
+  x = probed(pass, ProbePoint::What::embedding, 0, std::move(x));
   x = embedding_norm(positions.add_to(x, places), x.dtype());
   x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
-    probe(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), x);
+    x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));
     x = blocks[i](x, pass);
   }
   if (pass.cache != nullptr) pass.cache->end();
-  probe(pass, ProbePoint::What::unnormed, std::ssize(blocks), x);
-  Tensor y = norm(x, pass.compute);
-  probe(pass, ProbePoint::What::hidden, std::ssize(blocks), y);
-  return y;
+  x = probed(pass, ProbePoint::What::unnormed, std::ssize(blocks), std::move(x));
+  return probed(pass, ProbePoint::What::hidden, std::ssize(blocks), norm(x, pass.compute));
 }
 
 }  // namespace fovea

@@ -1,6 +1,9 @@
+#include <limits>
 #include <optional>
 
 #include "base/error.h"
+#include "base/math.h"
+#include "ops/offset.h"
 #include "ops/ops.h"
 #include "ops/probability.h"
 #include "ops/statistics.h"
@@ -54,6 +57,31 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
           .bias_stride = q.dim(1) + keys - 1,
           .bias_origin = q.dim(1) - 1,
           .bias_tables = tables};
+}
+
+// Converts the products q k^T of a head, [T, S], to scores. `bias`: the head's table, or null.
+template <class Real>
+void finish_scores(Real* scores, int64_t batch, const AttentionShape& shape, const Real* bias) {
+  const double cap = shape.softcap;
+  const int64_t T = shape.queries, S = shape.keys;
+  for (int64_t t = 0; t < T; ++t) {
+    Real* const row = scores + t * S;
+    Interval seen[Mask::kMostIntervals];
+    const int count = shape.mask.intervals(batch, t, S, seen);
+    const auto hide = [&](int64_t begin, int64_t end) {
+      std::fill(row + begin, row + end, -std::numeric_limits<Real>::infinity());
+    };
+    hide(0, count > 0 ? seen[0].begin : S);
+    for (int i = 0; i < count; ++i) {
+      for (int64_t s = seen[i].begin; s < seen[i].end; ++s) {
+        double score = double{shape.scale} * double{row[s]};
+        if (cap > 0) score = cap * math::tanh(score / cap);
+        if (bias != nullptr) score += double{bias[s - t + shape.bias_origin]};
+        row[s] = static_cast<Real>(score);
+      }
+      hide(seen[i].end, i + 1 < count ? seen[i + 1].begin : S);
+    }
+  }
 }
 
 }  // namespace
@@ -132,6 +160,33 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOption
                          q.dtype() == DType::f64 ? DType::f64 : DType::f32);
   kernels(q).attention_weights(weights, q, k, s);
   return weights;
+}
+
+Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
+  const AttentionShape s = shape_of(q, k, options);
+  const int64_t T = s.queries, S = s.keys, H = s.heads, G = s.kv_heads, D = s.width;
+  const Kernels& kernel = kernels(q);
+  const Tensor scores = empty({s.batch, H, T, S}, working_type(q));
+  const Tensor queries = empty({T, D}, q.dtype()), keys = empty({S, D}, k.dtype());
+  for (int64_t b = 0; b < s.batch; ++b) {
+    for (int64_t h = 0; h < H; ++h) {
+      const int64_t place = (b * H + h) * T * S;
+      const int64_t table = (b / (s.batch / s.bias_tables) * H + h) * s.bias_stride;
+      kernel.copy_columns(queries, at(In(q), b * T * H * D), {T, D, H * D, h * D, D, 0});
+      kernel.copy_columns(keys, at(In(k), b * s.capacity * G * D),
+                          {S, D, G * D, h / (H / G) * D, D, 0});
+      kernel.gemm(at(Out(scores), place), queries, keys, {}, {T, S, D, false, true});
+      const auto finish = [&](auto* all) {
+        const auto* bias = static_cast<decltype(all)>(options.bias.data());
+        finish_scores(all + place, b, s, bias == nullptr ? bias : bias + table);
+      };
+      if (scores.dtype() == DType::f64)
+        finish(scores.data_as<double>());
+      else
+        finish(scores.data_as<float>());
+    }
+  }
+  return scores;
 }
 
 }  // namespace fovea

@@ -76,6 +76,16 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
 // q [B, T, H, D], k [B, capacity, G, D] -> f32 (f64 for f64) [B, H, T, S]
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options);
 
+// The inputs of the softmax of attention, for inspection: scale * q k^T, softcapped, plus the bias;
+// -inf for masked keys. Not differentiable.
+// q [B, T, H, D], k [B, capacity, G, D] -> f32 (f64 for f64) [B, H, T, S]
+Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions& options);
+
+// The last step of attention with given weights: y[b, t, h] = sum over s of weights[b, h, t, s] *
+// v[b, s, g], where g is the key-value head of h.   weights [B, H, T, S], v [B, S, G, D'] -> [B, T,
+// H, D'] of v's dtype
+Tensor weighted_values(const Tensor& weights, const Tensor& v);
+
 // Concatenates along the last axis: for each head, the vector that all heads share before its own.
 // shared [B, T, 1, N], own [B, T, H, D] -> [B, T, H, N + D]
 Tensor concat_shared(const Tensor& shared, const Tensor& own);

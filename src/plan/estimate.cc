@@ -31,7 +31,7 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
   const Lengths lengths = lengths_of(s, context, two_texts ? context : 0);
   Cost cost;
   double forward = 0;
-  for (const Part& part : parts_of(s, lengths)) {
+  for (const PlanPart& part : parts_of(s, lengths)) {
     cost.parameters += part.parameters;
     forward += part.flops;
   }

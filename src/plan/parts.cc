@@ -68,7 +68,7 @@ class Counter {
   // token uses.
   void add(const std::string& name, const Parameter& p, int64_t copies, double chosen) {
     const PartIndex index = part_of(name);
-    Part& part = parts_[index];
+    PlanPart& part = parts_[index];
     const double count = static_cast<double>(elements(p.shape)) * static_cast<double>(copies);
     check(static_cast<double>(part.parameters) + count < kMost,
           "spec: {} has more than {} parameters; expected fewer", part.name, kMost);
@@ -80,10 +80,10 @@ class Counter {
   }
 
   void count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name);
-  Part& operator[](PartIndex index) { return parts_[index]; }
-  std::vector<Part> present() const {
-    std::vector<Part> there;
-    for (const Part& part : parts_)
+  PlanPart& operator[](PartIndex index) { return parts_[index]; }
+  std::vector<PlanPart> present() const {
+    std::vector<PlanPart> there;
+    for (const PlanPart& part : parts_)
       if (part.parameters > 0 || part.flops > 0) there.push_back(part);
     return there;
   }
@@ -106,7 +106,7 @@ class Counter {
 
   const Spec& spec_;
   Lengths lengths_;
-  std::vector<Part> parts_;
+  std::vector<PlanPart> parts_;
 };
 
 // Creates one layer of each kind: layers differ only in whether they are the first, whether they
@@ -207,7 +207,7 @@ double score_flops(const Spec& s, const Lengths& lengths) {
                      static_cast<double>(lengths.source * lengths.target);
 }
 
-std::vector<Part> parts_of(const Spec& s, const Lengths& lengths) {
+std::vector<PlanPart> parts_of(const Spec& s, const Lengths& lengths) {
   Counter counter(s, lengths);
   without_layers(s).each(
       [&](const std::string& name, Parameter& p) { counter.add(name, p, 1, 1); });

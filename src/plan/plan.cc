@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kHour = 3600;
 
-double sum_of_flops(const std::vector<Part>& parts) {
+double sum_of_flops(const std::vector<PlanPart>& parts) {
   double flops = 0;
-  for (const Part& part : parts) flops += part.flops;
+  for (const PlanPart& part : parts) flops += part.flops;
   return flops;
 }
 
@@ -88,7 +88,7 @@ Plan plan(const Spec& given, const PlanOptions& options) {
   const Lengths lengths = lengths_of(s, options.length, options.source_length);
   Plan plan;
   plan.parts = parts_of(s, lengths);
-  for (const Part& part : plan.parts) {
+  for (const PlanPart& part : plan.parts) {
     plan.parameters += part.parameters;
     plan.active += part.active;
     plan.flops += part.flops;

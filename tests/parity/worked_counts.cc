@@ -29,7 +29,7 @@ Spec plain(const Size& size) {
 }
 
 double parameters_of(const Plan& plan, const std::string& name) {
-  for (const Part& part : plan.parts)
+  for (const PlanPart& part : plan.parts)
     if (part.name == name) return static_cast<double>(part.parameters);
   return 0;
 }

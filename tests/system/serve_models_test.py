@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from serving import ServeTest
-from support import ROOT, fovea
+from support import ROOT, fovea, tensors
 
 SENTENCES = ROOT / "tests/goldens/sentence_model"
 PAIRS = ROOT / "tests/goldens/cross_encoder"
@@ -16,19 +16,6 @@ PAIRS = ROOT / "tests/goldens/cross_encoder"
 
 def float32(value):
     return struct.unpack("<f", struct.pack("<f", value))[0]
-
-
-def tensors(path):
-    """Returns the float tensors of a .safetensors file as flat tuples, with their shapes."""
-    content = path.read_bytes()
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:8 + length])
-    found = {}
-    for name, entry in header.items():
-        if name != "__metadata__" and entry["dtype"] == "F32":
-            begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            found[name] = entry["shape"], struct.unpack(f"<{(end - begin) // 4}f", content[begin:end])
-    return found
 
 
 class ServeModels(ServeTest):

@@ -1,9 +1,11 @@
 """Support for the system tests: running the program, and generated small texts and models."""
 import hashlib
+import json
 import os
 import pathlib
 import random
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -39,6 +41,19 @@ def text_of(letters=20000, seed=1):
         sentence = " ".join(generator.choice(words) for _ in range(generator.randint(4, 9)))
         text += sentence.capitalize() + generator.choice([".\n", ". ", "? "])
     return text[:letters]
+
+
+def tensors(path):
+    """Returns the float tensors of a .safetensors file as flat tuples, with their shapes."""
+    content = path.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + length])
+    found = {}
+    for name, entry in header.items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            found[name] = entry["shape"], struct.unpack(f"<{(end - begin) // 4}f", content[begin:end])
+    return found
 
 
 def digests(folder):

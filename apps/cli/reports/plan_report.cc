@@ -75,7 +75,7 @@ std::string parts_table(const Spec& spec, const Plan& p) {
   std::string table =
       fmt::format("\n{:<20}{:>20}{:>9}{:>20}\n", "Part", "parameters", "share", "FLOPs per token");
   const auto tokens = p.flops / p.flops_per_token;
-  for (const Part& part : p.parts) {
+  for (const PlanPart& part : p.parts) {
     const double share = static_cast<double>(part.parameters) / static_cast<double>(p.parameters);
     table += fmt::format("  {:<18}{:>20}{:>9}{:>20}\n", part.name,
                          part.parameters > 0 ? grouped(part.parameters) : "-",
@@ -176,7 +176,7 @@ std::string plan_text(const std::string& name, const Spec& spec, const Plan& pla
 std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
                       const PlanOptions& o) {
   Json parts = Json::array(), attention = Json::array();
-  for (const Part& part : p.parts)
+  for (const PlanPart& part : p.parts)
     parts.push_back({{"name", part.name},
                      {"parameters", part.parameters},
                      {"active", part.active},

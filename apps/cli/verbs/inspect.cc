@@ -90,22 +90,28 @@ class InspectCommand : public Command {
  private:
   // The attention map of one head, with labels for its queries and keys.
   struct Drawn {
-    Map map;
+    AttentionWeights map;
     std::vector<std::string> rows, keys;
   };
-  Drawn drawn(const Inspector& inspector) const {
-    const auto& [look, layer, head] = place_;
-    Drawn drawn{inspector.map({.look = look, .layer = layer, .heads = {head}}), {}, {}};
-    for (const auto& token : look == Look::encoder ? inspector.source() : inspector.tokens())
+  Drawn drawn(const Inspection& inspection) const {
+    const auto& [kind, layer, head] = place_;
+    MapQuery query;
+    query.kind = kind;
+    query.layer = layer;
+    query.heads = {head};
+    Drawn drawn{inspection.map(query), {}, {}};
+    for (const auto& token :
+         kind == AttentionKind::encoder ? inspection.source() : inspection.tokens())
       drawn.rows.push_back(token.text);
-    for (const auto& token : look == Look::self ? inspector.tokens() : inspector.source())
+    for (const auto& token :
+         kind == AttentionKind::self ? inspection.tokens() : inspection.source())
       drawn.keys.push_back(token.text);
     return drawn;
   }
 
   int print_map() {
-    const Inspector inspector(open_model(model_), input_);
-    const Drawn here = drawn(inspector);
+    const Inspection inspection(open_model(model_), input_);
+    const Drawn here = drawn(inspection);
     if (json) {
       Json rows = Json::array();
       for (int64_t r = 0; r < here.map.rows; ++r) {
@@ -135,12 +141,12 @@ class InspectCommand : public Command {
     if (ending == ".html") {
       write_whole(out_, inspector::saved_view(model_, model, input_, place_));
     } else if (ending == ".svg") {
-      const Drawn here = drawn(Inspector(model, input_));
+      const Drawn here = drawn(Inspection(model, input_));
       write_whole(
           out_, draw_svg(here.map, here.rows, here.keys,
                          fmt::format("Attention of layer {}, head {}", place_.layer, place_.head)));
     } else if (ending == ".safetensors") {
-      Inspector(model, input_).save(out_, place_.look, place_.layer);
+      Inspection(model, input_).save(out_, place_.kind, place_.layer);
     } else {
       throw UsageError("--out: '" + out_ +
                        "'; expected a name ending in .html, .svg or .safetensors");

@@ -19,40 +19,66 @@ class TraceCommand : public Command {
  public:
   TraceCommand()
       : Command(
-            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) --out "
-            "FILE.safetensors",
+            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) (--out "
+            "FILE.safetensors | --list)",
             "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
-            "attention.{i}, loss (with labels or --gradients) and grad.<tensor> (with "
-            "--gradients). In an encoder-decoder, the names of hidden and attention begin with "
-            "encoder_ or decoder_. Prints the names of the written tensors.") {}
+            "attention.{i}, further values by --what, loss (with labels or --gradients) and "
+            "grad.<tensor> (with --gradients). In an encoder-decoder, names begin with encoder_, "
+            "decoder_ or cross_. --patch replaces values during the run. Prints the names of the "
+            "written tensors.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
     add_fields(table, options_,
                {{"text", {"-p", "--prompt"}},
-                {"input", {"-i"}, "", "FILE"},
-                {"out", {"-o", "--output"}, "", "FILE"}});
+                {.field = "input", .aliases = {"-i"}, .placeholder = "FILE"},
+                {.field = "what", .placeholder = "NAMES"},
+                {.field = "layers", .placeholder = "A-B"},
+                {.field = "patch", .placeholder = "FILE"},
+                {.field = "out", .aliases = {"-o", "--output"}, .placeholder = "FILE"}});
+    table.add(flag("--list", {},
+                   "print the names and shapes of all values, or of those of --what, without "
+                   "writing a file",
+                   list_));
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
-    if (options_.out.empty()) throw UsageError("--out: not given; expected an output file");
-    const std::vector<std::string> names = trace(open_model(model_), options_);
-    if (json) {
-      print(Json({{"out", options_.out}, {"tensors", names}}).dump() + "\n");
-    } else {
-      std::string lines;
-      for (const std::string& name : names) lines += name + "\n";
-      print(lines);
-    }
+    if (options_.out.empty() != list_)
+      throw UsageError("--out, --list: expected an output file or --list");
+    if (list_ && options_.what.empty()) options_.what = {"*", "*hook*"};
+    const std::vector<TracedTensor> tensors = trace(open_model(model_), options_);
+    print(json ? as_json(tensors) : as_text(tensors));
     return 0;
   }
 
  private:
+  std::string as_json(const std::vector<TracedTensor>& tensors) const {
+    Json names = Json::array(), shapes = Json::array();
+    for (const TracedTensor& tensor : tensors) {
+      names.push_back(tensor.name);
+      shapes.push_back(tensor.shape);
+    }
+    Json result;
+    if (!list_) result["out"] = options_.out;
+    result["tensors"] = names;
+    result["shapes"] = shapes;
+    return result.dump() + "\n";
+  }
+
+  std::string as_text(const std::vector<TracedTensor>& tensors) const {
+    std::string lines;
+    for (const TracedTensor& tensor : tensors)
+      lines += list_ ? fmt::format("{} [{}]\n", tensor.name, fmt::join(tensor.shape, ", "))
+                     : tensor.name + "\n";
+    return lines;
+  }
+
   std::string model_;
   TraceOptions options_;
+  bool list_ = false;
 };
 
 }  // namespace

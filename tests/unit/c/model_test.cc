@@ -406,6 +406,19 @@ TEST_F(CModel, WritesATrace) {
   same.out = theirs;
   trace(Model::open(small_model().path()), same);
   EXPECT_EQ(read_file(mine), read_file(theirs));
+
+  options.gradients = same.gradients = 0;
+  options.what = "*query*,logits";
+  options.layers = "1";
+  options.patch = mine.c_str();
+  same.what = {"*query*", "logits"};
+  same.layers = "1";
+  same.patch = mine;
+  const std::string patched = small_model() / "patched.safetensors";
+  ASSERT_EQ(fovea_model_trace(model_, &options, patched.c_str()), FOVEA_OK)
+      << fovea_model_error(model_);
+  trace(Model::open(small_model().path()), same);
+  EXPECT_EQ(read_file(patched), read_file(theirs));
   EXPECT_EQ(fovea_model_trace(model_, &options, nullptr), FOVEA_INVALID_ARGUMENT);
 }
 

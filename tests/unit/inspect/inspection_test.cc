@@ -69,6 +69,11 @@ std::vector<std::pair<std::string, Spec>> kinds() {
   return all;
 }
 
+Inspection inspection_of(const Transformer& model, const std::vector<int32_t>& source,
+                         const std::vector<int32_t>& ids, std::vector<HeadPlace> muted = {}) {
+  return Inspection(std::make_unique<Inspection::State>(model, source, ids, std::move(muted)));
+}
+
 class Inspecting : public testing::TestWithParam<size_t> {
  protected:
   Inspecting() {
@@ -84,10 +89,10 @@ class Inspecting : public testing::TestWithParam<size_t> {
   }
 
   Inspection inspected(std::vector<HeadPlace> muted = {}) const {
-    return Inspection(model_, ids_, both_ ? target_ : ids_, std::move(muted));
+    return inspection_of(model_, ids_, both_ ? target_ : ids_, std::move(muted));
   }
 
-  std::map<std::string, Tensor> traced() {
+  TraceTensors traced() {
     TraceInput input;
     input.ids = row(ids_);
     if (both_) {  // the labels are the target, shifted by one
@@ -97,15 +102,15 @@ class Inspecting : public testing::TestWithParam<size_t> {
     return trace_model(model_, fovea_format, input);
   }
 
-  std::vector<Look> looks() const {
-    if (both_) return {Look::self, Look::encoder, Look::cross};
-    return {Look::self};
+  std::vector<AttentionKind> looks() const {
+    if (both_) return {AttentionKind::self, AttentionKind::encoder, AttentionKind::cross};
+    return {AttentionKind::self};
   }
-  std::string name_of(Look look) const {
+  std::string name_of(AttentionKind kind) const {
     if (!both_) return "attention.";
-    return look == Look::self      ? "decoder_attention."
-           : look == Look::encoder ? "encoder_attention."
-                                   : "cross_attention.";
+    return kind == AttentionKind::self      ? "decoder_attention."
+           : kind == AttentionKind::encoder ? "encoder_attention."
+                                            : "cross_attention.";
   }
 
   Transformer model_;
@@ -120,15 +125,15 @@ void expect_near(const std::vector<float>& found, const float* expected, const s
 TEST_P(Inspecting, MapsMatchTrace) {
   const Inspection here = inspected();
   const auto expected = traced();
-  for (const Look look : looks()) {
+  for (const AttentionKind kind : looks()) {
     for (int64_t layer = 0; layer < 3; ++layer) {
-      const Tensor all = expected.at(name_of(look) + std::to_string(layer));
+      const Tensor all = expected.at(name_of(kind) + std::to_string(layer));
       const int64_t T = all.dim(2), S = all.dim(3);
-      expect_near(here.map({look, layer, {0, 1, 2, 3}, false, 0, -1, 0, -1, 1}).weights,
+      expect_near(here.map({kind, layer, {0, 1, 2, 3}, false, 0, -1, 0, -1, 1}).weights,
                   all.data_as<float>(), "map ");
       for (int64_t h = 0; h < 4; ++h)
         for (int64_t t = 0; t < T; ++t)
-          expect_near(here.map({look, layer, {h}, false, t, t + 1, 0, -1, 1}).weights,
+          expect_near(here.map({kind, layer, {h}, false, t, t + 1, 0, -1, 1}).weights,
                       all.data_as<float>() + (h * T + t) * S, "row ");
     }
   }
@@ -138,7 +143,7 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
   const Inspection here = inspected();
   const auto expected = traced();
   const Tensor logits = expected.at("logits");
-  const StackRun& run = here.run(Look::self);
+  const StackRun& run = here.state().run(AttentionKind::self);
   for (int64_t t = 0; t < run.tokens(); ++t)
     expect_near(here.logits(t), logits.data_as<float>() + t * logits.dim(-1), "logits ");
   const std::string stack = both_ ? "decoder_hidden." : "hidden.";
@@ -152,13 +157,14 @@ TEST_P(Inspecting, LogitsAndHiddenStatesMatchTrace) {
 // tokens.
 TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
   const Inspection here = inspected();
-  for (const Look look : looks()) {
-    if (look == Look::cross) continue;
-    const StackRun& run = here.run(look);
+  for (const AttentionKind kind : looks()) {
+    if (kind == AttentionKind::cross) continue;
+    const StackRun& run = here.state().run(kind);
     for (int64_t layer = 0; layer < 3; ++layer) {
       for (int64_t token = 0; token < run.tokens(); ++token) {
-        std::map<std::string, Step> steps;
-        for (const Step& step : here.walk({look, token, layer, 1, 100})) steps[step.name] = step;
+        std::map<std::string, WalkStep> steps;
+        for (const WalkStep& step : here.walk({kind, token, layer, 1, 100}))
+          steps[step.name] = step;
         const Tensor& after = run.stream[static_cast<size_t>(layer) + 1];
         const float* expected = after.data_as<float>() + token * 16;
         for (size_t i = 0; i < 16; ++i)
@@ -177,11 +183,11 @@ TEST_P(Inspecting, StepsOfATokenEndWithTheBitsOfTheRun) {
 TEST_P(Inspecting, DoesNotChangeTheResults) {
   const auto before = traced();
   const Inspection here = inspected();
-  for (const Look look : looks()) {
-    here.map({look, 1, {0, 2}, true, 1, 3, 0, 2, 2});
-    here.head_scores(look, 2, std::vector<bool>(13, false));
+  for (const AttentionKind kind : looks()) {
+    here.map({kind, 1, {0, 2}, true, 1, 3, 0, 2, 2});
+    here.head_scores(kind, 2);
   }
-  here.walk({Look::self, 1, 1, 1, 4});
+  here.walk({AttentionKind::self, 1, 1, 1, 4});
   here.lens(0, 3);
   here.surprise();
   const auto after = traced();
@@ -190,16 +196,16 @@ TEST_P(Inspecting, DoesNotChangeTheResults) {
 }
 
 TEST_P(Inspecting, MutedHeadsContributeNothing) {
-  const Inspection whole = inspected(), without = inspected({{Look::self, 1, 2}});
-  const AttentionMap& here = without.attended(Look::self, 1);
+  const Inspection whole = inspected(), without = inspected({{AttentionKind::self, 1, 2}});
+  const AttentionMap& here = without.state().attended(AttentionKind::self, 1);
   const int64_t D = here.heads.dim(3);
   for (int64_t t = 0; t < here.heads.dim(1); ++t)
     for (int64_t d = 0; d < D; ++d)
       ASSERT_EQ(here.heads.data_as<float>()[(t * 4 + 2) * D + d], 0.0f);
-  EXPECT_EQ(to_floats(whole.run(Look::self).stream[1]),
-            to_floats(without.run(Look::self).stream[1]));
-  EXPECT_NE(to_floats(whole.run(Look::self).stream[2]),
-            to_floats(without.run(Look::self).stream[2]));
+  EXPECT_EQ(to_floats(whole.state().run(AttentionKind::self).stream[1]),
+            to_floats(without.state().run(AttentionKind::self).stream[1]));
+  EXPECT_NE(to_floats(whole.state().run(AttentionKind::self).stream[2]),
+            to_floats(without.state().run(AttentionKind::self).stream[2]));
   EXPECT_NE(whole.logits(2), without.logits(2));
 }
 
@@ -213,9 +219,9 @@ class Questions : public testing::Test {
 };
 
 TEST_F(Questions, MapsArePooledByTheMaximum) {
-  const Inspection here(model_, {}, ids_);
-  const Map whole = here.map({Look::self, 0, {1}, false, 0, -1, 0, -1, 1});
-  const Map pooled = here.map({Look::self, 0, {1}, false, 0, -1, 0, -1, 3});
+  const Inspection here = inspection_of(model_, {}, ids_);
+  const AttentionWeights whole = here.map({AttentionKind::self, 0, {1}, false, 0, -1, 0, -1, 1});
+  const AttentionWeights pooled = here.map({AttentionKind::self, 0, {1}, false, 0, -1, 0, -1, 3});
   ASSERT_EQ(pooled.rows, 3);
   ASSERT_EQ(pooled.keys, 3);
   for (int64_t r = 0; r < 3; ++r) {
@@ -230,17 +236,17 @@ TEST_F(Questions, MapsArePooledByTheMaximum) {
 }
 
 TEST_F(Questions, MapsOfSeveralHeadsAreAveraged) {
-  const Inspection here(model_, {}, ids_);
-  const Map two = here.map({Look::self, 2, {0, 3}, false, 0, -1, 0, -1, 1});
-  const Map mean = here.map({Look::self, 2, {0, 3}, true, 0, -1, 0, -1, 1});
+  const Inspection here = inspection_of(model_, {}, ids_);
+  const AttentionWeights two = here.map({AttentionKind::self, 2, {0, 3}, false, 0, -1, 0, -1, 1});
+  const AttentionWeights mean = here.map({AttentionKind::self, 2, {0, 3}, true, 0, -1, 0, -1, 1});
   for (size_t i = 0; i < mean.weights.size(); ++i)
     EXPECT_NEAR(mean.weights[i], (two.weights[i] + two.weights[i + 49]) / 2, 1e-7);
 }
 
 TEST_F(Questions, StrongestWeightsAreSorted) {
-  const Inspection here(model_, {}, ids_);
-  const Map map = here.map({Look::self, 0, {2}, false, 0, -1, 0, -1, 1});
-  const auto rows = here.strongest({Look::self, 0, {2}, false, 0, -1, 0, -1, 1}, 2);
+  const Inspection here = inspection_of(model_, {}, ids_);
+  const AttentionWeights map = here.map({AttentionKind::self, 0, {2}, false, 0, -1, 0, -1, 1});
+  const auto rows = here.strongest({AttentionKind::self, 0, {2}, false, 0, -1, 0, -1, 1}, 2);
   ASSERT_EQ(rows[0].size(), 1u);  // the first token sees only itself
   EXPECT_EQ(rows[0][0].weight, 1.0f);
   ASSERT_EQ(rows[6].size(), 2u);
@@ -249,19 +255,21 @@ TEST_F(Questions, StrongestWeightsAreSorted) {
 }
 
 TEST_F(Questions, HeadScoresAreFractionsOfTheWeights) {
-  const Inspection here(model_, {}, ids_);
-  const Map map = here.map({Look::self, 1, {0}, false, 0, -1, 0, -1, 1});
+  auto state = std::make_unique<Inspection::State>(model_, std::vector<int32_t>{}, ids_);
+  state->text = {{1, "a"}, {5, ","}};  // texts of the first tokens
+  const Inspection here(std::move(state));
+  const AttentionWeights map = here.map({AttentionKind::self, 1, {0}, false, 0, -1, 0, -1, 1});
   const auto at = [&](int64_t t, int64_t s) { return map.weights[static_cast<size_t>(t * 7 + s)]; };
-  double previous = 0, first = 0;
+  double previous = 0, first = 0, punctuation = 0;
   for (int64_t t = 0; t < 7; ++t) {
     first += double{at(t, 0)} / 7;
+    punctuation += double{at(t, 1)} / 7;
     if (t > 0) previous += double{at(t, t - 1)} / 7;
   }
-  std::vector<bool> punctuation(7, false);
-  punctuation[1] = true;
-  const HeadScores scores = here.head_scores(Look::self, 1, punctuation)[0];
+  const HeadScores scores = here.head_scores(AttentionKind::self, 1)[0];
   EXPECT_NEAR(scores.previous, previous, 1e-6);
   EXPECT_NEAR(scores.first, first, 1e-6);
+  EXPECT_NEAR(scores.punctuation, punctuation, 1e-6);
   EXPECT_EQ(scores.next, 0);  // causal
   EXPECT_NEAR(scores.same, double{at(4, 1) + at(5, 0)} / 7, 1e-6);
   EXPECT_GT(scores.diffuse, 0.9);  // random weights give nearly uniform attention
@@ -269,7 +277,7 @@ TEST_F(Questions, HeadScoresAreFractionsOfTheWeights) {
 }
 
 TEST_F(Questions, SurpriseIsTheLossOfEachToken) {
-  const Inspection here(model_, {}, ids_);
+  const Inspection here = inspection_of(model_, {}, ids_);
   TraceInput input;
   input.ids = input.labels = row(ids_);
   const auto traced = trace_model(model_, fovea_format, input);
@@ -283,7 +291,7 @@ TEST_F(Questions, SurpriseIsTheLossOfEachToken) {
 }
 
 TEST_F(Questions, LensEndsWithTheModelsPrediction) {
-  const Inspection here(model_, {}, ids_);
+  const Inspection here = inspection_of(model_, {}, ids_);
   const auto lens = here.lens(2, 5);
   ASSERT_EQ(lens.size(), 4u);
   ASSERT_EQ(lens[3].size(), 3u);
@@ -318,7 +326,7 @@ TEST_F(Questions, WalksShowTheScoresOfTheRouterAndTheSharedExperts) {
   const Inspection here(model, {}, ids_);
   std::vector<std::string> names;
   std::map<std::string, Step> steps;
-  for (const Step& step : here.walk({Look::self, 3, 1, 0, 100})) {
+  for (const WalkStep& step : here.walk({AttentionKind::self, 3, 1, 0, 100})) {
     if (steps.contains("ffn_norm") && !steps.contains("ffn_output")) names.push_back(step.name);
     steps[step.name] = step;
   }
@@ -332,19 +340,23 @@ TEST_F(Questions, InvalidArgumentsAreNamed) {
   const auto refused = [](std::initializer_list<std::string> texts, const auto& call) {
     expect_error(ErrorKind::InvalidArgument, texts, call);
   };
-  refused({"no tokens"}, [&] { Inspection(model_, {}, {}); });
-  refused({"ids: 13; expected 0 to 12"}, [&] { Inspection(model_, {}, {13}); });
+  refused({"no tokens"}, [&] { inspection_of(model_, {}, {}); });
+  refused({"ids: 13; expected 0 to 12"}, [&] { inspection_of(model_, {}, {13}); });
   refused({"13 tokens; expected at most 12"},
-          [&] { Inspection(model_, {}, std::vector<int32_t>(13, 1)); });
-  refused({"head: 4; expected 0 to 3"}, [&] { Inspection(model_, {}, {1}, {{Look::self, 0, 4}}); });
-  refused({"look: encoder and cross"}, [&] { Inspection(model_, {}, {1}, {{Look::cross, 0, 0}}); });
-  const Inspection here(model_, {}, ids_);
-  refused({"layer: 3; expected 0 to 2"}, [&] { here.map({Look::self, 3, {0}}); });
-  refused({"head: 9; expected 0 to 3"}, [&] { here.map({Look::self, 0, {9}}); });
-  refused({"query rows: 2 to 9"}, [&] { here.map({Look::self, 0, {0}, false, 2, 9}); });
-  refused({"keys: 5 to 5"}, [&] { here.map({Look::self, 0, {0}, false, 0, -1, 5, 5}); });
+          [&] { inspection_of(model_, {}, std::vector<int32_t>(13, 1)); });
+  refused({"head: 4; expected 0 to 3"}, [&] {
+    inspection_of(model_, {}, {1}, {{AttentionKind::self, 0, 4}});
+  });
+  refused({"look: encoder and cross"}, [&] {
+    inspection_of(model_, {}, {1}, {{AttentionKind::cross, 0, 0}});
+  });
+  const Inspection here = inspection_of(model_, {}, ids_);
+  refused({"layer: 3; expected 0 to 2"}, [&] { here.map({AttentionKind::self, 3, {0}}); });
+  refused({"head: 9; expected 0 to 3"}, [&] { here.map({AttentionKind::self, 0, {9}}); });
+  refused({"query rows: 2 to 9"}, [&] { here.map({AttentionKind::self, 0, {0}, false, 2, 9}); });
+  refused({"keys: 5 to 5"}, [&] { here.map({AttentionKind::self, 0, {0}, false, 0, -1, 5, 5}); });
   refused({"position 7; expected 0 to 6"}, [&] { here.logits(7); });
-  refused({"token 7; expected 0 to 6"}, [&] { here.walk({Look::self, 7, 0, 0, 1}); });
+  refused({"token 7; expected 0 to 6"}, [&] { here.walk({AttentionKind::self, 7, 0, 0, 1}); });
   refused({"positions 0 to 8"}, [&] { here.lens(0, 8); });
 }
 

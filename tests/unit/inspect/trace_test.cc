@@ -20,7 +20,7 @@ class Trace : public testing::Test {
     initialise(model_, 1);
     input_.ids = row({1, 2, 3, 4});
   }
-  std::map<std::string, Tensor> traced() { return trace_model(model_, gpt2, input_); }
+  TraceTensors traced() { return trace_model(model_, gpt2, input_); }
   void refused(std::initializer_list<std::string> texts) {
     expect_error(ErrorKind::InvalidArgument, texts, [&] { traced(); });
   }
@@ -33,7 +33,8 @@ TEST_F(Trace, ReturnsNamesAndShapes) {
   const auto found = traced();
   const std::map<std::string, Shape> expected = {
       {"attention.0", {1, 2, 4, 4}}, {"attention.1", {1, 2, 4, 4}}, {"hidden.0", {1, 4, 8}},
-      {"hidden.1", {1, 4, 8}},       {"hidden.2", {1, 4, 8}},       {"logits", {1, 4, 11}}};
+      {"hidden.1", {1, 4, 8}},       {"hidden.2", {1, 4, 8}},       {"logits", {1, 4, 11}},
+      {"input_ids", {1, 4}}};
   ASSERT_EQ(found.size(), expected.size());
   for (const auto& [name, shape] : expected) EXPECT_EQ(found.at(name).shape(), shape) << name;
 }

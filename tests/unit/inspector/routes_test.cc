@@ -106,7 +106,7 @@ TEST(Page, IsServedWithoutExternalResources) {
 TEST(Page, EscapesTextInASavedView) {
   InspectInput input;
   input.text = "not </b>";
-  const std::string page = saved_view("small", small(), input, {Look::self, 1, 0});
+  const std::string page = saved_view("small", small(), input, {AttentionKind::self, 1, 0});
   EXPECT_NE(page.find("id=\"captured\""), std::string::npos);
   EXPECT_EQ(page.find("not </b>"), std::string::npos);
   EXPECT_NE(page.find("not \\u003c/b>"), std::string::npos);
@@ -119,9 +119,9 @@ TEST(Page, IsNotSavedWithALayerOrHeadThatDoesNotExist) {
     expect_error(ErrorKind::InvalidArgument, {error},
                  [&] { saved_view("small", small(), input, place); });
   };
-  refused({Look::self, 99, 0}, "layer: 99; expected 0 to 1");
-  refused({Look::self, 1, 2}, "head: 2; expected 0 to 1");
-  refused({Look::encoder, 0, 0}, "look: encoder and cross need");
+  refused({AttentionKind::self, 99, 0}, "layer: 99; expected 0 to 1");
+  refused({AttentionKind::self, 1, 2}, "head: 2; expected 0 to 1");
+  refused({AttentionKind::encoder, 0, 0}, "look: encoder and cross need");
 }
 
 TEST(Base64, PadsCorrectly) {

@@ -361,9 +361,18 @@ TEST(Probes, ReceiveEachLayerAndTheRequestedWeights) {
   Pass pass;
   pass.probe = &probe;
   stack(normal({2, 3, 8}, 1), pass, {});
-  EXPECT_EQ(seen, (std::vector<std::string>{"hidden.0[2, 3, 8]", "hidden.1[2, 3, 8]",
-                                            "attention.1[2, 4, 3, 3]", "hidden.unnormed[2, 3, 8]",
-                                            "hidden.2[2, 3, 8]"}));
+  const std::vector<std::string> expected = {
+      "embedding[2, 3, 8]",       "hidden.0[2, 3, 8]",       "mixer_input.0[2, 3, 8]",
+      "query.0[2, 3, 4, 3]",      "key.0[2, 3, 2, 3]",       "value.0[2, 3, 2, 3]",
+      "heads.0[2, 3, 4, 3]",      "mixer_output.0[2, 3, 8]", "hidden_mid.0[2, 3, 8]",
+      "mlp_input.0[2, 3, 8]",     "mlp_pre.0[2, 3, 20]",     "mlp_hidden.0[2, 3, 20]",
+      "mlp_output.0[2, 3, 8]",    "hidden.1[2, 3, 8]",       "mixer_input.1[2, 3, 8]",
+      "query.1[2, 3, 4, 3]",      "key.1[2, 3, 2, 3]",       "value.1[2, 3, 2, 3]",
+      "scores.1[2, 4, 3, 3]",     "attention.1[2, 4, 3, 3]", "heads.1[2, 3, 4, 3]",
+      "mixer_output.1[2, 3, 8]",  "hidden_mid.1[2, 3, 8]",   "mlp_input.1[2, 3, 8]",
+      "mlp_pre.1[2, 3, 20]",      "mlp_hidden.1[2, 3, 20]",  "mlp_output.1[2, 3, 8]",
+      "hidden.unnormed[2, 3, 8]", "hidden.2[2, 3, 8]"};
+  EXPECT_EQ(seen, expected);
 }
 
 TEST(Probes, MayReplaceAValue) {

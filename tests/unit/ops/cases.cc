@@ -183,6 +183,10 @@ void add_attention(std::vector<Case>& all, const std::string& what, AttentionSiz
                  {q, k},
                  [=](auto& in) { return attention_weights(in[0], in[1], options); },
                  false});
+  all.push_back({"weighted_values",
+                 what + " " + size,
+                 {rounded({s.batch, s.heads, s.queries, s.keys}, 4), v},
+                 [](auto& in) { return weighted_values(in[0], in[1]); }});
 }
 
 // Returns x [kPageTokens, 1, 4] as a page with one head of width 4.

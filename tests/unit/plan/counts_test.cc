@@ -49,8 +49,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-const Part& part(const Plan& plan, const std::string& name) {
-  for (const Part& part : plan.parts)
+const PlanPart& part(const Plan& plan, const std::string& name) {
+  for (const PlanPart& part : plan.parts)
     if (part.name == name) return part;
   throw std::logic_error("no part is called " + name);
 }
