@@ -105,7 +105,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
     pass.side_losses->push_back(scale(balance_loss(shares, chosen), spec.balance));
   }
 
-  const auto through = [&](const Tensor& y, Linear Expert::*part) {
+  const auto by_expert = [&](const Tensor& y, Linear Expert::*part) {
     std::vector<Tensor> matrices, biases;
     std::vector<PackedWeight> packed;
     for (const Expert& expert : experts) {
@@ -120,10 +120,10 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
                           : grouped_linear(y, groups.counts, packed, biases);
   };
   const Tensor sorted = gather(groups.rows, tokens);  // [R k, C]
-  const Tensor first = through(sorted, gated ? &Expert::gate : &Expert::up);
-  const Tensor inner =
-      gated ? gated_activation(first, through(sorted, &Expert::up), kind) : activation(first, kind);
-  Tensor y = combine(through(inner, &Expert::down), groups.places, weights);  // [R, C]
+  const Tensor first = by_expert(sorted, gated ? &Expert::gate : &Expert::up);
+  const Tensor inner = gated ? gated_activation(first, by_expert(sorted, &Expert::up), kind)
+                             : activation(first, kind);
+  Tensor y = combine(by_expert(inner, &Expert::down), groups.places, weights);  // [R, C]
   if (has_shared()) y = add(y, shared_output(tokens));
   return cast(y, x.dtype()).view(x.shape());
 }
