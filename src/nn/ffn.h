@@ -59,7 +59,8 @@ struct FeedForward {
     expert.up.each(f, name + ".up");
     expert.down.each(f, name + ".down");
   }
-  Tensor through(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down) const;
+  Tensor through(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,
+                 const Pass& pass) const;
   Tensor mix(const Tensor& x, const Pass& pass) const;
 };
 

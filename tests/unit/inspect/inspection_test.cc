@@ -325,7 +325,7 @@ TEST_F(Questions, WalksShowTheScoresOfTheRouterAndTheSharedExperts) {
   initialise(model, 1);
   const Inspection here(model, {}, ids_);
   std::vector<std::string> names;
-  std::map<std::string, Step> steps;
+  std::map<std::string, WalkStep> steps;
   for (const WalkStep& step : here.walk({AttentionKind::self, 3, 1, 0, 100})) {
     if (steps.contains("ffn_norm") && !steps.contains("ffn_output")) names.push_back(step.name);
     steps[step.name] = step;
