@@ -323,7 +323,7 @@ TEST_F(Questions, WalksShowTheScoresOfTheRouterAndTheSharedExperts) {
   spec.decoder->ffn.experts = {.count = 4, .score = ExpertScore::sigmoid, .shared = 2};
   Transformer model(validated(spec));
   initialise(model, 1);
-  const Inspection here(model, {}, ids_);
+  const Inspection here = inspection_of(model, {}, ids_);
   std::vector<std::string> names;
   std::map<std::string, WalkStep> steps;
   for (const WalkStep& step : here.walk({AttentionKind::self, 3, 1, 0, 100})) {
