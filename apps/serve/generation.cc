@@ -75,7 +75,7 @@ double GenerationJob::seconds() const {
 bool GenerationJob::take(size_t prompt, const Event& event) {
   if (failed_ || submissions_->cancelled() || exchange_->gone()) return false;
   if (event.error != nullptr) {
-    fail({status_of(event.error_kind), event.error, "", ""});
+    fail({status_of(event.error->kind()), event.error->what(), "", ""});
     return false;
   }
   if (model_->most_seconds > 0 && seconds() > model_->most_seconds) {

@@ -108,7 +108,8 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   bool take(Asked& line, const Event& event) {
     const std::lock_guard lock(mutex_);
     if (failed_ || submissions_->cancelled()) return false;
-    if (event.error != nullptr) return fail({status_of(event.error_kind), event.error, "", ""});
+    if (event.error != nullptr)
+      return fail({status_of(event.error->kind()), event.error->what(), "", ""});
     if (event.finished == nullptr) return true;
     lines_[line.text][line.line][static_cast<size_t>(event.answer)] = event.finished->text;
     try {

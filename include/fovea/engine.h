@@ -52,8 +52,7 @@ struct Event {
   std::string_view text = {};
   const TokenLogprob* logprob = nullptr;  // of `id`, if requested
   const Generation* finished = nullptr;   // the whole result, in the generation's last event
-  const char* error = nullptr;            // why the request failed, in its last event
-  ErrorKind error_kind = ErrorKind::Failed;
+  const Error* error = nullptr;           // why the request failed, in its last event
   const AttentionTrace* trace = nullptr;  // of `id`, if requested
 };
 

@@ -61,20 +61,16 @@ std::vector<Generation> generate(const Generator& generator, const std::vector<i
                        .most_sequences = std::max(options.answers, options.beams),
                        .draft = generator.draft});
   std::vector<Generation> results(static_cast<size_t>(options.answers));
-  std::string error;
-  ErrorKind kind = ErrorKind::Failed;
+  std::optional<Error> error;
   const auto sink = [&](const Event& event) {
-    if (event.error != nullptr) {
-      error = event.error;
-      kind = event.error_kind;
-    }
+    if (event.error != nullptr) error = *event.error;
     if (event.finished != nullptr) results[static_cast<size_t>(event.answer)] = *event.finished;
     return event.answer != 0 || event.text.empty() || !stream || stream(event.text);
   };
   scheduler.add(scheduler.request({1, prompt, options, sink, true}));
   while (scheduler.step()) {
   }
-  if (!error.empty()) fail(kind, "{}", error);
+  if (error) throw Error(*error);
   return results;
 }
 

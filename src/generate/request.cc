@@ -100,11 +100,12 @@ void Request::fail(const std::exception& error) {
   if (std::exchange(done_, true)) return;
   const auto* const known = dynamic_cast<const Error*>(&error);
   const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-  Event event;
-  event.error =
-      memory ? "generate: no memory is left for this request; expected more" : error.what();
-  event.error_kind = known ? known->kind() : memory ? ErrorKind::OutOfMemory : ErrorKind::Internal;
+  const Error other = memory ? Error(ErrorKind::OutOfMemory,
+                                     "generate: no memory is left for this request; expected more")
+                             : Error(ErrorKind::Internal, error.what());
   try {
+    Event event;
+    event.error = known != nullptr ? known : &other;
     emit(event);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the error cannot be reported
   }

@@ -103,7 +103,7 @@ class Translator {
   void ask(size_t line, const TranslationRequest& request, Translation& translation) {
     translation.best.resize(static_cast<size_t>(options_.best));
     const auto sink = [this, &translation](const Event& event) {
-      if (event.error != nullptr) error_.emplace(event.error_kind, event.error);
+      if (event.error != nullptr) error_ = *event.error;
       if (event.finished != nullptr)
         translation.best[static_cast<size_t>(event.answer)] = *event.finished;
       return true;

@@ -46,7 +46,7 @@ TEST(ConcurrentRequests, EndTextsAtTheCacheLimit) {
           if (beams) options.beams = answers;
           std::vector<int64_t> written;
           const auto sink = [&](const Event& event) {
-            EXPECT_EQ(event.error, nullptr) << event.error;
+            EXPECT_EQ(event.error, nullptr) << event.error->what();
             if (event.finished == nullptr) return true;
             EXPECT_EQ(event.finished->finish, FinishReason::length);
             written.push_back(std::ssize(event.finished->ids));
@@ -92,7 +92,8 @@ TEST(ConcurrentRequests, FailAlone) {
     const auto sink = [&, number](const Event& event) {
       if (number == 5 && event.id >= 0) throw std::runtime_error("nobody listens");
       if (event.error != nullptr) {
-        errors[number] = fmt::format("{}: {}", static_cast<int>(event.error_kind), event.error);
+        errors[number] =
+            fmt::format("{}: {}", static_cast<int>(event.error->kind()), event.error->what());
       }
       if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
       return true;

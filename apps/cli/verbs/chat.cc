@@ -32,7 +32,7 @@ class AnswerStream {
     const std::lock_guard lock(mutex_);
     text_ += event.text;
     if (event.finished) answer_ = *event.finished;
-    if (event.error) error_.emplace(event.error_kind, event.error);
+    if (event.error) error_ = *event.error;
     done_ = done_ || event.finished || event.error;
     changed_.notify_one();
     return !stopped_;

@@ -204,7 +204,7 @@ Outcome outcome(const Transformer& model, const SchedulerOptions& options, int64
     asked.guesses = guesses;
     const Ids prompt(number * 7 % 90 + 1, static_cast<int32_t>(number % 3));
     const auto sink = [&outcome, number](const Event& event) {
-      EXPECT_EQ(event.error, nullptr) << event.error;
+      EXPECT_EQ(event.error, nullptr) << event.error->what();
       if (event.finished != nullptr) outcome.answers[number][event.answer] = event.finished->ids;
       return true;
     };
@@ -246,7 +246,7 @@ TEST(Drafts, WorkWithoutSparePages) {
   Scheduler scheduler(model, {}, nullptr, {.pages = 2, .draft = &draft});
   Generation result;
   const auto sink = [&](const Event& event) {
-    EXPECT_EQ(event.error, nullptr) << event.error;
+    EXPECT_EQ(event.error, nullptr) << event.error->what();
     if (event.finished != nullptr) result = *event.finished;
     return true;
   };

@@ -53,7 +53,7 @@ inline Results answers_of(const Transformer& model, const std::vector<Asked>& re
     if (next < requests.size() && step % every == 0) {
       const uint64_t number = next + 1;
       const auto sink = [&answers, number](const Event& event) {
-        EXPECT_EQ(event.error, nullptr) << event.error;
+        EXPECT_EQ(event.error, nullptr) << event.error->what();
         if (event.finished != nullptr) answers[number][event.answer] = event.finished->ids;
         return true;
       };

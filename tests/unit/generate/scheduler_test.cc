@@ -153,7 +153,7 @@ TEST(Schedulers, ReportAFullCache) {
   Scheduler scheduler(model, {}, nullptr, {.pages = 2});
   std::string error;
   const auto sink = [&](const Event& event) {
-    if (event.error != nullptr) error = event.error;
+    if (event.error != nullptr) error = event.error->what();
     return true;
   };
   scheduler.add(scheduler.request({1, Ids(100, 1), test::greedy(100), sink, true}));

@@ -105,9 +105,9 @@ class ApiTest : public testing::Test {
       if (logprobs >= 0) whole.logprobs.push_back(logprob);
       if (!sink(event)) return;
       if (!error_.empty()) {
+        const Error error(error_kind_, error_);
         Event broken;
-        broken.error = error_.c_str();
-        broken.error_kind = error_kind_;
+        broken.error = &error;
         sink(broken);
         return;
       }

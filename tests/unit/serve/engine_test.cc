@@ -39,7 +39,7 @@ class Answers {
  public:
   Engine::Sink sink(int request) {
     return [this, request](const Event& event) {
-      EXPECT_EQ(event.error, nullptr) << event.error;
+      EXPECT_EQ(event.error, nullptr) << event.error->what();
       const std::lock_guard lock(mutex_);
       if (event.finished != nullptr) found_[{request, event.answer}] = event.finished->ids;
       changed_.notify_all();
