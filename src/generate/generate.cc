@@ -1,5 +1,7 @@
 #include "generate/generate.h"
 
+#include <optional>
+
 #include "base/error.h"
 #include "generate/scheduler.h"
 
