@@ -24,7 +24,7 @@ Tensor normal(Shape shape, uint64_t seed) {
 StackSpec small_stack() {
   StackSpec spec;
   spec.layers = 1;
-  spec.attention = {.heads = 4, .kv_heads = 2, .head_width = 3, .value_width = 2};
+  spec.attention = {.heads = 4, .kv_heads = 2, .head_width = 4, .value_width = 2};
   spec.ffn.width = 20;
   spec.latent = {.width = 7};
   spec.recurrence.width = 6;
@@ -120,8 +120,8 @@ TEST(ProbePoints, FollowFromOneAnother) {
   const Tensor& x = run.at("hidden.0");
   expect_equal(run.at("mixer_input.0"), block.attention_norm.input(x, f32));
   const Tensor y = run.at("mixer_input.0");
-  expect_equal(run.at("query.0"), block.attention.query(y).view({kBatch, kTokens, 4, 3}));
-  expect_equal(run.at("key.0"), block.attention.key(y).view({kBatch, kTokens, 2, 3}));
+  expect_equal(run.at("query.0"), block.attention.query(y).view({kBatch, kTokens, 4, 4}));
+  expect_equal(run.at("key.0"), block.attention.key(y).view({kBatch, kTokens, 2, 4}));
   expect_equal(run.at("value.0"), block.attention.value(y).view({kBatch, kTokens, 2, 2}));
   expect_attention(run, "", true);
   expect_equal(run.at("mixer_output.0"), projected(run.at("heads.0"), block.attention.output));
@@ -146,9 +146,9 @@ TEST(ProbePoints, OfRotaryPositionsAndGatedLayersAreThoseInUse) {
   expect_attention(run, "", true);
   const Tensor projection = block.attention.query(run.at("mixer_input.0"));
   const Tensor normed =
-      block.attention.query_norm(projection.view({kBatch, kTokens, 4, 3}), DType::f32);
+      block.attention.query_norm(projection.view({kBatch, kTokens, 4, 4}), DType::f32);
   EXPECT_NE(to_floats(run.at("query.0")), to_floats(normed));  // rotated, except token 0
-  for (int64_t i = 0; i < 4 * 3; ++i)
+  for (int64_t i = 0; i < 4 * 4; ++i)
     EXPECT_EQ(run.at("query.0").data_as<float>()[i], normed.data_as<float>()[i]);
   const Tensor& y = run.at("mlp_input.0");
   expect_equal(run.at("mlp_pre.0"), block.ffn.gate(y));
@@ -166,7 +166,7 @@ TEST(ProbePoints, OfCrossAttentionHaveNamesOfTheirOwn) {
   const Block& block = run.block();
   expect_equal(run.at("cross_mixer_input.0"),
                block.cross_norm.input(run.at("hidden_mid.0"), DType::f32));
-  expect_equal(run.at("cross_key.0"), block.cross.key(memory).view({kBatch, 3, 2, 3}));
+  expect_equal(run.at("cross_key.0"), block.cross.key(memory).view({kBatch, 3, 2, 4}));
   expect_attention(run, "cross_", false);
   expect_equal(run.at("cross_mixer_output.0"),
                projected(run.at("cross_heads.0"), block.cross.output));
