@@ -27,9 +27,6 @@ void make_folder(const std::string& path) {
 
 void TokenizerTrainRequest::declare(OptionTable& table) {
   table.section("Training a tokenizer");
-  table.add(
-      as("DIR", text("--out", {"-o", "--output"}, "output directory of the tokenizer", out_)));
-  table.add(flag("--characters", {}, "bpe: start from characters instead of bytes", characters_));
   add_fields(table, training_,
              {{.field = "kind", .name = "--train", .values = {"char|character"}},
               {"vocabulary", {"--vocabulary"}, "--vocab-size"},
@@ -39,6 +36,9 @@ void TokenizerTrainRequest::declare(OptionTable& table) {
               {.field = "end_of_text", .omitted = true},
               {"special_tokens", {"--special-tokens"}, "--special-token"},
               {.field = "context", .omitted = true}});
+  table.add(
+      as("DIR", text("--out", {"-o", "--output"}, "output directory of the tokenizer", out_)));
+  table.add(flag("--characters", {}, "bpe: start from characters instead of bytes", characters_));
 }
 
 int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json) {
