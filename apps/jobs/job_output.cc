@@ -181,12 +181,12 @@ class JournalledOutput : public JobOutput {
   bool finished_ = false;
 };
 
+}  // namespace
+
 bool is_stream(const std::string& path) {
   struct stat status = {};
   return path.empty() || (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
 }
-
-}  // namespace
 
 uint64_t hash_lines(uint64_t before, const std::vector<std::string>& lines) {
   uint64_t hash = before;

@@ -32,6 +32,9 @@ class JobOutput {
   virtual void finish(std::string_view beginning) = 0;
 };
 
+// Returns whether the path is standard output, a device or a FIFO, whose output cannot be resumed.
+bool is_stream(const std::string& path);
+
 // Opens the output. A file appears at `path` when it is complete. Until then PATH.part contains the
 // finished output and PATH.journal the progress, so that the same job resumes after it was stopped
 // or killed. `job` contains every setting, besides the lines, that affects the bytes; throws

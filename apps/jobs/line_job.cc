@@ -123,7 +123,7 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     });
   }
   if (!cli::asked_to_stop()) return queue.finish();
-  if (!job.out.empty())
+  if (!is_stream(job.out))
     cli::note("the finished output is kept; the same command resumes the job\n");
   return std::nullopt;
 }

@@ -252,6 +252,17 @@ class ResumedJobs(FoveaTest):
         self.journal.unlink()
         self.assertNotIn(b"resumes after", self.ok(fovea("embed", MODEL, self.many, "--out", self.out)).stderr)
 
+    def test_an_interrupted_stream_cannot_be_resumed(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        process = self.start("embed", MODEL, self.many, "--out", fifo, "--format", "jsonl")
+        with fifo.open("rb") as reader:
+            reader.readline()
+            process.send_signal(signal.SIGINT)
+            reader.read()
+        self.assertEqual(process.wait(timeout=60), 130)
+        self.assertNotIn("resumes", process.stderr.read())
+
     def test_a_device_is_written_directly(self):
         self.ok(fovea("embed", MODEL, self.text, "--out", "/dev/null"))
         self.ok(fovea("embed", MODEL, self.text, "--out", "/dev/null", "--format", "npy"))
