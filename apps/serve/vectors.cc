@@ -115,9 +115,10 @@ void answer_from(const std::shared_ptr<Queue>& queue,
         if (const auto alive = weak.lock()) alive->cancel(number);
       });
   submissions->follow(*exchange);
-  const uint64_t number = submit([=, kept = submissions](const Result* result, const char* error) {
+  const uint64_t number = submit([=, kept = submissions](const Result* result, const Error* error) {
     if (error != nullptr) {
-      exchange->send(error_response(shape, ApiError{500, error, "", ""}));
+      exchange->send(
+          error_response(shape, ApiError{status_of(error->kind()), error->what(), "", ""}));
     } else {
       exchange->send({200, "application/json", {}, render(*result)});
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/embed.h"
+#include "fovea/error.h"
 
 namespace fovea {
 
@@ -31,7 +32,7 @@ class EmbedQueue {
  public:
   // Receives either the embeddings or an error; the other argument is null. Called once, on the
   // queue's thread, unless the request is dropped. Should return quickly.
-  using Done = std::function<void(const Embeddings* embeddings, const char* error)>;
+  using Done = std::function<void(const Embeddings* embeddings, const Error* error)>;
 
   explicit EmbedQueue(const Embedder& embedder, const QueueOptions& options = {});
   ~EmbedQueue();  // drops unfinished requests
@@ -51,7 +52,7 @@ class EmbedQueue {
 class RerankQueue {
  public:
   // `scores` has one score for each text.
-  using Done = std::function<void(const std::vector<float>* scores, const char* error)>;
+  using Done = std::function<void(const std::vector<float>* scores, const Error* error)>;
 
   explicit RerankQueue(const Reranker& reranker, const QueueOptions& options = {});
   ~RerankQueue();

@@ -38,7 +38,7 @@ uint64_t EmbedQueue::submit(const std::vector<std::string>& texts, const EmbedOp
   const SentenceModules& modules = embedder_.parts().model.modules;
   EmbedInput input = read_texts(embedder_.parts().model, texts, options);
   auto finish = [&modules, options, result = std::move(input.result), done = std::move(done)](
-                    const std::vector<float>& rows, const char* error) mutable {
+                    const std::vector<float>& rows, const Error* error) mutable {
     if (error != nullptr) return done(nullptr, error);
     try {
       const NoGradient off;
@@ -46,7 +46,7 @@ uint64_t EmbedQueue::submit(const std::vector<std::string>& texts, const EmbedOp
       check_finite(vectors, options);
       result.values = to_floats(vectors);
     } catch (const Error& wrong) {
-      return done(nullptr, wrong.what());
+      return done(nullptr, &wrong);
     }
     done(&result, nullptr);
   };
@@ -71,14 +71,14 @@ uint64_t RerankQueue::submit(const std::string& query, const std::vector<std::st
   if (queue_->full()) return 0;
   const CrossEncoder& model = reranker_.parts().model;
   auto finish = [&model, options, done = std::move(done)](const std::vector<float>& rows,
-                                                          const char* error) {
+                                                          const Error* error) {
     if (error != nullptr) return done(nullptr, error);
     std::vector<float> scores;
     try {
       const NoGradient off;
       scores = scores_of(as_tensor(rows, 1), model, options);
     } catch (const Error& wrong) {
-      return done(nullptr, wrong.what());
+      return done(nullptr, &wrong);
     }
     done(&scores, nullptr);
   };

@@ -167,7 +167,7 @@ void TokenQueue::compute(const Batch& batch) {
 }
 
 // Finishes those of `jobs` that are complete, or all of `jobs` after an error.
-void TokenQueue::finish(const std::set<uint64_t>& jobs, const char* error) {
+void TokenQueue::finish(const std::set<uint64_t>& jobs, const Error* error) {
   for (const uint64_t number : jobs) {
     Job job;
     {
@@ -193,8 +193,15 @@ void TokenQueue::run() {
     try {
       if (!batch.texts.empty()) compute(batch);
       finish(batch.jobs, nullptr);
-    } catch (const std::exception& error) {
-      finish(batch.jobs, error.what());
+    } catch (const Error& error) {
+      finish(batch.jobs, &error);
+    } catch (const std::bad_alloc&) {
+      const Error error(ErrorKind::OutOfMemory,
+                        "no memory is left for this request; expected more");
+      finish(batch.jobs, &error);
+    } catch (const std::exception& unexpected) {
+      const Error error(ErrorKind::Internal, unexpected.what());
+      finish(batch.jobs, &error);
     }
   }
 }

@@ -25,7 +25,7 @@ class TokenQueue {
   // Receives either rows [texts, width], of which row i is the output of the model for text i
   // (zeros if it has no tokens), or an error. Called once, on the queue's thread, unless the job
   // was cancelled or the queue was destroyed.
-  using Done = std::function<void(std::vector<float> rows, const char* error)>;
+  using Done = std::function<void(std::vector<float> rows, const Error* error)>;
 
   TokenQueue(Model model, int64_t width, const QueueOptions& options);
   ~TokenQueue();  // drops waiting texts
@@ -67,7 +67,7 @@ class TokenQueue {
   Places::iterator next_text();
   std::pair<Places::iterator, Places::iterator> like(Places::iterator text) const;
   void compute(const Batch& batch);
-  void finish(const std::set<uint64_t>& jobs, const char* error);
+  void finish(const std::set<uint64_t>& jobs, const Error* error);
 
   const Model model_;
   const int64_t width_;

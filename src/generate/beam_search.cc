@@ -43,7 +43,8 @@ std::vector<BeamSearch::Continuation> BeamSearch::best_after(size_t source, cons
                                                              int64_t vocabulary) const {
   const size_t most = kept();
   const auto all = static_cast<float>(log_sum(logits, vocabulary));
-  check(std::isfinite(all), "generate: the model's logits are not finite; expected finite weights");
+  if (!std::isfinite(all))
+    fail(ErrorKind::Failed, "generate: the model's logits are not finite; expected finite weights");
   std::vector<float> row(logits, logits + vocabulary);
   for (float& x : row) x -= all;
   restrain(row.data(), vocabulary, {rules_, options_, prompt_, running_[source].counts},

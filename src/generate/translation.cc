@@ -70,7 +70,7 @@ class Translator {
       if (!lines[i].empty()) ask(i, requests[i], translations[i]);
     while (scheduler_.step()) {
     }
-    if (!error_.empty()) fail(ErrorKind::Failed, "{}", error_);
+    if (error_) throw *error_;
     for (size_t i = 0; i < lines.size(); ++i) {
       Translation& made = translations[i];
       made.best.resize(static_cast<size_t>(options_.best));
@@ -103,7 +103,7 @@ class Translator {
   void ask(size_t line, const TranslationRequest& request, Translation& translation) {
     translation.best.resize(static_cast<size_t>(options_.best));
     const auto sink = [this, &translation](const Event& event) {
-      if (event.error != nullptr) error_ = event.error;
+      if (event.error != nullptr) error_.emplace(event.error_kind, event.error);
       if (event.finished != nullptr)
         translation.best[static_cast<size_t>(event.answer)] = *event.finished;
       return true;
@@ -114,7 +114,7 @@ class Translator {
   const Generator& generator_;
   const TranslateOptions& options_;
   Scheduler scheduler_;
-  std::string error_;
+  std::optional<Error> error_;
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ class AnswerStream {
     const std::lock_guard lock(mutex_);
     text_ += event.text;
     if (event.finished) answer_ = *event.finished;
-    if (event.error) error_ = event.error;
+    if (event.error) error_.emplace(event.error_kind, event.error);
     done_ = done_ || event.finished || event.error;
     changed_.notify_one();
     return !stopped_;
@@ -60,14 +60,15 @@ class AnswerStream {
       answer_.finish = "interrupted";
       return answer_;
     }
-    if (!error_.empty()) throw Error(ErrorKind::Failed, error_);
+    if (error_) throw *error_;
     return answer_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string text_, error_;
+  std::string text_;
+  std::optional<Error> error_;
   Generation answer_;
   bool done_ = false, stopped_ = false;
 };

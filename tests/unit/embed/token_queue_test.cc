@@ -10,6 +10,8 @@
 #include <future>
 #include <optional>
 
+#include "support/expect_error.h"
+
 namespace fovea {
 namespace {
 
@@ -36,6 +38,8 @@ class TokenQueueTest : public testing::Test {
       const int32_t* const row = ids.data_as<int32_t>() + b * ids.dim(1);
       const Interval valid = batch.valid[static_cast<size_t>(b)];
       if (*row == kPoison) throw std::runtime_error("poison");
+      if (*row == kTooLarge) throw std::bad_alloc();
+      if (*row == kInvalid) throw Error(ErrorKind::InvalidArgument, "invalid");
       y.data_as<float>()[2 * b] = static_cast<float>(*row);
       y.data_as<float>()[2 * b + 1] = static_cast<float>(valid.end);
       lengths_.back().push_back(valid.end);
@@ -51,9 +55,9 @@ class TokenQueueTest : public testing::Test {
   }
   std::future<Rows> add(std::vector<TokenizedText> texts, int64_t group = 0) {
     auto promise = std::make_shared<std::promise<Rows>>();
-    last_ = queue().add(std::move(texts), group, [promise](Rows rows, const char* error) {
+    last_ = queue().add(std::move(texts), group, [promise](Rows rows, const Error* error) {
       if (error != nullptr) {
-        promise->set_exception(std::make_exception_ptr(std::runtime_error(error)));
+        promise->set_exception(std::make_exception_ptr(*error));
       } else {
         promise->set_value(std::move(rows));
       }
@@ -74,7 +78,7 @@ class TokenQueueTest : public testing::Test {
     return first;
   }
 
-  static constexpr int32_t kPoison = 666;
+  static constexpr int32_t kPoison = 666, kTooLarge = 667, kInvalid = 668;
   QueueOptions options_;
   std::mutex mutex_;
   std::condition_variable open_;
@@ -196,6 +200,15 @@ TEST_F(TokenQueueTest, FailsOneBatchOnAnError) {
   let(true);
   EXPECT_THROW(poisoned.get(), std::runtime_error);
   EXPECT_EQ(sound.get(), (Rows{4, 20}));
+}
+
+TEST_F(TokenQueueTest, PassesTheKindOfAnError) {
+  const auto expect_kind = [&](ErrorKind kind, int32_t token, const char* text) {
+    expect_error(kind, {text}, [&] { add({text_of(token, 5)}).get(); });
+  };
+  expect_kind(ErrorKind::InvalidArgument, kInvalid, "invalid");
+  expect_kind(ErrorKind::OutOfMemory, kTooLarge, "no memory");
+  expect_kind(ErrorKind::Internal, kPoison, "poison");
 }
 
 TEST_F(TokenQueueTest, DropsWaitingTextsOnDestruction) {

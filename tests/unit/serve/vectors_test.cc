@@ -5,6 +5,7 @@
 #include <future>
 
 #include "api_fixture.h"
+#include "support/no_memory.h"
 
 namespace fovea::serve {
 namespace {
@@ -107,6 +108,14 @@ TEST_F(VectorsTest, ReturnsStatus429IfTheQueueIsFull) {
   EXPECT_EQ(openai->answer.headers[0].first, "Retry-After");
 }
 
+TEST_F(VectorsTest, ReturnsStatus503IfMemoryRunsOut) {
+  const test::NoMemory broken;
+  refused(post("/v1/embeddings", {{"input", "a"}}), 503, nullptr, "no memory");
+  refused_plainly(post("/embed", {{"inputs", "a"}}), 503, "no memory", "Unhealthy");
+  refused_plainly(post("/rerank", {{"query", "a"}, {"texts", {"b"}}}), 503, "no memory",
+                  "Unhealthy");
+}
+
 TEST_F(VectorsTest, GivesTheSameBitsInAnyBatch) {
   std::vector<std::string> texts;
   std::vector<std::vector<float>> expected;
@@ -119,7 +128,7 @@ TEST_F(VectorsTest, GivesTheSameBitsInAnyBatch) {
   EmbedQueue queue(*embedder_);
   std::vector<std::promise<std::vector<float>>> promises(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    queue.submit({texts[i]}, {}, [&promises, i](const Embeddings* embeddings, const char*) {
+    queue.submit({texts[i]}, {}, [&promises, i](const Embeddings* embeddings, const Error*) {
       promises[i].set_value(embeddings->values);
     });
   }
