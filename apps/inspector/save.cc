@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "fovea/error.h"
+#include "base/fields.h"
 #include "inspector/page.h"
 #include "inspector/routes.h"
 
@@ -86,16 +86,29 @@ class Saving {
   int64_t tokens_ = 0, source_ = 0;
 };
 
+// Returns the stack of a head. Throws InvalidArgument if the head does not exist.
+const StackSpec& stack_of(const Spec& spec, const HeadPlace& place) {
+  check_field(place.look == Look::self || (spec.encoder && spec.decoder), "look",
+              "encoder and cross need a model with an encoder and a decoder; expected self");
+  const StackSpec& stack =
+      place.look == Look::encoder || !spec.decoder ? *spec.encoder : *spec.decoder;
+  check_field(place.layer >= 0 && place.layer < stack.layers, "layer", "{}; expected 0 to {}",
+              place.layer, stack.layers - 1);
+  check_field(place.head >= 0 && place.head < stack.attention.heads, "head", "{}; expected 0 to {}",
+              place.head, stack.attention.heads - 1);
+  return stack;
+}
+
 }  // namespace
 
 std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
-                       Look look, int64_t layer, int64_t head) {
+                       const HeadPlace& place) {
+  const Look look = place.look;
+  const StackSpec& stack = stack_of(model.spec(), place);
   Routes routes(name, model);
   Saving saving(routes, run_request(input));
   saving.add("api/models");
   saving.add_spec();
-  const StackSpec& stack = look == Look::encoder || !model.spec().decoder ? *model.spec().encoder
-                                                                          : *model.spec().decoder;
   std::string heads = "0";
   for (int64_t h = 1; h < stack.attention.heads; ++h) heads += "," + std::to_string(h);
   const int64_t rows = saving.rows(look), keys = saving.keys(look);
@@ -105,12 +118,12 @@ std::string saved_view(const std::string& name, const Model& model, const Inspec
     const bool attends = look == Look::cross || stack.mixers.empty() ||
                          stack.mixers[static_cast<size_t>(l)] == MixerKind::attention;
     if (!attends) continue;
-    if (small || l == layer) saving.add_map(look, l, heads, 1);
+    if (small || l == place.layer) saving.add_map(look, l, heads, 1);
     if (step > 1) saving.add_map(look, l, heads, step);
   }
   const std::string hash =
       fmt::format("#text={}&target={}&look={}&layer={}&heads={}", encoded(input.text),
-                  encoded(input.target), name_of(look), layer, head);
+                  encoded(input.target), name_of(look), place.layer, place.head);
   return saved_page(saving.answers(), hash);
 }
 

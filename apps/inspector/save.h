@@ -7,10 +7,10 @@
 namespace fovea::inspector {
 
 // Returns one HTML file that shows this text in this model without a server. It contains the maps
-// of all heads of `layer`; the maps of the other layers are thumbnails, unless all maps are small.
-// `name` is the model's name; `layer` and `head` are shown first. Throws InvalidArgument if the
-// text is invalid.
+// of all heads of the layer of `place`; the maps of the other layers are thumbnails, unless all
+// maps are small. `name` is the model's name; the head at `place` is shown first. Throws
+// InvalidArgument if the text is invalid or if there is no head at `place`.
 std::string saved_view(const std::string& name, const Model& model, const InspectInput& input,
-                       Look look, int64_t layer, int64_t head);
+                       const HeadPlace& place);
 
 }  // namespace fovea::inspector

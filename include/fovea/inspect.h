@@ -18,6 +18,7 @@ struct HeadPlace {
   int64_t layer = 0, head = 0;
   bool operator==(const HeadPlace&) const = default;
 };
+void visit(HeadPlace& place, OptionVisitor& visitor);  // fovea/options.h
 
 struct InspectInput {
   // The input, as `text` or as `ids`; in an encoder-decoder, the encoder's input.
@@ -31,6 +32,7 @@ struct InspectInput {
   bool special_tokens = true;      // add the tokenizer's special tokens around `text`
   std::vector<HeadPlace> muted{};  // heads whose output is set to zero
 };
+void visit(InspectInput& input, OptionVisitor& visitor);
 
 // The maximum size of an input text in bytes. The model's context limits its tokens.
 constexpr size_t kInspectedBytes = size_t{1} << 18;

@@ -105,6 +105,21 @@ std::vector<int32_t> said(const Model& model, const std::vector<int32_t>& source
 
 }  // namespace
 
+void visit(InspectInput& i, OptionVisitor& v) {
+  v.text({"text", "input text of the model"}, i.text);
+  v.text({"target", "decoder text of an encoder-decoder; unset: the model's own output"}, i.target);
+}
+
+void visit(HeadPlace& p, OptionVisitor& v) {
+  constexpr int64_t kMost = 1'000'000;  // the model limits both further
+  v.choice({"look",
+            "self-attention, self-attention of the encoder, or cross-attention from the decoder to "
+            "the encoder"},
+           p.look, {"self", "encoder", "cross"});
+  v.integer({"layer", "layer, counted from 0"}, p.layer, 0, kMost);
+  v.integer({"head", "head, counted from 0"}, p.head, 0, kMost);
+}
+
 struct Inspector::State {
   std::vector<InspectedToken> source, tokens;
   std::vector<bool> source_punctuation, punctuation;

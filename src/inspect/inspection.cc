@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -63,8 +63,7 @@ Inspection::Inspection(const Transformer& model, std::vector<int32_t> source,
   }
   for (const HeadPlace& head : muted_) {
     check_layer(head.look, head.layer);
-    check(head.head >= 0 && head.head < stack_spec(head.look).attention.heads,
-          "head {}; expected 0 to {}", head.head, stack_spec(head.look).attention.heads - 1);
+    check_head(head.head, stack_spec(head.look).attention.heads);
   }
   Pass pass;
   if (both) {
@@ -120,8 +119,8 @@ void Inspection::attend(const ProbePoint& point, const AttentionInputs& here,
 }
 
 const StackRun& Inspection::run(Look look) const {
-  check(look == Look::self || source_.stack != nullptr,
-        "look: encoder and cross need a model with an encoder and a decoder; expected self");
+  check_field(look == Look::self || source_.stack != nullptr, "look",
+              "encoder and cross need a model with an encoder and a decoder; expected self");
   return look == Look::encoder ? source_ : main_;
 }
 
@@ -135,7 +134,11 @@ int64_t Inspection::keys(Look look) const {
 
 void Inspection::check_layer(Look look, int64_t layer) const {
   const auto layers = std::ssize(run(look).stack->blocks);
-  check(layer >= 0 && layer < layers, "layer {}; expected 0 to {}", layer, layers - 1);
+  check_field(layer >= 0 && layer < layers, "layer", "{}; expected 0 to {}", layer, layers - 1);
+}
+
+void Inspection::check_head(int64_t head, int64_t heads) {
+  check_field(head >= 0 && head < heads, "head", "{}; expected 0 to {}", head, heads - 1);
 }
 
 const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
@@ -152,8 +155,8 @@ const AttentionMap& Inspection::attended(Look look, int64_t layer) const {
   Pass pass = run.pass;
   pass.probe = &probe;
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
-  check(look == Look::cross || !block.recurrence.present(),
-        "layer {} is recurrent and has no attention weights; expected an attention layer", layer);
+  check_field(look == Look::cross || !block.recurrence.present(), "layer",
+              "{} is recurrent and has no attention weights; expected an attention layer", layer);
   const Tensor& x = run.stream[static_cast<size_t>(layer)];
   if (look == Look::cross)
     block(x, pass);

@@ -71,6 +71,7 @@ class Inspection {
   void attend(const ProbePoint& point, const AttentionInputs& inputs,
               std::map<std::pair<Look, int64_t>, AttentionMap>* kept) const;
   void check_layer(Look look, int64_t layer) const;
+  static void check_head(int64_t head, int64_t heads);
 
   const Transformer& model_;
   std::vector<HeadPlace> muted_;

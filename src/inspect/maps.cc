@@ -66,7 +66,7 @@ Tensor Inspection::weights(Look look, int64_t layer, int64_t head, Interval rows
   const NoGradient off;
   const AttentionMap& here = attended(look, layer);
   const int64_t T = here.q.dim(1), S = here.k.dim(1), R = rows.end - rows.begin;
-  check(head >= 0 && head < here.q.dim(2), "head {}; expected 0 to {}", head, here.q.dim(2) - 1);
+  check_head(head, here.q.dim(2));
   const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
   AttentionOptions options = here.options;
   options.mask.first_query += rows.begin;

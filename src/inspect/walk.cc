@@ -297,8 +297,7 @@ std::vector<Step> Inspection::walk(const WalkQuery& query) const {
   check_layer(query.look, query.layer);
   check(query.token >= 0 && query.token < run.tokens(), "token {}; expected 0 to {}", query.token,
         run.tokens() - 1);
-  const int64_t heads = stack_spec(query.look).attention.heads;
-  check(query.head >= 0 && query.head < heads, "head {}; expected 0 to {}", query.head, heads - 1);
+  check_head(query.head, stack_spec(query.look).attention.heads);
   Steps steps(std::max<int64_t>(query.values, 1));
   embedding_steps(steps, *this, query);
   layer_steps(steps, *this, query);

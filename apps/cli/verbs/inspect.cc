@@ -17,6 +17,7 @@
 #include "cli/page_server.h"
 #include "fovea/error.h"
 #include "inspector/save.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/heatmap.h"
 #include "terminal/signals.h"
@@ -64,19 +65,11 @@ class InspectCommand : public Command {
   void declare(OptionTable& table) override {
     table.add(place("MODEL", {"--model"},
                     "model directory, or the output directory of a training run", model_));
-    table.add(place("TEXT", {"--text"}, "input text of the model", input_.text));
-    table.add(text("--target", {},
-                   "decoder text of an encoder-decoder; unset: the model's own output",
-                   input_.target));
+    add_fields(table, input_, {{"text", {"--text"}, "TEXT"}});
     table.add(
         as("DIR", list("--with", {"--compare"}, "further models to compare on the page", others_)));
     table.section("One head");
-    table.add(choice("--look", {},
-                     "self-attention, self-attention of the encoder, or cross-attention from the "
-                     "decoder to the encoder",
-                     look_, {"self", "encoder", "cross"}));
-    table.add(integer("--layer", {}, "layer, counted from 0", layer_, 0, 1000000));
-    table.add(integer("--head", {}, "head, counted from 0", head_, 0, 1000000));
+    add_fields(table, place_);
     table.add(as("FILE",
                  text("--out", {"-o", "--output"},
                       "output file: .html (the page with this text), .svg or .safetensors", out_)));
@@ -95,22 +88,17 @@ class InspectCommand : public Command {
   }
 
  private:
-  Look look() const { return static_cast<Look>(look_); }
-
   // The attention map of one head, with labels for its queries and keys.
   struct Drawn {
     Map map;
     std::vector<std::string> rows, keys;
   };
   Drawn drawn(const Inspector& inspector) const {
-    MapQuery query;
-    query.look = look();
-    query.layer = layer_;
-    query.heads = {head_};
-    Drawn drawn{inspector.map(query), {}, {}};
-    for (const auto& token : look() == Look::encoder ? inspector.source() : inspector.tokens())
+    const auto& [look, layer, head] = place_;
+    Drawn drawn{inspector.map({.look = look, .layer = layer, .heads = {head}}), {}, {}};
+    for (const auto& token : look == Look::encoder ? inspector.source() : inspector.tokens())
       drawn.rows.push_back(token.text);
-    for (const auto& token : look() == Look::self ? inspector.tokens() : inspector.source())
+    for (const auto& token : look == Look::self ? inspector.tokens() : inspector.source())
       drawn.keys.push_back(token.text);
     return drawn;
   }
@@ -137,7 +125,7 @@ class InspectCommand : public Command {
     note(
         fmt::format("layer {}, head {}: rows are queries; the scale is the square root, from 0 "
                     "(dark or .) to 1 (bright or 9)\n",
-                    layer_, head_));
+                    place_.layer, place_.head));
     return 0;
   }
 
@@ -145,13 +133,14 @@ class InspectCommand : public Command {
     const std::string ending = std::filesystem::path(out_).extension();
     const Model model = open_model(model_);
     if (ending == ".html") {
-      write_whole(out_, inspector::saved_view(model_, model, input_, look(), layer_, head_));
+      write_whole(out_, inspector::saved_view(model_, model, input_, place_));
     } else if (ending == ".svg") {
       const Drawn here = drawn(Inspector(model, input_));
-      write_whole(out_, draw_svg(here.map, here.rows, here.keys,
-                                 fmt::format("Attention of layer {}, head {}", layer_, head_)));
+      write_whole(
+          out_, draw_svg(here.map, here.rows, here.keys,
+                         fmt::format("Attention of layer {}, head {}", place_.layer, place_.head)));
     } else if (ending == ".safetensors") {
-      Inspector(model, input_).save(out_, look(), layer_);
+      Inspector(model, input_).save(out_, place_.look, place_.layer);
     } else {
       throw UsageError("--out: '" + out_ +
                        "'; expected a name ending in .html, .svg or .safetensors");
@@ -180,8 +169,8 @@ class InspectCommand : public Command {
   std::string model_, out_;
   InspectInput input_;
   std::vector<std::string> others_;
-  int look_ = 0;
-  int64_t layer_ = 0, head_ = 0, port_ = 0;
+  HeadPlace place_;
+  int64_t port_ = 0;
   bool quiet_ = false;
 };
 

@@ -307,11 +307,11 @@ TEST_F(Questions, InvalidArgumentsAreNamed) {
   refused({"ids: 13; expected 0 to 12"}, [&] { Inspection(model_, {}, {13}); });
   refused({"13 tokens; expected at most 12"},
           [&] { Inspection(model_, {}, std::vector<int32_t>(13, 1)); });
-  refused({"head 4; expected 0 to 3"}, [&] { Inspection(model_, {}, {1}, {{Look::self, 0, 4}}); });
+  refused({"head: 4; expected 0 to 3"}, [&] { Inspection(model_, {}, {1}, {{Look::self, 0, 4}}); });
   refused({"look: encoder and cross"}, [&] { Inspection(model_, {}, {1}, {{Look::cross, 0, 0}}); });
   const Inspection here(model_, {}, ids_);
-  refused({"layer 3; expected 0 to 2"}, [&] { here.map({Look::self, 3, {0}}); });
-  refused({"head 9; expected 0 to 3"}, [&] { here.map({Look::self, 0, {9}}); });
+  refused({"layer: 3; expected 0 to 2"}, [&] { here.map({Look::self, 3, {0}}); });
+  refused({"head: 9; expected 0 to 3"}, [&] { here.map({Look::self, 0, {9}}); });
   refused({"query rows: 2 to 9"}, [&] { here.map({Look::self, 0, {0}, false, 2, 9}); });
   refused({"keys: 5 to 5"}, [&] { here.map({Look::self, 0, {0}, false, 0, -1, 5, 5}); });
   refused({"position 7; expected 0 to 6"}, [&] { here.logits(7); });

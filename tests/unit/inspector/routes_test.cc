@@ -8,6 +8,7 @@
 
 #include "inspector/page.h"
 #include "inspector/save.h"
+#include "support/expect_error.h"
 #include "unit/inspector/routes_fixture.h"
 
 namespace fovea::inspector {
@@ -59,7 +60,7 @@ TEST_F(RoutesTest, ServesEveryRoute) {
 
 TEST_F(RoutesTest, NamesInvalidParameters) {
   const std::string id = run("to be")["run"];
-  refused(get("api/map", {{"run", id}, {"layer", "2"}, {"heads", "0"}}), 400, "layer 2");
+  refused(get("api/map", {{"run", id}, {"layer", "2"}, {"heads", "0"}}), 400, "layer: 2");
   refused(get("api/map", {{"run", id}, {"layer", "-1"}, {"heads", "0"}}), 400, "an integer of");
   refused(get("api/map", {{"run", id}, {"layer", "0"}}), 400, "heads");
   refused(get("api/map", {{"run", id}, {"layer", "0"}, {"heads", "0"}, {"q", "3-9"}}), 400,
@@ -78,7 +79,7 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
   refused(post("[]"), 400, "JSON");
   refused(post(R"({"text": 5})"), 400, "JSON");
   refused(post(R"({"text": "to", "muted": [["self"]]})"), 400, "JSON");
-  refused(post(R"({"text": "to", "muted": [["self", 0, 7]]})"), 400, "head 7");
+  refused(post(R"({"text": "to", "muted": [["self", 0, 7]]})"), 400, "head: 7");
   refused(post(R"({"text": ""})"), 400, "no tokens");
   refused(post(Json({{"text", std::string(17, 't')}}).dump()), 400, "at most 16");
   refused(post(Json({{"text", std::string(kInspectedBytes + 1, 't')}}).dump()), 400,
@@ -105,10 +106,22 @@ TEST(Page, IsServedWithoutExternalResources) {
 TEST(Page, EscapesTextInASavedView) {
   InspectInput input;
   input.text = "not </b>";
-  const std::string page = saved_view("small", small(), input, Look::self, 1, 0);
+  const std::string page = saved_view("small", small(), input, {Look::self, 1, 0});
   EXPECT_NE(page.find("id=\"captured\""), std::string::npos);
   EXPECT_EQ(page.find("not </b>"), std::string::npos);
   EXPECT_NE(page.find("not \\u003c/b>"), std::string::npos);
+}
+
+TEST(Page, IsNotSavedWithALayerOrHeadThatDoesNotExist) {
+  InspectInput input;
+  input.text = "not";
+  const auto refused = [&](const HeadPlace& place, const char* error) {
+    expect_error(ErrorKind::InvalidArgument, {error},
+                 [&] { saved_view("small", small(), input, place); });
+  };
+  refused({Look::self, 99, 0}, "layer: 99; expected 0 to 1");
+  refused({Look::self, 1, 2}, "head: 2; expected 0 to 1");
+  refused({Look::encoder, 0, 0}, "look: encoder and cross need");
 }
 
 TEST(Base64, PadsCorrectly) {
