@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/options.h"
+
 namespace fovea {
 
 enum class FileDType { automatic, fp32, bf16, fp16 };
@@ -18,6 +20,7 @@ struct ConvertOptions {
   Quantize quantize = Quantize::automatic;
   int64_t group = 32;  // number of weights that share a scale: 32 or, in a directory, 64
 };
+void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct Conversion {
   int64_t parameters = 0;

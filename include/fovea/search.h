@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "fovea/options.h"
+
 namespace fovea {
 
 struct SearchBuildOptions {
@@ -14,8 +16,9 @@ struct SearchBuildOptions {
   int64_t overlap_tokens = -1;
   // Receives the number of embedded passages and the number of passages to embed; return false to
   // stop.
-  std::function<bool(int64_t embedded, int64_t passages)> progress;
+  std::function<bool(int64_t embedded, int64_t passages)> progress = {};
 };
+void visit(SearchBuildOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct SearchBuild {
   int64_t files = 0;                   // text files that were read

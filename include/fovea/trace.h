@@ -20,6 +20,7 @@ struct TraceOptions {
   bool gradients = false;
   std::string out;  // path of the .safetensors file to write
 };
+void visit(TraceOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 // Runs the model once and writes its intermediate results: logits [B, T, V], hidden.{i} [B, T, C]
 // (0 = embeddings; last = after the final norm, or before it in families for which transformers

@@ -127,9 +127,23 @@ std::string weights_of(const Origin& origin) {
 
 }  // namespace
 
+void visit(ConvertOptions& o, OptionVisitor& v) {
+  v.choice(
+      {"dtype",
+       "dtype of unquantised tensors; automatic = as in the source, fp32 for dequantised ones"},
+      o.dtype, {"automatic", "fp32", "bf16", "fp16"});
+  v.choice({"quantize",
+            "integer weights with scales for layers and head; in a .gguf file int8 is Q8_0 and "
+            "int4 is Q4_0; none = dequantise all"},
+           o.quantize, {"automatic", "none", "int8", "int4"});
+  v.integer({"group", "number of weights that share a scale: 32 or, in a directory, 64"}, o.group,
+            32, 64);
+}
+
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options, std::vector<std::string>* warnings) {
   const FloatMode mode;
+  check_fields(options);
   if (is_gguf(to)) return to_gguf(from, to, options, warnings);
   check_field(options.group == 32 || options.group == 64, "group", "{}; expected 32 or 64",
               options.group);

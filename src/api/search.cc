@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <unordered_map>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/hash.h"
@@ -117,9 +117,20 @@ int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder
 
 }  // namespace
 
+void visit(SearchBuildOptions& o, OptionVisitor& v) {
+  constexpr int64_t kMostTokens = 1 << 20;
+  v.integer({"passage_tokens", "maximum tokens per passage; 0 = the model's limit, at most 256"},
+            o.passage_tokens, 0, kMostTokens);
+  v.integer({"overlap_tokens",
+             "tokens shared by neighbouring passages of a long paragraph; -1 = an eighth of a "
+             "passage"},
+            o.overlap_tokens, -1, kMostTokens);
+}
+
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options) {
   const FloatMode mode;
+  check_fields(options);
   const Embedder embedder = Embedder::open(model);
   const std::string fingerprint = fingerprint_of(embedder);
   const KnownVectors known(index, fingerprint, embedder.width());

@@ -1,7 +1,7 @@
 #include "fovea/trace.h"
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
 #include "data/log_mel.h"
@@ -51,8 +51,20 @@ Tensor row_of(const std::vector<int32_t>& ids) {
 
 }  // namespace
 
+void visit(TraceOptions& o, OptionVisitor& v) {
+  v.text({"text", "input text"}, o.text);
+  v.integers({"ids", "input token ids, such as 1,2,3"}, o.ids, 0, INT32_MAX);
+  v.text({"input",
+          "file with input_ids and optionally attention_mask, token_type_ids and labels; or with "
+          "pixel_values, input_features or waveform"},
+         o.input);
+  v.boolean({"gradients", "also write the loss and the gradient of every weight"}, o.gradients);
+  v.text({"out", "output file"}, o.out);
+}
+
 std::vector<std::string> trace(const Model& model, const TraceOptions& options) {
   const FloatMode mode;
+  check_fields(options);
   TraceInput input;
   input.gradients = options.gradients;
   if (!options.input.empty()) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
 #include "terminal/terminal.h"
@@ -25,16 +26,15 @@ class ConvertCommand : public Command {
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));
     table.add(place("OUT", {"-o", "--out"}, "directory or .gguf file to write", to_));
-    table.add(choice(
-        "--dtype", {"--precision"},
-        "dtype of unquantised tensors; automatic = as in the source, fp32 for dequantised ones",
-        dtype_, {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "fp16|float16|f16"}));
-    table.add(choice("--quantize", {"-q"},
-                     "integer weights with scales for layers and head; in a .gguf file int8 is "
-                     "Q8_0 and int4 is Q4_0; none = dequantise all",
-                     quantize_, {"automatic|auto", "none", "int8|q8|q8_0", "int4|q4|q4_0"}));
-    table.add(choice("--group", {"--group-size"}, "number of weights that share a scale", group_,
-                     {"32", "64"}));
+    add_fields(
+        table, options_,
+        {{.field = "dtype",
+          .aliases = {"--precision"},
+          .values = {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "fp16|float16|f16"}},
+         {.field = "quantize",
+          .aliases = {"-q"},
+          .values = {"automatic|auto", "int8|q8|q8_0", "int4|q4|q4_0"}},
+         {"group", {"--group-size"}}});
   }
 
   int run(const OptionTable&) override {
@@ -42,10 +42,7 @@ class ConvertCommand : public Command {
     if (to_.empty())
       throw UsageError("OUT: not given; expected a directory or .gguf file to write");
     std::vector<std::string> warnings;
-    const Conversion r = convert_model(
-        from_, to_,
-        {static_cast<FileDType>(dtype_), static_cast<Quantize>(quantize_), group_ == 0 ? 32 : 64},
-        &warnings);
+    const Conversion r = convert_model(from_, to_, options_, &warnings);
     warn(warnings);
     print(json ? as_json(r) : as_text(r));
     return 0;
@@ -70,7 +67,7 @@ class ConvertCommand : public Command {
   }
 
   std::string from_, to_;
-  int dtype_ = 0, quantize_ = 0, group_ = 0;
+  ConvertOptions options_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "fovea/error.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -35,19 +36,13 @@ class SearchCommand : public Command {
         integer("--top", {"-n", "--top-k", "-k"}, "number of passages to print", top_, 1, 100'000));
     table.add(
         flag("--explain", {}, "also print the matching words and their similarity", explain_));
-    table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
     table.add(
         as("DIR", text("--model", {"-m", "--model-name-or-path"},
                        "model directory; a search needs it only if the model has moved", model_)));
-    table.add(as("DIR", text("--out", {"-o", "--output"}, "--build: the index to write", out_)));
-    table.add(integer("--passage-tokens", {},
-                      "--build: maximum tokens per passage; 0 = the model's limit, at most 256",
-                      build_.passage_tokens, 0, 1 << 20));
-    table.add(integer(
-        "--overlap-tokens", {},
-        "--build: tokens shared by neighbouring passages of a long paragraph; -1 = an eighth of a "
-        "passage",
-        build_.overlap_tokens, -1, 1 << 20));
+    table.section("Building an index");
+    table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
+    table.add(as("DIR", text("--out", {"-o", "--output"}, "the index to write", out_)));
+    add_fields(table, build_);
   }
 
   int run(const OptionTable& table) override {

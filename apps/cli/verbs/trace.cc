@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "options/common_options.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/terminal.h"
 
@@ -14,23 +14,6 @@ namespace fovea::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<int32_t> parse_ids(const std::string& typed) {
-  std::vector<int32_t> ids;
-  const char* at = typed.data();
-  const char* const end = at + typed.size();
-  while (true) {
-    int32_t id = 0;
-    const auto [stop, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || id < 0 || (stop != end && *stop != ',')) {
-      throw UsageError(fmt::format(
-          "--ids: \"{}\" is not a list of token ids; expected ids such as 1,2,3", typed));
-    }
-    ids.push_back(id);
-    if (stop == end) return ids;
-    at = stop + 1;
-  }
-}
 
 class TraceCommand : public Command {
  public:
@@ -45,15 +28,10 @@ class TraceCommand : public Command {
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
-    table.add(text("--text", {"-p", "--prompt"}, "input text", options_.text));
-    table.add(as("N,...", text("--ids", {}, "input token ids, such as 1,2,3", ids_)));
-    table.add(as("FILE", text("--input", {"-i"},
-                              "file with input_ids and optionally attention_mask, token_type_ids "
-                              "and labels; or with pixel_values, input_features or waveform",
-                              options_.input)));
-    table.add(flag("--gradients", {}, "also write the loss and the gradient of every weight",
-                   options_.gradients));
-    table.add(as("FILE", text("--out", {"-o", "--output"}, "output file", options_.out)));
+    add_fields(table, options_,
+               {{"text", {"-p", "--prompt"}},
+                {"input", {"-i"}, "", "FILE"},
+                {"out", {"-o", "--output"}, "", "FILE"}});
   }
 
   int run(const OptionTable& table) override {
@@ -61,7 +39,6 @@ class TraceCommand : public Command {
     const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
     if (options_.out.empty()) throw UsageError("--out: not given; expected an output file");
-    if (table.given("--ids")) options_.ids = parse_ids(ids_);
     const std::vector<std::string> names = trace(open_model(model_), options_);
     if (json) {
       print(Json({{"out", options_.out}, {"tensors", names}}).dump() + "\n");
@@ -74,7 +51,7 @@ class TraceCommand : public Command {
   }
 
  private:
-  std::string model_, ids_;
+  std::string model_;
   TraceOptions options_;
 };
 
