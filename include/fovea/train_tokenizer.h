@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/options.h"
 #include "fovea/tokenizer.h"
 
 namespace fovea {
@@ -36,6 +37,7 @@ struct TokenizerTraining {
   // exceed it, the rarest words are dropped.
   uint64_t memory = uint64_t{2} << 30;
 };
+void visit(TokenizerTraining& training, OptionVisitor& visitor);  // fovea/options.h
 
 struct TokenizerTrainingProgress {
   enum class Stage { reading, training } stage;
@@ -55,8 +57,9 @@ struct TrainedTokenizer {
 
 // Trains a tokenizer on text files, JSON lines and directories of both. Uses all threads and
 // bounded memory; the result does not depend on the number of threads. Returns nothing if
-// `progress` returned false. Throws InvalidArgument if the vocabulary is too small for the
-// characters and the special tokens, BadFile if a file cannot be read.
+// `progress` returned false. Throws InvalidArgument if an option is out of range or
+// the vocabulary is too small for the characters and the special tokens, BadFile if a file cannot
+// be read.
 std::optional<TrainedTokenizer> train_tokenizer(
     const std::vector<std::filesystem::path>& data, const TokenizerTraining& options,
     const std::function<bool(const TokenizerTrainingProgress&)>& progress = nullptr);

@@ -12,6 +12,8 @@
 namespace fovea {
 namespace {
 
+constexpr int64_t kMostTokens = int64_t{1} << 24;  // so that ids and their texts fit into memory
+
 using Progress = TokenizerTrainingProgress;
 using OnProgress = std::function<bool(const Progress&)>;
 
@@ -48,8 +50,29 @@ TrainedTokenizer train_characters(Corpus& corpus, const TokenizerTraining& optio
 
 }  // namespace
 
+void visit(TokenizerTraining& t, OptionVisitor& v) {
+  v.choice({"kind", "train a tokenizer of this kind on the files"}, t.kind,
+           {"char", "bpe", "wordpiece", "unigram"});
+  v.integer(
+      {"vocabulary", "maximum vocabulary size, special tokens included; char: 0 = all characters"},
+      t.vocabulary, 0, kMostTokens);
+  v.boolean({"bytes", "bpe: start from the 256 bytes; false = from the characters of the text"},
+            t.bytes);
+  v.boolean({"lowercase", "wordpiece: ignore case and accents"}, t.lowercase);
+  v.integer({"min_frequency", "bpe, wordpiece: minimum frequency of a merged pair"},
+            t.min_frequency, 0, INT64_MAX);
+  v.integer({"alphabet", "bpe, wordpiece: keep the N most frequent characters; 0 = all"},
+            t.alphabet, 0, kMostTokens);
+  v.boolean({"end_of_text", "add an end-of-sequence token"}, t.end_of_text);
+  v.texts({"special_tokens", "additional special token"}, t.special_tokens);
+  v.integer({"context", "maximum tokens per text, written to the files; 0 = no limit"}, t.context,
+            0, INT64_MAX);
+  v.bytes({"memory", "memory for the distinct words of the text"}, t.memory);
+}
+
 std::optional<TrainedTokenizer> train_tokenizer(Corpus& corpus, const TokenizerTraining& options,
                                                 const OnProgress& progress) {
+  check_fields(options);
   try {
     if (options.kind == TokenizerKind::character)
       return train_characters(corpus, options, progress);
@@ -84,13 +107,12 @@ bool is_trained_choice(const std::string& choice) {
 }
 
 int64_t vocabulary_in(const std::string& choice) {
-  constexpr int64_t kMost = int64_t{1} << 24;  // so that ids and their texts fit into memory
   const size_t begin = choice.find(':') + 1;
   const char *const first = choice.data() + begin, *const last = choice.data() + choice.size();
   int64_t size = 0;
   const auto [end, error] = std::from_chars(first, last, size);
-  check_field(error == std::errc() && end == last && size > 0 && size <= kMost, "tokenizer",
-              "is {}; expected a size from 1 to {} after the colon", choice, kMost);
+  check_field(error == std::errc() && end == last && size > 0 && size <= kMostTokens, "tokenizer",
+              "is {}; expected a size from 1 to {} after the colon", choice, kMostTokens);
   return size;
 }
 

@@ -2,20 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "fovea/error.h"
+#include "options/field_options.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
 namespace {
-
-constexpr std::array kKinds = {TokenizerKind::bpe, TokenizerKind::wordpiece, TokenizerKind::unigram,
-                               TokenizerKind::character};
 
 void make_folder(const std::string& path) {
   std::error_code error;
@@ -29,32 +26,24 @@ void make_folder(const std::string& path) {
 }  // namespace
 
 void TokenizerTrainRequest::declare(OptionTable& table) {
-  constexpr int64_t kMostTokens = int64_t{1} << 24;  // limited by the memory of ids and texts
   table.section("Training a tokenizer");
-  table.add(choice("--train", {}, "train a tokenizer of this kind on the files", kind_,
-                   {"bpe", "wordpiece", "unigram", "char|character"}));
+  add_fields(table, training_,
+             {{.field = "kind", .name = "--train", .values = {"char|character"}},
+              {"vocabulary", {"--vocabulary"}, "--vocab-size"},
+              {.field = "bytes", .omitted = true},  // --characters is its opposite
+              {"lowercase", {"--do-lower-case"}},
+              {"alphabet", {"--limit-alphabet"}},
+              {.field = "end_of_text", .omitted = true},
+              {"special_tokens", {"--special-tokens"}, "--special-token"},
+              {.field = "context", .omitted = true}});
   table.add(
       as("DIR", text("--out", {"-o", "--output"}, "output directory of the tokenizer", out_)));
-  table.add(integer("--vocab-size", {"--vocabulary"},
-                    "maximum vocabulary size, special tokens included; char: 0 = all characters",
-                    training_.vocabulary, 0, kMostTokens));
   table.add(flag("--characters", {}, "bpe: start from characters instead of bytes", characters_));
-  table.add(flag("--lowercase", {"--do-lower-case"}, "wordpiece: ignore case and accents",
-                 training_.lowercase));
-  table.add(integer("--min-frequency", {}, "bpe, wordpiece: minimum frequency of a merged pair",
-                    training_.min_frequency, 0, INT64_MAX));
-  table.add(integer("--alphabet", {"--limit-alphabet"},
-                    "bpe, wordpiece: keep the N most frequent characters; 0 = all",
-                    training_.alphabet, 0, kMostTokens));
-  table.add(list("--special-token", {"--special-tokens"},
-                 "additional special token; may be repeated", training_.special_tokens));
-  table.add(bytes("--memory", {}, "memory for the distinct words of the text", training_.memory));
 }
 
 int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json) {
   if (files.empty()) throw UsageError("FILE: not given; expected a text file");
   if (out_.empty()) throw UsageError("--out: not given; expected the output directory");
-  training_.kind = kKinds[static_cast<size_t>(kind_)];
   training_.bytes = !characters_;
   make_folder(out_);
   catch_signals();

@@ -16,7 +16,6 @@ class TokenizerTrainRequest {
 
  private:
   TokenizerTraining training_;
-  int kind_ = 0;
   bool characters_ = false;
   std::string out_;
 };
