@@ -100,8 +100,8 @@ class FieldOptions : public OptionVisitor {
   bool sets_ = false;
 };
 
-std::optional<Spelling> spelling_in(const Spellings& spellings, const Field& field) {
-  Spelling spelling{.field = field.name};
+std::optional<Spelling> spelling_in(const Spellings& spellings, Fields fields, const Field& field) {
+  Spelling spelling{.field = field.name, .omitted = fields == Fields::spelled};
   for (const Spelling& each : spellings)
     if (each.field == field.name) spelling = each;
   if (spelling.omitted) return std::nullopt;
@@ -155,12 +155,13 @@ const Spellings& spec_spellings() {
   return all;
 }
 
-void add_fields(OptionTable& table, const Spellings& spellings, const VisitFields& visit_fields) {
+void add_fields(OptionTable& table, const Spellings& spellings, Fields fields,
+                const VisitFields& visit_fields) {
   std::set<std::string> visited;
   FieldOptions all(
       [&](const Field& field) {
         visited.insert(field.name);
-        return spelling_in(spellings, field);
+        return spelling_in(spellings, fields, field);
       },
       [&](const Field& field, const Spelling& spelling, Option option) {
         if (!spelling.section.empty()) table.section(spelling.section);

@@ -21,6 +21,7 @@ struct Spelling {
   std::vector<std::string> values = {};
 };
 using Spellings = std::vector<Spelling>;
+enum class Fields { all, spelled };  // those that become options; `spelled` = only the listed ones
 
 // The spellings of the fields of a Spec.
 const Spellings& spec_spellings();
@@ -28,12 +29,14 @@ const Spellings& spec_spellings();
 // Passes a visitor to the fields of the options or, if `copy`, of a copy of the options, whose
 // values the visitor may change.
 using VisitFields = std::function<void(OptionVisitor& visitor, bool copy)>;
-void add_fields(OptionTable& table, const Spellings& spellings, const VisitFields& visit_fields);
+void add_fields(OptionTable& table, const Spellings& spellings, Fields fields,
+                const VisitFields& visit_fields);
 
 // Adds an option for each field of `options`, which must outlive the table.
 template <class Options>
-void add_fields(OptionTable& table, Options& options, const Spellings& spellings = {}) {
-  add_fields(table, spellings, [&options](OptionVisitor& visitor, bool copy) {
+void add_fields(OptionTable& table, Options& options, const Spellings& spellings = {},
+                Fields fields = Fields::all) {
+  add_fields(table, spellings, fields, [&options](OptionVisitor& visitor, bool copy) {
     if (!copy) return visit(options, visitor);
     Options other = options;
     visit(other, visitor);

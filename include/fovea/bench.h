@@ -4,11 +4,25 @@
 #include <string>
 #include <vector>
 
+#include "fovea/embed.h"
 #include "fovea/model.h"
 #include "fovea/train.h"
 #include "fovea/translate.h"
 
 namespace fovea {
+
+struct BenchOptions {
+  std::string preset = "nano";                 // training: a decoder preset
+  Precision precision = Precision::automatic;  // training: of matrix products
+  int64_t steps = 50;                          // training: steps to measure
+  int64_t prompt = 512;                        // generation: tokens of the prompt
+  int64_t decode = 64;                         // generation: tokens to generate per sequence
+  // Sequences per step. 0 = training: 16 for baby, else the batch of preset_training();
+  // generation: 1.
+  int64_t batch = 0;
+  int64_t runs = 5;  // embedding, translation: measured runs, after one that is not measured
+};
+void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct TrainBench {
   std::string preset, precision, isa;
@@ -21,11 +35,10 @@ struct TrainBench {
   uint64_t peak_bytes = 0;  // peak resident memory
 };
 
-// Measures training steps of a preset on random tokens, each timed separately. Batch 0 = 16 for
-// baby, else the batch of preset_training(). Throws InvalidArgument if the preset is unknown or not
-// decoder-only, OutOfMemory if the training does not fit into memory.
-TrainBench bench_training(const std::string& preset, Precision precision, int64_t steps,
-                          int64_t batch = 0);
+// Measures training steps of a preset on random tokens, each timed separately. Throws
+// InvalidArgument if the preset is unknown or not decoder-only, OutOfMemory if the training does
+// not fit into memory. All benchmarks throw InvalidArgument if an option is out of range.
+TrainBench bench_training(const BenchOptions& options);
 
 struct GenerationBench {
   std::string isa;
@@ -41,20 +54,33 @@ struct GenerationBench {
 };
 
 // Measures how fast a decoder-only model reads a prompt of random tokens and generates tokens.
-GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t decode, int64_t batch);
+GenerationBench bench_generation(const Model& model, const BenchOptions& options);
+
+struct EmbedBench {
+  std::string isa;
+  int threads = 0;
+  int64_t sentences = 0, tokens = 0;
+  double seconds = 0;  // median of the runs, tokenisation included
+  double sentences_per_second = 0, tokens_per_second = 0;
+};
+
+// Measures the embedding of `texts`.
+EmbedBench bench_embedding(const Embedder& embedder, const std::vector<std::string>& texts,
+                           const BenchOptions& options);
 
 struct TranslationBench {
   std::string isa;
   int threads = 0;
   int64_t lines = 0;
   int64_t source_tokens = 0, tokens = 0;  // read and generated, with end-of-sequence tokens
-  double seconds = 0;                     // median of the runs
+  double seconds = 0;                     // median of the runs, tokenisation included
   double lines_per_second = 0, tokens_per_second = 0;
   uint64_t peak_bytes = 0;  // peak resident memory
 };
 
-// Measures the translation of `lines`, tokenisation included, in `runs` runs after an untimed one.
+// Measures the translation of `lines`.
 TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
-                                   int64_t runs, const TranslateOptions& options);
+                                   const TranslateOptions& translation,
+                                   const BenchOptions& options);
 
 }  // namespace fovea

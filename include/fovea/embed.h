@@ -144,15 +144,4 @@ struct SimilarityEvaluation {
 SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::string& file,
                                          const EmbedOptions& options = {});
 
-struct EmbedBench {
-  std::string isa;
-  int threads = 0;
-  int64_t sentences = 0, tokens = 0;
-  double seconds = 0;  // median of the runs, tokenisation included
-  double sentences_per_second = 0, tokens_per_second = 0;
-};
-// Embeds the texts `runs` times, after one untimed run.
-EmbedBench bench_embedding(const Embedder& embedder, const std::vector<std::string>& texts,
-                           int64_t runs, const EmbedOptions& options = {});
-
 }  // namespace fovea

@@ -47,44 +47,65 @@ class NextTokenTask : public TrainingTask {
   PassOptions options_;
 };
 
-}  // namespace
-
-TrainBench bench_training(const std::string& preset_name, Precision precision, int64_t steps,
-                          int64_t batch) {
-  const FloatMode mode;
-  check_field(steps >= 1, "steps", "{}; expected at least 1", steps);
+// Returns the architecture that docs/performance.md compares: no biases, exact GELU, no dropout.
+Spec compared_spec(const std::string& preset_name) {
   Spec spec = preset(preset_name);
   check_field(spec.decoder && !spec.encoder, "preset",
               "{} is not a decoder; expected a preset such as nano", preset_name);
   spec.vocabulary = kVocabulary;
-  // The architecture that docs/performance.md compares: no biases, exact GELU, no dropout.
   spec.dropout = {};
   spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
       false;
   spec.decoder->ffn.bias = false;
   spec.decoder->ffn.activation = ActivationKind::gelu;
-  spec = validated(spec);
-  TrainOptions options = preset_training(preset_name);
-  options.batch = batch > 0 ? batch : preset_name == "baby" ? 16 : options.batch;
+  return validated(spec);
+}
+
+}  // namespace
+
+void visit(BenchOptions& o, OptionVisitor& v) {
+  constexpr int64_t kMostTokens = 1 << 20;
+  v.text({"preset", "decoder preset to train, such as tiny, nano or baby"}, o.preset);
+  v.choice({"precision", "training: precision of matrix products"}, o.precision,
+           {"automatic", "fp32", "bf16"});
+  v.integer({"steps", "training: steps to measure"}, o.steps, 1, 1'000'000);
+  v.integer({"prompt", "generation: tokens in the prompt"}, o.prompt, 1, kMostTokens);
+  v.integer({"decode", "generation: tokens to generate"}, o.decode, 1, kMostTokens);
+  v.integer(
+      {"batch", "sequences per step; 0 = the preset's batch for benchmarks, or 1 for generation"},
+      o.batch, 0, 65536);
+  v.integer({"runs", "embedding, translation: number of runs; the result is their median"}, o.runs,
+            1, 10000);
+}
+
+TrainBench bench_training(const BenchOptions& bench) {
+  const FloatMode mode;
+  check_fields(bench);
+  const Spec spec = compared_spec(bench.preset);
+  TrainOptions options = preset_training(bench.preset);
+  if (bench.batch > 0)
+    options.batch = bench.batch;
+  else if (bench.preset == "baby")
+    options.batch = 16;
   options.accumulate = 1;
-  const DType compute =
-      precision == Precision::bf16 || (precision == Precision::automatic && native_bf16())
-          ? DType::bf16
-          : DType::f32;
+  const DType compute = bench.precision == Precision::bf16 ||
+                                (bench.precision == Precision::automatic && native_bf16())
+                            ? DType::bf16
+                            : DType::f32;
   TrainBench result;
-  result.preset = preset_name;
+  result.preset = bench.preset;
   result.precision = name_of(compute);
   result.isa = active_isa();
   result.threads = thread_count();
   result.batch = options.batch;
   result.context = spec.context;
-  result.steps = steps;
+  result.steps = bench.steps;
   const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
   const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
   if (bytes > available_memory()) {
     fail_field(ErrorKind::OutOfMemory, "preset",
                "{} needs {} MB, but {} MB are free; expected a smaller preset or batch",
-               preset_name, bytes >> 20, available_memory() >> 20);
+               bench.preset, bytes >> 20, available_memory() >> 20);
   }
   result.flops_per_step = cost.flops_per_step;
   result.peak_flops = measured_flops(compute, 0.3);
@@ -97,15 +118,16 @@ TrainBench bench_training(const std::string& preset_name, Precision precision, i
   const NextTokenTask task(examples, {.compute = compute, .seed = options.seed});
   Stepper step(model, task, options);
   std::vector<double> times;
-  for (int64_t i = 0; i < steps + kWarmup; ++i) {
+  for (int64_t i = 0; i < bench.steps + kWarmup; ++i) {
     const auto start = std::chrono::steady_clock::now();
     step(i);
     if (i >= kWarmup)
       times.push_back(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
-  const double median = times[static_cast<size_t>(steps / 2)];
+  const int64_t middle = bench.steps / 2;
+  std::nth_element(times.begin(), times.begin() + middle, times.end());
+  const double median = times[static_cast<size_t>(middle)];
   result.milliseconds_per_step = 1e3 * median;
   result.tokens_per_second = static_cast<double>(options.batch * spec.context) / median;
   result.peak_bytes = resident_peak();

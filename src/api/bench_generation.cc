@@ -63,17 +63,18 @@ double seconds_to_read(const Model::Parts& model, int64_t prompt) {
 
 }  // namespace
 
-GenerationBench bench_generation(const Model& model, int64_t prompt, int64_t decode,
-                                 int64_t batch) {
+GenerationBench bench_generation(const Model& model, const BenchOptions& options) {
   const FloatMode mode;
+  check_fields(options);
+  const int64_t prompt = options.prompt, decode = options.decode;
+  const int64_t batch = std::max<int64_t>(1, options.batch);
   const Spec& spec = checked_writer(model.spec());
   check(!spec.encoder,
         "bench: the model has an encoder; expected a decoder-only model (or `translate`)");
-  check_field(prompt >= 1 && prompt <= spec.context, "prompt",
-              "{}; expected 1 to {}, the model's context", prompt, spec.context);
-  check_field(decode >= 1 && decode + kBefore < spec.context, "decode", "{}; expected 1 to {}",
-              decode, spec.context - kBefore - 1);
-  check_field(batch >= 1, "batch", "{}; expected at least 1", batch);
+  check_field(prompt <= spec.context, "prompt", "{}; expected 1 to {}, the model's context", prompt,
+              spec.context);
+  check_field(decode + kBefore < spec.context, "decode", "{}; expected 1 to {}", decode,
+              spec.context - kBefore - 1);
   GenerationBench result;
   result.isa = active_isa();
   result.threads = thread_count();

@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "api/model_parts.h"
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
 #include "kernels/isa.h"
@@ -11,22 +11,23 @@
 namespace fovea {
 
 TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
-                                   int64_t runs, const TranslateOptions& options) {
-  check(runs >= 1 && !lines.empty(), "bench: {} runs of {} lines; expected at least 1 of each",
-        runs, lines.size());
+                                   const TranslateOptions& translation,
+                                   const BenchOptions& options) {
+  check_fields(options);
+  check(!lines.empty(), "bench: no lines; expected at least one");
   TranslationBench result;
   const auto run = [&] {
     size_t read = 0;
     result.tokens = result.source_tokens = 0;
     const auto start = std::chrono::steady_clock::now();
     translate(
-        model, options,
+        model, translation,
         [&]() -> std::optional<std::string> {
           if (read == lines.size()) return std::nullopt;
           return lines[read++];
         },
-        [&](const Translation& translation) {
-          const Generation& best = translation.best[0];
+        [&](const Translation& translated) {
+          const Generation& best = translated.best[0];
           result.tokens += std::ssize(best.ids) + (best.finish == "end");
           result.source_tokens += best.prompt_tokens;
           return true;
@@ -35,12 +36,13 @@ TranslationBench bench_translation(const Model& model, const std::vector<std::st
   };
   run();
   std::vector<double> seconds;
-  for (int64_t i = 0; i < runs; ++i) seconds.push_back(run());
-  std::nth_element(seconds.begin(), seconds.begin() + runs / 2, seconds.end());
+  for (int64_t i = 0; i < options.runs; ++i) seconds.push_back(run());
+  const int64_t middle = options.runs / 2;
+  std::nth_element(seconds.begin(), seconds.begin() + middle, seconds.end());
   result.isa = active_isa();
   result.threads = thread_count();
   result.lines = std::ssize(lines);
-  result.seconds = seconds[static_cast<size_t>(runs / 2)];
+  result.seconds = seconds[static_cast<size_t>(middle)];
   result.lines_per_second = static_cast<double>(result.lines) / result.seconds;
   result.tokens_per_second = static_cast<double>(result.tokens) / result.seconds;
   result.peak_bytes = resident_peak();

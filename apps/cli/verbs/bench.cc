@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "fovea/embed.h"
 #include "jobs/lines.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
 #include "terminal/terminal.h"
@@ -25,33 +25,26 @@ class BenchCommand : public Command {
                 "fastest matrix product measured on this machine.") {}
 
   void declare(OptionTable& table) override {
-    table.add(
-        as("NAME", text("--train", {"--preset"},
-                        "decoder preset to train, such as tiny, nano, baby or gpt2", preset_)));
     table.add(place("MODEL", {"-m", "--model"}, "model directory", model_));
     table.add(
         choice("--dtype", {"--precision"},
                "precision of matrix products; with MODEL: of its weights, automatic = as stored",
                precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
-    table.add(integer("--prompt", {}, "with MODEL: tokens in the prompt", prompt_, 1, 1 << 20));
-    table.add(integer("--decode", {}, "with MODEL: tokens to generate", decode_, 1, 1 << 20));
     table.add(as("FILE", text("--embed", {}, "with MODEL: measure embedding the lines of this file",
                               lines_)));
+    add_fields(table, options_,
+               {{"preset", {"--preset"}, "--train", "NAME"},
+                {.field = "precision", .omitted = true},  // --dtype, also for the weights of MODEL
+                {"steps", {"--iters"}},
+                {"batch", {"-b", "--batch-size"}}});
+    table.section("Translation");
     table.add(as("FILE", text("--translate", {},
                               "with MODEL: measure translating the lines of this file", sources_)));
-    table.add(integer("--beams", {"--beam", "--beam-size", "--num-beams"},
-                      "--translate: hypotheses of the beam search", translation_.beams, 1, 1024));
-    table.add(integer("--tokens", {},
-                      "--translate: generate exactly N tokens per line; 0 = until the end token",
+    add_fields(table, translation_, {{"beams", {"--beam", "--beam-size", "--num-beams"}}},
+               Fields::spelled);
+    table.add(integer("--tokens", {}, "generate exactly N tokens per line; 0 = until the end token",
                       exact_, 0, 1 << 20));
-    table.add(integer("--runs", {}, "--embed, --translate: number of runs; the median is printed",
-                      runs_, 1, 10000));
-    table.add(integer("--steps", {"--iters"}, "without MODEL: training steps to measure", steps_, 1,
-                      1'000'000));
-    table.add(integer("--batch", {"-b", "--batch-size"},
-                      "sequences per step; 0 = the preset's batch for benchmarks, or 1 with MODEL",
-                      batch_, 0, 65536));
   }
 
   int run(const OptionTable&) override {
@@ -60,8 +53,8 @@ class BenchCommand : public Command {
     if (!model_.empty()) return run_model();
     if (precision_ > 2)
       throw UsageError("--dtype: int8 and int4 require a MODEL; expected automatic, fp32 or bf16");
-    const TrainBench r =
-        bench_training(preset_, static_cast<Precision>(precision_), steps_, batch_);
+    options_.precision = static_cast<Precision>(precision_);
+    const TrainBench r = bench_training(options_);
     print(json ? as_json(r) : as_text(r));
     return 0;
   }
@@ -71,7 +64,7 @@ class BenchCommand : public Command {
     if (model_.empty()) throw UsageError("--embed: requires a MODEL; expected a model directory");
     const std::vector<std::string> texts = jobs::all_lines(lines_);
     const Embedder embedder = open_embedder(model_, weight_precision(precision_));
-    const EmbedBench r = bench_embedding(embedder, texts, runs_);
+    const EmbedBench r = bench_embedding(embedder, texts, options_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
                                          {"threads", r.threads},
                                          {"sentences", r.sentences},
@@ -94,7 +87,7 @@ class BenchCommand : public Command {
     translation_.sequences = std::max(translation_.sequences, translation_.beams);
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
     const TranslationBench r =
-        bench_translation(model, jobs::all_lines(sources_), runs_, translation_);
+        bench_translation(model, jobs::all_lines(sources_), translation_, options_);
     print(json ? nlohmann::ordered_json({{"model", model_},
                                          {"dtype", kPrecisionNames[precision_]},
                                          {"isa", r.isa},
@@ -121,8 +114,7 @@ class BenchCommand : public Command {
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const GenerationBench r =
-        bench_generation(model, prompt_, decode_, std::max<int64_t>(1, batch_));
+    const GenerationBench r = bench_generation(model, options_);
     print(json ? as_json(r, seconds) : as_text(r, seconds));
     return 0;
   }
@@ -190,11 +182,11 @@ class BenchCommand : public Command {
 
   static constexpr const char* kPrecisionNames[] = {"stored", "fp32", "bf16", "int8", "int4"};
 
-  std::string preset_ = "nano", lines_, sources_, model_;
+  std::string lines_, sources_, model_;
+  BenchOptions options_;
   TranslateOptions translation_;
-  int64_t exact_ = 0, runs_ = 5;
+  int64_t exact_ = 0;
   int precision_ = 0, cache_ = 0;
-  int64_t steps_ = 50, batch_ = 0, prompt_ = 512, decode_ = 64;
 };
 
 }  // namespace
