@@ -26,6 +26,7 @@ struct EvaluationData {
   // 0, the sources are not translated. The source prefix also applies to the loss.
   std::optional<TranslateOptions> translation = {};
 };
+void visit(EvaluationData& data, OptionVisitor& visitor);  // fovea/options.h
 
 struct Evaluation {
   std::string objective;  // the name of the EvaluationTask: "next_token", "masked", ...
@@ -44,7 +45,8 @@ struct Evaluation {
 // Measures the loss and the other metrics on `data`. A decoder-only model reads the text in
 // consecutive windows of its context and predicts each token but the first once. `progress`
 // receives the completed fraction; return false to stop, which throws Failed. Throws
-// InvalidArgument if the data does not fit the model, BadFile if a file cannot be read.
+// InvalidArgument if an option is out of range or the data does not fit the model, BadFile if a
+// file cannot be read.
 Evaluation evaluate(const Model& model, const EvaluationData& data,
                     const std::function<bool(double fraction)>& progress = {});
 

@@ -133,8 +133,34 @@ Evaluation by_task(const Model& model, const TrainOptions& options, const Progre
 
 }  // namespace
 
+void visit(EvaluationData& d, OptionVisitor& v) {
+  v.texts({"text", "text files, directories or JSON lines"}, d.text);
+  v.texts({"pairs",
+           "instead of text: a file of source lines and a file of target lines, or one file of "
+           "lines source<TAB>target"},
+          d.pairs);
+  v.texts({"labels",
+           "instead of text: lines text<TAB>label, or JSON lines with \"text\" and \"label\""},
+          d.labels);
+  v.boolean({"one_by_one", "encoders: mask one token at a time, with one pass per token (slow)"},
+            d.one_by_one);
+  bool translates = d.translation.has_value();
+  v.group({"translation", "translate the sources of the pairs"}, translates);
+  if (!translates) return d.translation.reset();
+  if (!d.translation) d.translation.emplace();
+  TranslateOptions& t = *d.translation;
+  constexpr int64_t kMostBeams = 1024;  // as in TranslateOptions
+  v.integer({"translation_beams", "pairs: hypotheses of the beam search; 0 = do not translate"},
+            t.beams, 0, kMostBeams);
+  v.text({"translation_source_prefix", "pairs: text prepended to every source"}, t.source_prefix);
+  v.text({"translation_task",
+          "pairs: a task in config.json, whose prefix is prepended to every source"},
+         t.task);
+}
+
 Evaluation evaluate(const Model& model, const EvaluationData& data, const Progress& progress) {
   const FloatMode mode;
+  check_fields(data);
   constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // limits the memory of activations
   TrainOptions options;
   options.data = data.text;

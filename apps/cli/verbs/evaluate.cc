@@ -11,6 +11,7 @@
 #include "fovea/error.h"
 #include "jobs/lines.h"
 #include "options/common_options.h"
+#include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -34,35 +35,22 @@ class EvalCommand : public Command {
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
-    table.add(places("DATA", {"--data", "-f", "--file"}, "text files, directories or JSON lines",
-                     data_.text));
-    table.add(as("FILE...", files("--pairs", {},
-                                  "instead of DATA: a file of source lines and a file of target "
-                                  "lines, or one file of lines source<TAB>target",
-                                  data_.pairs, 2)));
-    table.add(integer("--beams", {"-b", "--beam-size", "--num-beams"},
-                      "--pairs: hypotheses of the beam search; 0 = do not translate", beams_, 0,
-                      1024));
-    table.add(text("--source-prefix", {}, "--pairs: text prepended to every source",
-                   translation_.source_prefix));
-    table.add(
-        as("NAME", text("--task", {},
-                        "--pairs: a task in config.json, whose prefix is prepended to every source",
-                        translation_.task)));
+    data_.translation.emplace();
+    add_fields(table, data_,
+               {{"text", {"--data", "-f", "--file"}, "DATA"},
+                {.field = "pairs", .placeholder = "FILE...", .most = 2},
+                {.field = "labels", .placeholder = "FILE...", .most = kMostFiles},
+                {"one_by_one", {"--pseudo-perplexity"}},
+                {.field = "translation", .omitted = true},
+                {"translation_beams", {"-b", "--beam-size", "--num-beams"}, "--beams"},
+                {"translation_source_prefix", {}, "--source-prefix"},
+                {"translation_task", {}, "--task", "NAME"}});
     table.add(
         as("FILE", text("--hypotheses", {"--hyp", "-i"},
                         "instead of MODEL and DATA: file of translations to score", hypotheses_)));
     table.add(as("FILE",
                  text("--references", {"--ref"},
                       "--hypotheses: file of reference translations, line by line", references_)));
-    table.add(
-        as("FILE...",
-           files("--labels", {},
-                 "instead of DATA: lines text<TAB>label, or JSON lines with \"text\" and \"label\"",
-                 data_.labels, kMostFiles)));
-    table.add(flag("--one-by-one", {"--pseudo-perplexity"},
-                   "encoders: mask one token at a time, with one pass per token (slow)",
-                   data_.one_by_one));
     table.add(text("--score", {},
                    "instead of DATA: print the log-probability of each token of this text",
                    score_));
@@ -90,12 +78,13 @@ class EvalCommand : public Command {
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError(
           "DATA: not given; expected text files or directories, --pairs, --labels or --score");
+    if (!against_.empty()) refuse_against(table);
     catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
     const Model model = open();
-    translation_.beams = beams_;
-    translation_.sequences = std::max(translation_.sequences, beams_);
-    if (!data_.pairs.empty()) data_.translation = translation_;
+    TranslateOptions& translation = *data_.translation;
+    translation.sequences = std::max(translation.sequences, translation.beams);
+    if (data_.pairs.empty()) data_.translation.reset();
     ProgressLine line;
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
       line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
@@ -109,6 +98,14 @@ class EvalCommand : public Command {
   }
 
  private:
+  // Predictions are compared on plain text only.
+  static void refuse_against(const OptionTable& table) {
+    for (const char* option : {"--pairs", "--labels", "--one-by-one"})
+      if (table.given(option))
+        throw UsageError(fmt::format(
+            "--against: cannot be combined with {}; expected text files or directories", option));
+  }
+
   int score_files() {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses, --references: expected both or neither");
@@ -185,8 +182,6 @@ class EvalCommand : public Command {
   std::string model_;
   std::string against_, score_, hypotheses_, references_;
   std::vector<std::string> candidates_;
-  int64_t beams_ = 5;
-  TranslateOptions translation_;
   int precision_ = 0, cache_ = 0;
   EvaluationData data_;
 };
