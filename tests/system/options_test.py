@@ -31,7 +31,7 @@ def options(*kinds):
 
 def places(verb):
     """Returns enough positional arguments for a command in which only the option is wrong."""
-    return {"train": ["text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "plan": ["gpt2"], "tokenize": ["model"], "serve": ["model"]}.get(verb, [])
+    return {"train": ["text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "convert": ["model", "out"], "search": ["index", "query"], "plan": ["gpt2"], "tokenize": ["model"], "serve": ["model"]}.get(verb, [])
 
 
 class Values(FoveaTest):
@@ -118,6 +118,17 @@ class Names(FoveaTest):
         self.refused(fovea("train", self.text, "--out", "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
         self.refused(fovea("plan", "gpt2", "--length", "2000"), 2, "--length: 2000 tokens; expected 1 to 1024")
         self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", "out", self.text), 2, "--vocab-size: is 3; expected")
+        self.refused(fovea("convert", "model", self.folder / "out", "--group", "48"), 2, "--group: 48; expected 32 or 64")
+        self.refused(fovea("bench", "--train", "bert-base"), 2, "--train: bert-base is not a decoder; expected")
+        self.refused(fovea("bench", self.model(), "--prompt", "1000"), 2, "--prompt: 1000; expected 1 to 32, the model's context")
+        self.refused(fovea("inspect", self.model(), "The fox", "--layer", "2"), 2, "--layer: 2; expected 0 to 1")
+        self.refused(fovea("inspect", self.model(), "The fox", "--head", "9", "--out", self.folder / "map.html"), 2, "--head: 9; expected 0 to 1")
+        self.refused(fovea("inspect", self.model(), "The fox", "--look", "cross", "--out", self.folder / "map.html"), 2, "--look: encoder and cross need")
+        self.refused(fovea("trace", self.model(), "--ids", "1,-2", "--out", "out"), 2, "--ids: \"-2\" is out of range; expected 0 to")
+
+    def test_options_that_exclude_each_other_are_refused(self):
+        for option in (["--pairs", self.text], ["--labels", self.text], ["--one-by-one"]):
+            self.refused(fovea("eval", "model", self.text, "--against", "other", *option), 2, f"--against: cannot be combined with {option[0]}; expected")
 
     def test_an_unknown_verb_is_refused(self):
         self.refused(fovea("trian"), 2, "trian: unknown verb; did you mean train?")

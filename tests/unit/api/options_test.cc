@@ -8,10 +8,17 @@
 #include <set>
 
 #include "base/fields.h"
+#include "fovea/bench.h"
+#include "fovea/convert.h"
 #include "fovea/embed.h"
 #include "fovea/engine.h"
+#include "fovea/evaluate.h"
+#include "fovea/inspect.h"
 #include "fovea/plan.h"
+#include "fovea/search.h"
+#include "fovea/trace.h"
 #include "fovea/train_embedder.h"
+#include "fovea/train_tokenizer.h"
 #include "fovea/translate.h"
 #include "support/expect_error.h"
 
@@ -27,7 +34,8 @@ class Survey : public OptionVisitor {
 
   void integer(const Field& f, int64_t& value, int64_t least, int64_t most) override {
     look(f, least <= most, range_text(least, most));
-    if (f.name == wanted_) value = most + 1;
+    const bool bounded = most < std::numeric_limits<int64_t>::max();
+    if (f.name == wanted_) value = bounded ? most + 1 : least - 1;
   }
   void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
                 int64_t most) override {
@@ -48,7 +56,8 @@ class Survey : public OptionVisitor {
   void texts(const Field& f, std::vector<std::string>&) override { look(f); }
   void bytes(const Field& f, uint64_t&) override { look(f); }
   void seed(const Field& f, uint64_t&) override { look(f); }
-  void optional(const Field& f, bool& present) override { present = present || f.name == wanted_; }
+  void optional(const Field&, bool& present) override { present = true; }
+  void group(const Field&, bool& present) override { present = true; }
 
  private:
   void look(const Field& f, bool sane = true, const std::string& range = {}) {
@@ -67,7 +76,9 @@ class Survey : public OptionVisitor {
 template <class Options>
 class Descriptions : public testing::Test {};
 using All = testing::Types<TrainOptions, EmbedderTraining, GenerateOptions, EngineOptions,
-                           TranslateOptions, EmbedOptions, RerankOptions, PlanOptions>;
+                           TranslateOptions, EmbedOptions, RerankOptions, PlanOptions,
+                           EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
+                           TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
@@ -99,6 +110,19 @@ TYPED_TEST(Descriptions, AreCheckedByTheLibrary) {
           << error.what();
     }
   }
+}
+
+// The checks beyond a range, and functions that refuse an option before they read a file.
+TEST(Functions, NameTheField) {
+  const auto wrong = [](std::initializer_list<std::string> texts, const auto& call) {
+    expect_error(ErrorKind::InvalidArgument, texts, call);
+  };
+  wrong({"group: 48; expected 32 or 64"}, [] { convert_model("m", "new", {.group = 48}); });
+  wrong({"group: 64; expected 32, "}, [] { convert_model("m", "new.gguf", {.group = 64}); });
+  wrong({"overlap_tokens: -2; expected -1 to "},
+        [] { build_search_index("text", "m", "new", {.overlap_tokens = -2}); });
+  wrong({"steps: 0; expected 1 to "}, [] { bench_training({.steps = 0}); });
+  wrong({"alphabet: -1; expected 0 to "}, [] { train_tokenizer({"README.md"}, {.alphabet = -1}); });
 }
 
 TEST(Descriptions, OfPresetsAreInRange) {
