@@ -115,9 +115,10 @@ std::string saved_view(const std::string& name, const Model& model, const Inspec
   const bool small = stack.layers * stack.attention.heads * rows * keys <= kWholeWeights;
   const int64_t step = (std::max(rows, keys) + kThumbnail - 1) / kThumbnail;
   for (int64_t l = 0; l < stack.layers; ++l) {
-    const bool attends = look == Look::cross || stack.mixers.empty() ||
-                         stack.mixers[static_cast<size_t>(l)] == MixerKind::attention;
-    if (!attends) continue;
+    const MixerKind mixer =
+        stack.mixers.empty() ? MixerKind::attention : stack.mixers[static_cast<size_t>(l)];
+    const bool attends = mixer == MixerKind::attention || mixer == MixerKind::latent;
+    if (look != Look::cross && !attends) continue;
     if (small || l == place.layer) saving.add_map(look, l, heads, 1);
     if (step > 1) saving.add_map(look, l, heads, step);
   }

@@ -17,14 +17,15 @@ namespace fovea::inspector {
 
 using Json = nlohmann::json;
 
-inline Model small() {
+inline Model small(std::vector<MixerKind> mixers = {}) {
   const std::string folder = testing::TempDir() + "/inspector_routes" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/text.txt") << "to be, or not to be <b>that</b>\n";
   TokenizerTraining characters;
   characters.kind = TokenizerKind::character;
   const auto trained = train_tokenizer({folder + "/text.txt"}, characters);
-  const Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16});
+  Spec spec = test::small_decoder({.vocabulary = 0, .context = 16, .width = 16});
+  spec.decoder->mixers = std::move(mixers);
   return Model::create(spec, trained->tokenizer, 1);
 }
 

@@ -112,6 +112,15 @@ TEST(Page, EscapesTextInASavedView) {
   EXPECT_NE(page.find("not \\u003c/b>"), std::string::npos);
 }
 
+TEST(Page, IsSavedWithTheMapsOfAllLayersThatHaveThem) {
+  InspectInput input;
+  input.text = "not";
+  const Model model = small({MixerKind::gru, MixerKind::latent});
+  const std::string page = saved_view("small", model, input, {});
+  EXPECT_EQ(page.find("api/map?look=self&layer=0"), std::string::npos);
+  EXPECT_NE(page.find("api/map?look=self&layer=1"), std::string::npos);
+}
+
 TEST(Page, IsNotSavedWithALayerOrHeadThatDoesNotExist) {
   InspectInput input;
   input.text = "not";
