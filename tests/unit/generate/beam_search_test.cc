@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "support/expect_error.h"
+
 namespace fovea {
 namespace {
 
@@ -43,6 +45,17 @@ TEST(BeamSearch, EndsByEarlyStopping) {
   EXPECT_EQ(lengths(0.95f, 2, EarlyStopping::never), Lengths({1, 10}));
   // Without a length penalty, the score of a hypothesis only decreases.
   EXPECT_EQ(lengths(0.95f, 0, EarlyStopping::never), Lengths({1, 2}));
+}
+
+TEST(BeamSearch, FailsIfLogitsAreNotFinite) {
+  const GenerationRules rules;
+  GenerateOptions options;
+  options.beams = 2;
+  const std::vector<int32_t> prompt;
+  const BeamSearch search(rules, options, prompt);
+  const float logits[] = {0, std::nanf("")};
+  expect_error(ErrorKind::Failed, {"logits are not finite"},
+               [&] { search.best_after(0, logits, 2); });
 }
 
 }  // namespace
