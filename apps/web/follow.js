@@ -24,6 +24,7 @@ const MEANING = {
   embedding_norm: ["Input", "Norm of the embedding", "x = norm(x)", "This model normalises the sum before the first layer."],
   stream: ["Attention", "Residual stream", "x", "The sum of the embedding and the outputs of all earlier layers. The layer reads it and adds to it."],
   attention_norm: ["Attention", "Norm", "y = norm(x)", "Scales the vector to a common size, so that attention compares directions rather than lengths."],
+  latent: ["Attention", "Latent", "c = norm(W_C y)", "One short vector from which the keys and values of all heads are computed. The cache stores it instead of them."],
   query: ["Attention", "Query of this head", "q = W_Q y", "What this token looks for. With rotary positions, the vector is rotated by an angle that grows with its position."],
   key: ["Attention", "Key of this head", "k = W_K y", "What this token offers: queries are compared with it."],
   value: ["Attention", "Value of this head", "v = W_V y", "What this token passes on to the tokens that attend to it."],

@@ -55,7 +55,7 @@ extern "C" {
 
 typedef enum fovea_status {
   FOVEA_OK = 0,
-  FOVEA_INVALID_ARGUMENT = 1,  // an invalid option, value or shape; NULL
+  FOVEA_INVALID_ARGUMENT = 1,  // an invalid option, value or shape, or NULL for a required argument
   FOVEA_BAD_FILE = 2,          // a file that cannot be read or has invalid contents
   FOVEA_UNSUPPORTED = 3,       // valid, but not supported by this version or machine
   FOVEA_OUT_OF_MEMORY = 4,     // a size or memory limit would be exceeded, or memory ran out

@@ -114,8 +114,8 @@ struct ChatFormat {
 };
 
 // Returns the format of `template_file`, with the special tokens of `tokenizer`. If `template_file`
-// is empty, returns the format of the model in `folder`, or nothing if the model has no template.
-// Throws the errors of ModelChat::open_file() and open().
+// is empty, returns the format of the model in `folder`, or nothing if the model has no template
+// or one with an unsupported feature. Throws the other errors of ModelChat::open_file() and open().
 std::optional<ChatFormat> chat_format(const std::string& folder, const std::string& template_file,
                                       const std::optional<Tokenizer>& tokenizer);
 

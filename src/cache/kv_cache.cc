@@ -106,7 +106,8 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   const int64_t width = keys.heads * keys.width, value_width = values.heads * values.width;
   check(k.size() % width == 0 && v.size() * width == k.size() * value_width &&
             (!v || k.dtype() == v.dtype()),
-        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] and [rows, {}, {}]",
+        "KV cache: keys are {} {}, values {} {}; expected [rows, {}, {}] and [rows, {}, {}], of "
+        "one dtype",
         name_of(k.dtype()), describe(k.shape()), name_of(v.dtype()), describe(v.shape()),
         keys.heads, keys.width, values.heads, values.width);
   std::vector<PageRows> rows;

@@ -14,9 +14,9 @@ namespace fovea {
 class LengthBatches {
  public:
   using Lengths = std::array<int32_t, 2>;  // of a sample's two texts; 0 for a missing second text
-  // `budget`: maximum number of tokens, including padding, in the first texts of a batch and in the
-  // second texts; a batch has at least one sample. `most`: maximum number of samples in a batch (0:
-  // limited by the budget only).
+  // `budget`: maximum number of tokens, including padding, of the first texts of a batch, and of
+  // its second texts; a batch has at least one sample, even if it exceeds the budget. `most`:
+  // maximum number of samples in a batch (0: limited by the budget only).
   LengthBatches(const std::vector<Lengths>& lengths, int64_t budget, int64_t most, uint64_t seed);
 
   int64_t batches() const { return static_cast<int64_t>(cuts_.size()) - 1; }  // in an epoch

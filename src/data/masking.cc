@@ -71,7 +71,7 @@ void cut_spans(const SpanCutting& c, uint64_t seed, int64_t sample, const int32_
                int64_t count, int32_t* source, int32_t* target) {
   const int64_t spans = c.spans(count);
   check(spans <= std::ssize(c.gaps),
-        "spans: {} in a window; expected at most {}, the number of gap tokens", spans,
+        "spans: {} in a window; expected at most {}, the number of sentinel tokens", spans,
         c.gaps.size());
   const auto words = philox(seed, Stream::shuffle, kSpanSubstream, static_cast<uint64_t>(sample));
   Random random(uint64_t{words[0]} << 32 | words[1], Stream::shuffle, kSpanSubstream);

@@ -22,12 +22,12 @@ void mask_tokens(const Masking& masking, uint64_t seed, int64_t sample, int64_t 
                  int32_t* labels);
 
 // Span corruption (Raffel et al. 2020, section 3.3.4): removes `share` of the tokens, in spans of
-// average length `mean_span`. The source has a gap token in place of each span; the target has each
-// gap token followed by its span. Source and target end with `end`. Their lengths depend only on
-// the length of the window.
+// average length `mean_span`. The source has a sentinel token in place of each span; the target has
+// each sentinel token followed by its span. Source and target end with `end`. Their lengths depend
+// only on the length of the window.
 struct SpanCutting {
   double share = 0.15, mean_span = 3;
-  std::vector<int32_t> gaps;  // gap tokens in order of use
+  std::vector<int32_t> gaps;  // sentinel tokens in order of use
   int32_t end = 1;
 
   // `window`: length of a window, in tokens.
@@ -40,7 +40,7 @@ struct SpanCutting {
   int64_t longest_window(int64_t context) const;
 };
 // Cuts spans out of window [count]. Writes source [source_length(count)] and target
-// [target_length(count)]. Throws InvalidArgument if there are fewer gap tokens than spans.
+// [target_length(count)]. Throws InvalidArgument if there are fewer sentinel tokens than spans.
 void cut_spans(const SpanCutting& cutting, uint64_t seed, int64_t sample, const int32_t* window,
                int64_t count, int32_t* source, int32_t* target);
 

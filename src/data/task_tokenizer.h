@@ -16,7 +16,7 @@ using EachText = std::function<void(const std::function<void(std::string_view)>&
 //   translation  "<pad>", "</s>" and "<unk>" are ids 0 to 2; "</s>" ends every text
 //   masking      "[PAD]", "[UNK]", "[CLS]", "[SEP]" and "[MASK]" are ids 0 to 4; "[CLS]" begins and
 //                "[SEP]" ends every text
-//   spans        as translation, followed by 100 gap tokens "<extra_id_0>", ...
+//   spans        as translation, followed by 100 sentinel tokens "<extra_id_0>", ...
 enum class TokenizerUse { translation, masking, spans };
 
 // Trains or opens a tokenizer for an encoder or an encoder-decoder. `choice` and `context`

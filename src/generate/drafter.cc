@@ -52,20 +52,21 @@ bool Drafter::reserve(Text& text, int64_t tokens) {
 }
 
 // Keeps the part of the cache that matches the text; removes rejected guesses.
-int64_t Drafter::begin(Wish& wish) {
+int64_t Drafter::begin(DraftRequest& request) {
   const Spec& spec = model_.spec;
-  wish.most = std::min(wish.most, spec.context / 2);
-  if (wish.most == 0 || (spec.encoder && !reads(spec, wish.source))) return 0;
-  if (!wish.text) wish.text = std::make_shared<Text>(pool_);
-  Text& text = *wish.text;
+  request.most = std::min(request.most, spec.context / 2);
+  if (request.most == 0 || (spec.encoder && !reads(spec, request.source))) return 0;
+  if (!request.text) request.text = std::make_shared<Text>(pool_);
+  Text& text = *request.text;
   if (spec.encoder && !text.cached.memory) {
-    encode_sources(model_, pool_, {{&wish.source, &text.cached}}, compute_, kStepTokens);
+    encode_sources(model_, pool_, {{&request.source, &text.cached}}, compute_, kStepTokens);
   }
-  const auto first = wish.ids.begin() + first_read(spec.context, std::ssize(wish.ids) + wish.most);
-  const auto same = std::mismatch(text.ids.begin(), text.ids.end(), first, wish.ids.end()).first;
-  const int64_t certain = wish.ids.end() - first;
+  const auto first =
+      request.ids.begin() + first_read(spec.context, std::ssize(request.ids) + request.most);
+  const auto same = std::mismatch(text.ids.begin(), text.ids.end(), first, request.ids.end()).first;
+  const int64_t certain = request.ids.end() - first;
   shorten(pool_, text.cached, std::min<int64_t>(same - text.ids.begin(), certain - 1));
-  text.ids.assign(first, wish.ids.end());
+  text.ids.assign(first, request.ids.end());
   if (text.cached.length == 0 && shares_beginnings(spec)) prefixes_.begin(text.cached, text.ids);
   const auto unread = text.ids.begin() + text.cached.length;
   return all_below(spec.vocabulary, unread, text.ids.end()) ? text.ids.end() - unread : 0;
@@ -76,9 +77,9 @@ int64_t Drafter::begin(Wish& wish) {
 std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens, last;
-  for (const auto& [wish, count] : rows) {
-    Text& text = *wish->text;
-    members.push_back({&text.cached, count, wish->horizon});
+  for (const auto& [request, count] : rows) {
+    Text& text = *request->text;
+    members.push_back({&text.cached, count, request->horizon});
     const auto begin = text.ids.begin() + text.cached.length;
     tokens.insert(tokens.end(), begin, begin + count);
     last.push_back(static_cast<int32_t>(std::ssize(tokens) - 1));
@@ -87,29 +88,29 @@ std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
       model_, read_batch(model_, pool_, std::move(members), tokens, compute_), last);  // [rows, V]
   const float* next = logits.data_as<float>();
   std::vector<Row> again;
-  for (const auto& [wish, count] : rows) {
-    Text& text = *wish->text;
+  for (const auto& [request, count] : rows) {
+    Text& text = *request->text;
     const std::vector<float> row(next, next + logits.dim(1));
     next += logits.dim(1);
     if (count > 1 && shares_beginnings(model_.spec)) prefixes_.keep(text.cached, text.ids);
     if (text.cached.length < std::ssize(text.ids)) continue;
-    wish->guessed.push_back(wish->draw(row));
-    text.ids.push_back(wish->guessed.back());
-    const bool more = std::ssize(wish->guessed) < wish->most &&
-                      wish->guessed.back() < model_.spec.vocabulary && reserve(text, 1);
-    if (more) again.push_back({wish, 1});
+    request->guessed.push_back(request->draw(row));
+    text.ids.push_back(request->guessed.back());
+    const bool more = std::ssize(request->guessed) < request->most &&
+                      request->guessed.back() < model_.spec.vocabulary && reserve(text, 1);
+    if (more) again.push_back({request, 1});
   }
   return again;
 }
 
-void Drafter::guess(std::vector<Wish>& wishes) {
+void Drafter::guess(std::vector<DraftRequest>& requests) {
   const NoGradient off;
   std::vector<Row> rows;
   int64_t left = kStepTokens;
-  for (Wish& wish : wishes) {
-    const int64_t tokens = std::min(begin(wish), left);
-    if (tokens == 0 || !reserve(*wish.text, tokens)) continue;
-    rows.push_back({&wish, tokens});
+  for (DraftRequest& request : requests) {
+    const int64_t tokens = std::min(begin(request), left);
+    if (tokens == 0 || !reserve(*request.text, tokens)) continue;
+    rows.push_back({&request, tokens});
     left -= tokens;
   }
   while (!rows.empty()) rows = pass(rows);

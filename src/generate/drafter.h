@@ -33,7 +33,7 @@ class Drafter {
   // Draws a token from the logits [V] of the token after the text and its previous guesses.
   using Draw = std::function<int32_t(const std::vector<float>& logits)>;
 
-  struct Wish {
+  struct DraftRequest {
     const std::vector<int32_t>& ids;     // the tokens that are final
     const std::vector<int32_t>& source;  // input of an encoder
     std::shared_ptr<Text>& text;         // created by guess(), kept for the next call
@@ -42,15 +42,16 @@ class Drafter {
     Draw draw = {};
     std::vector<int32_t> guessed = {};  // result; may be empty, for example if the cache is full
   };
-  // Sets `guessed` of each wish.
-  void guess(std::vector<Wish>& wishes);
+  // Sets `guessed` of each request.
+  void guess(std::vector<DraftRequest>& requests);
 
  private:
   struct Row {  // one text of a pass
-    Wish* wish;
+    DraftRequest* request;
     int64_t tokens;
   };
-  int64_t begin(Wish& wish);  // returns the number of tokens to read before the first guess
+  int64_t begin(
+      DraftRequest& request);  // returns the number of tokens to read before the first guess
   bool reserve(Text& text, int64_t tokens);
   std::vector<Row> pass(const std::vector<Row>& rows);
 

@@ -274,8 +274,8 @@ void Scheduler::guess() {
   }
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   const int64_t share = texts > 1 ? kCheckedTokens / texts - 1 : kAny;
-  std::vector<Drafter::Wish> wishes;
-  std::vector<std::pair<Request*, Branch*>> wishing;
+  std::vector<Drafter::DraftRequest> drafts;
+  std::vector<std::pair<Request*, Branch*>> drafting;
   for (const auto& request : running_) {
     for (Branch& branch : request->branches()) {
       const int64_t most = std::min(request->most_guesses(branch), share);
@@ -284,20 +284,20 @@ void Scheduler::guess() {
         request->guess(branch, guess_from(branch.ids, most));
         continue;
       }
-      wishing.emplace_back(request.get(), &branch);
-      wishes.push_back({branch.ids, request->source(), branch.draft, most, request->horizon(),
+      drafting.emplace_back(request.get(), &branch);
+      drafts.push_back({branch.ids, request->source(), branch.draft, most, request->horizon(),
                         request->guessing(branch)});
     }
   }
-  if (wishes.empty()) return;
+  if (drafts.empty()) return;
   try {
-    drafter_->guess(wishes);
+    drafter_->guess(drafts);
   } catch (const std::exception& error) {
-    for (const auto& [request, branch] : wishing) request->fail(error);
+    for (const auto& [request, branch] : drafting) request->fail(error);
     return;
   }
-  for (size_t i = 0; i < wishes.size(); ++i)
-    wishing[i].first->guess(*wishing[i].second, wishes[i].guessed);
+  for (size_t i = 0; i < drafts.size(); ++i)
+    drafting[i].first->guess(*drafting[i].second, drafts[i].guessed);
 }
 
 bool Scheduler::step() {

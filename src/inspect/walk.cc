@@ -207,6 +207,10 @@ void layer_steps(Steps& steps, const Inspection& all, const WalkQuery& query) {
                            "attention_stream", block.residual};
   normed(steps, block.attention_norm.input, x, recurrent ? "recurrence_norm" : "attention_norm",
          shape);
+  if (block.latent.present()) {
+    const Tensor c = block.latent.latent_of(block.attention_norm.input(x, DType::f32), run.pass);
+    steps.add("latent", {run.tokens(), c.dim(2)}, c);
+  }
   const Tensor a = recurrent ? recurrence_step(steps, block, run, query)
                              : block.attention_output()(attend_step(steps, all, query.look, query));
   if (block.parallel) {

@@ -137,7 +137,7 @@ class Method : public Object {
     const bool escaped = self_.is(Kind::string) && self_.text().escaped;
     if (self_.is(Kind::string)) in.bytes(self_.bytes().size());
     if (escaped && !arguments.positional.empty()) {  // the method would escape its arguments
-      in.unsupported("{} of an escaped text is not supported", builtin_.name);
+      in.unsupported("{} with arguments is not supported for an escaped text", builtin_.name);
     }
     arguments.positional.insert(arguments.positional.begin(), self_);
     Bound bound(in, builtin_, std::move(arguments));

@@ -13,11 +13,16 @@ Norm norm_of(const StackSpec& stack, int64_t heads) {
   return Norm(stack.norm, kind == QueryKeyNorm::all ? heads * D : D, kind != QueryKeyNorm::none);
 }
 
+AttentionSpec complete(AttentionSpec spec) {
+  if (spec.value_width == 0) spec.value_width = spec.head_width;
+  return spec;
+}
+
 }  // namespace
 
 Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool across_,
                      Dropout place_)
-    : spec(stack.attention),
+    : spec(complete(stack.attention)),
       query(width, spec.heads * spec.head_width, spec.bias),
       key(width, spec.kv_heads * spec.head_width, spec.bias && spec.key_bias),
       value(width, spec.kv_heads * spec.value_width, spec.bias),

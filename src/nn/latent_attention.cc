@@ -49,9 +49,9 @@ Tensor LatentAttention::queries(const Tensor& x, const Pass& pass) const {
 
 Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
   const int64_t B = x.dim(0), T = x.dim(1);
-  const Tensor q = queries(x, pass);                      // [B, T, H, N + D]
-  const Tensor c = latent_norm(latent(x), pass.compute);  // [B, T, W]
-  Tensor rotated;                                         // [B, T, 1, N]
+  const Tensor q = queries(x, pass);    // [B, T, H, N + D]
+  const Tensor c = latent_of(x, pass);  // [B, T, W]
+  Tensor rotated;                       // [B, T, 1, N]
   if (spec.rotary > 0)
     rotated = rotate(rotary_key(x).view({B, T, 1, spec.rotary}), pass.latent_angles.cosines,
                      pass.latent_angles.sines, pass.pairing);

@@ -37,6 +37,10 @@ struct LatentAttention {
 
   bool present() const { return latent.weight.present(); }
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
+  // Returns the latent c of keys and values.   x [B, T, C] -> [B, T, W]
+  Tensor latent_of(const Tensor& x, const Pass& pass) const {
+    return latent_norm(latent(x), pass.compute);
+  }
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {

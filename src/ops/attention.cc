@@ -60,11 +60,10 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
-  check(v.rank() == 4 && k.rank() == 4 &&
-            std::equal(k.shape().begin(), k.shape().end() - 1, v.shape().begin()),
+  AttentionShape s = shape_of(q, k, options);
+  check(v.rank() == 4 && std::equal(k.shape().begin(), k.shape().end() - 1, v.shape().begin()),
         "attention: k is {}, v is {}; expected shapes that differ only in the last axis", k.shape(),
         v.shape());
-  AttentionShape s = shape_of(q, k, options);
   s.value_width = v.dim(3);
   Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype(), q.device());
   if (!recording()) {

@@ -16,11 +16,14 @@ namespace fovea::cpu::HWY_NAMESPACE {
 void copy_rows_of_columns(Out y, In x, const ColumnCopy& c) {
   parallel_for(c.rows, grain_of({c.rows, c.width * c.copies}),
                [&](int64_t first, int64_t last) HWY_ATTR {
-                 std::vector<float> row(static_cast<size_t>(c.width));
+                 const auto width = static_cast<size_t>(c.width);
+                 std::vector<float> row(width), values(width);
                  for (int64_t r = first; r < last; ++r) {
                    const float* from = widened(x, r * c.from_stride + c.from, c.width, row.data());
-                   for (int64_t copy = r * c.copies; copy < (r + 1) * c.copies; ++copy)
-                     narrow_into(y, copy * c.to_stride + c.to, c.width, from);
+                   for (int64_t copy = r * c.copies; copy < (r + 1) * c.copies; ++copy) {
+                     std::copy_n(from, width, values.data());  // narrow_into may overwrite it
+                     narrow_into(y, copy * c.to_stride + c.to, c.width, values.data());
+                   }
                  }
                });
 }

@@ -95,7 +95,7 @@ struct Backward {
 
 inline Forward forward(decltype(Kernels::attention) kernel, const Inputs& x, DType dtype,
                        DType lse) {
-  Forward result{Array(dtype, x.dy.size()), Array(lse, x.rows())};
+  Forward result{Array(dtype, x.rows() * x.shape.values()), Array(lse, x.rows())};
   kernel(result.y.out(), result.lse.out(), x.q.in(), x.k.in(), x.v.in(), x.call());
   return result;
 }

@@ -42,9 +42,10 @@ TEST(ValidSpecs, FillDerivedFields) {
   Spec given = small_both();
   given.decoder->attention.kv_heads = 3;
   given.decoder->attention.head_width = 5;
+  given.decoder->attention.value_width = 4;
   given.decoder->ffn.width = 7;
   given.encoder->attention.kv_heads = 1;
-  given.encoder->attention.head_width = 3;
+  given.encoder->attention.head_width = given.encoder->attention.value_width = 3;
   given.encoder->ffn.width = 9;
   EXPECT_EQ(write_spec(validated(given)), write_spec(given));
 }

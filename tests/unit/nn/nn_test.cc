@@ -54,7 +54,7 @@ TEST(KvCaches, RefuseMismatchedShapes) {
   cache.begin(2, 4);
   for (const Tensor& wrong : {zeros({2, 4, 3, 5}), zeros({2, 4, 3, 4}, DType::bf16)}) {
     expect_error(ErrorKind::InvalidArgument,
-                 {"KV cache", "expected [rows, 3, 4], the same for both"},
+                 {"KV cache", "expected [rows, 3, 4] and [rows, 3, 4], of one dtype"},
                  [&] { cache.append(0, k, wrong); });
   }
 }

@@ -80,7 +80,7 @@ TEST(OpArguments, AttentionRefusesMismatchedShapes) {
     refused({"attention", describe(k), "[2, 3, 4, 8]", "multiple of G"}, [&] { with(k); });
     refused({"attention", describe(k), "[2, 3, 4, 8]", "multiple of G"}, [&] { weights(k); });
   }
-  refused({"attention", "equal shapes"}, [&] {
+  refused({"attention", "differ only in the last axis"}, [&] {
     attention(q, zeros({2, 5, 4, 8}), zeros({2, 6, 4, 8}), {});
   });
   AttentionOptions options;
