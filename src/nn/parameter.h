@@ -34,6 +34,7 @@ struct Parameter {
   bool trainable = role != Role::sinusoids && role != Role::selection_bias;
 
   bool present() const { return !shape.empty(); }
+  const Device& device() const { return packed ? packed.device() : value.device(); }
 };
 
 inline bool decays(Role role) {

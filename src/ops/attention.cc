@@ -93,15 +93,14 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
         "attention: k is {}, v is {}; expected shapes that differ only in the last axis", k.shape(),
         v.shape());
   s.value_width = v.dim(3);
-  Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype());
+  Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype(), q.device());
   if (!recording()) {
     kernels(q).attention(y, {}, q, k, v, s);
     return y;
   }
   // The log of each softmax's sum, from which the backward pass recomputes the weights tile by
   // tile.
-  Tensor lse =
-      empty({s.batch, s.heads, s.queries}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  Tensor lse = empty({s.batch, s.heads, s.queries}, working_type(q), q.device());
   kernels(q).attention(y, lse, q, k, v, s);
   const Tensor kept = y;
   const Tensor bias = options.bias;
@@ -137,7 +136,7 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
         q.dim(-1));
   Shape shape = q.shape();
   shape.back() = value_width;
-  Tensor y = empty(shape, q.dtype());
+  Tensor y = empty(shape, q.dtype(), q.device());
   kernels(q).attention_paged(y, q,
                              {.heads = q.dim(-2),
                               .kv_heads = options.kv_heads,
@@ -156,8 +155,7 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   const AttentionShape s = shape_of(q, k, options);
-  Tensor weights = empty({s.batch, s.heads, s.queries, s.keys},
-                         q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  Tensor weights = empty({s.batch, s.heads, s.queries, s.keys}, working_type(q), q.device());
   kernels(q).attention_weights(weights, q, k, s);
   return weights;
 }
@@ -166,8 +164,9 @@ Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions
   const AttentionShape s = shape_of(q, k, options);
   const int64_t T = s.queries, S = s.keys, H = s.heads, G = s.kv_heads, D = s.width;
   const Kernels& kernel = kernels(q);
-  const Tensor scores = empty({s.batch, H, T, S}, working_type(q));
-  const Tensor queries = empty({T, D}, q.dtype()), keys = empty({S, D}, k.dtype());
+  const Tensor scores = empty({s.batch, H, T, S}, working_type(q), q.device());
+  const Tensor queries = empty({T, D}, q.dtype(), q.device());
+  const Tensor keys = empty({S, D}, k.dtype(), k.device());
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t h = 0; h < H; ++h) {
       const int64_t place = (b * H + h) * T * S;

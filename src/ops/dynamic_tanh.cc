@@ -13,12 +13,13 @@ Tensor dynamic_tanh(const Tensor& x, const Tensor& alpha, const Tensor& weight, 
         "dynamic_tanh: alpha is {}, weight is {}, bias is {}; expected [1] and [{}], the last axis "
         "of x",
         alpha.shape(), weight.shape(), bias.shape(), r.width);
-  Tensor y = empty(x.shape(), out);
+  Tensor y = empty(x.shape(), out, x.device());
   kernels(x).dynamic_tanh(y, x, alpha, weight, bias, r);
   if (!recording()) return y;
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
-    Tensor again = empty(shape, out);
-    kernels(alpha).dynamic_tanh(again, x.elements(), alpha, weight, bias, r);
+    const Tensor input = x.elements();
+    Tensor again = empty(shape, out, input.device());
+    kernels(alpha).dynamic_tanh(again, input, alpha, weight, bias, r);
     return again;
   });
   return record(y, {x, alpha, weight, bias},

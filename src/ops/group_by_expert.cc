@@ -12,15 +12,14 @@ Groups group_by_expert(const Tensor& experts, int64_t expert_count) {
         "choices and at least one expert",
         name_of(experts.dtype()), experts.shape(), expert_count);
   const Kernels& k = kernels(experts);
-  const auto* choices = experts.data_as<int32_t>();
-  const int64_t wrong = k.first_outside(choices, experts.size(), expert_count);
+  const int64_t wrong = k.first_outside(experts, experts.size(), expert_count);
   if (wrong >= 0)
     fail(ErrorKind::InvalidArgument, "group_by_expert: expert {} at position {}; expected 0 to {}",
-         choices[wrong], wrong, expert_count - 1);
-  Groups groups{empty({experts.size()}, DType::i32), empty_like(experts),
+         experts.to(cpu_device()).data_as<int32_t>()[wrong], wrong, expert_count - 1);
+  Groups groups{empty({experts.size()}, DType::i32, experts.device()), empty_like(experts),
                 std::vector<int64_t>(static_cast<size_t>(expert_count))};
-  k.group_by_expert(groups.rows.data_as<int32_t>(), groups.places.data_as<int32_t>(),
-                    groups.counts.data(), choices, experts.dim(0), experts.dim(1), expert_count);
+  k.group_by_expert(groups.rows, groups.places, groups.counts.data(), experts, experts.dim(0),
+                    experts.dim(1), expert_count);
   return groups;
 }
 

@@ -20,10 +20,10 @@ Routing route(const Tensor& logits, const RouteOptions& o, const Tensor& bias) {
   const auto scores_of = [&](const Tensor& z) {
     return o.sigmoid ? activation(cast(z, working_type(z)), Activation::sigmoid) : softmax(z);
   };
-  Tensor experts = empty({rows.count, k}, DType::i32);
+  Tensor experts = empty({rows.count, k}, DType::i32, logits.device());
   // Without a bias, the order of the scores is that of the logits.
-  kernels(logits).choose_experts(experts.data_as<int32_t>(),
-                                 bias ? scores_of(logits.detach()) : logits, bias, o.choice, rows);
+  kernels(logits).choose_experts(experts, bias ? scores_of(logits.detach()) : logits, bias,
+                                 o.choice, rows);
   Tensor weights;
   if (o.sigmoid) {
     weights = scores_of(pick(logits, experts));

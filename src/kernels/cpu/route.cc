@@ -117,12 +117,12 @@ HWY_EXPORT(choose_in_rows);
 HWY_EXPORT(pick_in_rows);
 HWY_EXPORT(pick_in_rows_backward);
 
-void choose_experts(int32_t* experts, In scores, In bias, const ExpertChoice& choice, Rows rows) {
+void choose_experts(Out experts, In scores, In bias, const ExpertChoice& choice, Rows rows) {
   check_stored_types(scores, bias);
-  HWY_DYNAMIC_DISPATCH(choose_in_rows)(experts, scores, bias, choice, rows);
+  HWY_DYNAMIC_DISPATCH(choose_in_rows)(indices_in(experts), scores, bias, choice, rows);
 }
 
-int64_t first_outside(const int32_t* numbers, int64_t count, int64_t limit) {
+int64_t first_outside(Indices numbers, int64_t count, int64_t limit) {
   const int32_t* const end = numbers + count;
   const int32_t* const found =
       std::find_if(numbers, end, [limit](int32_t n) { return n < 0 || n >= limit; });
@@ -130,25 +130,25 @@ int64_t first_outside(const int32_t* numbers, int64_t count, int64_t limit) {
 }
 
 // A counting sort.
-void group_by_expert(int32_t* rows, int32_t* places, int64_t* counts, const int32_t* choices,
-                     int64_t row_count, int64_t k, int64_t experts) {
+void group_by_expert(Out rows, Out places, int64_t* counts, Indices choices, int64_t row_count,
+                     int64_t k, int64_t experts) {
   std::fill_n(counts, experts, 0);
   for (int64_t i = 0; i < row_count * k; ++i) ++counts[choices[i]];
   std::vector<int64_t> next(static_cast<size_t>(experts));
   std::exclusive_scan(counts, counts + experts, next.begin(), int64_t{0});
   for (int64_t i = 0; i < row_count * k; ++i) {
     const int64_t place = next[static_cast<size_t>(choices[i])]++;
-    rows[place] = static_cast<int32_t>(i / k);
-    places[i] = static_cast<int32_t>(place);
+    indices_in(rows)[place] = static_cast<int32_t>(i / k);
+    indices_in(places)[i] = static_cast<int32_t>(place);
   }
 }
 
-void pick(Out y, In x, const int32_t* columns, int64_t k, Rows rows) {
+void pick(Out y, In x, Indices columns, int64_t k, Rows rows) {
   check_stored_types(y, x);
   HWY_DYNAMIC_DISPATCH(pick_in_rows)(y, x, columns, k, rows);
 }
 
-void pick_backward(Out dx, In dy, const int32_t* columns, int64_t k, Rows rows) {
+void pick_backward(Out dx, In dy, Indices columns, int64_t k, Rows rows) {
   check_stored_types(dx, dy);
   HWY_DYNAMIC_DISPATCH(pick_in_rows_backward)(dx, dy, columns, k, rows);
 }

@@ -28,8 +28,9 @@ std::vector<int64_t> best(const std::vector<double>& values, std::vector<bool> a
 
 }  // namespace
 
-void choose_experts(int32_t* experts, In scores, In bias, const ExpertChoice& choice, Rows rows) {
+void choose_experts(Out experts, In scores, In bias, const ExpertChoice& choice, Rows rows) {
   const int64_t size = rows.width / choice.groups;
+  int32_t* next = indices_in(experts);
   for (int64_t r = 0; r < rows.count; ++r) {
     std::vector<double> values(static_cast<size_t>(rows.width)), of_groups;
     for (int64_t e = 0; e < rows.width; ++e)
@@ -47,18 +48,18 @@ void choose_experts(int32_t* experts, In scores, In bias, const ExpertChoice& ch
     for (const int64_t g : best(of_groups, every, 0, choice.groups, choice.groups_chosen))
       std::fill_n(allowed.begin() + g * size, size, true);
     for (const int64_t e : best(values, allowed, 0, rows.width, choice.chosen))
-      *experts++ = static_cast<int32_t>(e);
+      *next++ = static_cast<int32_t>(e);
   }
 }
 
-int64_t first_outside(const int32_t* numbers, int64_t count, int64_t limit) {
+int64_t first_outside(Indices numbers, int64_t count, int64_t limit) {
   for (int64_t i = 0; i < count; ++i)
     if (numbers[i] < 0 || numbers[i] >= limit) return i;
   return -1;
 }
 
-void group_by_expert(int32_t* rows, int32_t* places, int64_t* counts, const int32_t* choices,
-                     int64_t row_count, int64_t k, int64_t experts) {
+void group_by_expert(Out rows, Out places, int64_t* counts, Indices choices, int64_t row_count,
+                     int64_t k, int64_t experts) {
   std::vector<int32_t> order(static_cast<size_t>(row_count * k));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -66,17 +67,17 @@ void group_by_expert(int32_t* rows, int32_t* places, int64_t* counts, const int3
   std::fill_n(counts, experts, 0);
   for (size_t place = 0; place < order.size(); ++place) {
     const int32_t choice = order[place];
-    rows[place] = choice / static_cast<int32_t>(k);
-    places[choice] = static_cast<int32_t>(place);
+    indices_in(rows)[place] = choice / static_cast<int32_t>(k);
+    indices_in(places)[choice] = static_cast<int32_t>(place);
     ++counts[choices[choice]];
   }
 }
 
-void pick(Out y, In x, const int32_t* columns, int64_t k, Rows rows) {
+void pick(Out y, In x, Indices columns, int64_t k, Rows rows) {
   for (int64_t i = 0; i < rows.count * k; ++i) put(y, i, get(x, i / k * rows.width + columns[i]));
 }
 
-void pick_backward(Out dx, In dy, const int32_t* columns, int64_t k, Rows rows) {
+void pick_backward(Out dx, In dy, Indices columns, int64_t k, Rows rows) {
   for (int64_t i = 0; i < rows.count * rows.width; ++i) {
     double sum = 0;
     for (int64_t j = i / rows.width * k; j < (i / rows.width + 1) * k; ++j)

@@ -10,7 +10,7 @@ namespace {
 
 using test::Array;
 using test::compare_everywhere;
-using Indices = std::vector<int32_t>;
+using Numbers = std::vector<int32_t>;
 
 // Calls run(kernels) with the reference, and with the CPU's table on each ISA with 1 to 3 threads.
 // All results must be equal.
@@ -38,10 +38,11 @@ constexpr Size kSizes[] = {{1, 1, {1, 1, 1}},    {5, 4, {2, 1, 1}},     {67, 5, 
                            {2, 6, {3, 3, 2}},    {130, 257, {8, 1, 1}}, {0, 4, {1, 1, 1}},
                            {9, 12, {12, 3, 3}}};
 
-Indices chosen(const Kernels& kernels, const Array& scores, const Array* bias, const Size& size) {
-  Indices experts(static_cast<size_t>(size.rows * size.choice.chosen), -1);
-  kernels.choose_experts(experts.data(), scores.in(), bias == nullptr ? In{} : bias->in(),
-                         size.choice, {size.rows, size.experts});
+Numbers chosen(const Kernels& kernels, const Array& scores, const Array* bias, const Size& size) {
+  Numbers experts(static_cast<size_t>(size.rows * size.choice.chosen), -1);
+  kernels.choose_experts({experts.data(), DType::i32}, scores.in(),
+                         bias == nullptr ? In{} : bias->in(), size.choice,
+                         {size.rows, size.experts});
   return experts;
 }
 
@@ -62,8 +63,8 @@ TEST(ChooseExperts, MatchesTheReference) {
 TEST(ChooseExperts, PrefersLowerExpertsAndGroupsInTies) {
   const Array scores(std::vector<double>{1, 2, 2, 1, 2, 0}, DType::f32);
   same_everywhere("ties", [&](const Kernels& k) {
-    EXPECT_EQ(chosen(k, scores, nullptr, {1, 6, {4, 1, 1}}), (Indices{1, 2, 4, 0}));
-    EXPECT_EQ(chosen(k, scores, nullptr, {1, 6, {3, 3, 2}}), (Indices{1, 2, 0}));
+    EXPECT_EQ(chosen(k, scores, nullptr, {1, 6, {4, 1, 1}}), (Numbers{1, 2, 4, 0}));
+    EXPECT_EQ(chosen(k, scores, nullptr, {1, 6, {3, 3, 2}}), (Numbers{1, 2, 0}));
     return 0;
   });
 }
@@ -75,7 +76,7 @@ TEST(ChooseExperts, AcceptsNonFiniteScores) {
   for (const int64_t groups : {1, 2}) {
     const Size size{3, 4, {2, groups, 1}};
     same_everywhere("NaN", [&](const Kernels& k) {
-      const Indices experts = chosen(k, scores, nullptr, size);
+      const Numbers experts = chosen(k, scores, nullptr, size);
       for (size_t i = 0; i < experts.size(); i += 2) {
         EXPECT_TRUE(experts[i] >= 0 && experts[i] < 4);
         EXPECT_TRUE(experts[i + 1] >= 0 && experts[i + 1] < 4 && experts[i + 1] != experts[i]);
@@ -88,13 +89,14 @@ TEST(ChooseExperts, AcceptsNonFiniteScores) {
 TEST(GroupByExpert, MatchesTheReference) {
   for (const auto& [rows, k, experts] :
        {std::array<int64_t, 3>{0, 2, 3}, {1, 1, 1}, {5, 2, 4}, {67, 3, 130}, {300, 8, 9}}) {
-    Indices choices(static_cast<size_t>(rows * k));
+    Numbers choices(static_cast<size_t>(rows * k));
     for (size_t i = 0; i < choices.size(); ++i)
       choices[i] = static_cast<int32_t>(i * i * 7 % static_cast<size_t>(experts));
     same_everywhere("group_by_expert", [&, r = rows, c = k, e = experts](const Kernels& kernels) {
-      Indices sorted(choices.size()), places(choices.size());
+      Numbers sorted(choices.size()), places(choices.size());
       std::vector<int64_t> counts(static_cast<size_t>(e), -1);
-      kernels.group_by_expert(sorted.data(), places.data(), counts.data(), choices.data(), r, c, e);
+      kernels.group_by_expert({sorted.data(), DType::i32}, {places.data(), DType::i32},
+                              counts.data(), choices.data(), r, c, e);
       sorted.insert(sorted.end(), places.begin(), places.end());
       sorted.insert(sorted.end(), counts.begin(), counts.end());
       return sorted;
@@ -104,10 +106,10 @@ TEST(GroupByExpert, MatchesTheReference) {
 
 TEST(FirstOutside, FindsTheFirst) {
   for (const Kernels* kernels : {&cpu_kernels(), &reference_kernels()}) {
-    EXPECT_EQ(kernels->first_outside(nullptr, 0, 3), -1);
-    EXPECT_EQ(kernels->first_outside(Indices{0, 2, 1}.data(), 3, 3), -1);
-    EXPECT_EQ(kernels->first_outside(Indices{0, 3, -1}.data(), 3, 3), 1);
-    EXPECT_EQ(kernels->first_outside(Indices{0, 1, -1, 7}.data(), 4, 3), 2);
+    EXPECT_EQ(kernels->first_outside(Indices(nullptr), 0, 3), -1);
+    EXPECT_EQ(kernels->first_outside(Numbers{0, 2, 1}.data(), 3, 3), -1);
+    EXPECT_EQ(kernels->first_outside(Numbers{0, 3, -1}.data(), 3, 3), 1);
+    EXPECT_EQ(kernels->first_outside(Numbers{0, 1, -1, 7}.data(), 4, 3), 2);
   }
 }
 
@@ -115,7 +117,7 @@ TEST(Pick, MatchesTheReference) {
   for (const auto& [count, width, k] :
        {std::array<int64_t, 3>{0, 3, 2}, {1, 1, 1}, {5, 4, 2}, {67, 33, 5}, {300, 130, 8}}) {
     const Rows rows{count, width};
-    Indices columns(static_cast<size_t>(count * k));  // some occur twice in a row
+    Numbers columns(static_cast<size_t>(count * k));  // some occur twice in a row
     for (size_t i = 0; i < columns.size(); ++i)
       columns[i] = static_cast<int32_t>(i * i * 3 % static_cast<size_t>(width));
     for (const DType out : {DType::f32, DType::bf16}) {
