@@ -123,10 +123,11 @@ void choose_experts(Out experts, In scores, In bias, const ExpertChoice& choice,
 }
 
 int64_t first_outside(Indices numbers, int64_t count, int64_t limit) {
-  const int32_t* const end = numbers + count;
+  const int32_t* const begin = numbers;
+  const int32_t* const end = begin + count;
   const int32_t* const found =
-      std::find_if(numbers, end, [limit](int32_t n) { return n < 0 || n >= limit; });
-  return found == end ? -1 : found - numbers;
+      std::find_if(begin, end, [limit](int32_t n) { return n < 0 || n >= limit; });
+  return found == end ? -1 : found - begin;
 }
 
 // A counting sort.
