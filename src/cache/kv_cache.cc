@@ -1,10 +1,8 @@
 #include "cache/kv_cache.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
-#include "base/threads.h"
 #include "ops/offset.h"
 
 namespace fovea {
@@ -45,8 +43,9 @@ CachedText forked(PagePool& pool, const CachedText& text) {
 KvCache::KvCache(PagePool& pool, std::vector<Member> members)
     : pool_(&pool), members_(std::move(members)), capacity_(pool.pages() * kPageTokens) {}
 
-KvCache::KvCache(const PagePool::Layout& layout, int64_t batch, int64_t capacity)
-    : owned_pool_(std::make_shared<PagePool>(layout, batch * pages_for(capacity))),
+KvCache::KvCache(const PagePool::Layout& layout, int64_t batch, int64_t capacity,
+                 const Device& device)
+    : owned_pool_(std::make_shared<PagePool>(layout, batch * pages_for(capacity), device)),
       pool_(owned_pool_.get()),
       capacity_(capacity) {
   for (int64_t b = 0; b < batch; ++b) {
@@ -111,54 +110,38 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
         "one dtype",
         name_of(k.dtype()), describe(k.shape()), name_of(v.dtype()), describe(v.shape()),
         keys.heads, keys.width, values.heads, values.width);
-  struct Piece {  // part of a text's new tokens, on one page
-    int32_t page;
-    int64_t token, row, count;
-  };
-  std::vector<Piece> pieces;
+  std::vector<PageRows> rows;
   int64_t row = 0;
   for (const Member& member : members_) {
     for (int64_t t = member.text->length, end = t + member.tokens; t < end;) {
-      const int64_t count = std::min(end - t, kPageTokens - t % kPageTokens);
-      pieces.push_back(
-          {member.text->pages[static_cast<size_t>(t / kPageTokens)], t % kPageTokens, row, count});
+      const int32_t page = member.text->pages[static_cast<size_t>(t / kPageTokens)];
+      const int64_t token = t % kPageTokens, count = std::min(end - t, kPageTokens - token);
+      rows.push_back(
+          {&keys, PagePart::keys, pool_->keys(layer, page), token, count, at(In(k), row * width)});
+      if (v)
+        rows.push_back({&values, PagePart::values, pool_->values(layer, page), token, count,
+                        at(In(v), row * value_width)});
       row += count, t += count;
     }
   }
-  // The number of elements that is worth another thread. It is small, because each element of a key
-  // is on a different cache line.
-  constexpr int64_t kGrain = 1024;
-  const int64_t count = std::ssize(pieces);
-  parallel_for(count, kGrain * count / (k.size() + 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Piece& piece = pieces[static_cast<size_t>(i)];
-      put_in_page(keys, PagePart::keys, pool_->keys(layer, piece.page), piece.token,
-                  at(In(k), piece.row * width), piece.count);
-      if (v)
-        put_in_page(values, PagePart::values, pool_->values(layer, piece.page), piece.token,
-                    at(In(v), piece.row * value_width), piece.count);
-    }
-  });
+  kernels(k).put_in_pages(rows);
 }
 
-void KvCache::load_state(int64_t layer, size_t member, void* state) const {
+void KvCache::load_state(int64_t layer, size_t member, const Tensor& states) const {
   const CachedText& text = *members_[member].text;
-  const auto bytes = static_cast<size_t>(layout().state_bytes(layer));
-  if (text.length == 0) {
-    std::memset(state, 0, bytes);
-    return;
-  }
-  const int64_t last = text.length - 1;
+  if (text.length == 0) return;
+  const int64_t last = text.length - 1, bytes = layout().state_bytes(layer);
   const int32_t page = text.pages[static_cast<size_t>(last / kPageTokens)];
-  std::memcpy(state, pool_->state(layer, page, last % kPageTokens), bytes);
+  copy_bytes(states, static_cast<int64_t>(member) * bytes, pool_->memory(),
+             pool_->state_begin(layer, page, last % kPageTokens), bytes);
 }
 
-void KvCache::store_state(int64_t layer, size_t member, int64_t token, const void* state) {
+void KvCache::store_state(int64_t layer, size_t member, int64_t token, const Tensor& states) {
   const CachedText& text = *members_[member].text;
-  const int64_t place = text.length + token;
+  const int64_t place = text.length + token, bytes = layout().state_bytes(layer);
   const int32_t page = text.pages[static_cast<size_t>(place / kPageTokens)];
-  std::memcpy(pool_->state(layer, page, place % kPageTokens), state,
-              static_cast<size_t>(layout().state_bytes(layer)));
+  copy_bytes(pool_->memory(), pool_->state_begin(layer, page, place % kPageTokens), states,
+             static_cast<int64_t>(member) * bytes, bytes);
 }
 
 void KvCache::end() {
@@ -183,9 +166,9 @@ std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
     span.mask.first_query = text->length;
     if (!mask.valid.empty()) span.mask.valid = {mask.valid[i]};
     span.key_pages = next;
-    for (const int32_t page : text->pages) *next++ = pool_->keys(layer, page);
+    for (const int32_t page : text->pages) *next++ = pool_->keys(layer, page).data;
     span.value_pages = next;
-    for (const int32_t page : text->pages) *next++ = pool_->values(layer, page);
+    for (const int32_t page : text->pages) *next++ = pool_->values(layer, page).data;
     row += tokens;
   }
   return spans;
@@ -200,11 +183,12 @@ bool KvCache::has_memory(int64_t layer) const {
 Tensor KvCache::paged(PagePart part, const Tensor& x) const {
   const PageLayout& page = part == PagePart::keys ? layout().memory_keys : layout().memory_values;
   const int64_t S = x.dim(0);
-  Tensor pages = empty({pages_for(S), page.page_bytes()}, DType::u8);
-  for (int64_t t = 0; t < S; t += kPageTokens) {
-    put_in_page(page, part, pages.data_as<char>() + t / kPageTokens * page.page_bytes(), 0,
-                at(In(x), t * page.heads * page.width), std::min(kPageTokens, S - t));
-  }
+  Tensor pages = empty({pages_for(S), page.page_bytes()}, DType::u8, x.device());
+  std::vector<PageRows> rows;
+  for (int64_t t = 0; t < S; t += kPageTokens)
+    rows.push_back({&page, part, at(Out(pages), t / kPageTokens * page.page_bytes()), 0,
+                    std::min(kPageTokens, S - t), at(In(x), t * page.heads * page.width)});
+  kernels(x).put_in_pages(rows);
   return pages;
 }
 
@@ -247,9 +231,9 @@ std::vector<PagedText> KvCache::memory_spans(int64_t layer) {
     span = {.row = row, .queries = tokens, .keys = before->tokens, .mask = {}};
     span.mask.valid = before->valid;
     span.key_pages = next;
-    for (int64_t page = 0; page < k.dim(0); ++page) *next++ = k.data_as<char>() + page * k.dim(1);
+    for (int64_t page = 0; page < k.dim(0); ++page) *next++ = at(In(k), page * k.dim(1)).data;
     span.value_pages = next;
-    for (int64_t page = 0; page < v.dim(0); ++page) *next++ = v.data_as<char>() + page * v.dim(1);
+    for (int64_t page = 0; page < v.dim(0); ++page) *next++ = at(In(v), page * v.dim(1)).data;
     row += tokens;
   }
   return spans;

@@ -41,7 +41,8 @@ class KvCache {
   // A ragged batch for one pass; the texts must outlive it.
   KvCache(PagePool& pool, std::vector<Member> members);
   // `batch` texts of at most `capacity` tokens, owned by the cache, for any number of passes.
-  KvCache(const PagePool::Layout& layout, int64_t batch, int64_t capacity);
+  KvCache(const PagePool::Layout& layout, int64_t batch, int64_t capacity,
+          const Device& device = cpu_device());
 
   int64_t length() const;  // tokens of the longest text, without this pass
   int64_t total() const;   // tokens of the longest text, including this pass
@@ -56,11 +57,11 @@ class KvCache {
   // Appends the keys k [rows, G, D] and values v [rows, G, D'] of one layer to the texts; v is
   // empty if the layer stores no values.
   void append(int64_t layer, const Tensor& k, const Tensor& v);
-  // Writes to `state` a recurrent layer's state after the earlier tokens of a text; zeros if there
-  // are none. Its size is layout().state_bytes(layer).
-  void load_state(int64_t layer, size_t member, void* state) const;
-  // Stores the state after the new token `token` of a text.
-  void store_state(int64_t layer, size_t member, int64_t token, const void* state);
+  // Copies to row `member` of states [texts, S] a recurrent layer's state after the earlier tokens
+  // of a text, if there are any.
+  void load_state(int64_t layer, size_t member, const Tensor& states) const;
+  // Stores row `member` of `states`, the state after the new token `token` of a text.
+  void store_state(int64_t layer, size_t member, int64_t token, const Tensor& states);
   void end();  // call it after the last layer
 
   std::vector<PagedText> spans(int64_t layer, const Mask& mask);  // self-attention

@@ -1,7 +1,5 @@
 #include "cache/page_pool.h"
 
-#include <cstring>
-
 #include "cache/mixers.h"
 
 namespace fovea {
@@ -28,9 +26,9 @@ PagePool::Layout PagePool::layout_for(const StackSpec& decoder, DType dtype) {
   return layout;
 }
 
-PagePool::PagePool(const Layout& layout, int64_t pages)
+PagePool::PagePool(const Layout& layout, int64_t pages, const Device& device)
     : layout_(layout),
-      memory_(empty({pages, static_cast<int64_t>(layout.page_bytes())}, DType::u8)),
+      memory_(empty({pages, static_cast<int64_t>(layout.page_bytes())}, DType::u8, device)),
       users_(static_cast<size_t>(pages)) {
   for (int64_t layer = 0, begin = 0; layer < std::ssize(layout.layers); ++layer) {
     layer_begins_.push_back(begin);
@@ -54,8 +52,7 @@ void PagePool::release(int32_t page) {
 
 void PagePool::copy(int32_t from, int32_t to) const {
   const int64_t bytes = memory_.dim(1);
-  std::memcpy(memory_.data_as<char>() + to * bytes, memory_.data_as<char>() + from * bytes,
-              static_cast<size_t>(bytes));
+  copy_bytes(memory_, to * bytes, memory_, from * bytes, bytes);
 }
 
 }  // namespace fovea

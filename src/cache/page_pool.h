@@ -4,6 +4,7 @@
 
 #include "fovea/spec.h"
 #include "kernels/kv_page.h"
+#include "ops/offset.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
@@ -41,7 +42,7 @@ class PagePool {
   // Returns the layout of a decoder's layers, with keys and values of `dtype`.
   static Layout layout_for(const StackSpec& decoder, DType dtype);
 
-  PagePool(const Layout& layout, int64_t pages);
+  PagePool(const Layout& layout, int64_t pages, const Device& device = cpu_device());
 
   const Layout& layout() const { return layout_; }
   int64_t pages() const { return static_cast<int64_t>(users_.size()); }
@@ -53,19 +54,20 @@ class PagePool {
   int64_t users(int32_t page) const { return users_[static_cast<size_t>(page)]; }
   void copy(int32_t from, int32_t to) const;
 
-  char* keys(int64_t layer, int32_t page) const { return at(layer, page); }
-  char* values(int64_t layer, int32_t page) const {
-    return at(layer, page) + layout_.layer(layer).keys.page_bytes();
+  Out keys(int64_t layer, int32_t page) const { return at(Out(memory_), begin_of(layer, page)); }
+  Out values(int64_t layer, int32_t page) const {
+    return at(Out(memory_), begin_of(layer, page) + layout_.layer(layer).keys.page_bytes());
   }
-  // Returns the state of a recurrent layer after token `token` of the page.
-  char* state(int64_t layer, int32_t page, int64_t token) const {
-    return at(layer, page) + token * layout_.state_bytes(layer);
+  const Tensor& memory() const { return memory_; }
+  // Returns the place in memory(), in bytes, of the state of a recurrent layer after token `token`
+  // of the page.
+  int64_t state_begin(int64_t layer, int32_t page, int64_t token) const {
+    return begin_of(layer, page) + token * layout_.state_bytes(layer);
   }
 
  private:
-  char* at(int64_t layer, int32_t page) const {
-    return memory_.data_as<char>() + page * memory_.dim(1) +
-           layer_begins_[static_cast<size_t>(layer)];
+  int64_t begin_of(int64_t layer, int32_t page) const {
+    return page * memory_.dim(1) + layer_begins_[static_cast<size_t>(layer)];
   }
 
   Layout layout_;

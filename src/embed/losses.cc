@@ -24,8 +24,8 @@ Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& s
   check(a.shape() == b.shape() && static_cast<int64_t>(scores.size()) == B,
         "cosine_loss: {} and {} with {} scores; expected two tensors [B, C] and B scores",
         a.shape(), b.shape(), scores.size());
-  const Tensor cosines = linear(multiply(a, b), full({1, C}, 1, a.dtype()));  // [B, 1]
-  const Tensor errors = subtract(cosines, from(scores, {B, 1}, a.dtype()));
+  const Tensor cosines = linear(multiply(a, b), full({1, C}, 1, a.dtype(), a.device()));  // [B, 1]
+  const Tensor errors = subtract(cosines, from(scores, {B, 1}, a.dtype()).to(a.device()));
   return mean(multiply(errors, errors));
 }
 

@@ -39,7 +39,7 @@ Tensor weighted_sum(const Tensor& x, TokenPooling mode, const std::vector<Interv
     for (const double weight : weights_of(mode, row))
       weights[static_cast<size_t>(t++)] = static_cast<float>(weight);
   }
-  return combine(x.view({B * T, C}), indices, from(weights, {B, T}, x.dtype()));
+  return combine(x.view({B * T, C}), indices, from(weights, {B, T}, x.dtype()).to(x.device()));
 }
 
 template <class Number>
@@ -53,18 +53,19 @@ void indices_of_largest(const Number* x, Interval tokens, int64_t row, int64_t T
   }
 }
 
-// Looks up the largest elements in a table of all elements, so that they receive the gradient.
+// Finds the largest elements on the host, and looks them up in a table of all elements, so that
+// they receive the gradient.
 Tensor largest(const Tensor& x, const std::vector<Interval>& pooled) {
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
   check(x.size() <= INT32_MAX, "max pooling: {} elements; expected at most {} in one batch",
         x.size(), INT32_MAX);
-  const Tensor indices = empty({B, C}, DType::i32);
+  const Tensor indices = empty({B, C}, DType::i32), host = x.to(cpu_device());
   for (int64_t b = 0; b < B; ++b) {
     const Interval row = pooled[static_cast<size_t>(b)];
     if (x.dtype() == DType::f64)
-      indices_of_largest(x.data_as<double>(), row, b, T, C, indices.data_as<int32_t>());
+      indices_of_largest(host.data_as<double>(), row, b, T, C, indices.data_as<int32_t>());
     else
-      indices_of_largest(x.data_as<float>(), row, b, T, C, indices.data_as<int32_t>());
+      indices_of_largest(host.data_as<float>(), row, b, T, C, indices.data_as<int32_t>());
   }
   return gather(indices, x.view({x.size(), 1})).view({B, C});
 }
@@ -108,7 +109,7 @@ Tensor concat_width(const std::vector<Tensor>& x) {
 Tensor unit_length(const Tensor& x) {
   constexpr double kShortest = 1e-12;
   const auto C = static_cast<double>(x.dim(-1));
-  return rms_norm(x, full({x.dim(-1)}, 1 / std::sqrt(C), x.dtype()),
+  return rms_norm(x, full({x.dim(-1)}, 1 / std::sqrt(C), x.dtype(), x.device()),
                   static_cast<float>(kShortest * kShortest / C), x.dtype());
 }
 

@@ -40,7 +40,8 @@ bool reads(const Spec& spec, const Ids& source) {
 Drafter::Drafter(const Transformer& model, DType compute, DType cache, int64_t pages)
     : model_(model),
       compute_(compute),
-      pool_(PagePool::layout_for(*model.spec.decoder, cache), pages),
+      pool_(PagePool::layout_for(*model.spec.decoder, cache), pages,
+            model.token_embedding.device()),
       prefixes_(pool_) {}
 
 bool Drafter::reserve(Text& text, int64_t tokens) {

@@ -61,7 +61,7 @@ Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache:
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows) {
   const Tensor at = empty({std::ssize(rows)}, DType::i32);
   std::copy(rows.begin(), rows.end(), at.data_as<int32_t>());
-  return model.logits(gather(at, hidden));
+  return model.logits(gather(at, hidden)).to(cpu_device());
 }
 
 }  // namespace fovea

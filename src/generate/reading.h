@@ -28,7 +28,7 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
                   const std::vector<int32_t>& tokens, DType compute, const Probe* probe = nullptr);
 
-// Returns the logits [rows, V] of the given rows of `hidden`.
+// Returns the logits [rows, V] of the given rows of `hidden`, in host memory.
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows);
 
 }  // namespace fovea

@@ -36,8 +36,8 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       rules_(std::move(rules)),
       tokenizer_(tokenizer),
       options_(options),
-      pool_(PagePool::layout_for(*checked_writer(model.spec).decoder, options.cache),
-            options.pages),
+      pool_(PagePool::layout_for(*checked_writer(model.spec).decoder, options.cache), options.pages,
+            model.token_embedding.device()),
       prefixes_(pool_) {
   if (options.draft != nullptr)
     drafter_.emplace(*options.draft, options.compute, options.cache, options.pages);
@@ -48,6 +48,9 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
   const int64_t branches = request->most_branches();
   check_attention_trace(request->trace(), *model_.spec.decoder);
   const bool traced = request->trace().attention || request->trace().hidden;
+  const Device& device = model_.token_embedding.device();
+  check(!traced || &device == &cpu_device(),  // keys are read from the pages
+        "trace: the model is on device {}; expected cpu", device.name);
   check(!traced || !request->beams(),
         "trace: cannot be combined with beam search; expected no beams");
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,

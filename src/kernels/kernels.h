@@ -10,6 +10,9 @@
 //  - The bits of a result do not depend on the number of threads or the SIMD width. The result of
 //    a row does not depend on the other rows of the batch.
 //  - An output with `add` receives old + result; otherwise its old contents are never read.
+//  - In, Out and Indices, weights in panels and pages of keys are in the device's memory. All other
+//    arguments, such as units, masks and the list of a text's pages, are in host memory. The
+//    results are there when the function returns.
 
 #include <algorithm>
 #include <cstddef>
@@ -18,21 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
+#include "kernels/entry.h"
 #include "kernels/mask.h"
 
 namespace fovea {
-
-struct In {
-  const void* data = nullptr;  // null if an optional input is not given
-  DType dtype = DType::f32;
-};
-
-struct Out {
-  void* data = nullptr;  // null if the result is not requested
-  DType dtype = DType::f32;
-  bool add = false;  // += instead of =
-};
 
 // How rows are divided for sums. A unit is the rows of one sequence of the batch, or all rows of a
 // pass. Each unit is summed separately, in the kernel's order, which starts again at the unit's
@@ -72,6 +64,7 @@ struct PackedMatrix {
   int64_t group = 0;                 // int8 and int4: weights along k per scale, 32 or 64
   const void* panels = nullptr;      // aligned to a cache line
   const uint16_t* scales = nullptr;  // f16; int8 and int4
+  uint8_t device = 0;                // of panels and scales
 };
 
 // y [rows, N] (+)= x W^T, plus bias [N].
@@ -79,6 +72,10 @@ struct PackedProduct {
   Out y;
   In bias;
   PackedMatrix weight;
+
+  void show_arrays(DeviceOfCall& call) const {
+    call.meet(y), call.meet(bias), call.meet(In{weight.panels, DType::u8, weight.device});
+  }
 };
 
 // A tensor as R = count rows of C = width elements. The units matter only for sums over rows.
@@ -125,6 +122,10 @@ struct CellShape {
 // through the recurrent product.
 struct CellGradients {
   Out dx, du_rows, du, dh0, dc0;
+
+  void show_arrays(DeviceOfCall& call) const {
+    for (const Out& y : {dx, du_rows, du, dh0, dc0}) call.meet(y);
+  }
 };
 
 // The pairs of elements of a head that are rotated: i and i + rotated / 2, or 2i and 2i + 1.
@@ -186,6 +187,7 @@ struct AttentionShape {
   In bias = {};
   int64_t bias_stride = 0, bias_origin = 0, bias_tables = 1;
 
+  void show_arrays(DeviceOfCall& call) const { call.meet(bias); }
   int64_t values() const { return value_width > 0 ? value_width : width; }  // width of a value
 
   int64_t bias_row(int64_t row_of_batch, int64_t head) const {
@@ -221,6 +223,22 @@ struct PagedAttention {
   // query at position p and key s.
   In bias = {};
   int64_t bias_stride = 0, bias_zero = 0;
+
+  void show_arrays(DeviceOfCall& call) const { call.meet(bias); }
+};
+
+struct PageLayout;  // see kv_page.h
+enum class PagePart : uint8_t { keys, values };
+
+// `count` rows x [count, G, D] of keys or values, for the tokens [token, token + count) of a page.
+struct PageRows {
+  const PageLayout* layout = nullptr;
+  PagePart part = PagePart::keys;
+  Out page;  // u8
+  int64_t token = 0, count = 0;
+  In x;
+
+  void show_arrays(DeviceOfCall& call) const { call.meet(page), call.meet(x); }
 };
 
 // Returns the shape of the attention of one sequence of a ragged batch.
@@ -260,62 +278,82 @@ struct NormEpsilon {
 struct Kernels {
   const char* device = "";
 
-  void (*gemm)(Out c, In a, In b, In bias, const GemmShape& shape) = nullptr;
+  Kernel<"gemm", void(Out c, In a, In b, In bias, const GemmShape& shape)> gemm{device};
   // Products of the same x [rows, K] with weights of the same format, width and group; computing
   // them together or separately gives the same bits. f32: the sums are those of gemm. bf16: the
   // same, with x rounded to bf16. int8 and int4: each group of a row of x is rounded to integers q
   // from -127 to 127 times a scale, largest magnitude / 127; the sum of q times weights within a
   // group is exact, and the products (weight scale * scale) * sum are added in one chain over
   // ascending groups.
-  void (*packed_linear)(std::span<const PackedProduct> products, In x, int64_t rows) = nullptr;
+  Kernel<"packed_linear", void(std::span<const PackedProduct> products, In x, int64_t rows)>
+      packed_linear{device};
+  // y[i] = row rows[i] of the matrix that w represents, f32; rows null = all in order.
+  Kernel<"unpack_rows", void(Out y, const PackedMatrix& w, Indices rows, int64_t count)>
+      unpack_rows{device};
 
   // Elementwise over `size` elements.
-  void (*convert)(Out y, In x, int64_t size) = nullptr;              // y (+)= x, across dtypes
-  void (*add)(Out y, In a, In b, int64_t size) = nullptr;            // y = a + b
-  void (*multiply)(Out y, In a, In b, int64_t size) = nullptr;       // y (+)= a * b
-  void (*scale)(Out y, In x, float factor, int64_t size) = nullptr;  // y (+)= factor * x
-  void (*shift)(Out y, In x, float offset, int64_t size) = nullptr;  // y = x + offset
-  void (*softcap)(Out y, In x, float cap, int64_t size) = nullptr;   // y = cap * tanh(x / cap)
+  Kernel<"convert", void(Out y, In x, int64_t size)> convert{device};  // y (+)= x, across dtypes
+  Kernel<"add", void(Out y, In a, In b, int64_t size)> add{device};    // y = a + b
+  Kernel<"multiply", void(Out y, In a, In b, int64_t size)> multiply{device};  // y (+)= a * b
+  Kernel<"scale", void(Out y, In x, float factor, int64_t size)> scale{
+      device};  // y (+)= factor * x
+  Kernel<"shift", void(Out y, In x, float offset, int64_t size)> shift{device};  // y = x + offset
+  // y = cap * tanh(x / cap)
+  Kernel<"softcap", void(Out y, In x, float cap, int64_t size)> softcap{device};
   // dx (+)= dy * (1 - tanh(x / cap)^2)
-  void (*softcap_backward)(Out dx, In dy, In x, float cap, int64_t size) = nullptr;
-  void (*activation)(Out y, In x, Activation kind, int64_t size) = nullptr;  // y = f(x)
+  Kernel<"softcap_backward", void(Out dx, In dy, In x, float cap, int64_t size)> softcap_backward{
+      device};
+  // y = f(x)
+  Kernel<"activation", void(Out y, In x, Activation kind, int64_t size)> activation{device};
   // y = f(x) * factor
-  void (*gated_activation)(Out y, In x, In factor, Activation kind, int64_t size) = nullptr;
+  Kernel<"gated_activation", void(Out y, In x, In factor, Activation kind, int64_t size)>
+      gated_activation{device};
   // dx (+)= dy * f'(x)
-  void (*activation_backward)(Out dx, In dy, In x, Activation kind, int64_t size) = nullptr;
-  void (*elementary)(Out y, In x, Elementary kind, int64_t size) = nullptr;  // y (+)= f(x)
+  Kernel<"activation_backward", void(Out dx, In dy, In x, Activation kind, int64_t size)>
+      activation_backward{device};
+  // y (+)= f(x)
+  Kernel<"elementary", void(Out y, In x, Elementary kind, int64_t size)> elementary{device};
   // dx (+)= dy * f'(x)
-  void (*elementary_backward)(Out dx, In dy, In x, Elementary kind, int64_t size) = nullptr;
+  Kernel<"elementary_backward", void(Out dx, In dy, In x, Elementary kind, int64_t size)>
+      elementary_backward{device};
   // y (+)= the smaller of a and b; NaN if one of them is NaN
-  void (*minimum)(Out y, In a, In b, int64_t size) = nullptr;
+  Kernel<"minimum", void(Out y, In a, In b, int64_t size)> minimum{device};
   // dx (+)= dy where x < other, dy / 2 where they are equal, else 0
-  void (*minimum_backward)(Out dx, In dy, In x, In other, int64_t size) = nullptr;
+  Kernel<"minimum_backward", void(Out dx, In dy, In x, In other, int64_t size)> minimum_backward{
+      device};
   // y (+)= min(max(x, least), most); NaN stays NaN
-  void (*clip)(Out y, In x, float least, float most, int64_t size) = nullptr;
+  Kernel<"clip", void(Out y, In x, float least, float most, int64_t size)> clip{device};
   // dx (+)= dy where least <= x <= most, else 0
-  void (*clip_backward)(Out dx, In dy, In x, float least, float most, int64_t size) = nullptr;
+  Kernel<"clip_backward", void(Out dx, In dy, In x, float least, float most, int64_t size)>
+      clip_backward{device};
   // y (+)= x with dropout; also computes dx from dy
-  void (*dropout)(Out y, In x, const Dropout& dropout, int64_t size) = nullptr;
+  Kernel<"dropout", void(Out y, In x, const Dropout& dropout, int64_t size)> dropout{device};
 
   // Over rows [R, C]. Sums over rows are computed in blocks of 64 rows of a unit, then over the
   // unit's blocks in order, then over the units by their tree.
-  void (*sum_rows)(Out y, In x, Rows rows) = nullptr;  // y[C] (+)= sum over rows
+  Kernel<"sum_rows", void(Out y, In x, Rows rows)> sum_rows{device};  // y[C] (+)= sum over rows
   // y = (x - mean) * scale * weight + bias; bias may be null. mean [R] and scale [R] are kept for
   // the backward pass and are always float (double in an f64 call); NormEpsilon defines scale.
-  void (*layer_norm)(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon,
-                     Rows rows) = nullptr;
-  void (*layer_norm_backward)(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
-                              In weight, NormEpsilon epsilon, Rows rows) = nullptr;
+  Kernel<"layer_norm",
+         void(Out y, Out mean, Out scale, In x, In weight, In bias, NormEpsilon epsilon, Rows rows)>
+      layer_norm{device};
+  Kernel<"layer_norm_backward", void(Out dx, Out dweight, Out dbias, In dy, In x, In mean, In scale,
+                                     In weight, NormEpsilon epsilon, Rows rows)>
+      layer_norm_backward{device};
   // y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + epsilon)
-  void (*rms_norm)(Out y, Out scale, In x, In weight, float epsilon, Rows rows) = nullptr;
-  void (*rms_norm_backward)(Out dx, Out dweight, In dy, In x, In scale, In weight,
-                            Rows rows) = nullptr;
+  Kernel<"rms_norm", void(Out y, Out scale, In x, In weight, float epsilon, Rows rows)> rms_norm{
+      device};
+  Kernel<"rms_norm_backward",
+         void(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows)>
+      rms_norm_backward{device};
 
-  void (*softmax)(Out y, In x, Rows rows) = nullptr;                   // softmax of each row
-  void (*softmax_backward)(Out dx, In dy, In y, Rows rows) = nullptr;  // dx (+)= y (dy - dy . y)
+  Kernel<"softmax", void(Out y, In x, Rows rows)> softmax{device};  // softmax of each row
+  // dx (+)= y (dy - dy . y)
+  Kernel<"softmax_backward", void(Out dx, In dy, In y, Rows rows)> softmax_backward{device};
   // Rotates pairs of elements by angles given as cosines and sines [angle_rows, rotated / 2]: (a,
   // b) -> (a cos - b sin, b cos + a sin).
-  void (*rotate)(Out y, In x, In cosines, In sines, const Rotation& rotation) = nullptr;
+  Kernel<"rotate", void(Out y, In x, In cosines, In sines, const Rotation& rotation)> rotate{
+      device};
   // The next state of recurrent cells. x, of the layer [G W]: the input part of the gates; u [rows,
   // G W]: their recurrent part; both with their biases. h0 and c0 [rows, W]: the previous state; c
   // only in LSTMs. v = x + u is the sum of both parts of a gate:
@@ -324,67 +362,80 @@ struct Kernels {
   //   lstm  i, f, o = sigmoid(v), g = tanh(v), c = f c0 + i g, h = o tanh(c)
   // y, of the layer [W], is h in its dtype; `kept`, of the layer [kept_of(cell) W], is for the
   // backward pass. u, the states and `kept` have the working type.
-  void (*recurrent_cell)(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0,
-                         const CellShape& shape) = nullptr;
+  Kernel<"recurrent_cell",
+         void(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0, const CellShape& shape)>
+      recurrent_cell{device};
   // The gradients of the new state: dy, of the layer [W], from this layer's output; dh and dc
   // [rows, W] from later tokens.
-  void (*recurrent_cell_backward)(const CellGradients& d, In dy, In dh, In dc, In kept, In h0,
-                                  In c0, In c, const CellShape& shape) = nullptr;
+  Kernel<"recurrent_cell_backward", void(const CellGradients& d, In dy, In dh, In dc, In kept,
+                                         In h0, In c0, In c, const CellShape& shape)>
+      recurrent_cell_backward{device};
 
   // y [B, count, C * kernel]: element (c, j) of a window is at c * kernel + j; zeros outside x [B,
   // T, C].
-  void (*unfold)(Out y, In x, const Windows& windows) = nullptr;
-  void (*unfold_backward)(Out dx, In dy, const Windows& windows) = nullptr;
-  void (*copy_columns)(Out y, In x, const ColumnCopy& copy) = nullptr;  // y (+)= x
+  Kernel<"unfold", void(Out y, In x, const Windows& windows)> unfold{device};
+  Kernel<"unfold_backward", void(Out dx, In dy, const Windows& windows)> unfold_backward{device};
+  // y (+)= x
+  Kernel<"copy_columns", void(Out y, In x, const ColumnCopy& copy)> copy_columns{device};
   // dx (+)= the sum of dy over the copies, in ascending order
-  void (*copy_columns_backward)(Out dx, In dy, const ColumnCopy& copy) = nullptr;
+  Kernel<"copy_columns_backward", void(Out dx, In dy, const ColumnCopy& copy)>
+      copy_columns_backward{device};
   // y[r] = sum over j of weights[r, j] * z[places[r, j]], j ascending over `choices`.
-  void (*combine)(Out y, In z, const int32_t* places, In weights, int64_t choices,
-                  Rows rows) = nullptr;
+  Kernel<"combine", void(Out y, In z, Indices places, In weights, int64_t choices, Rows rows)>
+      combine{device};
   // dz[places[r, j]] (+)= weights[r, j] * dy[r];  dweights[r, j] (+)= dy[r] . z[places[r, j]].
   // No index occurs twice in `places`.
-  void (*combine_backward)(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
-                           int64_t choices, Rows rows) = nullptr;
+  Kernel<"combine_backward", void(Out dz, Out dweights, In dy, In z, Indices places, In weights,
+                                  int64_t choices, Rows rows)>
+      combine_backward{device};
 
   // y[i] (+)= table[ids[i]]; every id is inside the table (the ops check it).
-  void (*embedding)(Out y, In table, const int32_t* ids, Rows rows) = nullptr;
+  Kernel<"embedding", void(Out y, In table, Indices ids, Rows rows)> embedding{device};
   // dtable[id] (+)= the sum of the rows of dy with this id: in ascending order within a unit, then
   // over the units by their tree. dtable has `entries` rows.
-  void (*embedding_backward)(Out dtable, In dy, const int32_t* ids, Rows rows,
-                             int64_t entries) = nullptr;
+  Kernel<"embedding_backward", void(Out dtable, In dy, Indices ids, Rows rows, int64_t entries)>
+      embedding_backward{device};
 
   // y [B, T, H, value width] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log
   // of the softmax's sum, float (double in an f64 call). For a query that sees no key, y = 0 and
   // lse = -inf. Keys are processed in tiles of kPageTokens that begin at key 0.
-  void (*attention)(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) = nullptr;
+  Kernel<"attention", void(Out y, Out lse, In q, In k, In v, const AttentionShape& shape)>
+      attention{device};
   // Like `attention`, without lse, for sequences whose keys and values are stored in pages of f32,
   // bf16 or i8. With pages of f32 or bf16, each sequence's rows of y have the same bits as the
   // result of `attention` for that sequence alone, with keys and values of that dtype.
-  void (*attention_paged)(Out y, In q, const PagedAttention& shape,
-                          const std::vector<PagedText>& spans) = nullptr;
-  void (*attention_backward)(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y,
-                             In lse, const AttentionShape& shape) = nullptr;
+  Kernel<"attention_paged",
+         void(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans)>
+      attention_paged{device};
+  // Stores rows in pages, rounded to the pages' type.
+  Kernel<"put_in_pages", void(std::span<const PageRows> rows)> put_in_pages{device};
+  Kernel<"attention_backward", void(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v,
+                                    In y, In lse, const AttentionShape& shape)>
+      attention_backward{device};
   // The attention weights without dropout, for inspection: w [B, H, T, S]; 0 for masked keys.
-  void (*attention_weights)(Out w, In q, In k, const AttentionShape& shape) = nullptr;
+  Kernel<"attention_weights", void(Out w, In q, In k, const AttentionShape& shape)>
+      attention_weights{device};
 
   // With q = (1 - smoothing) onehot(target) + smoothing / C:  losses[R] = -q . log softmax(logits),
   // 0 if the target is negative (ignored); lse[R] = log of the sum of exp(logits), kept for the
   // backward pass.
-  void (*cross_entropy)(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
-                        Rows rows) = nullptr;
+  Kernel<"cross_entropy",
+         void(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows)>
+      cross_entropy{device};
   // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], the factor
   // of row r is factor * factors[r].
-  void (*cross_entropy_backward)(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
-                                 float factor, float smoothing, Rows rows) = nullptr;
+  Kernel<"cross_entropy_backward", void(Out dlogits, In logits, In lse, Indices targets, In factors,
+                                        float factor, float smoothing, Rows rows)>
+      cross_entropy_backward{device};
 
   // In place, all float: updates m, v, then weight -= rate * (m / correction1 / (sqrt(v /
   // correction2) + epsilon) + decay * weight) (Loshchilov and Hutter 2019).
-  void (*adamw)(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
-                int64_t size) = nullptr;
+  Kernel<"adamw", void(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size)>
+      adamw{device};
   // The sum of x and the sum of its squares, in double and in a fixed order: within blocks of 4096,
   // then over the blocks.
-  double (*sum)(In x, int64_t size) = nullptr;
-  double (*sum_of_squares)(In x, int64_t size) = nullptr;
+  Kernel<"sum", double(In x, int64_t size)> sum{device};
+  Kernel<"sum_of_squares", double(In x, int64_t size)> sum_of_squares{device};
 };
 
 // Naive loops in double: the specification. Supports f32, bf16 and f64.

@@ -41,11 +41,12 @@ inline PageLayout value_pages(const PagedAttention& paged) {
   return {paged.kv_heads, paged.value_width > 0 ? paged.value_width : paged.width, paged.pages};
 }
 
-enum class PagePart : uint8_t { keys, values };
-
 // Stores x [count, G, D] as the tokens [token, token + count) of a page, rounded to its type.
 void put_in_page(const PageLayout& layout, PagePart part, void* page, int64_t token, In x,
                  int64_t count);
+inline void put_in_page(const PageRows& rows) {
+  put_in_page(*rows.layout, rows.part, rows.page.data, rows.token, rows.x, rows.count);
+}
 // Reads one token and head of a page into row [D].
 void get_from_page(const PageLayout& layout, PagePart part, const void* page, int64_t token,
                    int64_t head, double* row);

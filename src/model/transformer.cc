@@ -121,6 +121,15 @@ void initialise(Transformer& model, uint64_t seed) {
   });
 }
 
+void move_to(const Device& device, Transformer& model) {
+  model.each([&](const std::string&, Parameter& p) {
+    if (p.packed)
+      p.packed = p.packed.to(device);
+    else
+      p.value = p.value.to(device);
+  });
+}
+
 std::vector<NamedParameter> parameters_of(Transformer& model) {
   std::vector<NamedParameter> parameters;
   model.each([&](const std::string& name, Parameter& p) { parameters.push_back({name, &p}); });

@@ -62,6 +62,8 @@ struct Transformer {
 };
 
 void initialise(Transformer& model, uint64_t seed);
+// Moves the parameters to a device. Call it before an optimiser requests their gradients.
+void move_to(const Device& device, Transformer& model);
 int64_t parameter_count(Transformer& model);  // counts tied weights once
 // Returns the parameters in the order of each(). The pointers are valid until the model is
 // moved, assigned or destroyed.

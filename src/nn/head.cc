@@ -50,7 +50,7 @@ Tensor pool(const Tensor& hidden, Pooling pooling, const std::vector<Interval>& 
         weights.data_as<float>()[b * T + t] = static_cast<float>(weight);
     }
   }
-  const Tensor y = combine(hidden.view({B * T, C}), places, weights);  // [B, C]
+  const Tensor y = combine(hidden.view({B * T, C}), places, weights.to(hidden.device()));  // [B, C]
   return cast(y, hidden.dtype());
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 constexpr int64_t kKernel = 3;  // frames that a convolution covers
 
-Tensor swap_axes(const Tensor& x) {  // [B, N, T] -> [B, T, N]; an input, so it has no gradient
+// [B, N, T] -> [B, T, N], on the host; x is an input, so it has no gradient
+Tensor swap_axes(const Tensor& x) {
   const int64_t B = x.dim(0), N = x.dim(1), T = x.dim(2);
   Tensor y = empty({B, T, N});
   for (int64_t b = 0; b < B; ++b)
@@ -46,11 +47,12 @@ Tensor Input::operator()(const Tensor& x, DType compute) const {
         describe(expected));
   const DType stream = compute == DType::f64 ? DType::f64 : DType::f32;
   if (spec.kind == InputKind::image) {
-    const Tensor squares = patch(cast(patches(x, spec.patch), compute));  // [B, T - 1, C]
+    const Tensor squares =
+        patch(cast(patches(x, spec.patch).to(patch.weight.device()), compute));  // [B, T - 1, C]
     return concat_tokens(class_token.value.view({1, 1, class_token.value.dim(1)}),
                          cast(squares, stream));
   }
-  const Tensor frames = cast(swap_axes(x), compute);  // [B, 2 T, bins]
+  const Tensor frames = cast(swap_axes(x).to(narrow.weight.device()), compute);  // [B, 2 T, bins]
   return cast(convolve(convolve(frames, narrow, 1), wide, 2), stream);
 }
 

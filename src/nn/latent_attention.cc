@@ -92,8 +92,8 @@ Tensor LatentAttention::absorbed(const Tensor& q, const Tensor& c, const Tensor&
         "latent attention: key_up or value_up has an adapter; expected none in decoding");
   const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads, W = spec.width, N = spec.rotary;
   const Kernels& k = kernels(q);
-  const Tensor key = empty({B, T, 1, W + N}, q.dtype());    // [c | rotated]
-  const Tensor query = empty({B, T, H, W + N}, q.dtype());  // [K^T q | rotated]
+  const Tensor key = empty({B, T, 1, W + N}, q.dtype(), q.device());    // [c | rotated]
+  const Tensor query = empty({B, T, H, W + N}, q.dtype(), q.device());  // [K^T q | rotated]
   k.copy_columns(key, c, {B * T, W, W, 0, W + N, 0});
   k.copy_columns(query, linear_by_head(q, N, key_up.weight.value, true),
                  {B * T * H, W, W, 0, W + N, 0});

@@ -32,6 +32,7 @@ struct Parameter {
   bool trainable = role != Role::sinusoids;
 
   bool present() const { return !shape.empty(); }
+  const Device& device() const { return packed ? packed.device() : value.device(); }
 };
 
 inline bool decays(Role role) {

@@ -27,9 +27,9 @@ struct Turns {
     }
   }
 
-  Angles angles(int64_t pairs) const {
+  Angles angles(int64_t pairs, const Device& device) const {
     const int64_t rows = std::ssize(cosines) / std::max<int64_t>(pairs, 1);
-    return {from(cosines, {rows, pairs}), from(sines, {rows, pairs})};
+    return {from(cosines, {rows, pairs}).to(device), from(sines, {rows, pairs}).to(device)};
   }
 };
 
@@ -190,20 +190,22 @@ Tensor Positions::add_to(const Tensor& x, const Tensor& positions) const {
   const int32_t lowest = *least;
   const Tensor waves = sinusoids(*most - lowest + 1, x.dim(2), spec.waves, lowest);
   for (int64_t i = 0; i < places.size(); ++i) place[i] -= lowest;
-  return add(x, cast(embedding(places, waves), x.dtype()));
+  return add(x, cast(embedding(places, waves).to(x.device()), x.dtype()));
 }
 
-void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions) const {
-  if (spec.kind == PositionKind::rotary) prepare_angles(pass, T, positions);
+void Positions::prepare(Pass& pass, int64_t T, const Tensor& positions,
+                        const Device& device) const {
+  if (spec.kind == PositionKind::rotary) prepare_angles(pass, T, positions, device);
   if (spec.bias == DistanceBias::none) return;
   const int64_t N = pass.cache != nullptr ? pass.cache->total() : T;
   pass.bias_zero = N - 1;
   pass.distance_bias =
-      cast(bias_by_distance(N), pass.compute == DType::f64 ? DType::f64 : DType::f32);
+      cast(bias_by_distance(N).to(device), pass.compute == DType::f64 ? DType::f64 : DType::f32);
 }
 
 // Scaled frequencies may depend on the length of the whole text, so each text has its own angles.
-void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const {
+void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions,
+                               const Device& device) const {
   const auto turned =
       static_cast<int64_t>(static_cast<float>(attention.head_width) * spec.rotary.share);
   RotarySpec local;
@@ -230,9 +232,9 @@ void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions) c
       row += member.tokens;
     }
   }
-  pass.angles = turns.angles(turned / 2);
-  pass.local_angles = local.theta > 0 ? local_turns.angles(turned / 2) : pass.angles;
-  if (latent.rotary > 0) pass.latent_angles = latent_turns.angles(latent.rotary / 2);
+  pass.angles = turns.angles(turned / 2, device);
+  pass.local_angles = local.theta > 0 ? local_turns.angles(turned / 2, device) : pass.angles;
+  if (latent.rotary > 0) pass.latent_angles = latent_turns.angles(latent.rotary / 2, device);
   pass.pairing = spec.rotary.neighbours ? Pairing::neighbours : Pairing::halves;
 }
 

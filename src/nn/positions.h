@@ -22,9 +22,10 @@ struct Positions {
 
   // positions i32 [B, T]; empty = 0, 1, ... in every row.  x [B, T, C] -> [B, T, C]
   Tensor add_to(const Tensor& x, const Tensor& positions) const;
-  // Sets the angles and the relative position bias of `pass`, for T tokens or for the cache's
-  // texts.
-  void prepare(Pass& pass, int64_t T, const Tensor& positions) const;
+  // Sets the angles and the relative position bias of `pass` on a device, for T tokens or for the
+  // cache's texts. They are computed on the host.
+  void prepare(Pass& pass, int64_t T, const Tensor& positions,
+               const Device& device = cpu_device()) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
@@ -34,7 +35,7 @@ struct Positions {
 
  private:
   Tensor indices(const Tensor& x, const Tensor& positions) const;
-  void prepare_angles(Pass& pass, int64_t T, const Tensor& positions) const;
+  void prepare_angles(Pass& pass, int64_t T, const Tensor& positions, const Device& device) const;
   // Returns the biases [H, 2N - 1], or one such table per unit, for the distances key - query from
   // -(N - 1) to N - 1.
   Tensor bias_by_distance(int64_t N) const;

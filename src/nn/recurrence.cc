@@ -1,25 +1,21 @@
 #include "nn/recurrence.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
-#include "ops/offset.h"
 #include "ops/statistics.h"
 #include "tensor/tape.h"
 
 namespace fovea {
 namespace {
 
-void* row_of(const Tensor& x, int64_t row) { return Out(x.rows(row, row + 1)).data; }
-
 // Copies `count` elements of row `from_row`, from column `from_column` on, to row `to_row`, from
 // column `to_column` on.
 void copy_part(const Tensor& to, int64_t to_row, int64_t to_column, const Tensor& from,
                int64_t from_row, int64_t from_column, int64_t count) {
-  const In source = at(In(from), from_row * from.dim(1) + from_column);
-  const Out destination = at(Out(to), to_row * to.dim(1) + to_column);
-  std::memcpy(destination.data, source.data, static_cast<size_t>(count) * size_of(from.dtype()));
+  const auto size = static_cast<int64_t>(size_of(from.dtype()));
+  copy_bytes(to, (to_row * to.dim(1) + to_column) * size, from,
+             (from_row * from.dim(1) + from_column) * size, count * size);
 }
 
 // The op of a recurrence multiplies by the matrix itself, so an adapter of it would have no effect.
@@ -80,12 +76,14 @@ Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& te
   const Tensor x = gates.view({gates.size() / (G * W), G * W});
   Shape shape = gates.shape();
   shape.back() = W;
-  const Tensor result = empty(shape, x.dtype()), y = result.view({x.dim(0), W});
-  const Tensor states = zeros({std::ssize(texts), S * W}, working_type(x));  // [h | c] of each text
+  const Device& device = x.device();
+  const Tensor result = empty(shape, x.dtype(), device), y = result.view({x.dim(0), W});
+  const Tensor states =  // [h | c] of each text
+      zeros({std::ssize(texts), S * W}, working_type(x), device);
   int64_t longest = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     longest = std::max(longest, texts[i].tokens);
-    if (cache != nullptr) cache->load_state(layer, i, row_of(states, static_cast<int64_t>(i)));
+    if (cache != nullptr) cache->load_state(layer, i, states);
   }
   for (int64_t t = 0; t < longest; ++t) {
     std::vector<int64_t> active, rows;  // the texts that have this token, and its row in x
@@ -95,8 +93,8 @@ Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& te
       rows.push_back(texts[i].row + t);
     }
     const int64_t R = std::ssize(active);
-    const Tensor inputs = empty({R, G * W}, x.dtype());
-    CellState state = zero_state(cell, R, W, states.dtype());
+    const Tensor inputs = empty({R, G * W}, x.dtype(), device);
+    CellState state = zero_state(cell, R, W, states.dtype(), device);
     for (int64_t r = 0; r < R; ++r) {
       const auto at = static_cast<size_t>(r);
       copy_part(inputs, r, 0, x, rows[at], 0, G * W);
@@ -109,8 +107,7 @@ Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& te
       copy_part(y, rows[at], 0, h, r, 0, W);
       copy_part(states, active[at], 0, state.h, r, 0, W);
       if (S == 2) copy_part(states, active[at], W, state.c, r, 0, W);
-      if (cache != nullptr)
-        cache->store_state(layer, static_cast<size_t>(active[at]), t, row_of(states, active[at]));
+      if (cache != nullptr) cache->store_state(layer, static_cast<size_t>(active[at]), t, states);
     }
   }
   return result;

@@ -23,7 +23,7 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
     pass.cache->begin(x.dim(0), x.dim(1));
     if (!places) places = pass.cache->places();
   }
-  positions.prepare(pass, x.dim(1), places);
+  positions.prepare(pass, x.dim(1), places, x.device());
   x = embedding_norm(positions.add_to(x, places), x.dtype());
   x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {

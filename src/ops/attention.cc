@@ -65,15 +65,14 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
         "attention: k is {}, v is {}; expected shapes that differ only in the last axis", k.shape(),
         v.shape());
   s.value_width = v.dim(3);
-  Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype());
+  Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype(), q.device());
   if (!recording()) {
     kernels(q).attention(y, {}, q, k, v, s);
     return y;
   }
   // The log of each softmax's sum, from which the backward pass recomputes the weights tile by
   // tile.
-  Tensor lse =
-      empty({s.batch, s.heads, s.queries}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  Tensor lse = empty({s.batch, s.heads, s.queries}, working_type(q), q.device());
   kernels(q).attention(y, lse, q, k, v, s);
   const Tensor kept = y;
   const Tensor bias = options.bias;
@@ -109,7 +108,7 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
         q.dim(-1));
   Shape shape = q.shape();
   shape.back() = value_width;
-  Tensor y = empty(shape, q.dtype());
+  Tensor y = empty(shape, q.dtype(), q.device());
   kernels(q).attention_paged(y, q,
                              {.heads = q.dim(-2),
                               .kv_heads = options.kv_heads,
@@ -128,8 +127,7 @@ Tensor attention_paged(const Tensor& q, const std::vector<PagedText>& spans,
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   const AttentionShape s = shape_of(q, k, options);
-  Tensor weights = empty({s.batch, s.heads, s.queries, s.keys},
-                         q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  Tensor weights = empty({s.batch, s.heads, s.queries, s.keys}, working_type(q), q.device());
   kernels(q).attention_weights(weights, q, k, s);
   return weights;
 }

@@ -7,7 +7,7 @@ namespace fovea {
 namespace {
 
 // Returns the factors of the probabilities in the loss: E * (choices of the expert / rows) / rows;
-// 0 in rows that are not valid.
+// 0 in rows that are not valid. Counts on the host.
 Tensor factors(const Tensor& experts, const Tensor& valid, Rows r, DType dtype) {
   const auto counts = [&](int64_t row) { return !valid || valid.data_as<int32_t>()[row] != 0; };
   const int64_t k = experts.dim(1);
@@ -42,16 +42,16 @@ Tensor balance_loss(const Tensor& logits, const Tensor& experts, const Tensor& v
         "balance_loss: valid is {} {}, logits are {}; expected int32 [R]", name_of(valid.dtype()),
         valid.shape(), logits.shape());
   const Tensor probabilities = softmax(logits);
-  const Tensor factor = factors(experts, valid, rows_of(logits), probabilities.dtype());
+  const Tensor factor = factors(experts.to(cpu_device()), valid.to(cpu_device()), rows_of(logits),
+                                probabilities.dtype())
+                            .to(probabilities.device());
   const Kernels& k = kernels(factor);
   const Tensor products = multiply(probabilities.detach(), factor);
   Tensor loss = full({1}, k.sum(products, products.size()), factor.dtype());
-  return record(loss, {probabilities},
-                [=, p = Saved::slot(probabilities)](const Tensor& dy, Gradients& d) {
-                  const double upstream =
-                      dy.dtype() == DType::f64 ? *dy.data_as<double>() : *dy.data_as<float>();
-                  kernels(dy).scale(d[p], factor, static_cast<float>(upstream), factor.size());
-                });
+  return record(
+      loss, {probabilities}, [=, p = Saved::slot(probabilities)](const Tensor& dy, Gradients& d) {
+        kernels(factor).scale(d[p], factor, static_cast<float>(number_of(dy)), factor.size());
+      });
 }
 
 }  // namespace fovea

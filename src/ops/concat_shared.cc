@@ -12,7 +12,7 @@ Tensor concat_shared(const Tensor& shared, const Tensor& own) {
   const int64_t B = own.dim(0), T = own.dim(1), H = own.dim(2), N = shared.dim(3), D = own.dim(3);
   const ColumnCopy first{B * T, N, N, 0, N + D, 0, H};
   const ColumnCopy second{B * T * H, D, D, 0, N + D, N, 1};
-  Tensor y = empty({B, T, H, N + D}, own.dtype());
+  Tensor y = empty({B, T, H, N + D}, own.dtype(), own.device());
   kernels(y).copy_columns(y, shared, first);
   kernels(y).copy_columns(y, own, second);
   return record(

@@ -9,7 +9,7 @@ namespace {
 
 // Returns elements [begin, begin + count) of each batch row.
 Tensor part(const Tensor& x, int64_t batch, int64_t begin, int64_t count) {
-  Tensor y = empty({batch, count}, x.dtype());
+  Tensor y = empty({batch, count}, x.dtype(), x.device());
   const int64_t total = x.size() / std::max<int64_t>(1, batch);
   for (int64_t b = 0; b < batch; ++b)
     kernels(x).convert(at(Out(y), b * count), at(In(x), b * total + begin), count);
@@ -27,7 +27,7 @@ Tensor concat_tokens(const Tensor& first, const Tensor& second) {
   const int64_t before = first.dim(1) * width, after = second.dim(1) * width;
   const int64_t total = before + after;
   const bool shared = first.dim(0) == 1;
-  Tensor y = empty({batch, first.dim(1) + second.dim(1), width}, second.dtype());
+  Tensor y = empty({batch, first.dim(1) + second.dim(1), width}, second.dtype(), second.device());
   const Kernels& k = kernels(y);
   for (int64_t b = 0; b < batch; ++b) {
     k.convert(at(Out(y), b * total), at(In(first), shared ? 0 : b * before), before);

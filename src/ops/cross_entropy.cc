@@ -14,7 +14,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
         name_of(targets.dtype()), targets.shape(), logits.shape());
   check(smoothing >= 0 && smoothing <= 1, "cross_entropy: smoothing {}; expected 0 to 1",
         smoothing);
-  const int32_t* target = targets.data_as<int32_t>();
+  const Tensor host = targets.to(cpu_device()), there = targets.to(logits.device());
+  const int32_t* target = host.data_as<int32_t>();
   int64_t counted = 0;
   for (int64_t i = 0; i < r.count; ++i) {
     check(target[i] < r.width, "cross_entropy: target {} at position {}; expected less than {}",
@@ -25,20 +26,20 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor
 
   Tensor losses = statistics(logits, r), lse = statistics(logits, r);
   const Kernels& k = kernels(logits);
-  k.cross_entropy(losses, lse, logits, target, smoothing, r);
+  k.cross_entropy(losses, lse, logits, there, smoothing, r);
   const Units units = row_units().of(r.count);
   std::vector<double> sums;
   for (int64_t unit = 0; unit < units.count; ++unit) {
     const int64_t begin = units.start(unit, r.count), end = units.start(unit + 1, r.count);
     sums.push_back(k.sum(losses.rows(begin, end), end - begin) / divisor);
   }
-  Tensor loss = full({1}, tree_sum(sums), DType::f64);
+  Tensor loss = full({1}, tree_sum(sums), DType::f64);  // on the host
 
   return record(loss, {logits}, [=, divisor = divisor](const Tensor& dy, Gradients& d) {
     // dlogits = (softmax(logits) - (1 - smoothing) onehot(target) - smoothing / V) / divisor * dy
-    const double upstream = dy.dtype() == DType::f64 ? *dy.data_as<double>() : *dy.data_as<float>();
-    kernels(logits).cross_entropy_backward(d[logits], logits, lse, targets.data_as<int32_t>(), {},
-                                           static_cast<float>(upstream / divisor), smoothing, r);
+    kernels(logits).cross_entropy_backward(d[logits], logits, lse, there, {},
+                                           static_cast<float>(number_of(dy) / divisor), smoothing,
+                                           r);
   });
 }
 

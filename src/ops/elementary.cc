@@ -8,7 +8,7 @@ namespace {
 // Computes in f32 (f64 for f64): differences of logarithms need this precision.
 Tensor elementary(const Tensor& x, Elementary kind) {
   const int64_t size = x.size();
-  Tensor y = empty(x.shape(), working_type(x));
+  Tensor y = empty(x.shape(), working_type(x), x.device());
   kernels(x).elementary(y, x, kind, size);
   return record(y, {x}, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
     kernels(dy).elementary_backward(d[x], dy, x.elements(), kind, size);  // dx = dy * f'(x)

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "ops/ops.h"
@@ -14,10 +13,10 @@ namespace {
 Tensor without_rows_of(const Tensor& dy, const int32_t* ids, Rows rows, int64_t id) {
   if (id < 0 || std::find(ids, ids + rows.count, static_cast<int32_t>(id)) == ids + rows.count)
     return dy;
-  const Tensor kept = copy(dy);
-  const size_t row = static_cast<size_t>(rows.width) * size_of(dy.dtype());
+  const Tensor kept = copy(dy), none = zeros({rows.width}, dy.dtype(), dy.device());
+  const auto bytes = static_cast<int64_t>(none.bytes());
   for (int64_t i = 0; i < rows.count; ++i)
-    if (ids[i] == id) std::memset(kept.data_as<char>() + static_cast<size_t>(i) * row, 0, row);
+    if (ids[i] == id) copy_bytes(kept, i * bytes, none, 0, bytes);
   return kept;
 }
 
@@ -28,20 +27,21 @@ Tensor rows_of_table(const char* op, const Tensor& ids, const Tensor& table, int
   check(table.rank() == 2, "{}: table is {}; expected [V, C]", op, table.shape());
   const int64_t entries = table.dim(0);
   const Rows rows{ids.size(), table.dim(1)};
-  const int32_t* id = ids.data_as<int32_t>();
+  const Tensor host = ids.to(cpu_device()), there = ids.to(table.device());
+  const int32_t* id = host.data_as<int32_t>();
   for (int64_t i = 0; i < rows.count; ++i) {
     check(id[i] >= 0 && id[i] < entries, "{}: id {} at position {}; expected 0 to {}", op, id[i], i,
           entries - 1);
   }
   Shape shape = ids.shape();
   shape.push_back(rows.width);
-  Tensor y = empty(shape, table.dtype());
-  kernels(table).embedding(y, table, id, rows);
+  Tensor y = empty(shape, table.dtype(), table.device());
+  kernels(table).embedding(y, table, there, rows);
 
   if (!recording()) return y;
   return record(y, {table}, [=](const Tensor& dy, Gradients& d) {
-    const Tensor kept = without_rows_of(dy, ids.data_as<int32_t>(), rows, padding);
-    kernels(dy).embedding_backward(d[table], kept, ids.data_as<int32_t>(),
+    const Tensor kept = without_rows_of(dy, host.data_as<int32_t>(), rows, padding);
+    kernels(dy).embedding_backward(d[table], kept, there,
                                    {rows.count, rows.width, units.of(rows.count)}, entries);
   });
 }

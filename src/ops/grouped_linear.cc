@@ -57,7 +57,7 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
   check_shapes(x, counts, weights, biases);
   const int64_t outputs = weights[0].dim(0), width = x.dim(1);
   const std::vector<Group> groups = groups_of(counts);
-  Tensor y = empty({x.dim(0), outputs}, x.dtype());
+  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
   for (const auto& [e, begin, count] : groups) {
     kernels(x).gemm(at(Out(y), begin * outputs), at(In(x), begin * width),
                     in_dtype(weights[e], x.dtype()), biases.empty() ? In{} : In(biases[e]),

@@ -12,7 +12,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
   check(weight.shape() == Shape{r.width} && (!bias || bias.shape() == Shape{r.width}),
         "layer_norm: weight is {}, bias is {}; expected [{}], the last axis of x", weight.shape(),
         bias.shape(), r.width);
-  Tensor y = empty(x.shape(), out);
+  Tensor y = empty(x.shape(), out, x.device());
   if (!recording()) {
     kernels(x).layer_norm(y, {}, {}, x, weight, bias, epsilon, r);
     return y;
@@ -21,8 +21,9 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Nor
   Tensor mean = statistics(x, r), scale = statistics(x, r);
   kernels(x).layer_norm(y, mean, scale, x, weight, bias, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
-    Tensor again = empty(shape, out);
-    kernels(mean).layer_norm(again, {}, {}, x.elements(), weight, bias, epsilon, r);
+    const Tensor input = x.elements();
+    Tensor again = empty(shape, out, input.device());
+    kernels(mean).layer_norm(again, {}, {}, input, weight, bias, epsilon, r);
     return again;
   });
   return record(

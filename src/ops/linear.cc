@@ -14,7 +14,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType o
   const int64_t outputs = weight.dim(0), width = weight.dim(1);
   Shape shape = x.shape();
   shape.back() = outputs;
-  Tensor y = empty(shape, out);
+  Tensor y = empty(shape, out, x.device());
   const int64_t count = rows_of(y).count;
   kernels(x).gemm(y, x, in_dtype(weight, x.dtype()), bias, {count, outputs, width, false, true});
 

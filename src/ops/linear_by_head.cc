@@ -17,9 +17,10 @@ Tensor linear_by_head(const Tensor& x, int64_t begin, const Tensor& weight, bool
   check(D - begin == in, "linear_by_head: {} elements of each head; expected {}", D - begin, in);
   Shape shape = x.shape();
   shape.back() = out;
-  const Tensor y = empty(shape, x.dtype());
+  const Tensor y = empty(shape, x.dtype(), x.device());
   const Kernels& k = kernels(x);
-  const Tensor head = empty({R, in}, x.dtype()), product = empty({R, out}, x.dtype());
+  const Tensor head = empty({R, in}, x.dtype(), x.device());
+  const Tensor product = empty({R, out}, x.dtype(), x.device());
   for (int64_t h = 0; h < H; ++h) {
     k.copy_columns(head, x, {R, in, H * D, h * D + begin, in, 0});
     k.gemm(product, head, at(In(weight), h * N * K), {}, {R, out, in, false, !transpose});

@@ -10,19 +10,19 @@ Tensor log_probability(const Tensor& logits, const Tensor& targets) {
   check(targets.dtype() == DType::i32 && targets.size() == r.count,
         "log_probability: targets are {} {}, logits {}; expected one int32 per row",
         name_of(targets.dtype()), targets.shape(), logits.shape());
-  const int32_t* target = targets.data_as<int32_t>();
+  const Tensor host = targets.to(cpu_device()), there = targets.to(logits.device());
+  const int32_t* target = host.data_as<int32_t>();
   for (int64_t i = 0; i < r.count; ++i)
     check(target[i] < r.width, "log_probability: target {} at position {}; expected less than {}",
           target[i], i, r.width);
   const Tensor losses = statistics(logits, r), lse = statistics(logits, r);
-  kernels(logits).cross_entropy(losses, lse, logits, target, 0, r);
-  Tensor y = empty(targets.shape(), losses.dtype());
+  kernels(logits).cross_entropy(losses, lse, logits, there, 0, r);
+  Tensor y = empty(targets.shape(), losses.dtype(), losses.device());
   kernels(losses).scale(y, losses, -1, r.count);
 
   return record(y, {logits}, [=](const Tensor& dy, Gradients& d) {
     // dlogits[r] = (onehot(targets[r]) - softmax(logits[r])) * dy[r]
-    kernels(logits).cross_entropy_backward(d[logits], logits, lse, targets.data_as<int32_t>(), dy,
-                                           -1, 0, r);
+    kernels(logits).cross_entropy_backward(d[logits], logits, lse, there, dy, -1, 0, r);
   });
 }
 

@@ -3,8 +3,9 @@
 // The ops of fovea, with their formulas; most are differentiable. Most are implemented in a file of
 // the same name, the forward computation above the gradient. All support f32, bf16 (computed in
 // float) and f64 (reference kernels only, for gradient checks), and throw InvalidArgument if shapes
-// do not match. Letters: B batch, T query tokens, S keys, H heads, G key-value heads, D head width,
-// C width, V vocabulary.
+// do not match. Inputs are on one device, where the result is created; indices (ids, targets,
+// places) may also be on the host, where they are checked. Letters: B batch, T query tokens, S
+// keys, H heads, G key-value heads, D head width, C width, V vocabulary.
 
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"
@@ -174,7 +175,8 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
 struct CellState {
   Tensor h, c;
 };
-CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype);
+CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype,
+                     const Device& device = cpu_device());
 // recurrence() for one token of each text: replaces `state` by the next one and returns its h in
 // x's dtype. No gradient.   x [R, G W], u f32 (f64 for f64) [R, G W] -> [R, W]
 Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell cell);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/threads.h"
 #include "ops/in_dtype.h"
 #include "ops/offset.h"
 #include "ops/units.h"
@@ -44,7 +43,7 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t gr
   matrix_.width = weight.dim(1);
   matrix_.group = is_quantized(format) ? group : 0;
   allocate();
-  pack(matrix_, weight, panels_.data(), scales_.data_as<uint16_t>());
+  pack(matrix_, weight.to(cpu_device()), panels_.data(), scales_.data_as<uint16_t>());
 }
 
 PackedWeight::PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group) {
@@ -58,26 +57,36 @@ PackedWeight::PackedWeight(const Tensor& rows, const Tensor& scales, int64_t wid
 }
 
 void PackedWeight::allocate() {
-  panels_ = empty({panels_of(matrix_) * panel_bytes(matrix_)}, DType::u8);
-  scales_ = empty({scale_bytes(matrix_) / 2}, DType::f16);
+  set_panels(empty({panels_of(matrix_) * panel_bytes(matrix_)}, DType::u8),
+             empty({scale_bytes(matrix_) / 2}, DType::f16));
+}
+
+void PackedWeight::set_panels(const Tensor& panels, const Tensor& scales) {
+  panels_ = panels;
+  scales_ = scales;
   matrix_.panels = panels_.data();
-  matrix_.scales = scales_.data_as<uint16_t>();
+  matrix_.scales = static_cast<const uint16_t*>(scales_.data());
+  matrix_.device = panels_.device().number;
+}
+
+PackedWeight PackedWeight::to(const Device& device) const {
+  PackedWeight y = *this;
+  y.set_panels(panels_.to(device), scales_.to(device));
+  return y;
 }
 
 PackedWeight::Quantized PackedWeight::quantized() const {
   const DType dtype = matrix_.format == WeightFormat::int4 ? DType::u8 : DType::i8;
+  const PackedWeight host = to(cpu_device());
   Quantized q = {empty({matrix_.outputs, quantized_row_bytes(matrix_)}, dtype),
                  empty({matrix_.outputs, groups_of(matrix_)}, DType::f16)};
-  unpack_quantized(matrix_, q.rows.data_as<uint8_t>(), q.scales.data_as<uint16_t>());
+  unpack_quantized(host.matrix_, q.rows.data_as<uint8_t>(), q.scales.data_as<uint16_t>());
   return q;
 }
 
 Tensor PackedWeight::floats() const {
-  Tensor y = empty({matrix_.outputs, matrix_.width});
-  parallel_for(matrix_.outputs, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n)
-      unpack_row(matrix_, n, y.data_as<float>() + n * matrix_.width);
-  });
+  Tensor y = empty({matrix_.outputs, matrix_.width}, DType::f32, device());
+  kernels(y).unpack_rows(y, matrix_, nullptr, matrix_.outputs);
   return y;
 }
 
@@ -93,7 +102,7 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
           w.outputs, w.width, x.shape(), bias.shape());
     Shape shape = x.shape();
     shape.back() = w.outputs;
-    const Tensor& y = results.emplace_back(empty(shape, out));
+    const Tensor& y = results.emplace_back(empty(shape, out, x.device()));
     products.push_back({y, bias, w});
   }
   const auto alike = [](const PackedProduct& a, const PackedProduct& b) {
@@ -118,7 +127,7 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases) {
   refuse_gradient(x);
   const int64_t outputs = weights.at(0).matrix().outputs, width = x.dim(1);
-  Tensor y = empty({x.dim(0), outputs}, x.dtype());
+  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
   int64_t begin = 0;
   for (size_t e = 0; e < counts.size(); ++e) {
     if (counts[e] == 0) continue;
@@ -132,15 +141,16 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
 
 Tensor embedding(const Tensor& ids, const PackedWeight& table) {
   const PackedMatrix& w = table.matrix();
-  const int32_t* id = ids.data_as<int32_t>();
+  const Tensor host = ids.to(cpu_device());
+  const int32_t* id = host.data_as<int32_t>();
   for (int64_t i = 0; i < ids.size(); ++i) {
     check(id[i] >= 0 && id[i] < w.outputs, "embedding: id {} at position {}; expected 0 to {}",
           id[i], i, w.outputs - 1);
   }
   Shape shape = ids.shape();
   shape.push_back(w.width);
-  Tensor y = empty(shape);
-  for (int64_t i = 0; i < ids.size(); ++i) unpack_row(w, id[i], y.data_as<float>() + i * w.width);
+  Tensor y = empty(shape, DType::f32, table.device());
+  kernels(y).unpack_rows(y, w, ids.to(table.device()), ids.size());
   return y;
 }
 

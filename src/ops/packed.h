@@ -13,7 +13,7 @@ namespace fovea {
 class PackedWeight {
  public:
   PackedWeight() = default;  // empty: converts to false
-  // Rounds f32 or bf16 to the format; `group` is the group size of int8 and int4.
+  // Rounds f32 or bf16 of the host to the format; `group` is the group size of int8 and int4.
   PackedWeight(const Tensor& weight, WeightFormat format, int64_t group);
   // From the layout of files: rows i8 [N, C], or u8 [N, ceil(C/2)] with two weights per byte;
   // scales f16 [N, ceil(C/group)].
@@ -22,6 +22,8 @@ class PackedWeight {
   explicit operator bool() const { return static_cast<bool>(panels_); }
   const PackedMatrix& matrix() const { return matrix_; }
   size_t bytes() const { return panels_.bytes() + scales_.bytes(); }
+  const Device& device() const { return panels_.device(); }
+  PackedWeight to(const Device& device) const;
 
   // The layout of files, as above.
   struct Quantized {
@@ -32,6 +34,7 @@ class PackedWeight {
 
  private:
   void allocate();
+  void set_panels(const Tensor& panels, const Tensor& scales);
 
   PackedMatrix matrix_;
   Tensor panels_, scales_;  // u8, f16

@@ -16,16 +16,19 @@ void backward_through_time(const CellShape& shape, int64_t T, Out dx, const Tens
   const Kernels& k = kernels(dy);
   const int64_t B = shape.rows, W = shape.width, G = gates_of(shape.cell);
   const DType states = h.dtype();
-  const Tensor now = empty({B, G * W}, du.dtype());
-  Tensor dh = zeros({B, W}, states), dc = zeros({B, W}, states);
+  const Device& device = h.device();
+  const Tensor now = empty({B, G * W}, du.dtype(), device);
+  Tensor dh = zeros({B, W}, states, device), dc = zeros({B, W}, states, device);
   for (int64_t t = T - 1; t >= 0; --t) {
-    const Tensor dh0 = empty({B, W}, states), dc0 = empty({B, W}, states);
+    const Tensor dh0 = empty({B, W}, states, device), dc0 = empty({B, W}, states, device);
     k.recurrent_cell_backward({at(dx, t * G * W), at(Out(du), t * G * W), now, dh0, dc0},
                               at(In(dy), t * W), dh, dc, at(In(kept), t * kept_of(shape.cell) * W),
                               h.rows(t, t + 1), c ? In(c.rows(t, t + 1)) : In{},
                               c ? In(c.rows(t + 1, t + 2)) : In{}, shape);
     // dh' = the cell's part + du weight
-    k.gemm({dh0.data(), states, true}, now, weight, {}, {B, W, G * W, false, false});
+    Out sum = dh0;
+    sum.add = true;
+    k.gemm(sum, now, weight, {}, {B, W, G * W, false, false});
     dh = dh0, dc = dc0;
   }
 }
@@ -33,7 +36,7 @@ void backward_through_time(const CellShape& shape, int64_t T, Out dx, const Tens
 // Returns the state before each token, in y's dtype.   y [B, T, W] -> [B, T, W]
 Tensor states_before(const Tensor& y) {
   const int64_t T = y.dim(1), W = y.dim(2);
-  const Tensor before = zeros(y.shape(), y.dtype());
+  const Tensor before = zeros(y.shape(), y.dtype(), y.device());
   for (int64_t b = 0; b < y.dim(0); ++b) {
     kernels(y).convert(at(Out(before), (b * T + 1) * W), at(In(y), b * T * W), (T - 1) * W);
   }
@@ -54,11 +57,12 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
   const int64_t B = x.dim(0), T = x.dim(1), W = weight.dim(1);
   const DType states = working_type(x);
   const CellShape shape{cell, B, W, T};
-  const Tensor y = empty({B, T, W}, x.dtype());
-  const Tensor h = zeros({T + 1, B, W}, states);
-  const Tensor c = cell == Cell::lstm ? zeros({T + 1, B, W}, states) : Tensor();
-  const Tensor kept = recording() ? empty({B, T, kept_of(cell) * W}, states) : Tensor();
-  const Tensor u = empty({B, G * W}, states), matrix = in_dtype(weight, x.dtype());
+  const Device& device = x.device();
+  const Tensor y = empty({B, T, W}, x.dtype(), device);
+  const Tensor h = zeros({T + 1, B, W}, states, device);
+  const Tensor c = cell == Cell::lstm ? zeros({T + 1, B, W}, states, device) : Tensor();
+  const Tensor kept = recording() ? empty({B, T, kept_of(cell) * W}, states, device) : Tensor();
+  const Tensor u = empty({B, G * W}, states, device), matrix = in_dtype(weight, x.dtype());
   const Kernels& k = kernels(x);
   for (int64_t t = 0; t < T; ++t) {
     const Tensor before = h.rows(t, t + 1), after = h.rows(t + 1, t + 2);
@@ -71,7 +75,7 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
   return record(
       y, {x, weight, bias},
       [=, x = Saved::slot(x), y = y.detach(), units = row_units()](const Tensor& dy, Gradients& d) {
-        const Tensor du = empty({B, T, G * W}, matrix.dtype());
+        const Tensor du = empty({B, T, G * W}, matrix.dtype(), matrix.device());
         backward_through_time(shape, T, d[x], du, dy, matrix, kept, h, c);
         const Kernels& of_dy = kernels(dy);
         if (d.wants(bias)) of_dy.sum_rows(d[bias], du, {B * T, G * W, units.of(B * T)});
@@ -81,8 +85,9 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
       });
 }
 
-CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype) {
-  return {zeros({rows, width}, dtype), cell == Cell::lstm ? zeros({rows, width}, dtype) : Tensor()};
+CellState zero_state(Cell cell, int64_t rows, int64_t width, DType dtype, const Device& device) {
+  return {zeros({rows, width}, dtype, device),
+          cell == Cell::lstm ? zeros({rows, width}, dtype, device) : Tensor()};
 }
 
 Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell cell) {
@@ -90,9 +95,8 @@ Tensor recurrent_step(const Tensor& x, const Tensor& u, CellState& state, Cell c
   check(x.size() == R * G * W && u.size() == R * G * W && u.dtype() == state.h.dtype(),
         "recurrence: x is {}, u is {}, the state is {}; expected [R, {} W], the same, and [R, W]",
         x.shape(), u.shape(), state.h.shape(), G);
-  CellState next{empty({R, W}, state.h.dtype()),
-                 state.c ? empty({R, W}, state.h.dtype()) : Tensor()};
-  const Tensor y = empty({R, W}, x.dtype());
+  CellState next{empty_like(state.h), state.c ? empty_like(state.c) : Tensor()};
+  const Tensor y = empty({R, W}, x.dtype(), x.device());
   kernels(x).recurrent_cell(next.h, next.c ? Out(next.c) : Out{}, y, {}, x, u, state.h,
                             state.c ? In(state.c) : In{}, {cell, R, W, 1});
   state = next;

@@ -10,7 +10,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
   const Rows r = rows_of(x);
   check(weight.shape() == Shape{r.width},
         "rms_norm: weight is {}; expected [{}], the last axis of x", weight.shape(), r.width);
-  Tensor y = empty(x.shape(), out);
+  Tensor y = empty(x.shape(), out, x.device());
   if (!recording()) {
     kernels(x).rms_norm(y, {}, x, weight, epsilon, r);
     return y;
@@ -18,8 +18,9 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float epsilon, DType out)
   Tensor scale = statistics(x, r);  // scale = 1 / rms, kept for the backward pass
   kernels(x).rms_norm(y, scale, x, weight, epsilon, r);
   y.set_recipe([=, shape = x.shape(), x = Saved(x)] {
-    Tensor again = empty(shape, out);
-    kernels(scale).rms_norm(again, {}, x.elements(), weight, epsilon, r);
+    const Tensor input = x.elements();
+    Tensor again = empty(shape, out, input.device());
+    kernels(scale).rms_norm(again, {}, input, weight, epsilon, r);
     return again;
   });
   return record(y, {x, weight},

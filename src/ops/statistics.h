@@ -12,7 +12,7 @@ inline DType working_type(const Tensor& x) {
 
 // Allocates one number per row, which the forward pass keeps for the backward pass.
 inline Tensor statistics(const Tensor& x, Rows rows) {
-  return empty({rows.count}, working_type(x));
+  return empty({rows.count}, working_type(x), x.device());
 }
 
 }  // namespace fovea

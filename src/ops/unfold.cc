@@ -14,7 +14,7 @@ Tensor unfold(const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) 
         x.shape(), kernel, stride, padding);
   Windows w{x.dim(0), x.dim(1), x.dim(2), kernel, stride, padding, 0};
   w.count = (w.tokens + 2 * padding - kernel) / stride + 1;
-  Tensor y = empty({w.batch, w.count, w.width * kernel}, x.dtype());
+  Tensor y = empty({w.batch, w.count, w.width * kernel}, x.dtype(), x.device());
   kernels(x).unfold(y, x, w);
   return record(y, {x}, [w, x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
     kernels(dy).unfold_backward(d[x], dy, w);  // dx[t] = the sum over the windows that contain t

@@ -41,7 +41,7 @@ class Tape {
           "backward: nothing is recorded; expected a loss made since the last backward");
     NoGradient off;
     Gradients d(passes);
-    d.pass(loss, full(loss.shape(), factor, loss.dtype()));
+    d.pass(loss, full(loss.shape(), factor, loss.dtype(), loss.device()));
     while (!tape.empty()) {
       Entry entry = std::move(tape.back());
       tape.pop_back();
@@ -71,7 +71,7 @@ Out Gradients::place(const Tensor& x) {
   if (slot.leaf && passes_ != nullptr) return passes_->place(x.gradient_, x);
   const bool add = static_cast<bool>(slot.value);
   if (!add)
-    slot.value = empty(x.shape(), x.dtype());
+    slot.value = empty_like(x);
   else if (slot.value.storage_.use_count() > 1)  // shared by pass()
     slot.value = copy(slot.value);
   Out out = slot.value;
@@ -124,7 +124,7 @@ Out PassGradients::place(const std::shared_ptr<Gradient>& slot, const Tensor& x)
 
 Out PassGradients::Use::next(int64_t pass, const Tensor& x) {
   tree.next(pass, [&](int) { merge(); });
-  sums.push_back(empty(x.shape(), x.dtype()));
+  sums.push_back(empty_like(x));
   return sums.back();
 }
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tensor/allocator.h"
+#include "kernels/cpu/allocator.h"
 
 namespace fovea {
 namespace {
@@ -13,13 +13,13 @@ auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
 
 }  // namespace
 
-Storage::Storage(size_t bytes) : bytes_(bytes), cached_(true) {
-  data_ = Allocator::all().allocate(bytes_);
+Storage::Storage(size_t bytes, const Device& device) : bytes_(bytes), device_(&device) {
+  data_ = device.allocate(bytes_);
 }
 Storage::Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner)
     : data_(borrowed), bytes_(bytes), owner_(std::move(owner)) {}
 Storage::~Storage() {
-  if (cached_) Allocator::all().free(data_, bytes_);
+  if (device_ != nullptr) device_->free(data_, bytes_);
 }
 
 MemoryUse tensor_memory() { return Allocator::all().use(); }
@@ -64,6 +64,24 @@ Tensor Tensor::detach() const {
   return y;
 }
 
+Tensor Tensor::to(const Device& target) const {
+  if (target.number == device_ || !storage_) return *this;
+  if (target.number != 0 && device_ != 0) return to(cpu_device()).to(target);
+  Tensor y = empty(shape_, dtype_, target);
+  if (bytes() == 0) return y;
+  if (target.number == 0)
+    device().copy(y.data(), data(), bytes(), CopyKind::to_host);
+  else
+    target.copy(y.data(), data(), bytes(), CopyKind::to_device);
+  return y;
+}
+
+void Tensor::refuse_access() const {
+  fail(ErrorKind::InvalidArgument,
+       "data: a tensor [{}] is on device {}; expected it in host memory (see Tensor::to)",
+       listed(shape_), device().name);
+}
+
 Tensor& Tensor::want_gradient() {
   gradient_ = std::make_shared<Gradient>();
   gradient_->leaf = true;
@@ -75,24 +93,25 @@ void Tensor::clear_gradient() const {
   if (gradient_) gradient_->value = Tensor();
 }
 
-Tensor empty(const Shape& shape, DType dtype) {
+Tensor empty(const Shape& shape, DType dtype, const Device& device) {
   Tensor y;
   y.size_ = elements(shape);
   y.shape_ = shape;
   y.dtype_ = dtype;
-  y.storage_ = std::make_shared<Storage>(y.bytes());
+  y.device_ = device.number;
+  y.storage_ = std::make_shared<Storage>(y.bytes(), device);
   return y;
 }
 
-Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype()); }
+Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype(), x.device()); }
 
-Tensor zeros(const Shape& shape, DType dtype) {
+Tensor zeros(const Shape& shape, DType dtype, const Device& device) {
   Tensor y = empty(shape, dtype);
   if (y.size() > 0) std::memset(y.data(), 0, y.bytes());
-  return y;
+  return y.to(device);
 }
 
-Tensor full(const Shape& shape, double value, DType dtype) {
+Tensor full(const Shape& shape, double value, DType dtype, const Device& device) {
   Tensor y = empty(shape, dtype);
   for (int64_t i = 0; i < y.size(); ++i) {
     if (dtype == DType::f64)
@@ -102,7 +121,7 @@ Tensor full(const Shape& shape, double value, DType dtype) {
     else
       y.data_as<float>()[i] = static_cast<float>(value);
   }
-  return y;
+  return y.to(device);
 }
 
 Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner) {
@@ -123,20 +142,35 @@ Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype) {
 }
 
 Tensor convert(const Tensor& x, DType dtype) {
-  Tensor y = empty(x.shape(), dtype);
+  Tensor y = empty(x.shape(), dtype, x.device());
   kernels(dtype == DType::f64 ? y : x).convert(y, x, x.size());
   return y;
 }
 
 Tensor copy(const Tensor& x) {
   Tensor y = empty_like(x);
-  if (x.size() > 0) std::memcpy(y.data(), x.data(), x.bytes());
+  copy_bytes(y, 0, x, 0, static_cast<int64_t>(x.bytes()));
   return y;
 }
 
+void copy_bytes(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
+                int64_t count) {
+  if (count == 0) return;
+  if (&to.device() != &from.device())
+    refuse_devices("copy", to.device().number, from.device().number);
+  from.device().copy(static_cast<char*>(to.data()) + to_begin,
+                     static_cast<const char*>(from.data()) + from_begin, static_cast<size_t>(count),
+                     CopyKind::within);
+}
+
 std::vector<float> to_floats(const Tensor& x) {
-  const Tensor floats = x.dtype() == DType::f32 ? x : convert(x, DType::f32);
+  const Tensor floats = (x.dtype() == DType::f32 ? x : convert(x, DType::f32)).to(cpu_device());
   return {floats.data_as<float>(), floats.data_as<float>() + x.size()};
+}
+
+double number_of(const Tensor& x) {
+  const Tensor host = x.to(cpu_device());
+  return x.dtype() == DType::f64 ? *host.data_as<double>() : *host.data_as<float>();
 }
 
 Rows rows_of(const Tensor& x) {
@@ -144,6 +178,6 @@ Rows rows_of(const Tensor& x) {
   return {width == 0 ? 0 : x.size() / width, width};
 }
 
-const Kernels& kernels(const Tensor& x) { return kernels_for(x.dtype()); }
+const Kernels& kernels(const Tensor& x) { return x.device().kernels(x.dtype()); }
 
 }  // namespace fovea

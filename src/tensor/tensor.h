@@ -12,17 +12,17 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "kernels/kernels.h"
+#include "kernels/device.h"
 #include "tensor/shape.h"
 
 namespace fovea {
 
-// A block of memory, owned or borrowed. An owned block returns to a cache when its last user
-// releases it, so that a training step allocates nothing new.
+// A block of a device's memory, owned or borrowed. The CPU keeps blocks that their last user
+// releases, so that a training step allocates nothing new.
 class Storage {
  public:
-  explicit Storage(size_t bytes);
-  // Refers to memory of `owner`, which is kept alive.
+  Storage(size_t bytes, const Device& device);
+  // Refers to host memory of `owner`, which is kept alive.
   Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -34,15 +34,10 @@ class Storage {
  private:
   void* data_ = nullptr;
   size_t bytes_ = 0;
-  bool cached_ = false;                // allocated from the cache
+  const Device* device_ = nullptr;     // of an owned block
   std::shared_ptr<const void> owner_;  // owner of borrowed memory; null = it outlives all tensors
 };
 
-struct MemoryUse {
-  size_t live = 0;  // bytes in tensors now
-  size_t peak = 0;  // the largest value of `live` since the last reset
-  size_t held = 0;  // bytes in tensors and in blocks that are kept for reuse
-};
 MemoryUse tensor_memory();
 void reset_peak_memory();
 void release_cached_memory();
@@ -64,14 +59,26 @@ class Tensor {
   DType dtype() const { return dtype_; }
   size_t bytes() const { return static_cast<size_t>(size_) * size_of(dtype_); }
 
+  const Device& device() const { return device_of(device_); }
+  // Returns x on `device`: itself if it is there, else a copy, which has no gradient.
+  Tensor to(const Device& device) const;
+
+  // The address in the device's memory; data_as() is for access to elements, and throws
+  // InvalidArgument if they are not in host memory.
   void* data() const { return storage_ ? static_cast<char*>(storage_->data()) + offset_ : nullptr; }
   template <class T>
   T* data_as() const {
+    if (device_ != 0) refuse_access();
     return static_cast<T*>(data());
   }
 
-  operator In() const { return {data(), dtype_}; }  // NOLINT: kernels take tensors as inputs
-  operator Out() const { return {data(), dtype_, false}; }  // NOLINT: and as outputs
+  operator In() const {
+    return {data(), dtype_, device_};
+  }  // NOLINT: kernels take tensors as inputs
+  operator Out() const { return {data(), dtype_, false, device_}; }  // NOLINT: and as outputs
+  operator Indices() const {                                         // NOLINT: i32
+    return {static_cast<const int32_t*>(data()), device_};
+  }
 
   Tensor view(const Shape& shape) const;  // same elements, new shape; keeps the gradient slot
   Tensor rows(int64_t begin, int64_t end) const;  // a slice of the first axis; has no gradient
@@ -87,12 +94,14 @@ class Tensor {
   void set_recipe(Recipe recipe) { recipe_ = std::make_shared<Recipe>(std::move(recipe)); }
 
  private:
-  friend Tensor empty(const Shape& shape, DType dtype);
+  friend Tensor empty(const Shape& shape, DType dtype, const Device& device);
   friend Tensor borrow(void* data, const Shape& shape, DType dtype,
                        std::shared_ptr<const void> owner);
   friend class Tape;
   friend class Gradients;
   friend class Saved;
+
+  [[noreturn]] void refuse_access() const;
 
   std::shared_ptr<Storage> storage_;
   std::shared_ptr<Gradient> gradient_;
@@ -101,6 +110,7 @@ class Tensor {
   int64_t size_ = 0;
   size_t offset_ = 0;  // bytes
   DType dtype_ = DType::f32;
+  uint8_t device_ = 0;  // kept if the elements are freed (Saved)
 };
 
 struct Gradient {
@@ -108,20 +118,29 @@ struct Gradient {
   bool leaf = false;  // kept after backward()
 };
 
-Tensor empty(const Shape& shape, DType dtype = DType::f32);  // uninitialised
+// New tensors. Those that an op makes are on the device of its input; those of empty_like() and of
+// the functions below are on that of x.
+Tensor empty(const Shape& shape, DType dtype = DType::f32,  // uninitialised
+             const Device& device = cpu_device());
 Tensor empty_like(const Tensor& x);
-Tensor zeros(const Shape& shape, DType dtype = DType::f32);
-Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+Tensor zeros(const Shape& shape, DType dtype = DType::f32, const Device& device = cpu_device());
+Tensor full(const Shape& shape, double value, DType dtype = DType::f32,
+            const Device& device = cpu_device());
 Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner);
 Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype = DType::f32);
 Tensor convert(const Tensor& x, DType dtype);  // a copy in `dtype`; no gradient
 Tensor copy(const Tensor& x);
+// Copies `count` bytes of `from`, from byte `from_begin` on, to byte `to_begin` of `to`, on the
+// same device.
+void copy_bytes(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
+                int64_t count);
 std::vector<float> to_floats(const Tensor& x);
+double number_of(const Tensor& x);  // of one element, f32 or f64
 
 // Returns x as rows: the width is its last axis, the count the product of the others.
 Rows rows_of(const Tensor& x);
 
-// Returns the kernels for x's dtype.
+// Returns the kernels of x's device for its dtype.
 const Kernels& kernels(const Tensor& x);
 
 }  // namespace fovea

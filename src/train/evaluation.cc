@@ -9,11 +9,12 @@ namespace fovea {
 namespace {
 
 void add_choices(const Answers& found, Choices& all) {
-  const int64_t V = found.logits.dim(-1);
+  const Tensor logits = found.logits.to(cpu_device());
+  const int64_t V = logits.dim(-1);
   for (int64_t i = 0; i < found.labels.size(); ++i) {
     const int32_t label = found.labels.data_as<int32_t>()[i];
     if (label < 0) continue;
-    const float* row = found.logits.data_as<float>() + i * V;
+    const float* row = logits.data_as<float>() + i * V;
     all.emplace_back(label, static_cast<int32_t>(std::max_element(row, row + V) - row));
   }
 }
@@ -32,7 +33,7 @@ Predictions predict(const Transformer& model, DType compute, int64_t count,
     const Batch next = batch(n);
     const Answers found = answers(model, next, pass);
     const UnitScope units(found.units);
-    losses.push_back(*cross_entropy(found.logits, found.labels, 1).data_as<double>());
+    losses.push_back(number_of(cross_entropy(found.logits, found.labels, 1)));
     total.labels += next.asked;
     if (chooses) add_choices(found, total.choices);
   }

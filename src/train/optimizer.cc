@@ -13,7 +13,8 @@ Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const Optimi
   for (const auto& [name, parameter] : parameters) {
     if (!parameter->trainable) continue;
     parameter->value.want_gradient();
-    all_.push_back({name, parameter, zeros(parameter->shape), zeros(parameter->shape)});
+    const auto zero = [&] { return zeros(parameter->shape, DType::f32, parameter->device()); };
+    all_.push_back({name, parameter, zero(), zero()});
   }
 }
 
@@ -46,9 +47,7 @@ void Optimizer::update(int64_t step, double rate, double norm) {
     if (!gradient) return;
     AdamW adamw = common;
     adamw.decay = decays(it.parameter->role) ? static_cast<float>(options_.weight_decay) : 0.0f;
-    kernels(gradient).adamw(it.parameter->value.data_as<float>(), it.m.data_as<float>(),
-                            it.v.data_as<float>(), gradient.data_as<float>(), adamw,
-                            gradient.size());
+    kernels(gradient).adamw(it.parameter->value, it.m, it.v, gradient, adamw, gradient.size());
   });
   clear_gradients();
 }

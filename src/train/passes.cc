@@ -48,7 +48,7 @@ TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step
   for (const Batch& batch : batches) {
     const int64_t n = std::ssize(losses);
     const Tensor loss = loss_of(batch, training_pass(batch, step, n, options), asked);
-    losses.push_back(*loss.data_as<double>());
+    losses.push_back(number_of(loss));
     if (batches.size() == 1)  // a single pass needs no sums
       backward(loss);
     else

@@ -41,9 +41,10 @@ namespace fovea::cpu {
 
 HWY_EXPORT(adamw_step);
 
-void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
-           int64_t size) {
-  HWY_DYNAMIC_DISPATCH(adamw_step)(weight, m, v, gradient, step, size);
+void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size) {
+  HWY_DYNAMIC_DISPATCH(adamw_step)
+  (static_cast<float*>(weight.data), static_cast<float*>(m.data), static_cast<float*>(v.data),
+   static_cast<const float*>(gradient.data), step, size);
 }
 
 }  // namespace fovea::cpu

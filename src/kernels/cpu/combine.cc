@@ -68,12 +68,12 @@ namespace fovea::cpu {
 HWY_EXPORT(combine_rows);
 HWY_EXPORT(combine_rows_backward);
 
-void combine(Out y, In z, const int32_t* places, In weights, int64_t choices, Rows rows) {
+void combine(Out y, In z, Indices places, In weights, int64_t choices, Rows rows) {
   check_stored_types(y, z, weights);
   HWY_DYNAMIC_DISPATCH(combine_rows)(y, z, places, weights, choices, rows);
 }
 
-void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
+void combine_backward(Out dz, Out dweights, In dy, In z, Indices places, In weights,
                       int64_t choices, Rows rows) {
   check_stored_types(dz, dweights, dy, z, weights);
   HWY_DYNAMIC_DISPATCH(combine_rows_backward)

@@ -126,13 +126,13 @@ namespace fovea::cpu {
 HWY_EXPORT(losses_of_rows);
 HWY_EXPORT(gradients_of_rows);
 
-void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
+void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing,
                    Rows rows) {
   check_stored_types(losses, lse, logits);
   HWY_DYNAMIC_DISPATCH(losses_of_rows)(losses, lse, logits, targets, smoothing, rows);
 }
 
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
                             float factor, float smoothing, Rows rows) {
   check_stored_types(dlogits, logits, lse, factors);
   HWY_DYNAMIC_DISPATCH(gradients_of_rows)

@@ -96,12 +96,12 @@ namespace fovea::cpu {
 HWY_EXPORT(gather);
 HWY_EXPORT(scatter);
 
-void embedding(Out y, In table, const int32_t* ids, Rows rows) {
+void embedding(Out y, In table, Indices ids, Rows rows) {
   check_stored_types(y, table);
   HWY_DYNAMIC_DISPATCH(gather)(y, table, ids, rows);
 }
 
-void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries) {
+void embedding_backward(Out dtable, In dy, Indices ids, Rows rows, int64_t entries) {
   check_stored_types(dtable, dy);
   if (entries > 0) HWY_DYNAMIC_DISPATCH(scatter)(dtable, dy, ids, rows, entries);
 }

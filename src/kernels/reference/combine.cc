@@ -3,7 +3,7 @@
 
 namespace fovea::reference {
 
-void combine(Out y, In z, const int32_t* places, In weights, int64_t choices, Rows rows) {
+void combine(Out y, In z, Indices places, In weights, int64_t choices, Rows rows) {
   for (int64_t i = 0; i < rows.count * rows.width; ++i) {
     const int64_t row = i / rows.width;
     double sum = 0;
@@ -13,7 +13,7 @@ void combine(Out y, In z, const int32_t* places, In weights, int64_t choices, Ro
   }
 }
 
-void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
+void combine_backward(Out dz, Out dweights, In dy, In z, Indices places, In weights,
                       int64_t choices, Rows rows) {
   for (int64_t j = 0; j < rows.count * choices; ++j) {
     const int64_t from = j / choices * rows.width, to = places[j] * rows.width;

@@ -6,8 +6,7 @@
 
 namespace fovea::reference {
 
-void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
-                   Rows rows) {
+void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows) {
   for (int64_t i = 0; i < rows.count; ++i) {
     const int64_t row = i * rows.width;
     double most = get(logits, row), sum = 0;
@@ -24,7 +23,7 @@ void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float
   }
 }
 
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
                             float factor, float smoothing, Rows rows) {
   const double others = smoothing / static_cast<double>(rows.width), own = 1.0 - smoothing + others;
   for (int64_t i = 0; i < rows.count; ++i) {

@@ -5,14 +5,14 @@
 
 namespace fovea::reference {
 
-void embedding(Out y, In table, const int32_t* ids, Rows rows) {
+void embedding(Out y, In table, Indices ids, Rows rows) {
   for (int64_t i = 0; i < rows.count; ++i) {
     for (int64_t j = 0; j < rows.width; ++j)
       put(y, i * rows.width + j, get(table, ids[i] * rows.width + j));
   }
 }
 
-void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries) {
+void embedding_backward(Out dtable, In dy, Indices ids, Rows rows, int64_t entries) {
   std::vector<double> sums(static_cast<size_t>(entries * rows.width));
   for (int64_t i = 0; i < rows.count; ++i) {
     double* row = sums.data() + ids[i] * rows.width;

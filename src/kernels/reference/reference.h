@@ -10,6 +10,7 @@ namespace fovea::reference {
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows);
+void unpack_rows(Out y, const PackedMatrix& w, Indices rows, int64_t count);
 void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);
 void multiply(Out y, In a, In b, int64_t size);
@@ -47,21 +48,20 @@ void copy_columns(Out y, In x, const ColumnCopy& copy);
 void copy_columns_backward(Out dx, In dy, const ColumnCopy& copy);
 void unfold(Out y, In x, const Windows& windows);
 void unfold_backward(Out dx, In dy, const Windows& windows);
-void combine(Out y, In z, const int32_t* places, In weights, int64_t choices, Rows rows);
-void combine_backward(Out dz, Out dweights, In dy, In z, const int32_t* places, In weights,
+void combine(Out y, In z, Indices places, In weights, int64_t choices, Rows rows);
+void combine_backward(Out dz, Out dweights, In dy, In z, Indices places, In weights,
                       int64_t choices, Rows rows);
-void embedding(Out y, In table, const int32_t* ids, Rows rows);
-void embedding_backward(Out dtable, In dy, const int32_t* ids, Rows rows, int64_t entries);
+void embedding(Out y, In table, Indices ids, Rows rows);
+void embedding_backward(Out dtable, In dy, Indices ids, Rows rows, int64_t entries);
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape);
 void attention_paged(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans);
+void put_in_pages(std::span<const PageRows> rows);
 void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In v, In y, In lse,
                         const AttentionShape& shape);
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);
-void cross_entropy(Out losses, Out lse, In logits, const int32_t* targets, float smoothing,
-                   Rows rows);
-void cross_entropy_backward(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
+void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows);
+void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
                             float factor, float smoothing, Rows rows);
-void adamw(float* weight, float* m, float* v, const float* gradient, const AdamW& step,
-           int64_t size);
+void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
 
 }  // namespace fovea::reference

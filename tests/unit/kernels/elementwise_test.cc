@@ -297,9 +297,8 @@ TEST(AdamW, MatchesTheReference) {
                      .gradient_scale = 0.7f};
     compare_everywhere({weight, m, v}, fmt::format("adamw of {}", size),
                        [&](const Kernels& kernels, std::vector<Array>& outputs) {
-                         Array g = gradient;
-                         kernels.adamw(outputs[0].floats(), outputs[1].floats(),
-                                       outputs[2].floats(), g.floats(), step, size);
+                         kernels.adamw(outputs[0].out(), outputs[1].out(), outputs[2].out(),
+                                       gradient.in(), step, size);
                        });
   }
 }

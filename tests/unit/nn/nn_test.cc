@@ -103,14 +103,14 @@ TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
   CachedText text;
   ASSERT_TRUE(make_room(pool, text, 70));
   text.length = 70;
-  *reinterpret_cast<float*>(pool.keys(1, text.pages[1])) = 5;
+  *static_cast<float*>(pool.keys(1, text.pages[1]).data) = 5;
   CachedText other = forked(pool, text);
   EXPECT_EQ(pool.free_pages(), 2);
   ASSERT_TRUE(make_room(pool, other, 71));  // writes into the second page
   EXPECT_EQ(pool.free_pages(), 1);
   EXPECT_EQ(other.pages[0], text.pages[0]);
   EXPECT_NE(other.pages[1], text.pages[1]);
-  EXPECT_EQ(*reinterpret_cast<float*>(pool.keys(1, other.pages[1])), 5);
+  EXPECT_EQ(*static_cast<float*>(pool.keys(1, other.pages[1]).data), 5);
   ASSERT_TRUE(make_room(pool, text, 71));  // no copy: no other text uses its pages
   EXPECT_EQ(pool.free_pages(), 1);
   EXPECT_FALSE(make_room(pool, text, 200));

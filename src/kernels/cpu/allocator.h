@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "tensor/tensor.h"
+#include "kernels/device.h"
 
 namespace fovea {
 

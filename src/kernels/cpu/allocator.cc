@@ -1,4 +1,4 @@
-#include "tensor/allocator.h"
+#include "kernels/cpu/allocator.h"
 
 #include <sys/mman.h>
 

@@ -1,0 +1,45 @@
+#pragma once
+
+// A device: memory for tensors, and kernels that compute in it. docs/add-a-device.md describes what
+// a device must bring.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/kernels.h"
+
+namespace fovea {
+
+// Memory of tensors in host memory.
+struct MemoryUse {
+  size_t live = 0;  // bytes in tensors now
+  size_t peak = 0;  // the largest value of `live` since the last reset
+  size_t held = 0;  // bytes in tensors and in blocks that are kept for reuse
+};
+
+enum class CopyKind : uint8_t { to_device, to_host, within };
+
+struct Device {
+  const char* name = "";
+  // Returns the table for tensors of `dtype`; throws Unsupported if there is none.
+  const Kernels& (*kernels)(DType dtype) = nullptr;
+  // Allocates at least `bytes`, aligned to 64 bytes, and sets `bytes` to the block's actual size.
+  // Throws OutOfMemory if there is no memory.
+  void* (*allocate)(size_t& bytes) = nullptr;
+  void (*free)(void* block, size_t bytes) = nullptr;
+  // Copies between the memory of the device and of the host, or within the device. The bytes are
+  // there when it returns.
+  void (*copy)(void* to, const void* from, size_t bytes, CopyKind kind) = nullptr;
+  uint8_t number = 0;  // set by add_device()
+};
+
+// Registers a device, for the lifetime of the process. Throws InvalidArgument if the name is in
+// use.
+const Device& add_device(Device device);
+const Device& device_named(std::string_view name);  // throws InvalidArgument if there is none
+const Device& device_of(uint8_t number);
+// The first device. Its memory is that of the host; its kernels are those of use_isa().
+const Device& cpu_device();
+
+}  // namespace fovea
