@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "support/expect_error.h"
+#include "support/second_device.h"
 
 namespace fovea {
 namespace {
@@ -218,6 +219,56 @@ TEST(Memory, DoesNotOwnBorrowedBuffers) {
   EXPECT_EQ(tensor_memory().live, live);
   EXPECT_EQ(tensor_memory().held, held);
   EXPECT_EQ(mine, (Floats{1, 2, 3, 4}));
+}
+
+TEST(Devices, ReceiveCopiesOfTensors) {
+  const Device& second = test::second_device();
+  const Tensor x = counting({2, 3}), there = x.to(second), back = there.to(cpu_device());
+  EXPECT_EQ(&there.device(), &second);
+  EXPECT_EQ(&back.device(), &cpu_device());
+  EXPECT_EQ(there.shape(), x.shape());
+  EXPECT_NE(back.data(), x.data());
+  EXPECT_EQ(to_floats(back), to_floats(x));
+  EXPECT_EQ(to_floats(there), to_floats(x));
+  EXPECT_EQ(there.to(second).data(), there.data());
+  EXPECT_FALSE(Tensor().to(second));
+}
+
+TEST(Devices, MakeTensors) {
+  const Device& second = test::second_device();
+  EXPECT_EQ(to_floats(zeros({2}, DType::f32, second)), (Floats{0, 0}));
+  EXPECT_EQ(number_of(full({1}, 3, DType::f64, second)), 3);
+  const Tensor x = counting({2, 3}).to(second);
+  for (const Tensor& y : {copy(x), convert(x, DType::bf16), x.view({6}), x.rows(1, 2)})
+    EXPECT_EQ(&y.device(), &second);
+  EXPECT_EQ(to_floats(copy(x)), to_floats(x));
+  EXPECT_EQ(to_floats(x.rows(1, 2)), (Floats{3, 4, 5}));
+}
+
+TEST(Devices, FreeTheirMemory) {
+  const size_t before = test::SecondMemory::live_bytes();
+  {
+    const Tensor x = empty({1000}, DType::f32, test::second_device());
+    EXPECT_GE(test::SecondMemory::live_bytes(), before + 4000);
+  }
+  EXPECT_EQ(test::SecondMemory::live_bytes(), before);
+}
+
+TEST(Devices, RefuseAccessFromTheHost) {
+  const Tensor x = zeros({2, 3}, DType::f32, test::second_device());
+  expect_error(ErrorKind::InvalidArgument,
+               {"a tensor [2, 3] is on device second; expected it in host memory"},
+               [&] { (void)x.data_as<float>(); });
+  EXPECT_DEATH(EXPECT_EQ(*static_cast<float*>(x.data()), 0), "");  // their memory is protected
+}
+
+TEST(Devices, DoNotMix) {
+  const Tensor x = zeros({2}), there = x.to(test::second_device());
+  expect_error(ErrorKind::InvalidArgument,
+               {"add: inputs are on devices ", "cpu", "second", "; expected all on one"},
+               [&] { kernels(x).add(empty_like(x), x, there, 2); });
+  expect_error(ErrorKind::InvalidArgument, {"copy: inputs are on devices second and cpu"},
+               [&] { copy_bytes(there, 0, x, 0, 4); });
 }
 
 }  // namespace

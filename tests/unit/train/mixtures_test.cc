@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "families/directory.h"
+#include "kernels/isa.h"
 #include "support/gradient_check.h"
 #include "support/random_parameters.h"
+#include "support/second_device.h"
 #include "support/temporary_folder.h"
 #include "train/optimizer.h"
 #include "unit/train/all_mixtures.h"
@@ -130,7 +132,8 @@ TEST_P(Mixtures, MatchCentralDifferences) {
 std::vector<float> read_in_pieces(const Transformer& model, const TextBatch& batch,
                                   const Pass& pass, int64_t piece) {
   const Tensor ids = batch.tokens.ids;
-  KvCache cache(PagePool::layout_for(*model.spec.decoder, pass.compute), 1, model.spec.context);
+  KvCache cache(PagePool::layout_for(*model.spec.decoder, pass.compute), 1, model.spec.context,
+                model.token_embedding.device());
   Pass cached = pass;
   cached.cache = &cache;
   std::vector<float> all;
@@ -200,6 +203,38 @@ TEST_P(Mixtures, LearnABatch) {
       EXPECT_LT(last, 0.98f * first) << name_of(compute);
     }
   });
+}
+
+// Returns the loss, the norm of the gradients, the updated parameters and the new logits.
+std::vector<std::vector<float>> trained(Transformer& model, const TextBatch& batch, DType compute) {
+  std::vector<std::vector<float>> results;
+  Optimizer optimizer(parameters_of(model), {});
+  const Tensor loss = loss_of(model, batch, compute);
+  backward(loss);
+  const double norm = optimizer.gradient_norm();
+  optimizer.update(1, 1e-2, norm);
+  results.push_back({to_floats(loss)[0], static_cast<float>(norm)});
+  for (const Tensor& value : values_of(model)) results.push_back(to_floats(value));
+  const NoGradient off;
+  Pass pass;
+  pass.compute = compute;
+  results.push_back(to_floats(outputs(model, batch, pass)));
+  return results;
+}
+
+TEST_P(Mixtures, GiveTheBitsOfTheReferenceOnAnotherDevice) {
+  use_isa("reference");
+  each([](const Spec& spec) {
+    for (const auto* stack : {&spec.encoder, &spec.decoder})
+      if (*stack && (*stack)->ffn.experts.count > 0) return;  // tokens are routed on the host
+    const TextBatch batch(spec);
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      Transformer host = random_model(spec), other = random_model(spec);
+      move_to(test::second_device(), other);
+      EXPECT_EQ(trained(other, batch, compute), trained(host, batch, compute)) << name_of(compute);
+    }
+  });
+  use_isa("auto");
 }
 
 }  // namespace

@@ -1,0 +1,81 @@
+// Decoding on a second device, whose elements the host cannot access.
+
+#include <gtest/gtest.h>
+
+#include "kernels/isa.h"
+#include "support/expect_error.h"
+#include "support/second_device.h"
+#include "unit/generate/requests.h"
+
+namespace fovea {
+namespace {
+
+using namespace test;
+using namespace test::requests;
+
+class SecondDevice : public testing::Test {
+ protected:
+  void SetUp() override { use_isa("reference"); }
+  void TearDown() override { use_isa("auto"); }
+
+  static Transformer on_second(Transformer model) {
+    move_to(second_device(), model);
+    return model;
+  }
+};
+
+TEST_F(SecondDevice, GivesTheLogitsOfTheReference) {
+  const Ids ids = {3, 1, 4, 1, 5};
+  EXPECT_EQ(logits_after(on_second(small_model()), ids), logits_after(small_model(), ids));
+}
+
+TEST_F(SecondDevice, GeneratesTheTextsOfTheReference) {
+  const auto models = {small_model(96), small_recurrent_model(96), small_latent_model(96)};
+  for (const Transformer& model : models) {
+    const Transformer other = on_second(model);
+    for (const DType cache : {DType::f32, DType::bf16, DType::i8}) {
+      const Ids prompt(70, 3);  // more than a page
+      const auto written = [&](const Transformer& by) {
+        return continued({by, nullptr, {}, DType::f32, cache}, prompt, greedy(20)).ids;
+      };
+      EXPECT_EQ(written(other), written(model)) << name_of(cache);
+    }
+  }
+}
+
+// Samples, beams, guesses and shared prefixes.
+TEST_F(SecondDevice, AnswersManyRequestsTogether) {
+  const Transformer model = small_model(40), other = on_second(model);
+  const auto requests = some_requests(12, 40);
+  const SchedulerOptions options{.pages = 64, .most_sequences = 8};
+  EXPECT_EQ(answers_of(other, requests, options, {}, 2),
+            answers_of(model, requests, options, {}, 2));
+}
+
+TEST_F(SecondDevice, GeneratesWithPackedWeights) {
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+    Transformer model = small_model(40);
+    model.each([&](const std::string&, Parameter& p) {
+      if (p.role != Role::matrix && p.role != Role::residual_matrix) return;
+      p.packed = PackedWeight(p.value, format, 32);
+      p.value = {};
+    });
+    const Transformer other = on_second(model);
+    const auto written = [&](const Transformer& by) {
+      return continued({by}, {1, 2, 3}, greedy(20)).ids;
+    };
+    EXPECT_EQ(written(other), written(model));
+  }
+}
+
+TEST_F(SecondDevice, RefusesAttentionTraces) {
+  const Transformer other = on_second(small_model(40));
+  Scheduler scheduler(other, {}, nullptr, {.pages = 8});
+  Task task{1, {1, 2, 3}, greedy(3), [](const Event&) { return true; }, false};
+  task.trace.hidden = 1;
+  expect_error(ErrorKind::InvalidArgument, {"the model is on device second; expected cpu"},
+               [&] { (void)scheduler.request(task); });
+}
+
+}  // namespace
+}  // namespace fovea
