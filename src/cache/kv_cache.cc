@@ -111,6 +111,7 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
         name_of(k.dtype()), describe(k.shape()), name_of(v.dtype()), describe(v.shape()),
         keys.heads, keys.width, values.heads, values.width);
   std::vector<PageRows> rows;
+  rows.reserve(2 * members_.size());
   int64_t row = 0;
   for (const Member& member : members_) {
     for (int64_t t = member.text->length, end = t + member.tokens; t < end;) {

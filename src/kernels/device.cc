@@ -1,6 +1,5 @@
 #include "kernels/device.h"
 
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -12,62 +11,45 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kMostDevices = 16;
-
 // Devices are only added, so that a reference to one remains valid.
-struct Registry {
-  std::mutex mutex;
-  std::array<Device, kMostDevices> devices;
-  std::atomic<size_t> count = 1;
+std::mutex adding;
+std::atomic<size_t> device_count = 1;
 
-  Registry() {
-    devices[0] = {.name = "cpu",
-                  .kernels = kernels_for,
-                  .allocate = [](size_t& bytes) { return Allocator::all().allocate(bytes); },
-                  .free = [](void* block, size_t bytes) { Allocator::all().free(block, bytes); },
-                  .copy = [](void* to, const void* from, size_t bytes,
-                             CopyKind) { std::memcpy(to, from, bytes); }};
-  }
-
-  const Device* find(std::string_view name) const {
-    for (size_t i = 0; i < count; ++i)
-      if (name == devices[i].name) return &devices[i];
-    return nullptr;
-  }
-
-  static Registry& instance() {
-    static auto* const registry =
-        new Registry;  // never destroyed: static tensors may be freed last
-    return *registry;
-  }
-};
+const Device* find(std::string_view name) {
+  for (size_t i = 0; i < device_count; ++i)
+    if (name == devices[i].name) return &devices[i];
+  return nullptr;
+}
 
 }  // namespace
 
+// Initialised before the constructors of other static objects.
+constinit Device devices[kMostDevices] = {
+    {.name = "cpu",
+     .kernels = kernels_for,
+     .allocate = [](size_t& bytes) { return Allocator::all().allocate(bytes); },
+     .free = [](void* block, size_t bytes) { Allocator::all().free(block, bytes); },
+     .copy = [](void* to, const void* from, size_t bytes,
+                CopyKind) { std::memcpy(to, from, bytes); }}};
+
 const Device& add_device(Device device) {
-  Registry& all = Registry::instance();
-  const std::lock_guard lock(all.mutex);
-  check(all.find(device.name) == nullptr, "device: {} is in use; expected another name",
-        device.name);
-  check(all.count < kMostDevices, "device: {} is one too many; expected at most {}", device.name,
+  const std::lock_guard lock(adding);
+  check(find(device.name) == nullptr, "device: {} is in use; expected another name", device.name);
+  check(device_count < kMostDevices, "device: {} is one too many; expected at most {}", device.name,
         kMostDevices);
-  device.number = static_cast<uint8_t>(all.count);
-  Device& added = all.devices[all.count] = device;
-  ++all.count;
+  device.number = static_cast<uint8_t>(device_count);
+  Device& added = devices[device_count] = device;
+  ++device_count;
   return added;
 }
 
 const Device& device_named(std::string_view name) {
-  const Registry& all = Registry::instance();
-  if (const Device* found = all.find(name)) return *found;
+  if (const Device* found = find(name)) return *found;
   std::string names;
-  for (size_t i = 0; i < all.count; ++i)
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", all.devices[i].name);
+  for (size_t i = 0; i < device_count; ++i)
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", devices[i].name);
   fail(ErrorKind::InvalidArgument, "device: '{}' is not known; expected {}", name, names);
 }
-
-const Device& device_of(uint8_t number) { return Registry::instance().devices[number]; }
-const Device& cpu_device() { return device_of(0); }
 
 void refuse_missing_entry(const char* name, const char* device) {
   fail(ErrorKind::Unsupported,

@@ -34,12 +34,15 @@ struct Device {
   uint8_t number = 0;  // set by add_device()
 };
 
+inline constexpr size_t kMostDevices = 16;
+extern Device devices[kMostDevices];  // by number
+
+inline const Device& device_of(uint8_t number) { return devices[number]; }
+// The first device. Its memory is that of the host; its kernels are those of use_isa().
+inline const Device& cpu_device() { return devices[0]; }
 // Registers a device, for the lifetime of the process. Throws InvalidArgument if the name is in
 // use.
 const Device& add_device(Device device);
 const Device& device_named(std::string_view name);  // throws InvalidArgument if there is none
-const Device& device_of(uint8_t number);
-// The first device. Its memory is that of the host; its kernels are those of use_isa().
-const Device& cpu_device();
 
 }  // namespace fovea
