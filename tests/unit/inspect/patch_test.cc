@@ -12,7 +12,7 @@
 namespace fovea {
 namespace {
 
-std::vector<std::pair<std::string, Spec>> kinds() {
+std::vector<std::pair<std::string, Spec>> patched_kinds() {
   std::vector<std::pair<std::string, Spec>> all = test::mixtures(test::small_decoder());
   const Spec post = validated(test::small_encoder());
   all.emplace_back("encoder", post);
@@ -30,7 +30,7 @@ std::vector<std::pair<std::string, Spec>> kinds() {
   return all;
 }
 
-TraceInput input_of(const std::vector<int32_t>& ids, const Spec& spec) {
+TraceInput trace_of(const std::vector<int32_t>& ids, const Spec& spec) {
   TraceInput input;
   input.ids = row(ids);
   if (spec.encoder && spec.decoder) input.labels = row({3, 7, 1, 4});
@@ -50,13 +50,13 @@ std::vector<float> logits_with(Transformer& model, TraceInput input, const std::
 
 class Patching : public testing::TestWithParam<size_t> {
  protected:
-  Patching() : model_(test::made(kinds()[GetParam()].second)) {}
+  Patching() : model_(test::made(patched_kinds()[GetParam()].second)) {}
   Transformer model_;
 };
 
 // Every value that a trace contains is one that the rest of the run reads.
 TEST_P(Patching, ReplacesWhatTheModelReads) {
-  TraceInput input = input_of({1, 5, 2, 9, 5}, model_.spec);
+  TraceInput input = trace_of({1, 5, 2, 9, 5}, model_.spec);
   input.what = {"*", "*hook*"};
   const TraceTensors all = traced(model_, input);
   const std::vector<float> expected = to_floats(all.at("logits"));
@@ -77,20 +77,20 @@ TEST_P(Patching, ReplacesWhatTheModelReads) {
 TEST_P(Patching, TheStateBeforeALayerDecidesTheRest) {
   const bool both = model_.spec.encoder && model_.spec.decoder;
   if (both) GTEST_SKIP() << "the decoder also reads the encoder's output";
-  TraceInput clean = input_of({1, 5, 2, 9, 5}, model_.spec);
+  TraceInput clean = trace_of({1, 5, 2, 9, 5}, model_.spec);
   const TraceTensors other = traced(model_, clean);
-  const TraceInput corrupted = input_of({4, 4, 2, 0, 7}, model_.spec);
+  const TraceInput corrupted = trace_of({4, 4, 2, 0, 7}, model_.spec);
   EXPECT_NE(to_floats(traced(model_, corrupted).at("logits")), to_floats(other.at("logits")));
   EXPECT_EQ(logits_with(model_, corrupted, "hidden.1", other.at("hidden.1")),
             to_floats(other.at("logits")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Patching, testing::Range(size_t{0}, kinds().size()));
+INSTANTIATE_TEST_SUITE_P(Kinds, Patching, testing::Range(size_t{0}, patched_kinds().size()));
 
 class Names : public testing::Test {
  protected:
   Names() : model_(test::made(validated(test::small_decoder({.layers = 11})))) {
-    input_ = input_of({1, 5, 2}, model_.spec);
+    input_ = trace_of({1, 5, 2}, model_.spec);
   }
   std::vector<std::string> names(const std::vector<std::string>& what,
                                  const std::string& layers = "", const Family& family = gpt2) {

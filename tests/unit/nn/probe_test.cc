@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kBatch = 2, kTokens = 5, kWidth = 8;
 
-Tensor normal(Shape shape, uint64_t seed) {
+Tensor random_input(Shape shape, uint64_t seed) {
   Tensor x = empty(std::move(shape));
   Random random(seed, Stream::init);
   for (int64_t i = 0; i < x.size(); ++i) x.data_as<float>()[i] = random.normal();
   return x;
 }
 
-StackSpec small_stack() {
+StackSpec one_layer() {
   StackSpec spec;
   spec.layers = 1;
   spec.attention = {.heads = 4, .kv_heads = 2, .head_width = 4, .value_width = 2};
@@ -46,7 +46,7 @@ struct LayerRun {
     Pass pass;
     pass.probe = &probe;
     pass.memory = memory;
-    stack(normal({kBatch, kTokens, kWidth}, 1), pass, {});
+    stack(random_input({kBatch, kTokens, kWidth}, 1), pass, {});
   }
   const Block& block() const { return stack.blocks[0]; }
   const Tensor& at(const std::string& name) const { return found.at(name); }
@@ -115,7 +115,7 @@ Tensor projected(const Tensor& heads, const Linear& output) {
 
 TEST(ProbePoints, FollowFromOneAnother) {
   const DType f32 = DType::f32;
-  const LayerRun run(small_stack());
+  const LayerRun run(one_layer());
   const Block& block = run.block();
   const Tensor& x = run.at("hidden.0");
   expect_equal(run.at("mixer_input.0"), block.attention_norm.input(x, f32));
@@ -132,11 +132,11 @@ TEST(ProbePoints, FollowFromOneAnother) {
   expect_equal(run.at("mlp_output.0"), block.ffn.down(run.at("mlp_hidden.0")));
   expect_equal(run.at("hidden.unnormed"), add(run.at("hidden_mid.0"), run.at("mlp_output.0")));
   expect_equal(run.at("hidden.1"), run.stack.norm(run.at("hidden.unnormed"), f32));
-  expect_equal(run.at("embedding"), normal({kBatch, kTokens, kWidth}, 1));
+  expect_equal(run.at("embedding"), random_input({kBatch, kTokens, kWidth}, 1));
 }
 
 TEST(ProbePoints, OfRotaryPositionsAndGatedLayersAreThoseInUse) {
-  StackSpec spec = small_stack();
+  StackSpec spec = one_layer();
   spec.position.kind = PositionKind::rotary;
   spec.attention.norm = QueryKeyNorm::head;
   spec.ffn.gated = true;
@@ -161,8 +161,8 @@ TEST(ProbePoints, OfRotaryPositionsAndGatedLayersAreThoseInUse) {
 }
 
 TEST(ProbePoints, OfCrossAttentionHaveNamesOfTheirOwn) {
-  const Tensor memory = normal({kBatch, 3, kWidth}, 7);
-  const LayerRun run(small_stack(), Stack::Kind::decoder_across, memory);
+  const Tensor memory = random_input({kBatch, 3, kWidth}, 7);
+  const LayerRun run(one_layer(), Stack::Kind::decoder_across, memory);
   const Block& block = run.block();
   expect_equal(run.at("cross_mixer_input.0"),
                block.cross_norm.input(run.at("hidden_mid.0"), DType::f32));
@@ -177,7 +177,7 @@ TEST(ProbePoints, OfCrossAttentionHaveNamesOfTheirOwn) {
 }
 
 TEST(ProbePoints, OfRecurrentLayersAreGatesAndStates) {
-  StackSpec spec = small_stack();
+  StackSpec spec = one_layer();
   spec.mixers = {MixerKind::lstm};
   const LayerRun run(spec);
   const Recurrence& layer = run.block().recurrence;
@@ -187,7 +187,7 @@ TEST(ProbePoints, OfRecurrentLayersAreGatesAndStates) {
 }
 
 TEST(ProbePoints, OfLatentAttentionIncludeTheLatent) {
-  StackSpec spec = small_stack();
+  StackSpec spec = one_layer();
   spec.mixers = {MixerKind::latent};
   spec.attention.kv_heads = 4;
   const LayerRun run(spec);
@@ -199,7 +199,7 @@ TEST(ProbePoints, OfLatentAttentionIncludeTheLatent) {
 }
 
 TEST(ProbePoints, OfParallelLayersHaveNoStateBetweenTheSublayers) {
-  StackSpec spec = small_stack();
+  StackSpec spec = one_layer();
   spec.parallel = true;
   const LayerRun run(spec);
   EXPECT_FALSE(run.found.contains("hidden_mid.0"));
