@@ -31,7 +31,7 @@ class LatentAttention(FoveaTest):
         self.ok(fovea("eval", model, self.text))
         plan = json.loads(self.ok(fovea("plan", model, "--json")).stdout)
         # One layer caches keys and values (16 + 12 numbers per token), two a latent and a rotated key (12 + 4).
-        self.assertEqual(plan["memory"]["cache_per_token"], 4 * (16 + 12 + 2 * (12 + 4)))
+        self.assertEqual(plan["bytes"]["cache_per_token"]["fp32"], 4 * (16 + 12 + 2 * (12 + 4)))
         out = self.folder / "trace.safetensors"
         self.ok(fovea("trace", model, "--text", "In the", "--out", out, "--gradients"))
         self.assertIn(b"decoder.0.latent.key_up.weight", out.read_bytes())
