@@ -43,6 +43,7 @@ void gpt(Spec& s) {
 void experts(Spec& s) {
   s.decoder->ffn.experts.count = 3;
   s.decoder->ffn.experts.balance = 0.01f;
+  s.decoder->init_scale = 0.5f;
 }
 
 void norms_of_heads(Spec& s) { s.decoder->attention.norm = QueryKeyNorm::head; }
@@ -80,7 +81,8 @@ TEST_P(GgufRoundTrip, PreservesSpecAndWeights) {
     EXPECT_EQ(files.origin.family, GetParam().family);
   }
   Spec expected = model.spec;
-  expected.decoder->ffn.experts.balance = 0;  // a training option, which GGUF does not store
+  // Training options, which GGUF does not store.
+  expected.decoder->ffn.experts.balance = expected.decoder->init_scale = 0;
   EXPECT_EQ(write_spec(files.model.spec), write_spec(expected));
   EXPECT_EQ(write_spec(read_gguf_spec(path)), write_spec(expected));
   std::map<std::string, Tensor> values;

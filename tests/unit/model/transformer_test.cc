@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
+#include "model/pack.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/mixtures.h"
@@ -190,6 +192,23 @@ TEST(Transformers, InitialiseWithTheGainOfDeepNorm) {
       EXPECT_NEAR(size, scaled ? 0.05 : 0.1, ends(".router.") ? 0.02 : 0.01) << name;
     }
   });
+}
+
+TEST(Transformers, KeepRoutersAndGatesOfSharedExpertsInFp32WhenPacked) {
+  Spec spec = tiny();
+  spec.decoder->ffn.experts = {
+      .count = 2, .selection_bias = true, .shared = 1, .shared_gate = true};
+  Transformer model(validated(spec));
+  std::map<std::string, std::optional<WeightFormat>> formats;
+  model.each([&](const std::string& name, Parameter& p) {
+    if (name.starts_with("decoder.0.ffn."))
+      formats[name.substr(14)] = packed_format(model.spec, name, p, WeightFormat::int4);
+  });
+  EXPECT_EQ(formats.at("router.weight"), WeightFormat::f32);
+  EXPECT_EQ(formats.at("router.selection_bias"), std::nullopt);
+  EXPECT_EQ(formats.at("shared_gate.weight"), WeightFormat::f32);
+  EXPECT_EQ(formats.at("shared.up.weight"), WeightFormat::int4);
+  EXPECT_EQ(formats.at("experts.1.down.weight"), WeightFormat::int4);
 }
 
 TEST(Transformers, RefuseIdsAndLengthsOutOfRange) {
