@@ -64,7 +64,7 @@ Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
   return output(heads.view({B, T, attention.heads * attention.value_width}));
 }
 
-AttentionOptions LatentAttention::options(const Pass& pass) const {
+AttentionOptions LatentAttention::attention_options(const Pass& pass) const {
   AttentionOptions options;
   options.scale = score_scale();
   options.softcap = attention.softcap;
@@ -83,7 +83,7 @@ Tensor LatentAttention::expanded(const Tensor& q, const Tensor& c, const Tensor&
                           spec.rotary > 0 ? concat_shared(rotated, own) : own);
   const Tensor v = probed(pass, ProbePoint::What::value, layer,
                           value_up(c).view({B, T, H, attention.value_width}));
-  return attend(q, k, v, options(pass), pass, layer, pass.stack);
+  return attend(q, k, v, attention_options(pass), pass, layer, pass.stack);
 }
 
 // Attention with one key for all heads, whose first elements are also the value.
@@ -93,24 +93,26 @@ Tensor LatentAttention::absorbed(const Tensor& q, const Tensor& c, const Tensor&
         "latent attention: key_up or value_up has an adapter; expected none in decoding");
   const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads, W = spec.width, N = spec.rotary;
   const Kernels& k = kernels(q);
-  const Tensor key = empty({B, T, 1, W + N}, q.dtype(), q.device());    // [c | rotated]
-  const Tensor query = empty({B, T, H, W + N}, q.dtype(), q.device());  // [K^T q | rotated]
-  k.copy_columns(key, c, {B * T, W, W, 0, W + N, 0});
-  k.copy_columns(query, linear_by_head(q, N, key_up.weight.value, true),
+  const Tensor latent_key = empty({B, T, 1, W + N}, q.dtype(), q.device());    // [c | rotated]
+  const Tensor latent_query = empty({B, T, H, W + N}, q.dtype(), q.device());  // [K^T q | rotated]
+  k.copy_columns(latent_key, c, {B * T, W, W, 0, W + N, 0});
+  k.copy_columns(latent_query, linear_by_head(q, N, key_up.weight.value, true),
                  {B * T * H, W, W, 0, W + N, 0});
   if (N > 0) {
-    k.copy_columns(key, rotated, {B * T, N, N, 0, W + N, W});
-    k.copy_columns(query, q, {B * T * H, N, N + attention.head_width, 0, W + N, W});
+    k.copy_columns(latent_key, rotated, {B * T, N, N, 0, W + N, W});
+    k.copy_columns(latent_query, q, {B * T * H, N, N + attention.head_width, 0, W + N, W});
   }
   const Tensor mixed = pass.cache == nullptr  // [B, T, H, W]
-                           ? fovea::attention(query, key, c.view({B, T, 1, W}), options(pass))
-                           : from_cache(query, key, pass);
+                           ? fovea::attention(latent_query, latent_key, c.view({B, T, 1, W}),
+                                              attention_options(pass))
+                           : from_cache(latent_query, latent_key, pass);
   return linear_by_head(mixed, 0, value_up.weight.value, false);
 }
 
-Tensor LatentAttention::from_cache(const Tensor& query, const Tensor& key, const Pass& pass) const {
+Tensor LatentAttention::from_cache(const Tensor& latent_query, const Tensor& latent_key,
+                                   const Pass& pass) const {
   KvCache& cache = *pass.cache;
-  cache.append(layer, key, {});
+  cache.append(layer, latent_key, {});
   const std::vector<PagedText> texts = cache.spans(layer, masked(pass));
   PagedOptions options;
   options.kv_heads = 1;
@@ -122,8 +124,8 @@ Tensor LatentAttention::from_cache(const Tensor& query, const Tensor& key, const
   options.bias = pass.distance_bias;
   options.bias_zero = pass.bias_zero;
   if (pass.probe != nullptr && pass.probe->attend_paged)
-    pass.probe->attend_paged(layer, query, texts, options);
-  return attention_paged(query, texts, options);
+    pass.probe->attend_paged(layer, latent_query, texts, options);
+  return attention_paged(latent_query, texts, options);
 }
 
 }  // namespace fovea

@@ -1,5 +1,7 @@
 #include "fovea/train.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 #include <set>
