@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -241,16 +242,17 @@ std::vector<std::exception_ptr> Scheduler::process_logits(const std::vector<cons
                                                           const float* logits, int64_t vocabulary) {
   std::vector<std::exception_ptr> errors(drawing.size());
   std::vector<int64_t> first = {0};  // the first row of logits of each element of `drawing`
-  std::vector<size_t> begins;        // the first element of each request
+  std::map<const Request*, size_t> numbers;
+  std::vector<std::vector<size_t>> of_requests;  // elements; those of a request may be apart
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row& row = *drawing[i];
     first.push_back(first.back() + 1 + row.request->branches()[row.branch].guesses);
-    if (i == 0 || drawing[i - 1]->request != row.request) begins.push_back(i);
+    const auto [number, added] = numbers.emplace(row.request, of_requests.size());
+    if (added) of_requests.emplace_back();
+    of_requests[number->second].push_back(i);
   }
-  begins.push_back(drawing.size());
-  parallel_tasks(std::ssize(begins) - 1, [&](int64_t task) {
-    const auto at = static_cast<size_t>(task);
-    for (size_t i = begins[at]; i < begins[at + 1]; ++i) {
+  parallel_tasks(std::ssize(of_requests), [&](int64_t task) {
+    for (const size_t i : of_requests[static_cast<size_t>(task)]) {
       try {
         drawing[i]->request->process_logits(drawing[i]->branch, logits + first[i] * vocabulary);
       } catch (...) {
