@@ -78,8 +78,7 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
                         const AttentionShape& shape);
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 // cross_entropy.cc
-void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing,
-                   Rows rows);
+void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows);
 void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
                             float factor, float smoothing, Rows rows);
 // adamw.cc

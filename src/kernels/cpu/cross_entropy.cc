@@ -126,8 +126,7 @@ namespace fovea::cpu {
 HWY_EXPORT(losses_of_rows);
 HWY_EXPORT(gradients_of_rows);
 
-void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing,
-                   Rows rows) {
+void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows) {
   check_stored_types(losses, lse, logits);
   HWY_DYNAMIC_DISPATCH(losses_of_rows)(losses, lse, logits, targets, smoothing, rows);
 }
