@@ -77,10 +77,11 @@ TEST(Table, RefusesArraysOfSeveralDevices) {
 }
 
 TEST(Device, IsFoundByName) {
+  const Device& partial = partial_device();
   EXPECT_EQ(&device_named("cpu"), &cpu_device());
   EXPECT_EQ(cpu_device().number, 0);
-  EXPECT_EQ(&device_named("partial"), &partial_device());
-  EXPECT_EQ(&device_of(partial_device().number), &partial_device());
+  EXPECT_EQ(&device_named("partial"), &partial);
+  EXPECT_EQ(&device_of(partial.number), &partial);
   expect_error(ErrorKind::InvalidArgument, {"device: 'gpu' is not known; expected cpu, partial"},
                [] { (void)device_named("gpu"); });
   expect_error(ErrorKind::InvalidArgument, {"device: cpu is in use; expected another name"},
