@@ -10,7 +10,7 @@ namespace fovea::test {
 class NoMemory {
  public:
   NoMemory() : table_(cpu_kernels()) {
-    table_.embedding = [](Out, In, const int32_t*, Rows) { throw std::bad_alloc(); };
+    table_.embedding = [](Out, In, Indices, Rows) { throw std::bad_alloc(); };
     use_kernels(&table_);
   }
   ~NoMemory() { use_kernels(nullptr); }

@@ -27,7 +27,7 @@ std::string answer_of_engine(const Model& model, const std::vector<int32_t>& pro
   std::promise<std::string> answer;
   Engine engine(model);
   engine.submit(prompt, options, [&](const Event& event) {
-    if (event.error != nullptr) answer.set_value(event.error);
+    if (event.error != nullptr) answer.set_value(event.error->what());
     if (event.finished != nullptr) answer.set_value(event.finished->text);
     return true;
   });

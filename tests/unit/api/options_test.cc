@@ -34,8 +34,8 @@ class Survey : public OptionVisitor {
 
   void integer(const Field& f, int64_t& value, int64_t least, int64_t most) override {
     look(f, least <= most, range_text(least, most));
-    const bool bounded = most < std::numeric_limits<int64_t>::max();
-    if (f.name == wanted_) value = bounded ? most + 1 : least - 1;
+    const bool has_most = most < std::numeric_limits<int64_t>::max();
+    if (f.name == wanted_) value = has_most ? most + 1 : least - 1;
   }
   void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
                 int64_t most) override {

@@ -92,7 +92,7 @@ TEST(Plan, SplitsParametersIntoParts) {
   EXPECT_EQ(part(shared, "norms").parameters, 25 * (2 * 768 + 1));
   EXPECT_EQ(part(shared, "router").parameters, 12 * 8 * (768 + 1));
   const int64_t matrices = 2 * 3 * 96 * 768;
-  const Part& together = part(shared, "shared experts");
+  const PlanPart& together = part(shared, "shared experts");
   EXPECT_EQ(together.parameters, 12 * (matrices + 3 * 96 + 768 + 768));  // biases, gate
   EXPECT_EQ(together.active, together.parameters);
   EXPECT_DOUBLE_EQ(together.flops,
