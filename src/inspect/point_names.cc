@@ -97,7 +97,8 @@ NameSelection::NameSelection(const std::vector<std::string>& patterns, const std
       begin = end + 1;
     }
   }
-  if (!given_) patterns_ = {{"*hidden.[0-9]*"}, {"*attention.[0-9]*"}, {"logits"}};
+  if (!given_)
+    patterns_ = {{"hidden.[0-9]*"}, {"*coder_hidden.[0-9]*"}, {"*attention.[0-9]*"}, {"logits"}};
   if (layers.empty()) return;
   const char* const end = layers.data() + layers.size();
   std::from_chars_result read = std::from_chars(layers.data(), end, first_);

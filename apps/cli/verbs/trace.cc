@@ -48,8 +48,13 @@ class TraceCommand : public Command {
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
-    if (list_ && options_.what.empty()) options_.what = {"*", "*hook*"};
-    const std::vector<TracedTensor> tensors = trace(open_model(model_), options_);
+    const Model model = open_model(model_);
+    const bool one_stack = !model.spec().encoder || !model.spec().decoder;
+    if (list_ && options_.what.empty()) {
+      options_.what = {"*"};
+      if (one_stack) options_.what.push_back("*hook*");  // models with two stacks have no aliases
+    }
+    const std::vector<TracedTensor> tensors = trace(model, options_);
     print(json ? as_json(tensors) : as_text(tensors));
     return 0;
   }

@@ -79,8 +79,10 @@ TEST_F(Trace, IgnoredLabelsGiveNoGradient) {
 
 TEST_F(Trace, ARowOfPaddingGivesFiniteResults) {
   input_.attention_mask = row({0, 0, 0, 0});
-  for (const auto& [name, value] : traced())
+  for (const auto& [name, value] : traced()) {
+    if (value.dtype() == DType::i32) continue;
     for (const float x : to_floats(value)) ASSERT_TRUE(std::isfinite(x)) << name;
+  }
 }
 
 TEST_F(Trace, WrongInputsAreNamed) {

@@ -183,6 +183,13 @@ void add_attention(std::vector<Case>& all, const std::string& what, AttentionSiz
                  {q, k},
                  [=](auto& in) { return attention_weights(in[0], in[1], options); },
                  false});
+  AttentionOptions seen;
+  seen.scale = 0.5f;
+  all.push_back({"attention_scores",
+                 "of two key-value heads",
+                 {rounded({2, 5, 4, 6}, 1), rounded({2, 5, 2, 6}, 2)},
+                 [=](auto& in) { return attention_scores(in[0], in[1], seen); },
+                 false});
   all.push_back({"weighted_values",
                  what + " " + size,
                  {rounded({s.batch, s.heads, s.queries, s.keys}, 4), v},
