@@ -13,16 +13,11 @@ Norm norm_of(const StackSpec& stack, int64_t heads) {
   return Norm(stack.norm, kind == QueryKeyNorm::all ? heads * D : D, kind != QueryKeyNorm::none);
 }
 
-AttentionSpec complete(AttentionSpec spec) {
-  if (spec.value_width == 0) spec.value_width = spec.head_width;
-  return spec;
-}
-
 }  // namespace
 
 Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool across_,
                      Dropout place_)
-    : spec(complete(stack.attention)),
+    : spec(stack.attention),
       query(width, spec.heads * spec.head_width, spec.bias),
       key(width, spec.kv_heads * spec.head_width, spec.bias && spec.key_bias),
       value(width, spec.kv_heads * spec.value_width, spec.bias),
@@ -30,7 +25,7 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
       query_norm(norm_of(stack, spec.heads)),
       key_norm(norm_of(stack, spec.kv_heads)),
       layer(layer_),
-      window(spec.windows.empty() ? 0 : spec.windows[static_cast<size_t>(layer_)]),
+      window(window_of(spec, layer_)),
       across(across_),
       place(place_) {}
 
@@ -49,13 +44,6 @@ Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pas
   const auto [k, v] = all_of(memory, key, value);
   return {probed(pass, ProbePoint::What::key, heads_of(k, key_norm, spec.kv_heads, {}, pass)),
           probed(pass, ProbePoint::What::value, heads_of(v, {}, spec.kv_heads, {}, pass))};
-}
-
-Mask Attention::masked(const Pass& pass) const {
-  Mask mask = pass.mask;
-  mask.window = window;
-  mask.global = window > 0 ? spec.global : 0;
-  return mask;
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
@@ -92,7 +80,7 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
       probed(pass, ProbePoint::What::value, heads_of(all_v, {}, spec.kv_heads, {}, pass))};
   if (pass.cache == nullptr) {
     AttentionOptions options;
-    options.mask = masked(pass);
+    options.mask = masked(pass, spec, window);
     options.bias = pass.distance_bias;
     return attend_to(q, kv, options, pass);
   }
@@ -101,7 +89,7 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
   options.bias = pass.distance_bias;
   options.bias_zero = pass.bias_zero;
   pass.cache->append(layer, kv.keys, kv.values);
-  const std::vector<PagedText> texts = pass.cache->spans(layer, masked(pass));
+  const std::vector<PagedText> texts = pass.cache->spans(layer, masked(pass, spec, window));
   if (pass.probe != nullptr && pass.probe->attend_paged)
     pass.probe->attend_paged(layer, q, texts, options);
   return attention_paged(q, texts, options);

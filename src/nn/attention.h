@@ -46,7 +46,6 @@ struct Attention {
   Tensor attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
                    const Pass& pass) const;
   PagedOptions paged(const KvCache& cache) const;
-  Mask masked(const Pass& pass) const;
   float score_scale() const;
   Tensor probed(const Pass& pass, ProbePoint::What what, Tensor found) const;
   ProbePoint::Stack stack_of(const Pass& pass) const {

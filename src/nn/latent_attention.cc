@@ -19,19 +19,12 @@ LatentAttention::LatentAttention(const StackSpec& stack, int64_t width, int64_t 
       output(attention.heads * attention.value_width, width, attention.output_bias,
              Role::residual_matrix),
       layer(layer_),
-      window(attention.windows.empty() ? 0 : attention.windows[static_cast<size_t>(layer_)]),
+      window(window_of(attention, layer_)),
       place(place_) {
   const int64_t queries = attention.heads * (spec.rotary + attention.head_width);
   query = Linear(width, spec.query_width > 0 ? spec.query_width : queries, false);
   if (spec.query_width > 0) query_up = Linear(spec.query_width, queries, false);
   if (spec.rotary > 0) rotary_key = Linear(width, spec.rotary, false);
-}
-
-Mask LatentAttention::masked(const Pass& pass) const {
-  Mask mask = pass.mask;
-  mask.window = window;
-  mask.global = window > 0 ? attention.global : 0;
-  return mask;
 }
 
 float LatentAttention::score_scale() const {
@@ -68,7 +61,7 @@ AttentionOptions LatentAttention::attention_options(const Pass& pass) const {
   AttentionOptions options;
   options.scale = score_scale();
   options.softcap = attention.softcap;
-  options.mask = masked(pass);
+  options.mask = masked(pass, attention, window);
   options.bias = pass.distance_bias;
   options.dropout = pass.dropout_at(place.probability, place.substream);
   return options;
@@ -113,7 +106,7 @@ Tensor LatentAttention::from_cache(const Tensor& latent_query, const Tensor& lat
                                    const Pass& pass) const {
   KvCache& cache = *pass.cache;
   cache.append(layer, latent_key, {});
-  const std::vector<PagedText> texts = cache.spans(layer, masked(pass));
+  const std::vector<PagedText> texts = cache.spans(layer, masked(pass, attention, window));
   PagedOptions options;
   options.kv_heads = 1;
   options.value_width = spec.width;

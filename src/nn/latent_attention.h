@@ -61,7 +61,6 @@ struct LatentAttention {
   Tensor absorbed(const Tensor& q, const Tensor& c, const Tensor& rotated, const Pass& pass) const;
   Tensor from_cache(const Tensor& latent_query, const Tensor& latent_key, const Pass& pass) const;
   AttentionOptions attention_options(const Pass& pass) const;
-  Mask masked(const Pass& pass) const;
   float score_scale() const;
 };
 

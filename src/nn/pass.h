@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cache/kv_cache.h"
+#include "fovea/spec.h"
 #include "nn/probe.h"
 #include "ops/ops.h"
 
@@ -63,6 +64,19 @@ inline Tensor probed(const Pass& pass, const ProbePoint& point, Tensor value) {
 }
 inline Tensor probed(const Pass& pass, ProbePoint::What what, int64_t layer, Tensor value) {
   return probed(pass, ProbePoint{what, layer, pass.stack}, std::move(value));
+}
+
+// The window of a layer's attention; 0 = all keys.
+inline int64_t window_of(const AttentionSpec& spec, int64_t layer) {
+  return spec.windows.empty() ? 0 : spec.windows[static_cast<size_t>(layer)];
+}
+
+// The mask of self-attention in a layer with this window.
+inline Mask masked(const Pass& pass, const AttentionSpec& spec, int64_t window) {
+  Mask mask = pass.mask;
+  mask.window = window;
+  mask.global = window > 0 ? spec.global : 0;
+  return mask;
 }
 
 // Attention, whose scores and weights a probe may read and replace. `layer` and `stack` are those

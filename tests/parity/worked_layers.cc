@@ -167,7 +167,7 @@ void positions_are_added(Example& e) {
 void rotary(Example& e) {
   StackSpec stack;
   stack.attention.heads = 1;
-  stack.attention.head_width = 8;
+  stack.attention.head_width = stack.attention.value_width = 8;
   stack.position.kind = PositionKind::rotary;
   stack.position.rotary.neighbours = true;
   const auto turned = [&](const char* vector, int64_t position) {
@@ -189,7 +189,7 @@ void rotary(Example& e) {
 StackSpec stack_of(int64_t heads, int64_t head_width) {
   StackSpec stack;
   stack.attention.heads = stack.attention.kv_heads = heads;
-  stack.attention.head_width = head_width;
+  stack.attention.head_width = stack.attention.value_width = head_width;
   stack.attention.bias = stack.attention.output_bias = false;
   stack.ffn.bias = false;
   return stack;

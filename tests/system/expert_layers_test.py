@@ -1,6 +1,4 @@
 """A model with shared experts, group-limited routing, DeepNorm and DyT passes through every command."""
-import json
-import shutil
 import unittest
 
 from support import FoveaTest, fovea
@@ -14,34 +12,16 @@ SMALL = ("--width", "16", "--heads", "2", "--layers", "2", "--context", "32", "-
 
 
 class ExpertLayers(FoveaTest):
-    def trained(self, out):
-        self.ok(fovea("train", self.text, "--out", self.folder / out, *SMALL, "--save-every", "3"))
-        return self.folder / out
-
-    def test_a_resumed_run_gives_the_same_weights(self):
-        model = self.trained("model")
-        weights = (model / "model.safetensors").read_bytes()
-        shutil.rmtree(model / "checkpoint-6")
-        self.assertTrue((model / "checkpoint-3").is_dir())
-        self.assertEqual((self.trained("model") / "model.safetensors").read_bytes(), weights)
-
     def test_every_command_accepts_the_model(self):
-        model = self.trained("model")
-        decoder = json.loads((model / "config.json").read_text())["spec"]["decoder"]
-        self.assertEqual(decoder["ffn"]["experts"]["shared_width"], 16)
-        self.assertEqual(decoder["norm"]["kind"], "dyt")
-        greedy = ("generate", model, "-p", "In the", "-n", "40", "--temperature", "0")
-        text = self.ok(fovea(*greedy)).stdout
-        self.assertEqual(self.ok(fovea(*greedy, "--guess", "4")).stdout, text)
-        self.ok(fovea(*greedy, "--dtype", "int4"))
-        self.ok(fovea("eval", model, self.text))
+        model = self.check_resume(*SMALL)
+        spec, plan, trace = self.check_commands(model)
+        self.assertEqual(spec["decoder"]["ffn"]["experts"]["shared_width"], 16)
+        self.assertEqual(spec["decoder"]["norm"]["kind"], "dyt")
+        self.ok(fovea("generate", model, "-p", "In the", "-n", "40", "--temperature", "0", "--dtype", "int4"))
         self.assertIn(b"2 of 6 experts per token and 2 shared", self.ok(fovea("plan", model)).stdout)
-        parts = {part["name"]: part for part in json.loads(self.ok(fovea("plan", model, "--json")).stdout)["parts"]}
+        parts = {part["name"]: part for part in plan["parts"]}
         self.assertEqual(parts["shared experts"]["parameters"], 2 * 16 * 16 + 16 + 16 + 16)  # of one layer, with biases and a gate
         self.assertEqual(parts["router"]["parameters"], 6 * 16 + 6)
-        out = self.folder / "trace.safetensors"
-        self.ok(fovea("trace", model, "--text", "In the", "--out", out, "--gradients"))
-        trace = out.read_bytes()
         self.assertIn(b"decoder.1.ffn.shared.up.weight", trace)
         self.assertIn(b"decoder.1.norm.ffn.sum.alpha", trace)
 

@@ -1,6 +1,4 @@
-"""A model with recurrent layers passes through every command: train, resume, generate, eval, plan, trace and inspect."""
-import json
-import shutil
+"""A model with recurrent layers passes through every command: train, resume, generate, eval, plan and trace."""
 import unittest
 
 from support import FoveaTest, fovea
@@ -10,29 +8,11 @@ SMALL = ("--width", "16", "--heads", "2", "--layers", "3", "--context", "32", "-
 
 
 class Recurrent(FoveaTest):
-    def trained(self, out):
-        self.ok(fovea("train", self.text, "--out", self.folder / out, *SMALL, "--save-every", "3"))
-        return self.folder / out
-
-    def test_a_resumed_run_gives_the_same_weights(self):
-        model = self.trained("model")
-        weights = (model / "model.safetensors").read_bytes()
-        shutil.rmtree(model / "checkpoint-6")
-        self.assertTrue((model / "checkpoint-3").is_dir())
-        self.assertEqual((self.trained("model") / "model.safetensors").read_bytes(), weights)
-
     def test_every_command_accepts_the_model(self):
-        model = self.trained("model")
-        config = json.loads((model / "config.json").read_text())
-        self.assertEqual(config["spec"]["decoder"]["mixers"], ["lstm", "attention", "gru"])
-        text = self.ok(fovea("generate", model, "-p", "In the", "-n", "40", "--temperature", "0")).stdout
-        self.assertEqual(self.ok(fovea("generate", model, "-p", "In the", "-n", "40", "--temperature", "0", "--guess", "4")).stdout, text)
-        self.ok(fovea("eval", model, self.text))
-        plan = json.loads(self.ok(fovea("plan", model, "--json")).stdout)
+        spec, plan, trace = self.check_commands(self.check_resume(*SMALL))
+        self.assertEqual(spec["decoder"]["mixers"], ["lstm", "attention", "gru"])
         self.assertIn("recurrence", [part["name"] for part in plan["parts"]])
-        out = self.folder / "trace.safetensors"
-        self.ok(fovea("trace", model, "--text", "In the", "--out", out, "--gradients"))
-        self.assertIn(b"decoder.0.recurrence.hidden.weight", out.read_bytes())
+        self.assertIn(b"decoder.0.recurrence.hidden.weight", trace)
 
     def test_an_unknown_mixer_is_refused(self):
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--mixer", "mlp"), 2, "expected one of attention, rnn, gru, lstm, latent")

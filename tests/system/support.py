@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -100,6 +101,29 @@ class FoveaTest(unittest.TestCase):
         if not out.exists():
             self.ok(self.train(out, steps=steps))
         return out
+
+    def check_resume(self, *options):
+        """A run that is resumed from its snapshot gives the weights of an uninterrupted run. Returns the model's directory."""
+        out = self.folder / "resumed"
+        command = ("train", self.text, "--out", out, "--save-every", "3", *options)
+        self.ok(fovea(*command))
+        weights = (out / "model.safetensors").read_bytes()
+        shutil.rmtree(out / "checkpoint-6")
+        self.assertTrue((out / "checkpoint-3").is_dir())
+        self.ok(fovea(*command))
+        self.assertEqual((out / "model.safetensors").read_bytes(), weights)
+        return out
+
+    def check_commands(self, model):
+        """Speculative tokens do not change the text; `eval`, `plan` and `trace` accept the model. Returns spec, plan and trace."""
+        greedy = ("generate", model, "-p", "In the", "-n", "40", "--temperature", "0")
+        text = self.ok(fovea(*greedy)).stdout
+        self.assertEqual(self.ok(fovea(*greedy, "--guess", "4")).stdout, text)
+        self.ok(fovea("eval", model, self.text))
+        plan = json.loads(self.ok(fovea("plan", model, "--json")).stdout)
+        out = self.folder / "trace.safetensors"
+        self.ok(fovea("trace", model, "--text", "In the", "--out", out, "--gradients"))
+        return json.loads((model / "config.json").read_text())["spec"], plan, out.read_bytes()
 
     def start(self, *arguments):
         process = subprocess.Popen([FOVEA, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -49,6 +49,14 @@ void softmax_of_rows(Out y, In x, Rows rows) {
   });
 }
 
+HWY_INLINE float dot_of_rows(const float* a, const float* b, int64_t width) {
+  Sum sum;
+  each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
+    sum.add_product(access.load(a + j), access.load(b + j), part, access);
+  });
+  return sum.total();
+}
+
 void softmax_of_rows_backward(Out dx, In dy, In y, Rows rows) {
   const int64_t width = rows.width;
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
@@ -56,11 +64,7 @@ void softmax_of_rows_backward(Out dx, In dy, In y, Rows rows) {
     for (int64_t i = first; i < last; ++i) {
       const float* g = widened(dy, i * width, width, scratch.data() + width);
       const float* p = widened(y, i * width, width, scratch.data() + 2 * width);
-      Sum sum;
-      each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
-        sum.add_product(access.load(g + j), access.load(p + j), part, access);
-      });
-      const float dot = sum.total();
+      const float dot = dot_of_rows(g, p, width);
       float* room = room_for(dx, i * width, scratch.data());
       const auto gradient = [dot](Vector a, Vector b)
                                 HWY_ATTR { return hn::Mul(b, hn::Sub(a, all(dot))); };
@@ -100,12 +104,8 @@ void divide_rows_by_sum_backward(Out dx, In dy, In x, Rows rows) {
     for (int64_t i = first; i < last; ++i) {
       const float* g = widened(dy, i * width, width, scratch.data() + width);
       const float* v = widened(x, i * width, width, scratch.data() + 2 * width);
-      Sum dot;
-      each_vector(width, [&](int64_t j, int64_t part, auto access) HWY_ATTR {
-        dot.add_product(access.load(g + j), access.load(v + j), part, access);
-      });
       const float sum = sum_of_row(v, width);
-      const Vector total = all(sum), mean = all(dot.total() / sum);
+      const Vector total = all(sum), mean = all(dot_of_rows(g, v, width) / sum);
       float* room = room_for(dx, i * width, scratch.data());
       map(
           room, width, [=](Vector a) HWY_ATTR { return hn::Div(hn::Sub(a, mean), total); }, g);

@@ -14,7 +14,7 @@ namespace {
 StackSpec small_stack() {
   StackSpec spec;
   spec.layers = 2;
-  spec.attention = {.heads = 4, .kv_heads = 2, .head_width = 3};
+  spec.attention = {.heads = 4, .kv_heads = 2, .head_width = 3, .value_width = 3};
   spec.ffn.width = 20;
   return spec;
 }
@@ -320,7 +320,8 @@ TEST(Blocks, ReadTheSameStreamInParallel) {
 TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
   constexpr int64_t kHeads = 4, kGroups = 2, kWidth = 3, kModel = 8;
   StackSpec spec = small_stack();
-  spec.attention = {.heads = kHeads, .kv_heads = kGroups, .head_width = kWidth};
+  spec.attention = {
+      .heads = kHeads, .kv_heads = kGroups, .head_width = kWidth, .value_width = kWidth};
   Attention grouped(spec, kModel, 0, false, {});
   test::randomise(grouped, 3);
   spec.attention.kv_heads = kHeads;
