@@ -17,7 +17,7 @@ function(fovea_fuzz target)
   target_sources(fuzz_${target} PRIVATE fuzz/replay.cc)
   add_dependencies(unit_tests fuzz_${target})
   add_test(NAME fuzz/${target} COMMAND fuzz_${target} tests/fuzz/corpus/${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(fuzz/${target} PROPERTIES TIMEOUT 300 ENVIRONMENT GOMP_SPINCOUNT=1000)
+  set_tests_properties(fuzz/${target} PROPERTIES TIMEOUT 300)
 endfunction()
 
 set(checkpoints base kernels tensor ops cache nn model checkpoint)

@@ -209,24 +209,8 @@ int guarded(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace fovea::cli
 
-namespace {
-
-// On a busy machine, threads that spin at every barrier waste the scheduler's time slices: training
-// steps took 20 times as long. OpenMP reads the limit of spinning when its runtime is loaded, so
-// the program sets the limit and restarts itself. The limit of about 250 us exceeds the serial work
-// between two barriers; with 50 us, threads slept 55 times per generated token, which reduced the
-// speed by a fifth.
-void wait_politely(char** argv) {
-  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  setenv("GOMP_SPINCOUNT", "5000", 1);
-  execv("/proc/self/exe", argv);  // if this fails, continue without the limit
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  fovea::jobs::Ranks::take_cores();  // must precede OpenMP, which counts the cores
-  wait_politely(argv);
+  fovea::jobs::Ranks::take_cores();  // must precede the first use of thread_count()
   const std::string missing = fovea::missing_cpu_features();
   if (!missing.empty()) {
     fovea::cli::note("fovea: error: this CPU: missing " + missing +

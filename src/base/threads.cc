@@ -9,10 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
-#include <new>
-#include <system_error>
 #include <thread>
-#include <vector>
 
 #include "base/cgroup.h"
 #include "base/error.h"
@@ -20,8 +17,7 @@
 namespace fovea {
 namespace {
 
-// Returns the first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is unset or not a number. The
-// OpenMP runtime itself reports invalid values.
+// Returns the first number of OMP_NUM_THREADS ("4" or "4,2"); 0 if it is unset or not a number.
 int64_t asked_for() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
@@ -48,31 +44,6 @@ int64_t default_count() {
   return limit > 0 ? std::min(limit, cpus) : cpus;
 }
 
-// Threads that wait until this object is destroyed. The OpenMP runtime ends the process if it
-// cannot start a thread, so these threads are started first, to find how many the limits of
-// processes and of address space allow.
-class WaitingThreads {
- public:
-  // Starts up to `most` threads and returns how many could start.
-  int64_t start(int64_t most) {
-    try {
-      while (std::ssize(threads_) < most) threads_.emplace_back([this] { end_.wait(false); });
-    } catch (const std::system_error&) {
-    } catch (const std::bad_alloc&) {
-    }
-    return std::ssize(threads_);
-  }
-  ~WaitingThreads() {
-    end_ = true;
-    end_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
- private:
-  std::atomic<bool> end_ = false;
-  std::vector<std::thread> threads_;
-};
-
 // Returns the number of thread stacks that fit into a quarter of the remaining address space;
 // kMostThreads if the address space has no limit.
 int64_t affordable_threads() {
@@ -92,31 +63,38 @@ int64_t affordable_threads() {
   return static_cast<int64_t>(room / 4 / std::max<size_t>(stack, 1));
 }
 
-// Starts a team of `count` threads, or as many as possible. The threads persist, and so claim their
-// memory before other allocations.
-int started(int64_t count) {
-  const int64_t most = std::min({count, int64_t{kMostThreads}, affordable_threads() + 1}) - 1;
-  const int team = static_cast<int>(1 + (most > 0 ? WaitingThreads().start(most) : 0));
-  omp_set_num_threads(team);  // also applies to other OpenMP loops of this thread
-  if (team > 1 && !omp_in_parallel()) {
-#pragma omp parallel num_threads(team)
-    std::atomic_signal_fence(std::memory_order_relaxed);  // keeps the compiler from removing this
-  }
-  return team;
-}
+struct Process {
+  std::atomic<Team*> team = new Team;
+  std::atomic<int> count = 0;
 
-std::atomic<int>& count_in_use() {
-  static std::atomic<int> count = started(default_count());
-  return count;
-}
+  Process() {
+    count = start(default_count());
+    // The child of fork() has none of the team's threads, so it computes alone with a new team.
+    pthread_atfork(nullptr, nullptr, [] {
+      process().team = new Team;
+      process().count = 1;
+    });
+  }
+  int start(int64_t threads) {
+    const int64_t most = std::min({threads, int64_t{kMostThreads}, affordable_threads() + 1});
+    return team.load()->grow(static_cast<int>(most));
+  }
+  static Process& process() {
+    static Process& process = *new Process;  // not destroyed, since threads may compute at exit
+    return process;
+  }
+};
 
 }  // namespace
 
-int thread_count() { return count_in_use().load(std::memory_order_relaxed); }
+Team& team() { return *Process::process().team.load(std::memory_order_relaxed); }
+
+int thread_count() { return Process::process().count.load(std::memory_order_relaxed); }
 
 void set_thread_count(int count) {
   check(count > 0, "threads: {} is too few; expected at least 1", count);
-  count_in_use() = started(count);
+  Process& process = Process::process();
+  process.count = process.start(count);
 }
 
 }  // namespace fovea

@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <exception>
 
-#include <omp.h>
-
 #include "base/float_mode.h"
+#include "base/team.h"
 
 namespace fovea {
 
@@ -21,12 +20,13 @@ int thread_count();
 // Throws InvalidArgument if `count` is less than 1.
 void set_thread_count(int count);
 
-// Keeps the first exception of a parallel region, since an exception that leaves the region ends
-// the process.
+// Keeps the first exception of a region, since an exception that leaves a thread ends the process.
+// Work that has not begun by then is left out.
 class FirstException {
  public:
   template <class Work>
   void guard(Work&& work) noexcept {
+    if (taken_.test(std::memory_order_relaxed)) return;
     try {
       work();
     } catch (...) {
@@ -43,50 +43,47 @@ class FirstException {
   std::exception_ptr first_;
 };
 
-// Calls body(begin, end) on disjoint pieces that cover [0, count). Which thread gets which piece
-// must not affect the result: a body writes only the elements of its own indices. `grain` is the
-// number of indices that justifies one more thread: there are at most count / grain pieces, rounded
-// up. Every thread computes in the caller's float mode, not in the mode in which the team was
-// created. The first exception of a body is rethrown to the caller after all pieces have ended.
+// The team of compute threads of the process.
+Team& team();
+
+// Calls body(index) for each index in [0, count). Which thread calls it must not affect the result:
+// a body writes only the elements of its own indices. Threads that have finished their indices take
+// others, so indices may be of unequal length. Every thread computes in the caller's float mode.
+// After an exception, indices that have not begun are left out, and the exception is rethrown to
+// the caller. Nested calls run on the calling thread.
+template <class Body>
+void parallel_tasks(int64_t count, Body&& body) {
+  struct Region {
+    Body& body;
+    FloatModeBits mode;
+    FirstException exception;
+  } region{body, FloatMode::current(), {}};
+  team().run(
+      count, thread_count(),
+      [](void* context, int64_t index) {
+        auto& [work, mode, exception] = *static_cast<Region*>(context);
+        exception.guard([&] {
+          const FloatMode same(mode);
+          work(index);
+        });
+      },
+      &region);
+  region.exception.rethrow();
+}
+
+// Calls body(begin, end) on disjoint pieces that cover [0, count), like parallel_tasks. `grain` is
+// the number of indices that justifies one more thread: there are at most count / grain pieces,
+// rounded up, and at most one for each thread.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   const int64_t pieces =
       std::min<int64_t>(thread_count(), grain > 0 ? (count + grain - 1) / grain : count);
-  if (pieces <= 1 || omp_in_parallel()) {
+  if (pieces <= 1) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
-  const FloatModeBits mode = FloatMode::current();
-  FirstException exception;
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(pieces))
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    exception.guard([&] {
-      const FloatMode same(mode);
-      body(count * piece / pieces, count * (piece + 1) / pieces);
-    });
-  }
-  exception.rethrow();
-}
-
-// Calls body(index) for each index in [0, count); an idle thread takes the next index. Suitable for
-// tasks of unequal length.
-template <class Body>
-void parallel_tasks(int64_t count, Body&& body) {
-  const int team = static_cast<int>(std::min<int64_t>(thread_count(), count));
-  if (team <= 1 || omp_in_parallel()) {
-    for (int64_t index = 0; index < count; ++index) body(index);
-    return;
-  }
-  const FloatModeBits mode = FloatMode::current();
-  FirstException exception;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team)
-  for (int64_t index = 0; index < count; ++index) {
-    exception.guard([&] {
-      const FloatMode same(mode);
-      body(index);
-    });
-  }
-  exception.rethrow();
+  parallel_tasks(
+      pieces, [&](int64_t piece) { body(count * piece / pieces, count * (piece + 1) / pieces); });
 }
 
 }  // namespace fovea

@@ -42,7 +42,7 @@ class Limits(FoveaTest):
             self.assertTrue(endings - {127}, name)
 
     def test_too_many_threads_are_reduced_with_a_warning(self):
-        """OMP_NUM_THREADS=99999 crashed the program. OpenMP's runtime ends a process that cannot start a thread."""
+        """OMP_NUM_THREADS=99999 crashed the program: OpenMP's runtime, which it used then, ends a process that cannot start a thread."""
         r = self.ok(fovea("train", self.text, "--out", self.folder / "out", *SMALL, "--steps", "1", "--json", env={"OMP_NUM_THREADS": "99999"}))
         self.assertLessEqual(json.loads(r.stdout)["threads"], 1024)
         self.assertIn(b"warning: OMP_NUM_THREADS: 99999 threads", r.stderr)

@@ -29,12 +29,12 @@ TEST_F(ThreadTeam, RethrowsExceptionsInTheCaller) {
       ++others;
     };
     EXPECT_THROW(parallel_tasks(100, one_fails), Error);
-    EXPECT_EQ(others, threads == 1 ? 0 : 99);
+    EXPECT_LE(others, threads == 1 ? 0 : 99);  // work that has not begun is left out
   }
 }
 
-// With OMP_NUM_THREADS=99999, train ended with a segmentation fault: OpenMP's runtime cannot start
-// so many threads. The number of threads is now limited.
+// With OMP_NUM_THREADS=99999, train ended with a segmentation fault: OpenMP's runtime, which
+// started the threads then, cannot start so many. The number of threads is now limited.
 TEST_F(ThreadTeam, CountIsLimited) {
   set_thread_count(kMostThreads + 1);
   EXPECT_LE(thread_count(), kMostThreads);
