@@ -34,6 +34,10 @@ bool has_amx() {
   return amx_bf16 && amx_tile && has_avx512_bf16() && system_grants_tiles();
 }
 
+bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+
+bool has_avx_vnni() { return (cpuid(7, 1).a >> 4 & 1) != 0; }
+
 bool has_avx2() { return true; }  // the baseline
 
 struct Level {
@@ -42,20 +46,25 @@ struct Level {
   bool (*agrees)();  // whether its bf16 products equal those of the model; null = it has none
   int64_t targets;   // Highway's targets: the widest vectors that the kernels may use
   Bf16Products bf16;
+  ByteProducts bytes;  // if the CPU supports VNNI with this level's vectors
 };
 
 constexpr int64_t kAvx2 = HWY_AVX2, kAvx512 = HWY_AVX3 | HWY_AVX2;
 
 // Best first; each level includes those after it. The models are chosen only by name.
 constexpr Level kLevels[] = {
-    {"amx", has_amx, cpu::native_tiles_agree, kAvx512, Bf16Products::tiles},
-    {"avx512-bf16", has_avx512_bf16, cpu::native_pairs_agree, kAvx512, Bf16Products::pairs},
-    {"avx512", has_avx512, nullptr, kAvx512, Bf16Products::widened},
-    {"avx2", has_avx2, nullptr, kAvx2, Bf16Products::widened},
+    {"amx", has_amx, cpu::native_tiles_agree, kAvx512, Bf16Products::tiles, ByteProducts::vnni},
+    {"avx512-bf16", has_avx512_bf16, cpu::native_pairs_agree, kAvx512, Bf16Products::pairs,
+     ByteProducts::vnni},
+    {"avx512", has_avx512, nullptr, kAvx512, Bf16Products::widened, ByteProducts::vnni},
+    {"avx-vnni", has_avx_vnni, nullptr, kAvx2, Bf16Products::widened, ByteProducts::vnni},
+    {"avx2", has_avx2, nullptr, kAvx2, Bf16Products::widened, ByteProducts::pairs},
 };
 constexpr Level kModels[] = {
-    {"amx-model", has_avx2, nullptr, kAvx512, Bf16Products::model_tiles},
-    {"avx512-bf16-model", has_avx2, nullptr, kAvx512, Bf16Products::model_pairs},
+    {"avx-vnni-model", has_avx2, nullptr, kAvx2, Bf16Products::widened, ByteProducts::model_vnni},
+    {"amx-model", has_avx2, nullptr, kAvx512, Bf16Products::model_tiles, ByteProducts::vnni},
+    {"avx512-bf16-model", has_avx2, nullptr, kAvx512, Bf16Products::model_pairs,
+     ByteProducts::vnni},
 };
 constexpr const char* kReference = "reference";
 
@@ -88,7 +97,8 @@ std::string cap_of_environment() {
   if (levels_up_to(cap).empty()) {
     fail(ErrorKind::InvalidArgument,
          "FOVEA_ISA: '{}' is not an instruction set (environment); expected auto, amx, "
-         "avx512-bf16, avx512, avx2, amx-model, avx512-bf16-model or reference",
+         "avx512-bf16, avx512, avx-vnni, avx2, avx-vnni-model, amx-model, avx512-bf16-model or "
+         "reference",
          cap);
   }
   return cap;
@@ -173,6 +183,15 @@ void use_isa(const std::string& name) {
 Bf16Products bf16_products() {
   const Level* level = Choice::instance().active();
   return level == nullptr ? Bf16Products::widened : level->bf16;
+}
+
+ByteProducts byte_products() {
+  const Level* level = Choice::instance().active();
+  if (level == nullptr || level->bytes != ByteProducts::vnni) {
+    return level == nullptr ? ByteProducts::pairs : level->bytes;
+  }
+  const bool has = level->targets == kAvx2 ? has_avx_vnni() : has_avx512_vnni();
+  return has ? ByteProducts::vnni : ByteProducts::pairs;
 }
 
 bool native_bf16() { return bf16_products() != Bf16Products::widened; }

@@ -11,12 +11,12 @@
 namespace fovea {
 
 // Returns the instruction sets that this process may use, best first: those of "amx",
-// "avx512-bf16", "avx512" and "avx2" that the CPU and the operating system support and FOVEA_ISA
-// allows, except those that rejected_isas() lists.
+// "avx512-bf16", "avx512", "avx-vnni" and "avx2" that the CPU and the operating system support and
+// FOVEA_ISA allows, except those that rejected_isas() lists.
 std::vector<std::string> available_isas();
-// Returns available_isas() plus "amx-model" and "avx512-bf16-model": the kernels for those
-// instruction sets, on software models of the instructions, for CPUs that lack them. FOVEA_ISA and
-// use_isa() also accept the names of the models.
+// Returns available_isas() plus "avx-vnni-model", "amx-model" and "avx512-bf16-model": the kernels
+// for those instruction sets, on software models of the instructions, for CPUs that lack them.
+// FOVEA_ISA and use_isa() also accept the names of the models.
 std::vector<std::string> testable_isas();
 std::string active_isa();  // one of testable_isas(), or "reference"
 // Selects the kernels: "auto" (the best of available_isas()), one of testable_isas() or
@@ -28,6 +28,11 @@ void use_isa(const std::string& name);
 enum class Bf16Products : uint8_t { widened, pairs, model_pairs, tiles, model_tiles };
 Bf16Products bf16_products();
 bool native_bf16();  // whether bf16 products use bf16 instructions or their model
+
+// How a product of two vectors of bytes is computed; the results are the same integers. pairs: with
+// AVX2. vnni: with AVX-512's or AVX's VNNI. model_vnni: the kernels for AVX-VNNI, with AVX2.
+enum class ByteProducts : uint8_t { pairs, vnni, model_vnni };
+ByteProducts byte_products();
 
 // Returns the class of CPUs that compute the same bits with products in `compute`: "amx" for bf16
 // on AMX or its model, else "common".

@@ -349,6 +349,14 @@ int most_rows_of(Bf16Products how, WeightFormat format) {
                                                : FloatTiles::kMostRows;
 }
 
+template <template <WeightFormat> class Dot>
+void multiply_quantized(const PackedJob& job, std::span<const PackedProduct> products) {
+  if (job.weight.format == WeightFormat::int8)
+    multiply_packed<QuantizedTiles<WeightFormat::int8, Dot>>(job, products);
+  else
+    multiply_packed<QuantizedTiles<WeightFormat::int4, Dot>>(job, products);
+}
+
 void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products, In x,
                       int64_t rows) {
   const PackedMatrix& weight = products.front().weight;  // all share format, width and group
@@ -368,9 +376,15 @@ void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products,
     quantize_rows<32>(job, x);
   else
     quantize_rows<64>(job, x);
-  return weight.format == WeightFormat::int8
-             ? multiply_packed<QuantizedTiles<WeightFormat::int8>>(job, products)
-             : multiply_packed<QuantizedTiles<WeightFormat::int4>>(job, products);
+#if HWY_TARGET == HWY_AVX2
+  switch (byte_products()) {
+    case ByteProducts::pairs: return multiply_quantized<PairsDot>(job, products);
+    case ByteProducts::vnni: return multiply_quantized<VnniDot>(job, products);
+    case ByteProducts::model_vnni: return multiply_quantized<ModelVnniDot>(job, products);
+  }
+#else
+  multiply_quantized<VnniDot>(job, products);
+#endif
 }
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
@@ -392,7 +406,7 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
   const bool bf16_weights = products.front().weight.format == WeightFormat::bf16;
   const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
   // Without VNNI, integers are multiplied 256 bits at a time, even with AVX-512.
-  if (is_quantized(products.front().weight.format) && !__builtin_cpu_supports("avx512vnni"))
+  if (is_quantized(products.front().weight.format) && byte_products() == ByteProducts::pairs)
     return N_AVX2::packed_linear_on(how, products, x, rows);
   HWY_DYNAMIC_DISPATCH(packed_linear_on)(how, products, x, rows);
 }

@@ -21,13 +21,31 @@ using Bytes = hn::Repartition<uint8_t, Floats>;
 using WholeVector = hn::Vec<Wholes>;
 using ByteVector = hn::Vec<Bytes>;
 
-// Adds each lane's four weights (bytes with an offset) times four signed bytes q to 32-bit sums,
+// Add each lane's four weights (bytes with an offset) times four signed bytes q to 32-bit sums,
 // exactly. start() returns the initial value of a sum; prepared() is called once for several rows.
+
+// The VNNI instruction. Highway does not use it for these targets; packed_linear_with checks that
+// the CPU has it.
+template <WeightFormat>
+struct VnniDot {
+  using Prepared = ByteVector;
+  static HWY_INLINE Prepared prepared(ByteVector bytes) { return bytes; }
+  static HWY_INLINE int32_t start(int32_t correction) { return correction; }
+  static HWY_INLINE WholeVector add(WholeVector sum, Prepared w, WholeVector q) {
+#if HWY_TARGET == HWY_AVX2
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(w.raw), "x"(q.raw));
+#else
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(q.raw));
+#endif
+    return sum;
+  }
+};
+
 #if HWY_TARGET == HWY_AVX2
 // The byte instruction adds two products in 16 bits. |w| <= 128 and |q| <= 127 cannot overflow, but
 // bytes up to 255 can, so the offset of int8 weights is removed and their sign is applied to q.
 template <WeightFormat kFormat>
-struct Dot {
+struct PairsDot {
   static constexpr bool kSigned = kFormat == WeightFormat::int8;
   struct Prepared {
     __m256i magnitude, sign;
@@ -44,17 +62,16 @@ struct Dot {
     return hn::Add(sum, WholeVector{_mm256_madd_epi16(pairs, _mm256_set1_epi16(1))});
   }
 };
-#else
-// Uses an AVX512-VNNI instruction, which Highway does not use for this target; packed/linear.cc
-// checks that the CPU has it.
-template <WeightFormat>
-struct Dot {
-  using Prepared = ByteVector;
-  static HWY_INLINE Prepared prepared(ByteVector bytes) { return bytes; }
-  static HWY_INLINE int32_t start(int32_t correction) { return correction; }
-  static HWY_INLINE WholeVector add(WholeVector sum, Prepared w, WholeVector q) {
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(q.raw));
-    return sum;
+
+// A model of the VNNI instruction: the even and the odd bytes, widened to 16 bits.
+template <WeightFormat kFormat>
+struct ModelVnniDot : VnniDot<kFormat> {
+  static HWY_INLINE WholeVector add(WholeVector sum, ByteVector w, WholeVector q) {
+    const __m256i even_w = _mm256_and_si256(w.raw, _mm256_set1_epi16(255));
+    const __m256i odd_w = _mm256_srli_epi16(w.raw, 8), odd_q = _mm256_srai_epi16(q.raw, 8);
+    const __m256i even_q = _mm256_srai_epi16(_mm256_slli_epi16(q.raw, 8), 8);
+    const __m256i even = _mm256_madd_epi16(even_w, even_q), odd = _mm256_madd_epi16(odd_w, odd_q);
+    return hn::Add(sum, WholeVector{_mm256_add_epi32(even, odd)});
   }
 };
 #endif
@@ -72,8 +89,9 @@ struct WholeTiles {
   static constexpr int64_t kBlock = 384;
 };
 
-template <WeightFormat kFormat>
+template <WeightFormat kFormat, template <WeightFormat> class DotOf>
 struct QuantizedTiles : WholeTiles {
+  using Dot = DotOf<kFormat>;
   static constexpr int64_t kPanelBytes = kPanelOutputs * bits_of(kFormat) / 8;
 
   template <int kRows, int kVectors>
@@ -84,16 +102,16 @@ struct QuantizedTiles : WholeTiles {
   template <int kRows, int kVectors>
   static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
                              const int8_t* q) {
-    typename Dot<kFormat>::Prepared w[kVectors];
+    typename Dot::Prepared w[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) w[v] = Dot<kFormat>::prepared(bytes[v]);
+    for (int v = 0; v < kVectors; ++v) w[v] = Dot::prepared(bytes[v]);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       int32_t four;
       __builtin_memcpy(&four, q + r * 4, 4);
       const WholeVector factor = hn::Set(Wholes(), four);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = Dot<kFormat>::add(sums[r][v], w[v], factor);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Dot::add(sums[r][v], w[v], factor);
     }
   }
 
@@ -170,7 +188,7 @@ struct QuantizedTiles : WholeTiles {
       for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v)
-          whole[r][v] = hn::Set(Wholes(), Dot<kFormat>::start(corrections[r]));
+          whole[r][v] = hn::Set(Wholes(), Dot::start(corrections[r]));
       }
       add_group<kRows, kPanels>(whole, panels, asked, step, q, group);
 #pragma GCC unroll 8
