@@ -455,9 +455,10 @@ std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, co
     const int64_t before = count_nonfinite(tensor);
     tensor = dtype == DType::f16 ? narrow_to_halves(tensor) : convert(tensor, dtype);
     if (count_nonfinite(tensor) > before) {
+      const bool halves = dtype == DType::f16;
       fail(ErrorKind::InvalidArgument,
-           "{}: {} has numbers above fp16's 65504; expected a dtype with a larger range", folder,
-           name);
+           "{}: {} has numbers above {}'s {}; expected a dtype with a larger range", folder, name,
+           name_of(dtype), halves ? "65504" : "3.39e38");
     }
   }
   return tensors;

@@ -121,6 +121,36 @@ TEST_F(RefusedDirectory, UnsupportedFeatures) {
   }
 }
 
+TEST_F(RefusedDirectory, NumbersBeyondTheDtypeOfTheFile) {
+  Transformer model(validated(test::small_decoder({.context = 6, .width = 8, .layers = 1})));
+  initialise(model, 1);
+  Origin origin;
+  const auto refused = [&](DType dtype, float number, const char* text) {
+    model.each([&](const std::string&, Parameter& p) { p.value.data_as<float>()[0] = number; });
+    origin.save_all_as(dtype);
+    expect_error(ErrorKind::InvalidArgument, {folder_.path(), text, "a larger range"},
+                 [&] { save_model_files(folder_.path(), model, 3, origin); });
+  };
+  refused(DType::f16, 7e4f, "above fp16's 65504");
+  refused(DType::bf16, 3.4e38f, "above bf16's 3.39e38");
+}
+
+TEST_F(RefusedDirectory, ScalingsThatPhi3Lacks) {
+  const auto refused = [](const nlohmann::json& config, const char* text) {
+    Config io(config, "config.json");
+    Spec spec;
+    spec.decoder.emplace();
+    expect_error(ErrorKind::Unsupported, {text, "in a phi3 model; expected default or longrope"},
+                 [&] { phi3.config(io, spec); });
+  };
+  nlohmann::json config = {{"vocab_size", 9},         {"hidden_size", 8},
+                           {"num_hidden_layers", 1},  {"num_attention_heads", 2},
+                           {"intermediate_size", 16}, {"rope_scaling", {{"type", "linear"}}}};
+  refused(config, "config.json: rope_scaling.type is linear");
+  config["rope_parameters"] = {{"rope_type", "yarn"}};
+  refused(config, "config.json: rope_parameters.rope_type is yarn");
+}
+
 TEST_F(RefusedDirectory, InvalidSpecOfFovea) {
   save([](Spec& s) { s.decoder->ffn.gated = true; });
   const auto refused = [&](ErrorKind kind, const char* place, const nlohmann::json& value) {
