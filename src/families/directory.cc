@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "base/error.h"
@@ -330,9 +331,10 @@ ModelFiles open_files(const std::string& path, Loading loading) {
   if (is_gguf(path)) return open_gguf_files(path, loading);
   if (!is_folder(path)) {
     refuse_pickle(path);
+    std::error_code unreadable;
     fail(ErrorKind::BadFile,
-         "{}: not a folder; expected a model's directory with config.json in it, or a .gguf file",
-         path);
+         "{}: {}; expected a model's directory with config.json in it, or a .gguf file", path,
+         std::filesystem::exists(path, unreadable) ? "not a directory" : "is missing");
   }
   const std::string config_path = path + "/config.json";
   nlohmann::json config = read_json(config_path);

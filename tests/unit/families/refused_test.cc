@@ -72,6 +72,16 @@ TEST_F(RefusedDirectory, PickledWeights) {
   }
 }
 
+TEST_F(RefusedDirectory, PathsThatAreNoDirectory) {
+  const auto refused = [](const std::string& path, const char* text) {
+    expect_error(ErrorKind::BadFile, {path + ": " + text + "; expected a model's directory"},
+                 [&] { open_model_files(path, Weights::mapped); });
+  };
+  refused(folder_ / "missing", "is missing");
+  write_file_atomically(folder_ / "file", "x");
+  refused(folder_ / "file", "not a directory");
+}
+
 TEST_F(RefusedDirectory, HostileJson) {
   save();
   std::string objects;
