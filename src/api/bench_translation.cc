@@ -3,10 +3,10 @@
 
 #include "api/model_parts.h"
 #include "base/fields.h"
+#include "base/machine.h"
 #include "base/threads.h"
 #include "fovea/bench.h"
 #include "kernels/isa.h"
-#include "plan/machine.h"
 
 namespace fovea {
 

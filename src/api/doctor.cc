@@ -8,13 +8,14 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/threads.h"
 #include "checkpoint/snapshot.h"
 #include "fovea/model.h"
 #include "kernels/cpu_features.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
-#include "plan/machine.h"
+#include "plan/speed.h"
 
 namespace fovea {
 namespace {

@@ -8,8 +8,8 @@
 #include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "base/machine.h"
 #include "generate/scheduler.h"
-#include "plan/machine.h"
 
 namespace fovea {
 namespace {

@@ -6,12 +6,12 @@
 #include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "base/machine.h"
 #include "base/math.h"
 #include "cache/kv_cache.h"
 #include "generate/generate.h"
 #include "generate/sampler.h"
 #include "ops/ops.h"
-#include "plan/machine.h"
 #include "tensor/tape.h"
 
 namespace fovea {

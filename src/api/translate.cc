@@ -3,9 +3,9 @@
 #include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "base/machine.h"
 #include "generate/translation.h"
 #include "metrics/predictions.h"
-#include "plan/machine.h"
 
 namespace fovea {
 namespace {
