@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/machine.h"
 #include "base/threads.h"
+#include "families/model_parts.h"
 #include "fovea/bench.h"
 #include "kernels/isa.h"
 

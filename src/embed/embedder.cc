@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "api/embed_parts.h"
-#include "api/model_parts.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/hash.h"
 #include "embed/batching.h"
+#include "embed/embedder_parts.h"
+#include "families/model_parts.h"
 #include "fovea/doctor.h"
 #include "tensor/tape.h"
 
