@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "fovea/array.h"
 #include "fovea/metrics.h"
 #include "fovea/model.h"
 
@@ -39,6 +41,8 @@ struct Embeddings {
   std::vector<float> values;    // [count, width], in the order of the texts
   std::vector<int64_t> tokens;  // number of tokens of each text, with prompt and special tokens
   std::vector<int64_t> cut;     // number of truncated tokens of each text
+
+  ArrayView view() const { return {values.data(), {count, width}, DType::f32}; }  // of `values`
 };
 
 // One token of a text: its byte range and its unit-length vector. Special tokens and tokens of a
@@ -72,8 +76,9 @@ class Embedder {
   int64_t max_tokens() const;                  // maximum tokens of a text, special tokens included
   const std::string& similarity_name() const;  // cosine, dot, euclidean or manhattan
   const std::map<std::string, std::string>& prompts() const;
-  // Returns the similarity of two vectors by similarity_name(); greater = more similar.
-  float similarity(const float* a, const float* b, int64_t width) const;
+  // Returns the similarity of two vectors by similarity_name(); greater = more similar. Throws
+  // InvalidArgument if they differ in length.
+  float similarity(std::span<const float> a, std::span<const float> b) const;
   const Tokenizer& tokenizer() const;
   const std::vector<std::string>& warnings() const;  // see Model::warnings()
   const Spec& spec() const;                          // of the Transformer
@@ -96,9 +101,20 @@ class Embedder {
 enum class VectorPrecision { float32, int8, uint8, binary, ubinary };
 // Returns the number of bytes of one vector.
 int64_t bytes_of_vector(int64_t width, VectorPrecision precision);
-// Converts values [count, width] to count * bytes_of_vector() bytes.
-std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_t width,
-                                      VectorPrecision precision);
+// Returns the type of the elements: f32, i8 (int8, binary) or u8 (uint8, ubinary).
+DType dtype_of(VectorPrecision precision);
+
+// Vectors in a compact format.
+struct CompactVectors {
+  std::vector<uint8_t> bytes;  // bytes_of_vector() bytes of each vector
+  std::vector<int64_t> shape;  // [count, elements of a vector]
+  DType dtype = DType::f32;
+
+  ArrayView view() const { return {bytes.data(), shape, dtype}; }
+};
+// Converts fp32 vectors [count, width]. Throws InvalidArgument if `vectors` has another dtype or
+// number of axes.
+CompactVectors quantise_vectors(const ArrayView& vectors, VectorPrecision precision);
 
 struct RerankOptions {
   bool raw = false;  // return the logit, without the model's activation

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/array.h"
 #include "fovea/model.h"
 
 namespace fovea {
@@ -57,6 +58,8 @@ struct MapQuery {
 struct AttentionWeights {
   int64_t heads = 0, rows = 0, keys = 0;
   std::vector<float> weights;  // [heads, rows, keys]; heads = 1 for the mean
+
+  ArrayView view() const { return {weights.data(), {heads, rows, keys}, DType::f32}; }
 };
 
 // The index of a key, and the attention weight that a query gives it.
