@@ -126,8 +126,8 @@ struct LayerSizes {
 
 // The intermediate results of a model on one text, kept so that later queries are fast. Attention
 // weights are computed on demand for the selected rows and heads, and equal those of `fovea trace`.
-// Safe to use from several threads; the calls run one at a time. Throws InvalidArgument if a query
-// names a layer, head or token that does not exist.
+// Keeps a copy of the model. Safe to use from several threads; the calls run one at a time. Throws
+// InvalidArgument if a query names a layer, head or token that does not exist.
 class Inspection {
  public:
   // Runs the model. Throws InvalidArgument if the text is empty or too long, if its tokens exceed
@@ -137,6 +137,7 @@ class Inspection {
   ~Inspection();
   Inspection(Inspection&&) noexcept;
 
+  // The tokens; valid as long as this object exists.
   const std::vector<InspectedToken>& tokens() const;  // of AttentionKind::self
   const std::vector<InspectedToken>& source()
       const;  // of AttentionKind::encoder; empty for one stack
