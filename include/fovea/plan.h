@@ -9,7 +9,7 @@
 namespace fovea {
 
 // The cost of a model and of its training, computed from the Spec. No weights are created, so
-// models of any size can be planned instantly.
+// models of any size can be planned instantly. All functions are safe to call from any thread.
 
 // One component of a model, such as its attention. The parameters of a shared matrix count in the
 // first component that uses it.
@@ -84,7 +84,8 @@ struct Plan {
 Plan plan(const Spec& spec, const PlanOptions& options = {});
 
 // Reads the Spec from config.json in a model directory, or from a .gguf file. The weights of a
-// directory are not needed.
+// directory are not needed. Throws BadFile if the file is damaged, and Unsupported if its
+// model_type is not known.
 Spec read_model_spec(const std::string& folder);
 
 // Returns 6 N D for N parameters and D tokens.

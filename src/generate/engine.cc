@@ -5,11 +5,12 @@
 #include <mutex>
 #include <thread>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "base/machine.h"
+#include "families/model_parts.h"
+#include "generate/check_draft.h"
 #include "generate/scheduler.h"
-#include "plan/machine.h"
 
 namespace fovea {
 namespace {

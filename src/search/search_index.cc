@@ -109,9 +109,9 @@ void fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder& e
     std::vector<std::string> texts;
     for (int64_t i = 0; i < next - first; ++i) texts.push_back(passages[passage(i)].text);
     const Embeddings embeddings = embedder.embed(texts, embed);
+    const ArrayView rows = embeddings.view();
     for (int64_t i = 0; i < next - first; ++i) {
-      std::copy_n(embeddings.values.data() + i * width, width,
-                  vectors + static_cast<int64_t>(passage(i)) * width);
+      std::ranges::copy(rows.row<float>(i), vectors + static_cast<int64_t>(passage(i)) * width);
       const bool cut = embeddings.cut[static_cast<size_t>(i)] > 0;
       if (cut && result.cut++ == 0) result.first_cut = embed.name_of_text(static_cast<size_t>(i));
     }
