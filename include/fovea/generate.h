@@ -66,7 +66,8 @@ struct GenerateOptions {
   // Number of speculative tokens per pass (Leviathan et al. 2023); 0 = off. They come from a draft
   // model or, without one, from the continuation of an earlier occurrence of the last tokens. The
   // model checks them in one pass and rejects those that it would not generate, so the results do
-  // not change. Generation is faster if many are accepted.
+  // not change. Generation is faster if many are accepted. A model or draft model with recurrent
+  // layers limits the number to 15.
   int64_t guesses = 0;
 
   // -1 = no log-probabilities; n = those of each generated token and of the n most likely tokens at

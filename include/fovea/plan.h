@@ -48,8 +48,9 @@ struct MemoryPlan {
   Bytes weights;
   double gradients = 0, moments = 0;  // bytes, in fp32; AdamW keeps two moments
   Bytes activations;                  // of a training step on the batch, in fp32 and bf16
-  // The key-value cache: per additional token, and for the whole batch at full length. In `cache`,
-  // a layer with a window caches at most its window and the global tokens.
+  // The key-value cache: per additional token of a short text, and for the whole batch at full
+  // length. In `cache`, layers with a window and recurrent layers have as many pages as generation
+  // allocates for texts of any length.
   Bytes cache_per_token, cache;
 };
 
