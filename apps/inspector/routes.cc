@@ -37,12 +37,13 @@ Answer map_answer(const Inspection& run, const Query& query) {
   const AttentionWeights map = run.map({query.kind(), query.number("layer"), query.numbers("heads"),
                                         query.number("mean", 0) != 0, first_row, end_row, first_key,
                                         end_key, query.number("step", 1)});
+  const ArrayView array = map.view();
   std::string bytes;
-  for (const int64_t size : {map.heads, map.rows, map.keys}) {
+  for (const int64_t size : array.shape) {
     const auto narrow = static_cast<int32_t>(size);
     append(bytes, &narrow, sizeof narrow);
   }
-  append(bytes, map.weights.data(), map.weights.size() * sizeof(float));
+  append(bytes, array.data, static_cast<size_t>(array.size()) * sizeof(float));
   return binary(std::move(bytes));
 }
 

@@ -21,7 +21,9 @@ class FieldOptions : public OptionVisitor {
 
   void integer(const Field& f, int64_t& value, int64_t least, int64_t most) override {
     if (const auto s = spelling_of_(f))
-      use_(f, *s, cli::integer(s->name, s->aliases, help_of(f), value, least, most));
+      use_(f, *s,
+           within(cli::integer(s->name, s->aliases, help_of(f), value, least, most), f,
+                  value >= least && value <= most));
   }
   void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
                 int64_t most) override {
@@ -30,7 +32,9 @@ class FieldOptions : public OptionVisitor {
   }
   void number(const Field& f, double& value, double least, double most) override {
     if (const auto s = spelling_of_(f))
-      use_(f, *s, cli::number(s->name, s->aliases, help_of(f), value, least, most));
+      use_(f, *s,
+           within(cli::number(s->name, s->aliases, help_of(f), value, least, most), f,
+                  value >= least && value <= most));
   }
   void boolean(const Field& f, bool& value) override {
     if (const auto s = spelling_of_(f)) {
@@ -89,6 +93,11 @@ class FieldOptions : public OptionVisitor {
   void enter(std::function<bool(const Field&)> enters) { enters_ = std::move(enters); }
 
  private:
+  // A value that is out of range is no default: the field of the Spec is unset.
+  static Option within(Option option, const Field& f, bool in_range) {
+    if (!in_range && !f.path.empty()) option.unset = "the model's";
+    return option;
+  }
   std::string help_of(const Field& f) const {
     return f.name == optional_ ? f.help + "; unset: the model's setting" : f.help;
   }
@@ -175,7 +184,7 @@ void add_fields(OptionTable& table, const Spellings& spellings, Fields fields,
           with_field(visit_fields, spelling, false, [&](const Option& one) { value = one.get(); });
           return value;
         };
-        option.initial = option.get();
+        option.initial = option.unset.empty() ? option.get() : "";
         table.add(std::move(option));
       });
   all.set_optional();

@@ -41,7 +41,10 @@ std::string described(const Option& option, bool brief) {
   const auto say = [&](const std::string& part) { extra += (extra.empty() ? "" : "; ") + part; };
   const bool numeric = option.kind == Kind::integer || option.kind == Kind::number;
   if ((numeric && !brief) || option.kind == Kind::choice) say(option.expected);
-  if (!option.initial.empty() && option.kind != Kind::flag && option.kind != Kind::positional) {
+  if (!option.unset.empty()) {
+    say("default: " + option.unset);
+  } else if (!option.initial.empty() && option.kind != Kind::flag &&
+             option.kind != Kind::positional) {
     say("default " + option.initial);
   }
   std::string also;

@@ -142,6 +142,14 @@ void OptionTable::show_only(const std::vector<std::string>& names) {
     option.advanced = std::find(names.begin(), names.end(), option.name) == names.end();
 }
 
+void OptionTable::unset_means(const std::string& what) {
+  for (Option& option : options_) {
+    if (option.section != section_) continue;
+    option.unset = what;
+    option.initial.clear();
+  }
+}
+
 void OptionTable::refuse_training() const {
   const Option* const train = find("--train");
   if (!train->given.empty()) return;

@@ -267,6 +267,7 @@ Option as(std::string placeholder, Option option) {
 Option place(std::string name, Names aliases, std::string help, std::string& value) {
   Option option = text(std::move(name), std::move(aliases), std::move(help), value);
   option.kind = Kind::positional;
+  option.placeholder = placeholder(option.kind);
   option.expected = "one";
   return option;
 }

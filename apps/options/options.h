@@ -28,7 +28,8 @@ struct Option {
   Kind kind = Kind::text;
   std::string expected;                         // "1 to 65536"
   std::string placeholder;                      // of the value in the help: "N", "FILE"
-  std::string initial;                          // the default, as text
+  std::string initial;                          // the default, as text; empty: none, or `unset`
+  std::string unset;                            // what applies without a value: "the model's"
   std::function<void(const std::string&)> set;  // throws UsageError
   std::function<std::string()> get;             // the current value as text
   std::string section;                          // heading in the help
@@ -79,6 +80,8 @@ class OptionTable {
   void set_in_config(const std::vector<std::string>& except);
   // Hides all options added so far from the short help, except these.
   void show_only(const std::vector<std::string>& names);
+  // States what applies if an option of this section is not given, instead of an initial value.
+  void unset_means(const std::string& what);
   // Throws UsageError for unknown options, missing values and unexpected arguments.
   void parse(const std::vector<std::string>& arguments);
   void apply(const std::string& name);  // sets one option to its typed values

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
@@ -50,16 +51,15 @@ EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, con
 
 // Writes a vector without a tree of JSON values, since vectors are long. Clients that parse the
 // decimal numbers as floats get the same bits.
-void add_vector(std::string& out, const float* values, int64_t width, bool as_base64) {
-  const auto count = static_cast<size_t>(width);
+void add_vector(std::string& out, std::span<const float> values, bool as_base64) {
   if (as_base64) {
-    std::string bytes(count * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values, bytes.size());  // x86-64 is little-endian
+    std::string bytes(values.size_bytes(), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());  // x86-64 is little-endian
     out += '"' + base64(bytes) + '"';
     return;
   }
   out += '[';
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += ',';
     fmt::format_to(std::back_inserter(out), "{}", values[i]);
   }
@@ -67,11 +67,12 @@ void add_vector(std::string& out, const float* values, int64_t width, bool as_ba
 }
 
 std::string openai_body(const Embeddings& embeddings, bool as_base64, const std::string& model) {
+  const ArrayView vectors = embeddings.view();
   std::string body = "{\"object\":\"list\",\"data\":[";
   for (int64_t i = 0; i < embeddings.count; ++i) {
     body += fmt::format(
         "{}{{\"object\":\"embedding\",\"index\":{},\"embedding\":", i > 0 ? "," : "", i);
-    add_vector(body, embeddings.values.data() + i * embeddings.width, embeddings.width, as_base64);
+    add_vector(body, vectors.row<float>(i), as_base64);
     body += '}';
   }
   const int64_t tokens =
@@ -82,10 +83,11 @@ std::string openai_body(const Embeddings& embeddings, bool as_base64, const std:
 }
 
 std::string embed_body(const Embeddings& embeddings) {
+  const ArrayView vectors = embeddings.view();
   std::string body;
   for (int64_t i = 0; i < embeddings.count; ++i) {
     body += i > 0 ? ',' : '[';
-    add_vector(body, embeddings.values.data() + i * embeddings.width, embeddings.width, false);
+    add_vector(body, vectors.row<float>(i), false);
   }
   return body + ']';
 }

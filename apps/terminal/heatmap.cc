@@ -122,11 +122,12 @@ std::string svg_colour(float weight) {
 
 }  // namespace
 
-std::string draw_heatmap(const AttentionWeights& map, const std::vector<std::string>& rows,
+std::string draw_heatmap(const ArrayView& map, const std::vector<std::string>& rows,
                          const std::vector<std::string>& keys, int width, Shades shades) {
   const auto columns = static_cast<size_t>(std::max(1, (width - kLabel - 1) / 2));
   const size_t K = keys.size(), step = (K + columns - 1) / columns;
   const size_t shown = (K + step - 1) / step;
+  const std::span<const float> weights = map.elements<float>();
   std::string out = key_names(keys, step, shown);
   for (size_t r = 0; r < rows.size(); r += step) {
     out += label(rows[r], kLabel) + " ";
@@ -134,7 +135,7 @@ std::string draw_heatmap(const AttentionWeights& map, const std::vector<std::str
       float most = 0;
       for (size_t i = r; i < std::min(r + step, rows.size()); ++i)
         for (size_t j = k * step; j < std::min((k + 1) * step, K); ++j)
-          most = std::max(most, map.weights[i * K + j]);
+          most = std::max(most, weights[i * K + j]);
       out += cell(most, shades);
     }
     out += "\n";
@@ -142,7 +143,7 @@ std::string draw_heatmap(const AttentionWeights& map, const std::vector<std::str
   return out;
 }
 
-std::string draw_svg(const AttentionWeights& map, const std::vector<std::string>& rows,
+std::string draw_svg(const ArrayView& map, const std::vector<std::string>& rows,
                      const std::vector<std::string>& keys, const std::string& title) {
   const int size = rows.size() > 60 ? 8 : 20, left = 110, top = 100;
   const size_t K = keys.size();
@@ -162,8 +163,9 @@ std::string draw_svg(const AttentionWeights& map, const std::vector<std::string>
     if (r % every == 0)
       out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", left - 6,
                          y + size - 5, escaped(label(rows[r], 12)));
+    const std::span<const float> weights = map.row<float>(static_cast<int64_t>(r));
     for (size_t k = 0; k < K; ++k) {
-      const float weight = map.weights[r * K + k];
+      const float weight = weights[k];
       if (weight <= 0) continue;  // masked keys stay blank
       out += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" "

@@ -3,19 +3,20 @@
 #include <string>
 #include <vector>
 
-#include "fovea/inspect.h"
+#include "fovea/array.h"
 
 namespace fovea::cli {
 
 enum class Shades { colours, blocks, digits };  // 256 colours; shade characters; digits 0 to 9
 
-// Draws one head's attention in `width` terminal columns; rows are queries. If the keys do not fit,
-// each cell shows the largest weight of a square of the map.
-std::string draw_heatmap(const AttentionWeights& map, const std::vector<std::string>& rows,
+// Draws one head's attention weights, of the queries `rows` and the keys `keys`, in `width`
+// terminal columns. If the keys do not fit, each cell shows the largest weight of a square of the
+// map.
+std::string draw_heatmap(const ArrayView& map, const std::vector<std::string>& rows,
                          const std::vector<std::string>& keys, int width, Shades shades);
 
 // Draws the same map as a standalone SVG image.
-std::string draw_svg(const AttentionWeights& map, const std::vector<std::string>& rows,
+std::string draw_svg(const ArrayView& map, const std::vector<std::string>& rows,
                      const std::vector<std::string>& keys, const std::string& title);
 
 }  // namespace fovea::cli

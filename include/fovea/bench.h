@@ -31,13 +31,15 @@ struct TrainBench {
   double milliseconds_per_step = 0;  // median
   double tokens_per_second = 0;
   double flops_per_step = 0;  // matrix products and attention, forward and backward
-  double peak_flops = 0;    // measured on this machine in this precision, just before the benchmark
-  uint64_t peak_bytes = 0;  // peak resident memory
+  // FLOP/s of this machine in this precision, measured just before the benchmark.
+  double peak_flops = 0;
+  uint64_t peak_bytes = 0;  // peak resident memory of the process
 };
 
 // Measures training steps of a preset on random tokens, each timed separately. Throws
 // InvalidArgument if the preset is unknown or not decoder-only, OutOfMemory if the training does
-// not fit into memory. All benchmarks throw InvalidArgument if an option is out of range.
+// not fit into memory. All benchmarks throw InvalidArgument if an option is out of range. They use
+// all compute threads, so run one at a time.
 TrainBench bench_training(const BenchOptions& options);
 
 struct GenerationBench {
@@ -54,6 +56,7 @@ struct GenerationBench {
 };
 
 // Measures how fast a decoder-only model reads a prompt of random tokens and generates tokens.
+// Throws InvalidArgument for other models, or if the tokens exceed the model's context.
 GenerationBench bench_generation(const Model& model, const BenchOptions& options);
 
 struct EmbedBench {
@@ -64,7 +67,8 @@ struct EmbedBench {
   double sentences_per_second = 0, tokens_per_second = 0;
 };
 
-// Measures the embedding of `texts`.
+// Measures the embedding of `texts`. Throws InvalidArgument if there are none, and the errors of
+// Embedder::embed().
 EmbedBench bench_embedding(const Embedder& embedder, const std::vector<std::string>& texts,
                            const BenchOptions& options);
 
@@ -78,7 +82,8 @@ struct TranslationBench {
   uint64_t peak_bytes = 0;  // peak resident memory
 };
 
-// Measures the translation of `lines`.
+// Measures the translation of `lines`. Throws InvalidArgument if there are none, and the errors of
+// translate().
 TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
                                    const TranslateOptions& translation,
                                    const BenchOptions& options);

@@ -49,10 +49,11 @@ class ChatTemplate {
   // Renders the template. `variables` is a JSON object with messages, tools and any other variables
   // of the template. `now` returns the local time for strftime_now; unset: the system clock. Throws
   // InvalidArgument, with line and column, if the template calls raise_exception, if an operation
-  // is invalid in Jinja, or if a limit is exceeded.
+  // is invalid in Jinja, or if a limit is exceeded, and BadFile if `variables` is not valid JSON.
   Result render(std::string_view variables, const RenderLimits& limits = {},
                 const std::function<std::tm()>& now = {}) const;
 
+  // Returns the template's text; valid as long as a copy of the template exists.
   const std::string& source() const;
 
   struct Program;
@@ -88,7 +89,8 @@ struct ChatRequest {
 };
 
 // Returns the request with each special token in its strings marked as plain text; see
-// Tokenizer::guarded(). Encode the rendered text with SpecialTokens::guarded.
+// Tokenizer::guarded(). Encode the rendered text with SpecialTokens::guarded. Throws
+// BadFile if a field is not valid JSON.
 ChatRequest guarded(const ChatRequest& request, const Tokenizer& tokenizer);
 
 // The chat templates of a model directory (chat_template.jinja, additional_chat_templates/*.jinja
@@ -104,10 +106,13 @@ class ModelChat {
   // if the file cannot be read, and the errors of ChatTemplate::parse().
   static ModelChat open_file(const std::string& path, const std::optional<Tokenizer>& tokenizer);
 
-  // Renders the template that `request` selects; see ChatTemplate::render().
+  // Renders the template that `request` selects. Throws the errors of choose() and
+  // ChatTemplate::render(), BadFile if a field of `request` is not valid JSON, and InvalidArgument
+  // if it is another kind of value.
   ChatTemplate::Result render(const ChatRequest& request, const RenderLimits& limits = {},
                               const std::function<std::tm()>& now = {}) const;
-  // Returns the template that `request` selects. Throws InvalidArgument if it does not exist.
+  // Returns the template that `request` selects; valid as long as this object exists. Throws
+  // InvalidArgument if it does not exist.
   const ChatTemplate& choose(const ChatRequest& request) const;
 
  private:
@@ -118,7 +123,8 @@ class ModelChat {
 
 // Converts a conversation to the text format on which the model was trained.
 struct ChatFormat {
-  // Returns the text of a conversation. Errors name a line of the template, but not its path.
+  // Returns the text of a conversation. Throws the errors of ModelChat::render(), which name a line
+  // of the template, but not its path. Safe to call from any thread.
   std::function<std::string(const ChatRequest&)> render;
   // Whether the template uses the role "developer" (if not, use "system"), tools and documents.
   bool knows_developer = false;

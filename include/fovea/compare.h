@@ -19,7 +19,9 @@ struct Comparison {
 };
 
 // Compares two decoder-only models on text files. `progress`: see evaluate(). Throws
-// InvalidArgument if a model has an encoder, or if the sizes of the vocabularies differ.
+// InvalidArgument if a model has an encoder, if the sizes of the vocabularies differ, or if there
+// are fewer than two tokens, BadFile if a file cannot be read, and Failed if `progress` returned
+// false.
 Comparison compare(const Model& model, const Model& full, const std::vector<std::string>& data,
                    const std::function<bool(double fraction)>& progress = {});
 

@@ -33,9 +33,9 @@ struct Conversion {
 // Converts a model with its tokenizer. `from` and `to` are each a directory or a .gguf file.
 // Changes the dtype, or quantises the matrices of the layers and the head (in GGUF, int8 is Q8_0
 // and int4 is Q4_0). Quantised source weights are dequantised first; in fp32 this is lossless.
-// Throws InvalidArgument if `to` already is or contains a model, or
-// if a quantised directory would be quantised in a different format. After a failure, `to` contains
-// nothing new.
+// Throws InvalidArgument if `to` already is or contains a model, or if a quantised directory would
+// be quantised in a different format, the errors of Model::open() for `from`, and Failed if `to`
+// cannot be written. After a failure, `to` contains nothing new.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options);
 

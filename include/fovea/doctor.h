@@ -12,15 +12,18 @@ struct Finding {
   bool good = true;     // false = a problem
 };
 
-// Checks this machine and, with `folder`, whether the model and the snapshots in it are intact.
+// Checks this machine and, with `folder`, whether the model and the snapshots in it are intact. A
+// damaged file is a finding, not an error.
 std::vector<Finding> doctor(const std::string& folder = "");
 
 // Sets the number of compute threads, instead of OMP_NUM_THREADS or the number of available CPUs.
-// Throws InvalidArgument if `count` is less than 1.
+// Throws InvalidArgument if `count` is less than 1. Applies to the computations of all threads that
+// begin afterwards.
 void set_threads(int count);
 int threads();  // the number of compute threads
 
 // Returns a hash of a .gguf file, or of the files in a model directory that determine its results.
+// Reads these files completely. Throws BadFile if one cannot be read.
 uint64_t model_fingerprint(const std::string& path);
 
 std::string version();  // "0.1.0"

@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "fovea/array.h"
 #include "fovea/metrics.h"
 #include "fovea/model.h"
 
@@ -27,7 +29,8 @@ struct EmbedOptions {
   // Truncate texts that exceed the model's limit. If false, such a text is an error.
   bool truncate = true;
   int64_t batch_tokens = 0;  // maximum tokens per forward pass; 0 = a fast default
-  std::function<std::string(size_t)> name_of_text;  // used in errors; unset: "text 1", ...
+  // Returns the name of the text with this index, for errors; unset: "text 1", ...
+  std::function<std::string(size_t)> name_of_text;
   // Called before each text is tokenised, from several threads. If it returns true, the call throws
   // Failed.
   std::function<bool()> stop;
@@ -39,10 +42,12 @@ struct Embeddings {
   std::vector<float> values;    // [count, width], in the order of the texts
   std::vector<int64_t> tokens;  // number of tokens of each text, with prompt and special tokens
   std::vector<int64_t> cut;     // number of truncated tokens of each text
+
+  ArrayView view() const { return {values.data(), {count, width}, DType::f32}; }  // of `values`
 };
 
-// One token of a text: its byte range and its unit-length vector. Special tokens and tokens of a
-// prompt have an empty byte range.
+// One token of a text: its byte range [begin, end) and its unit-length vector [C], where C is the
+// width of the hidden states. Special tokens and tokens of a prompt have an empty byte range.
 struct EmbeddedToken {
   size_t begin, end;
   std::vector<float> vector;
@@ -50,7 +55,8 @@ struct EmbeddedToken {
 
 // Computes vectors of texts; texts of similar meaning have vectors of similar direction (Reimers
 // and Gurevych 2019). A vector's bits do not depend on the other texts in the batch. Cheap to copy;
-// safe to use from several threads.
+// copies share the weights. Safe to use from several threads. References that its functions return
+// are valid as long as a copy exists.
 class Embedder {
  public:
   // Opens a sentence-transformers directory, or a Hugging Face directory of an encoder or decoder.
@@ -64,7 +70,8 @@ class Embedder {
   // not finite.
   Embeddings embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const;
   // Returns the normalised last hidden state of each token of the prompt and the text, truncated to
-  // max_tokens(). Of the options, only the prompt is used.
+  // max_tokens(). Of the options, only the prompt is used. Throws InvalidArgument if the model has
+  // no prompt of this name, and Failed if a vector is not finite.
   std::vector<EmbeddedToken> embed_tokens(const std::string& text,
                                           const EmbedOptions& options = {}) const;
 
@@ -72,13 +79,14 @@ class Embedder {
   int64_t max_tokens() const;                  // maximum tokens of a text, special tokens included
   const std::string& similarity_name() const;  // cosine, dot, euclidean or manhattan
   const std::map<std::string, std::string>& prompts() const;
-  // Returns the similarity of two vectors by similarity_name(); greater = more similar.
-  float similarity(const float* a, const float* b, int64_t width) const;
+  // Returns the similarity of two vectors by similarity_name(); greater = more similar. Throws
+  // InvalidArgument if they differ in length.
+  float similarity(std::span<const float> a, std::span<const float> b) const;
   const Tokenizer& tokenizer() const;
   const std::vector<std::string>& warnings() const;  // see Model::warnings()
   const Spec& spec() const;                          // of the Transformer
-  // Returns a hash of the files that determine the vectors. It does not depend on the precision
-  // chosen at open().
+  // Returns a hash of the files that determine the vectors, which it reads again. It does not
+  // depend on the precision chosen at open(). Throws BadFile if a file cannot be read.
   uint64_t fingerprint() const;
 
   struct Parts;  // internals, for the library only
@@ -96,9 +104,20 @@ class Embedder {
 enum class VectorPrecision { float32, int8, uint8, binary, ubinary };
 // Returns the number of bytes of one vector.
 int64_t bytes_of_vector(int64_t width, VectorPrecision precision);
-// Converts values [count, width] to count * bytes_of_vector() bytes.
-std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_t width,
-                                      VectorPrecision precision);
+// Returns the type of the elements: f32, i8 (int8, binary) or u8 (uint8, ubinary).
+DType dtype_of(VectorPrecision precision);
+
+// Vectors in a compact format.
+struct CompactVectors {
+  std::vector<uint8_t> bytes;  // bytes_of_vector() bytes of each vector
+  std::vector<int64_t> shape;  // [count, elements of a vector]
+  DType dtype = DType::f32;
+
+  ArrayView view() const { return {bytes.data(), shape, dtype}; }
+};
+// Converts fp32 vectors [count, width]. Throws InvalidArgument if `vectors` has another dtype or
+// number of axes.
+CompactVectors quantise_vectors(const ArrayView& vectors, VectorPrecision precision);
 
 struct RerankOptions {
   bool raw = false;  // return the logit, without the model's activation
@@ -110,7 +129,9 @@ struct RerankOptions {
 void visit(RerankOptions& options, OptionVisitor& visitor);
 
 // Scores how well a text answers a query. The model reads query and text together (a cross-encoder,
-// Nogueira and Cho 2019), which is slower than comparing vectors, but usually more accurate.
+// Nogueira and Cho 2019), which is slower than comparing vectors, but usually more accurate. Cheap
+// to copy; copies share the weights. Safe to use from several threads. References that its
+// functions return are valid as long as a copy exists.
 class Reranker {
  public:
   // Opens a directory of a sequence classifier with one label. Throws the errors of
@@ -141,7 +162,8 @@ struct SimilarityEvaluation {
   MetricValues metrics;
 };
 // `file` contains scored pairs as in STS benchmarks: CSV or TSV (two texts and a number), or JSON
-// lines (sentence1, sentence2, score). Throws BadFile, with the line, if the file is malformed.
+// lines (sentence1, sentence2, score). Throws BadFile if the file is malformed, with the line, or
+// has fewer than two pairs, and the errors of Embedder::embed().
 SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::string& file,
                                          const EmbedOptions& options = {});
 

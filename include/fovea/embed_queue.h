@@ -27,18 +27,21 @@ class TokenQueue;
 
 // An Embedder for concurrent callers. Texts of similar length share a batch, and requests are
 // served in turn. A vector's bits do not depend on the other texts in its batch. All members are
-// safe to call from any thread; the model runs on the queue's own thread.
+// safe to call from any thread; the model runs on the queue's own thread. The queue keeps a copy of
+// the embedder. Do not destroy it in a callback.
 class EmbedQueue {
  public:
   // Receives either the embeddings or an error; the other argument is null. Called once, on the
-  // queue's thread, unless the request is dropped. Should return quickly.
+  // queue's thread, unless the request is dropped. Both are valid during the call only. Must not
+  // throw, and should return quickly.
   using Done = std::function<void(const Embeddings* embeddings, const Error* error)>;
 
   explicit EmbedQueue(const Embedder& embedder, const QueueOptions& options = {});
   ~EmbedQueue();  // drops unfinished requests
 
   // Returns the request's number, or 0 if the queue is full. Throws the errors of Embedder::embed()
-  // for invalid options and texts.
+  // for invalid options and texts. Tokenises the texts before it returns, and calls options.stop
+  // only then. May call options.name_of_text on the queue's thread.
   uint64_t submit(const std::vector<std::string>& texts, const EmbedOptions& options, Done done);
   void cancel(uint64_t request);  // drops the request, unless it is complete
   QueueStatus status() const;
@@ -48,10 +51,10 @@ class EmbedQueue {
   std::unique_ptr<TokenQueue> queue_;
 };
 
-// The same kind of queue for a Reranker.
+// The same kind of queue for a Reranker, with the same rules.
 class RerankQueue {
  public:
-  // `scores` has one score for each text.
+  // `scores` has one score for each text; see EmbedQueue::Done.
   using Done = std::function<void(const std::vector<float>* scores, const Error* error)>;
 
   explicit RerankQueue(const Reranker& reranker, const QueueOptions& options = {});

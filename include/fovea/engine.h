@@ -44,7 +44,8 @@ struct AttentionTrace {
   std::vector<float> hidden;  // [width]: hidden state of the preceding token
 };
 
-// What a request's sink receives, on the engine's thread. The sink should return quickly.
+// What a request's sink receives, on the engine's thread. `text` and the pointers are valid during
+// the call only; null = not applicable. The sink should return quickly.
 struct Event {
   int64_t answer = 0;  // index of the generation within the request
   int32_t id = -1;  // the new token; -1 = the event only completes the text or ends the generation
@@ -67,16 +68,18 @@ struct EngineStatus {
 // Serves many requests at once. Their tokens are rows of the same matrix products (continuous
 // batching, Yu et al. 2022), keys and values are stored in pages (Kwon et al. 2023), and prompts
 // with a common prefix share pages. A result's bits do not depend on concurrent requests. All
-// members are safe to call from any thread; the model runs on the engine's own thread.
+// members are safe to call from any thread; the model runs on the engine's own thread. The engine
+// keeps a copy of the model and the draft model. Do not destroy it in a sink.
 class Engine {
  public:
-  // Receives the events of a request; return false to cancel the request.
+  // Receives the events of a request; return false to cancel the request. If it throws, the request
+  // fails.
   using Sink = std::function<bool(const Event&)>;
 
   // Throws InvalidArgument if the model generates no text, if an option is out of range, if the
   // cache is smaller than one page, or if the draft model does not fit the model.
   explicit Engine(const Model& model, const EngineOptions& options = {});
-  ~Engine();  // cancels all requests
+  ~Engine();  // cancels all requests; their sinks receive no further events
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -85,6 +88,8 @@ class Engine {
   // cache.
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
                   const AttentionTraceOptions& trace = {});
+  // Ends a request without a last event; the event in progress may still arrive. Does nothing if
+  // the request does not exist or has ended.
   void cancel(uint64_t request);
   // Returns how many tokens each of `answers` generations (or beams) can have after a prompt,
   // limited by the model's context and the cache. submit() refuses a request that exceeds the

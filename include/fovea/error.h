@@ -16,6 +16,8 @@ enum class ErrorKind {
 };
 
 // An error with a message of one line: "<file or option>: <what is wrong>; <what was expected>".
+// "Throws BadFile" in a comment means an Error of this kind. If memory runs out, a function may
+// also throw std::bad_alloc.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

@@ -44,9 +44,9 @@ struct Evaluation {
 
 // Measures the loss and the other metrics on `data`. A decoder-only model reads the text in
 // consecutive windows of its context and predicts each token but the first once. `progress`
-// receives the completed fraction; return false to stop, which throws Failed. Throws
-// InvalidArgument if an option is out of range or the data does not fit the model, BadFile if a
-// file cannot be read.
+// receives the completed fraction, on the caller's thread; return false to stop, which throws
+// Failed. Throws InvalidArgument if an option is out of range or the data does not fit the model,
+// BadFile if a file cannot be read.
 Evaluation evaluate(const Model& model, const EvaluationData& data,
                     const std::function<bool(double fraction)>& progress = {});
 

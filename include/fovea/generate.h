@@ -66,14 +66,17 @@ struct GenerateOptions {
   // Number of speculative tokens per pass (Leviathan et al. 2023); 0 = off. They come from a draft
   // model or, without one, from the continuation of an earlier occurrence of the last tokens. The
   // model checks them in one pass and rejects those that it would not generate, so the results do
-  // not change. Generation is faster if many are accepted.
+  // not change. Generation is faster if many are accepted. A model or draft model with recurrent
+  // layers limits the number to 15.
   int64_t guesses = 0;
 
   // -1 = no log-probabilities; n = those of each generated token and of the n most likely tokens at
   // its position. A beam search returns only those of the generated tokens.
   int64_t logprobs = -1;
   // Called with the tokens generated so far; may change the logits [V] of the next token (-inf
-  // forbids a token). Also called after speculative tokens, which may be rejected later.
+  // forbids a token). Also called after speculative tokens, which may be rejected later. The
+  // arguments are valid during the call only. Calls for one request do not overlap, but may come
+  // from different threads. An Error that it throws ends the request.
   std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>
       constrain;
 };
@@ -106,8 +109,8 @@ struct Generation {
 };
 
 // Receives text of the first answer as soon as it is final: never a partial character, never the
-// start of a stop string. Return false to end the generation. A beam search passes its whole text
-// at the end.
+// start of a stop string. `piece` is valid during the call only. Return false to end the
+// generation. A beam search passes its whole text at the end.
 using TextSink = std::function<bool(std::string_view piece)>;
 
 // Continues `prompt`, and returns one Generation per answer. An encoder-decoder reads the prompt in
@@ -116,7 +119,7 @@ using TextSink = std::function<bool(std::string_view piece)>;
 // by the end-of-text token, else by a newline, else by token 0. Throws InvalidArgument if the model
 // generates no text, if an option is out of range, or if `draft` does not fit the model, for
 // example because its vocabulary differs. Throws OutOfMemory if the keys and values do not fit into
-// memory.
+// memory. Safe to call from several threads; `stream` is called on the caller's thread.
 std::vector<Generation> generate(const Model& model, const std::string& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const Model* draft = nullptr);
@@ -129,11 +132,11 @@ std::vector<Generation> generate(const Model& model, const std::vector<int32_t>&
 // Returns `program` overridden by the settings in the model's generation_config.json or
 // config.json. An encoder-decoder decodes greedily unless they enable sampling.
 GenerateOptions generation_defaults(const Model& model, const GenerateOptions& program = {});
-// Returns the tokens that end a text of this model.
+// Returns the tokens that end a text of this model; valid as long as a copy of the model exists.
 const std::vector<int32_t>& end_ids(const Model& model);
 
 // Returns the ids of a prompt, with the special tokens that the tokenizer adds; for a decoder-only
-// model, without an end token.
+// model, without an end token. Throws InvalidArgument if the model has no tokenizer.
 std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
 
 // Returns the log-probability of each of `ids` given the ids before it (0 for the first), and of

@@ -11,7 +11,8 @@ namespace fovea {
 enum class GgufDtype { f32, f16, bf16, q8_0, q4_0 };
 
 // Writes a model and its tokenizer as one file, readable by llama.cpp and Model::open(). The file
-// is written atomically. Throws Unsupported if llama.cpp has no architecture for the model.
+// is written atomically. Throws Unsupported if llama.cpp has no architecture for the model, and
+// Failed if the file cannot be written.
 void save_gguf(const Model& model, const std::string& path, GgufDtype dtype = GgufDtype::f16);
 
 }  // namespace fovea

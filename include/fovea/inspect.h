@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/array.h"
 #include "fovea/model.h"
 
 namespace fovea {
@@ -57,6 +58,8 @@ struct MapQuery {
 struct AttentionWeights {
   int64_t heads = 0, rows = 0, keys = 0;
   std::vector<float> weights;  // [heads, rows, keys]; heads = 1 for the mean
+
+  ArrayView view() const { return {weights.data(), {heads, rows, keys}, DType::f32}; }
 };
 
 // The index of a key, and the attention weight that a query gives it.
@@ -123,8 +126,8 @@ struct LayerSizes {
 
 // The intermediate results of a model on one text, kept so that later queries are fast. Attention
 // weights are computed on demand for the selected rows and heads, and equal those of `fovea trace`.
-// Safe to use from several threads; the calls run one at a time. Throws InvalidArgument if a query
-// names a layer, head or token that does not exist.
+// Keeps a copy of the model. Safe to use from several threads; the calls run one at a time. Throws
+// InvalidArgument if a query names a layer, head or token that does not exist.
 class Inspection {
  public:
   // Runs the model. Throws InvalidArgument if the text is empty or too long, if its tokens exceed
@@ -134,6 +137,7 @@ class Inspection {
   ~Inspection();
   Inspection(Inspection&&) noexcept;
 
+  // The tokens; valid as long as this object exists.
   const std::vector<InspectedToken>& tokens() const;  // of AttentionKind::self
   const std::vector<InspectedToken>& source()
       const;  // of AttentionKind::encoder; empty for one stack

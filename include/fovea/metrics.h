@@ -36,8 +36,8 @@ struct EvaluationTask {
   std::string decisive;         // the default metric that selects the best weights in training
 };
 
-// Returns all evaluation tasks. `fovea train`, `fovea eval` and `fovea embed --evaluate` measure
-// and print the metrics of these tasks.
+// Returns all evaluation tasks; valid until the program ends. `fovea train`, `fovea eval` and
+// `fovea embed --evaluate` measure and print the metrics of these tasks.
 const std::vector<EvaluationTask>& evaluation_tasks();
 // Returns the task `name`. Throws InvalidArgument if there is no task of this name.
 const EvaluationTask& evaluation_task(std::string_view name);

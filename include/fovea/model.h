@@ -22,6 +22,8 @@ enum class CachePrecision { automatic, fp32, bf16, int8 };
 
 // A Transformer with its tokenizer. Cheap to copy: copies share the weights. Functions that take a
 // const Model, such as generate(), evaluate() and trace(), are safe to call from several threads.
+// References that its functions return are valid as long as a copy of the model exists. The files
+// of an opened model may stay mapped: do not change them before its last copy is destroyed.
 class Model {
  public:
   // Opens a Hugging Face directory (config.json, *.safetensors and optionally a tokenizer) or a
@@ -30,14 +32,14 @@ class Model {
   static Model open(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
                     CachePrecision cache = CachePrecision::automatic);
   // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
-  // size.
+  // size. Throws the errors of validated().
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
-  // Writes a Hugging Face directory. Each file is written atomically.
+  // Writes a Hugging Face directory. Each file is written atomically. Throws Failed if a file
+  // cannot be written.
   void save(const std::string& folder) const;
 
-  // Suspicious but harmless contents of the files, one message each; valid as long as a copy of the
-  // model exists.
+  // Suspicious but harmless contents of the files, one message each.
   const std::vector<std::string>& warnings() const;
   const Spec& spec() const;
   bool has_tokenizer() const;

@@ -21,7 +21,7 @@ struct Field {
 // Visits the fields of a struct, for checks, the command line, the server, resumed runs and tests.
 // Each function `visit(Options&, OptionVisitor&)` passes the fields with their bounds, which are
 // inclusive. A visitor overrides the functions of the kinds that it processes; it may change the
-// values.
+// values. The arguments are valid during the call only.
 class OptionVisitor {
  public:
   using Names = std::vector<std::string>;

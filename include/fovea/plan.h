@@ -9,7 +9,7 @@
 namespace fovea {
 
 // The cost of a model and of its training, computed from the Spec. No weights are created, so
-// models of any size can be planned instantly.
+// models of any size can be planned instantly. All functions are safe to call from any thread.
 
 // One component of a model, such as its attention. The parameters of a shared matrix count in the
 // first component that uses it.
@@ -48,8 +48,9 @@ struct MemoryPlan {
   Bytes weights;
   double gradients = 0, moments = 0;  // bytes, in fp32; AdamW keeps two moments
   Bytes activations;                  // of a training step on the batch, in fp32 and bf16
-  // The key-value cache: per additional token, and for the whole batch at full length. In `cache`,
-  // a layer with a window caches at most its window and the global tokens.
+  // The key-value cache: per additional token of a short text, and for the whole batch at full
+  // length. In `cache`, layers with a window and recurrent layers have as many pages as generation
+  // allocates for texts of any length.
   Bytes cache_per_token, cache;
 };
 
@@ -84,7 +85,8 @@ struct Plan {
 Plan plan(const Spec& spec, const PlanOptions& options = {});
 
 // Reads the Spec from config.json in a model directory, or from a .gguf file. The weights of a
-// directory are not needed.
+// directory are not needed. Throws BadFile if the file is damaged, and Unsupported if its
+// model_type is not known.
 Spec read_model_spec(const std::string& folder);
 
 // Returns 6 N D for N parameters and D tokens.

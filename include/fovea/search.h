@@ -14,8 +14,8 @@ struct SearchBuildOptions {
   int64_t passage_tokens = 0;  // maximum per passage; 0 = 256, or what fits into the model
   // Maximum tokens that adjacent passages of a long paragraph share; -1 = an eighth of a passage.
   int64_t overlap_tokens = -1;
-  // Receives the number of embedded passages and the number of passages to embed; return false to
-  // stop.
+  // Receives the number of embedded passages and the number of passages to embed, on the caller's
+  // thread; return false to stop.
   std::function<bool(int64_t embedded, int64_t passages)> progress = {};
 };
 void visit(SearchBuildOptions& options, OptionVisitor& visitor);  // fovea/options.h
@@ -26,13 +26,18 @@ struct SearchBuild {
   std::vector<std::string> links_out;  // symbolic links that lead out of the folder; not followed
   int64_t passages = 0;
   int64_t embedded = 0;  // passages whose vector was computed, not reused
+  // Embedded passages that were truncated to the model's limit of `limit` tokens, special tokens
+  // and prompt included, and the place of the first: "notes.txt: line 3".
+  int64_t cut = 0, limit = 0;
+  std::string first_cut;
 };
 
 // Splits the text files in `folder` and its subfolders into passages and writes an index of their
 // vectors. Names that begin with a dot are skipped. If `index` exists and was built with the same
 // model, the vectors of unchanged passages are reused. The index is written atomically. Throws
 // BadFile if there is no text, InvalidArgument if `index` exists and is not an index, Unsupported
-// if the model compares vectors by Manhattan distance, and Failed if `progress` returned false.
+// if the model compares vectors by Manhattan distance, Failed if `progress` returned false or the
+// index cannot be written, and the errors of Embedder::open().
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options = {});
 
@@ -50,17 +55,20 @@ struct WordMatch {
   float similarity = 0;
 };
 
-// An opened index. Cheap to copy; safe to use from several threads.
+// An opened index, with its model. Cheap to copy; safe to use from several threads. References that
+// its functions return are valid as long as a copy exists.
 class SearchIndex {
  public:
   // Opens an index with the model in the directory `model`; empty: the directory that the index
-  // names. Throws BadFile if the index is damaged, Unsupported if it has a different version, and
-  // InvalidArgument if it was built with a different model.
+  // names. Throws BadFile if the index is damaged, Unsupported if it has a different version,
+  // InvalidArgument if it was built with a different model, and the errors of Embedder::open().
   static SearchIndex open(const std::string& index, const std::string& model = "");
 
-  // Returns the `count` passages most similar to the query, best first.
+  // Returns the `count` passages most similar to the query, best first, or all if there are fewer.
+  // Throws the errors of Embedder::embed().
   std::vector<FoundPassage> search(const std::string& query, int64_t count) const;
-  // Returns the best match of each word of the query.
+  // Returns the best match of each word of the query. Throws the errors of
+  // Embedder::embed_tokens().
   std::vector<WordMatch> explain(const std::string& query, const FoundPassage& passage) const;
   const std::vector<std::string>& warnings() const;  // of the model; see Model::warnings()
   const std::string& folder() const;                 // the indexed folder

@@ -15,7 +15,7 @@ namespace fovea {
 // is set. guarded: like parsed, except those marked by Tokenizer::guarded(); for encode() only.
 enum class SpecialTokens { as_text, parsed, guarded };
 
-// A token and the bytes of the text that it covers.
+// A token and the bytes of the text that it covers: a view of the text that was tokenised.
 struct Token {
   int32_t id;
   std::string_view text;
@@ -32,6 +32,7 @@ class TokenTexts {
  public:
   size_t size() const { return ends_.size(); }
   size_t bytes() const { return bytes_.size(); }
+  // Returns text `i`; valid until the object is changed or destroyed.
   std::string_view operator[](size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];
     return std::string_view(bytes_).substr(begin, ends_[i] - begin);
@@ -85,6 +86,7 @@ class Tokenizer {
 
   // Writes tokenizer.json and tokenizer_config.json, which Hugging Face also reads, into an
   // existing directory. For the tokenizers of a translation model, see TranslationTokenizers.
+  // Throws Failed if a file cannot be written.
   void save(const std::filesystem::path& folder) const;
 
   // Encodes the text without adding special tokens and without truncation. A character that is not
@@ -122,12 +124,14 @@ class Tokenizer {
   std::vector<std::string> unknown(std::string_view text) const;
 
   int32_t size() const;  // number of ids, special tokens included; ids are [0, size)
-  // Returns a token as written in the vocabulary. Throws InvalidArgument if `id` is outside it.
+  // Returns a token as written in the vocabulary; valid as long as a copy of the tokenizer exists.
+  // Throws InvalidArgument if `id` is outside the vocabulary.
   std::string_view text_of(int32_t id) const;
-  // Returns the bytes that a token represents within a text; not always complete characters.
+  // Returns the bytes that a token represents within a text; not always complete characters. Throws
+  // InvalidArgument if `id` is outside the vocabulary.
   std::string bytes_of(int32_t id) const;
   std::optional<int32_t> id_of(std::string_view text) const;  // the id of the token with this text
-  bool is_special(int32_t id) const;
+  bool is_special(int32_t id) const;  // false if `id` is outside the vocabulary
   std::optional<int32_t> unknown_id() const;
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;  // also the separator of documents in training data
@@ -153,7 +157,7 @@ struct TranslationTokenizers {
 };
 
 // Decodes ids one at a time and returns text as soon as it is final. The concatenated pieces equal
-// decode() of all ids.
+// decode() of all ids. Keeps a copy of the tokenizer. For one thread at a time.
 class StreamingDecoder {
  public:
   explicit StreamingDecoder(Tokenizer tokenizer, bool skip_special = false);

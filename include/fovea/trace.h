@@ -33,9 +33,8 @@ void visit(TraceOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct TracedTensor {
   std::string name;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  // slowest axis first
 };
-void visit(TraceOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 // Runs the model once and writes its intermediate results: by default logits [B, T, V], hidden.{i}
 // [B, T, C] (0 = the input of layer 0; last = after the final norm, or before it in families for
@@ -44,7 +43,8 @@ void visit(TraceOptions& options, OptionVisitor& visitor);  // fovea/options.h
 // names. In an encoder-decoder, the names of values begin with "encoder_", "decoder_" or "cross_".
 // The file's metadata contains the texts of the tokens: "tokens", a JSON list for each batch row.
 // Returns the names and shapes of the tensors, in the order of the names. Throws InvalidArgument if
-// a name matches nothing, BadFile if a patch has another shape than its value or an unknown name.
+// a name matches nothing or there are no tokens, BadFile if a file cannot be read, or if a patch
+// has another shape than its value or an unknown name, and Failed if `out` cannot be written.
 std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options);
 
 }  // namespace fovea

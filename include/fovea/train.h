@@ -171,8 +171,10 @@ TrainPlan plan_training(const Spec& spec, const TrainOptions& options);
 // `planned` receives the plan before the first step; return false to stop. `progress` is called
 // after every step; return false to save a snapshot and stop. Throws InvalidArgument if an option
 // is out of range or differs from that of the run to resume, BadFile if a file is damaged,
-// OutOfMemory if the plan exceeds the memory, and Failed if another process uses `options.out`, or
-// after `bad_steps` consecutive steps with a non-finite loss or gradient.
+// OutOfMemory if the plan exceeds the memory, and Failed if another process uses `options.out`, if
+// a file cannot be written, or after `bad_steps` consecutive steps with a non-finite loss or
+// gradient. The callbacks are called on the caller's thread; their arguments are valid during the
+// call only.
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned = {},
                   const std::function<bool(const TrainProgress&)>& progress = {},

@@ -48,7 +48,7 @@ TrainPlan plan_embedder_training(const EmbedderTraining& training);
 // The metric "spearman", in percent, is measured on training.validation. Throws InvalidArgument if
 // an option is out of range or differs from that of the run to resume, BadFile if an example is
 // malformed, OutOfMemory if the plan exceeds the memory, and Failed if another process uses
-// training.out, or if the loss or a gradient is not finite.
+// training.out, or if the loss or a gradient is not finite. The callbacks are those of train().
 TrainResult train_embedder(const EmbedderTraining& training,
                            const std::function<bool(const TrainPlan&)>& planned = {},
                            const std::function<bool(const TrainProgress&)>& progress = {});

@@ -45,8 +45,9 @@ struct Translation {
 
 // Translates line by line. `next` returns the next line, or nothing at the end. `put` receives the
 // translations in the same order; return false to stop. Memory use does not depend on the number of
-// lines. The translation of an empty line is empty. Throws InvalidArgument if the model is not an
-// encoder-decoder, or if an option is out of range.
+// lines. The translation of an empty line is empty. `next` and `put` are called on the caller's
+// thread; the Translation is valid during the call only. Throws InvalidArgument if the model is not
+// an encoder-decoder, or if an option is out of range.
 void translate(const Model& model, const TranslateOptions& options,
                const std::function<std::optional<std::string>()>& next,
                const std::function<bool(const Translation&)>& put);
@@ -57,6 +58,7 @@ struct TranslationRequest {
   GenerateOptions options;
   bool cut = false;  // the line was truncated to the model's context
 };
+// Throws the errors of translate().
 TranslationRequest translation_request(const Model& model, const TranslateOptions& options,
                                        const std::string& line);
 

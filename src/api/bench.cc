@@ -5,11 +5,12 @@
 
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "base/machine.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "plan/estimate.h"
-#include "plan/machine.h"
+#include "plan/speed.h"
 #include "train/passes.h"
 #include "train/stepper.h"
 #include "train/tasks/window_examples.h"

@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "base/machine.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "families/model_parts.h"
 #include "fovea/bench.h"
 #include "generate/scheduler.h"
 #include "kernels/isa.h"
-#include "plan/machine.h"
 
 namespace fovea {
 namespace {

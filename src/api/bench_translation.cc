@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
+#include "base/machine.h"
 #include "base/threads.h"
+#include "families/model_parts.h"
 #include "fovea/bench.h"
 #include "kernels/isa.h"
-#include "plan/machine.h"
 
 namespace fovea {
 

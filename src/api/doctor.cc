@@ -2,26 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <string_view>
-
 #include "base/files.h"
 #include "base/float_mode.h"
-#include "base/hash.h"
+#include "base/machine.h"
 #include "base/threads.h"
 #include "checkpoint/snapshot.h"
 #include "fovea/model.h"
 #include "kernels/cpu_features.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
-#include "plan/machine.h"
+#include "plan/speed.h"
 
 namespace fovea {
 namespace {
-
-// Suffixes of the files with weights, settings and vocabularies.
-constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
-                                          ".model", ".spm", ".gguf"};
 
 void check_model(const std::string& folder, std::vector<Finding>& findings) {
   try {
@@ -87,20 +80,5 @@ std::vector<Finding> doctor(const std::string& folder) {
 
 void set_threads(int count) { set_thread_count(count); }
 int threads() { return thread_count(); }
-
-uint64_t model_fingerprint(const std::string& path) {
-  Hasher hasher;
-  if (!is_folder(path)) {
-    hasher.add(MappedFile(path).bytes());
-    return hasher.hash();
-  }
-  for (const std::string& name : list_files(path)) {
-    const bool decides =
-        std::any_of(std::begin(kDecisive), std::end(kDecisive),
-                    [&](std::string_view ending) { return name.ends_with(ending); });
-    if (decides) hasher.add(MappedFile(path + "/" + name).bytes());
-  }
-  return hasher.hash();
-}
 
 }  // namespace fovea

@@ -5,11 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace fovea {
+#include "fovea/array.h"  // DType
 
-// The type in which numbers are stored. f64 is for gradient checks, on the reference kernels only.
-// f16, i8 and u8 occur only in files, packed weights and the key-value cache.
-enum class DType : uint8_t { f32, bf16, f64, f16, i32, i64, i8, u8 };
+namespace fovea {
 
 size_t size_of(DType dtype);            // bytes of one element
 std::string_view name_of(DType dtype);  // as in fovea's options and messages: "fp32", "bf16", ...

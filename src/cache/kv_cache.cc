@@ -8,35 +8,63 @@
 namespace fovea {
 namespace {
 
-int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+// Returns whether the last page must be copied before the text grows to `length` tokens.
+bool copies(const PagePool& pool, const CachedText& text, size_t group, int64_t length) {
+  const bool inside = text.length % kPageTokens != 0 && length > text.length;
+  return inside && pool.users(group, text.pages[group].back()) > 1;
+}
 
 }  // namespace
 
-bool make_room(PagePool& pool, CachedText& text, int64_t length) {
-  const int64_t needed = pages_for(length) - std::ssize(text.pages);
-  const bool inside = text.length % kPageTokens != 0 && length > text.length;
-  const bool copies = inside && pool.users(text.pages.back()) > 1;
-  if (needed + copies > pool.free_pages()) return false;
-  if (copies) {
-    const int32_t own = pool.take();
-    pool.copy(text.pages.back(), own);
-    pool.release(text.pages.back());
-    text.pages.back() = own;
+void release_unread(PagePool& pool, CachedText& text) {
+  for (size_t group = 1; group < text.pages.size(); ++group) {
+    for (int64_t i = 0; i < std::ssize(text.pages[group]); ++i) {
+      int32_t& page = text.pages[group][static_cast<size_t>(i)];
+      if (page < 0 || pool.reach(group).reads(i, text.shortest)) continue;
+      pool.release(group, page);
+      page = -1;
+    }
   }
-  for (int64_t i = 0; i < needed; ++i) text.pages.push_back(pool.take());
+}
+
+bool lacks_pages(const PagePool& pool, const CachedText& text, size_t group, int64_t length) {
+  const int64_t held = text.pages.empty() ? 0 : std::ssize(text.pages[group]);
+  return pages_for(length) - held + copies(pool, text, group, length) > pool.free_pages(group);
+}
+
+bool make_room(PagePool& pool, CachedText& text, int64_t length) {
+  release_unread(pool, text);
+  for (size_t group = 0; group < pool.groups(); ++group)
+    if (lacks_pages(pool, text, group, length)) return false;
+  text.pages.resize(pool.groups());
+  for (size_t group = 0; group < pool.groups(); ++group) {
+    std::vector<int32_t>& pages = text.pages[group];
+    if (copies(pool, text, group, length)) {
+      const int32_t own = pool.take(group);
+      pool.copy(group, pages.back(), own);
+      pool.release(group, pages.back());
+      pages.back() = own;
+    }
+    while (std::ssize(pages) < pages_for(length)) pages.push_back(pool.take(group));
+  }
   return true;
 }
 
 void shorten(PagePool& pool, CachedText& text, int64_t length) {
-  while (std::ssize(text.pages) > pages_for(length)) {
-    pool.release(text.pages.back());
-    text.pages.pop_back();
+  if (length < text.shortest) length = 0;
+  for (size_t group = 0; group < text.pages.size(); ++group) {
+    std::vector<int32_t>& pages = text.pages[group];
+    for (; std::ssize(pages) > pages_for(length); pages.pop_back())
+      if (pages.back() >= 0) pool.release(group, pages.back());
   }
   text.length = std::min(text.length, length);
+  if (length == 0) text.pages.clear(), text.shortest = 0;
 }
 
 CachedText forked(PagePool& pool, const CachedText& text) {
-  for (const int32_t page : text.pages) pool.share(page);
+  for (size_t group = 0; group < text.pages.size(); ++group)
+    for (const int32_t page : text.pages[group])
+      if (page >= 0) pool.share(group, page);
   return text;
 }
 
@@ -45,7 +73,8 @@ KvCache::KvCache(PagePool& pool, std::vector<Member> members)
 
 KvCache::KvCache(const PagePool::Layout& layout, int64_t batch, int64_t capacity,
                  const Device& device)
-    : owned_pool_(std::make_shared<PagePool>(layout, batch * pages_for(capacity), device)),
+    : owned_pool_(std::make_shared<PagePool>(
+          layout, PagePool::Size{.pages = batch * pages_for(capacity)}, device)),
       pool_(owned_pool_.get()),
       capacity_(capacity) {
   for (int64_t b = 0; b < batch; ++b) {
@@ -102,7 +131,7 @@ Tensor KvCache::places() const {
 }
 
 void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
-  const auto& [keys, values, state] = layout().layer(layer);
+  const auto& [keys, values, state, reach] = layout().layer(layer);
   const int64_t width = keys.heads * keys.width, value_width = values.heads * values.width;
   check(k.size() % width == 0 && v.size() * width == k.size() * value_width &&
             (!v || k.dtype() == v.dtype()),
@@ -114,8 +143,9 @@ void KvCache::append(int64_t layer, const Tensor& k, const Tensor& v) {
   rows.reserve(2 * members_.size());
   int64_t row = 0;
   for (const Member& member : members_) {
+    const std::vector<int32_t>& pages = member.text->pages[pool_->group_of(layer)];
     for (int64_t t = member.text->length, end = t + member.tokens; t < end;) {
-      const int32_t page = member.text->pages[static_cast<size_t>(t / kPageTokens)];
+      const int32_t page = pages[static_cast<size_t>(t / kPageTokens)];
       const int64_t token = t % kPageTokens, count = std::min(end - t, kPageTokens - token);
       rows.push_back(
           {&keys, PagePart::keys, pool_->keys(layer, page), token, count, at(In(k), row * width)});
@@ -132,30 +162,37 @@ void KvCache::load_state(int64_t layer, size_t member, const Tensor& states) con
   const CachedText& text = *members_[member].text;
   if (text.length == 0) return;
   const int64_t last = text.length - 1, bytes = layout().state_bytes(layer);
-  const int32_t page = text.pages[static_cast<size_t>(last / kPageTokens)];
-  copy_bytes(states, static_cast<int64_t>(member) * bytes, pool_->memory(),
+  const int32_t page = text.pages[pool_->group_of(layer)][static_cast<size_t>(last / kPageTokens)];
+  copy_bytes(states, static_cast<int64_t>(member) * bytes, pool_->memory(layer),
              pool_->state_begin(layer, page, last % kPageTokens), bytes);
 }
 
 void KvCache::store_state(int64_t layer, size_t member, int64_t token, const Tensor& states) {
   const CachedText& text = *members_[member].text;
   const int64_t place = text.length + token, bytes = layout().state_bytes(layer);
-  const int32_t page = text.pages[static_cast<size_t>(place / kPageTokens)];
-  copy_bytes(pool_->memory(), pool_->state_begin(layer, page, place % kPageTokens), states,
+  const int64_t number = place / kPageTokens;
+  const int64_t end = std::min(text.length + members_[member].tokens, (number + 1) * kPageTokens);
+  if (end - place > kStateSlots) return;  // a later token of this pass has the same slot
+  const int32_t page = text.pages[pool_->group_of(layer)][static_cast<size_t>(number)];
+  copy_bytes(pool_->memory(layer), pool_->state_begin(layer, page, place % kPageTokens), states,
              static_cast<int64_t>(member) * bytes, bytes);
 }
 
 void KvCache::end() {
   for (Member& member : members_) {
-    member.text->length += member.tokens;
+    CachedText& text = *member.text;
+    text.length += member.tokens;
+    if (pool_->groups() > 1)
+      text.shortest = std::max(text.shortest, text.length - layout().most_rejected());
     member.tokens = 0;
   }
 }
 
 std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
-  size_t pages = 0;
-  for (const Member& member : members_) pages += member.text->pages.size();
-  pointers_.resize(2 * pages);
+  const size_t group = pool_->group_of(layer);
+  size_t count = 0;
+  for (const Member& member : members_) count += member.text->pages[group].size();
+  pointers_.resize(2 * count);
   const void** next = pointers_.data();
   std::vector<PagedText> spans;
   spans.reserve(members_.size());
@@ -167,9 +204,10 @@ std::vector<PagedText> KvCache::spans(int64_t layer, const Mask& mask) {
     span.mask.first_query = text->length;
     if (!mask.valid.empty()) span.mask.valid = {mask.valid[i]};
     span.key_pages = next;
-    for (const int32_t page : text->pages) *next++ = pool_->keys(layer, page).data;
+    const std::vector<int32_t>& pages = text->pages[group];
+    for (const int32_t page : pages) *next++ = page < 0 ? nullptr : pool_->keys(layer, page).data;
     span.value_pages = next;
-    for (const int32_t page : text->pages) *next++ = pool_->values(layer, page).data;
+    for (const int32_t page : pages) *next++ = page < 0 ? nullptr : pool_->values(layer, page).data;
     row += tokens;
   }
   return spans;

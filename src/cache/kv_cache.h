@@ -10,8 +10,13 @@ namespace fovea {
 // The state of one text in decoding: the keys and values of its tokens, in pages, and those of the
 // encoder's output, if there is one.
 struct CachedText {
-  std::vector<int32_t> pages;
+  // For each group of the pool, the pages in the order of the tokens; -1 = released. Empty if the
+  // text has no pages.
+  std::vector<std::vector<int32_t>> pages;
   int64_t length = 0;  // tokens
+  // The text cannot be shortened to fewer tokens, other than 0, since layers of limited reach have
+  // released or overwritten what the next token would read.
+  int64_t shortest = 0;
 
   // Keys and values of cross-attention: the same in every step, and shared by forks.
   struct Memory {
@@ -84,10 +89,15 @@ class KvCache {
   std::vector<const void*> pointers_;  // the pages of the last spans that were returned
 };
 
-// Takes pages until there is room for `length` tokens. Returns false, and takes none, if the pool
-// has too few. A shared page that will be written is copied first.
+// Releases the pages that no further token reads, however many speculative tokens are rejected.
+void release_unread(PagePool& pool, CachedText& text);
+// Returns whether a group has too few free pages for `length` tokens of the text.
+bool lacks_pages(const PagePool& pool, const CachedText& text, size_t group, int64_t length);
+// Calls release_unread(), and takes pages until there is room for `length` tokens. Returns false,
+// and takes none, if a group has too few. A shared page that will be written is copied first.
 bool make_room(PagePool& pool, CachedText& text, int64_t length);
-// Shortens the text to at most `length` tokens, and releases the pages after them.
+// Shortens the text to at most `length` tokens, or to none if that is less than text.shortest.
+// Releases the pages after them.
 void shorten(PagePool& pool, CachedText& text, int64_t length);
 // Returns a copy of the text that shares its pages.
 CachedText forked(PagePool& pool, const CachedText& text);

@@ -14,6 +14,11 @@ inline bool is_recurrent(const StackSpec& stack, int64_t layer) {
   return mixer != MixerKind::attention && mixer != MixerKind::latent;
 }
 
+// Returns the window of a layer's attention; 0 = all keys.
+inline int64_t window_of(const AttentionSpec& spec, int64_t layer) {
+  return spec.windows.empty() ? 0 : spec.windows[static_cast<size_t>(layer)];
+}
+
 // Returns the cell of a recurrent mixer.
 inline Cell cell_of(MixerKind mixer) {
   if (mixer == MixerKind::rnn) return Cell::rnn;

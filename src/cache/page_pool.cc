@@ -1,58 +1,100 @@
 #include "cache/page_pool.h"
 
+#include <algorithm>
+
 #include "cache/mixers.h"
 
 namespace fovea {
 
-size_t PagePool::Layout::page_bytes() const {
-  int64_t bytes = 0;
-  for (int64_t i = 0; i < std::ssize(layers); ++i) bytes += layer_bytes(i);
-  return static_cast<size_t>(bytes);
+int64_t PagePool::Layout::most_rejected() const {
+  const bool recurrent = std::any_of(layers.begin(), layers.end(),
+                                     [](const Layer& layer) { return layer.state_size > 0; });
+  return recurrent ? kStateSlots - 1 : kMostRejected;
 }
 
 PagePool::Layout PagePool::layout_for(const StackSpec& decoder, DType dtype) {
   const AttentionSpec& a = decoder.attention;
   const PageLayout keys{a.kv_heads, a.head_width, dtype}, values{a.kv_heads, a.value_width, dtype};
   const PageLayout latent{1, decoder.latent.width + decoder.latent.rotary, dtype};
+  constexpr Reach kPreviousState{.window = 2};  // a token reads the state after the one before it
   Layout layout{dtype, {}, keys, values};
   for (int64_t i = 0; i < decoder.layers; ++i) {
+    const int64_t window = window_of(a, i);
+    const Reach reach{window, window > 0 ? a.global : 0};
     if (is_recurrent(decoder, i))
-      layout.layers.push_back({{}, {}, state_size(decoder, i)});
+      layout.layers.push_back({{}, {}, state_size(decoder, i), kPreviousState});
     else if (mixer_of(decoder, i) == MixerKind::latent)
-      layout.layers.push_back({latent, {}});
+      layout.layers.push_back({latent, {}, 0, reach});
     else
-      layout.layers.push_back({keys, values});
+      layout.layers.push_back({keys, values, 0, reach});
   }
   return layout;
 }
 
-PagePool::PagePool(const Layout& layout, int64_t pages, const Device& device)
-    : layout_(layout),
-      memory_(empty({pages, static_cast<int64_t>(layout.page_bytes())}, DType::u8, device)),
-      users_(static_cast<size_t>(pages)) {
-  for (int64_t layer = 0, begin = 0; layer < std::ssize(layout.layers); ++layer) {
-    layer_begins_.push_back(begin);
-    begin += layout.layer_bytes(layer);
-  }
-  // The lowest pages are taken first, so that a pool that is rarely full uses little memory.
-  for (int64_t page = pages; page-- > 0;) free_.push_back(static_cast<int32_t>(page));
+int64_t PagePool::pages_of(const Reach& reach, const Size& size) {
+  if (reach.window == 0 || size.texts == 0) return size.pages;
+  // A pass reads at most 1 + kMostRejected tokens of a text that is not a prompt, and the same
+  // number may have been rejected before. Neither end of these tokens is the end of a page.
+  const int64_t of_text = pages_for(reach.global) + pages_for(reach.window + 2 * kMostRejected) + 2;
+  return std::min(size.pages, size.texts * of_text + pages_for(size.step_tokens));
 }
 
-int32_t PagePool::take() {
-  if (free_.empty()) return -1;
-  const int32_t page = free_.back();
-  free_.pop_back();
-  users_[static_cast<size_t>(page)] = 1;
+int64_t PagePool::bytes_of(const Layout& layout, const Size& size) {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < std::ssize(layout.layers); ++i)
+    bytes += layout.layer_bytes(i) * pages_of(layout.layer(i).reach, size);
+  return bytes;
+}
+
+PagePool::PagePool(const Layout& layout, const Size& size, const Device& device)
+    : layout_(layout), groups_(1) {
+  for (int64_t i = 0; i < std::ssize(layout.layers); ++i) {
+    const Reach& reach = layout.layer(i).reach;
+    auto group = std::find_if(groups_.begin(), groups_.end(),
+                              [&](const Group& g) { return g.reach == reach; });
+    if (group == groups_.end()) group = groups_.insert(group, {.reach = reach});
+    places_.push_back({static_cast<size_t>(group - groups_.begin()), group->page_bytes});
+    group->page_bytes += layout.layer_bytes(i);
+  }
+  for (Group& group : groups_) {
+    const int64_t pages = pages_of(group.reach, size);
+    if (group.page_bytes > 0) group.memory = empty({pages, group.page_bytes}, DType::u8, device);
+    group.users.resize(static_cast<size_t>(pages));
+    // The lowest pages are taken first, so that a pool that is rarely full uses little memory.
+    for (int64_t page = pages; page-- > 0;) group.free.push_back(static_cast<int32_t>(page));
+  }
+}
+
+int64_t PagePool::bytes() const {
+  int64_t bytes = 0;
+  for (size_t group = 0; group < groups(); ++group)
+    bytes += pages(group) * groups_[group].page_bytes;
+  return bytes;
+}
+
+int64_t PagePool::used_bytes() const {
+  int64_t bytes = this->bytes();
+  for (size_t group = 0; group < groups(); ++group)
+    bytes -= free_pages(group) * groups_[group].page_bytes;
+  return bytes;
+}
+
+int32_t PagePool::take(size_t group) {
+  std::vector<int32_t>& free = groups_[group].free;
+  if (free.empty()) return -1;
+  const int32_t page = free.back();
+  free.pop_back();
+  users_of(group, page) = 1;
   return page;
 }
 
-void PagePool::release(int32_t page) {
-  if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
+void PagePool::release(size_t group, int32_t page) {
+  if (--users_of(group, page) == 0) groups_[group].free.push_back(page);
 }
 
-void PagePool::copy(int32_t from, int32_t to) const {
-  const int64_t bytes = memory_.dim(1);
-  copy_bytes(memory_, to * bytes, memory_, from * bytes, bytes);
+void PagePool::copy(size_t group, int32_t from, int32_t to) const {
+  const auto& [reach, bytes, memory, users, free] = groups_[group];
+  if (bytes > 0) copy_bytes(memory, to * bytes, memory, from * bytes, bytes);
 }
 
 }  // namespace fovea

@@ -9,18 +9,47 @@
 
 namespace fovea {
 
-// Memory for keys and values in pages (Kwon et al. 2023). A page holds kPageTokens tokens for every
-// layer of a decoder, and may have several users: texts with a common prefix, and the prefix cache.
-// An attention layer stores keys and values in the layout of kernels/kv_page.h; a recurrent layer
-// stores its state after each token, so that a text can be shortened or continued at any token.
+// The last tokens of a text can be removed, up to this many: rejected speculative tokens. Layers of
+// limited reach keep what this needs.
+inline constexpr int64_t kMostRejected = 64;
+// A page keeps this many states of a recurrent layer, those after its last tokens: the state after
+// token t is in slot t % kStateSlots. A full page therefore always has the state after its last
+// token, from which other texts continue. A pass over this many tokens takes about as long as one
+// over a single token, so more speculative tokens are rarely useful.
+inline constexpr int64_t kStateSlots = 16;
+static_assert(kPageTokens % kStateSlots == 0);
+
+inline int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
+// The tokens that a layer reads for a new token: the last `window` ones, including the new one, and
+// the first `global` ones. window: 0 = all tokens.
+struct Reach {
+  int64_t window = 0, global = 0;
+  bool operator==(const Reach&) const = default;
+
+  // Returns whether tokens after the first `length` ones read page number `page` of the text.
+  bool reads(int64_t page, int64_t length) const {
+    return window == 0 || page < pages_for(global) ||
+           (page + 1) * kPageTokens > length + 1 - window;
+  }
+};
+
+// Memory for keys and values in pages (Kwon et al. 2023). A page holds kPageTokens tokens, and may
+// have several users: texts with a common prefix, and the prefix cache. An attention layer stores
+// keys and values in the layout of kernels/kv_page.h; a recurrent layer stores its last states.
 // Pages that were never written take no memory.
+//
+// Layers of equal reach form a group, which has its own pages. Group 0 keeps all tokens, and exists
+// even if it has no layers, since its pages count the tokens of a text. The other groups release
+// the pages that no further token reads.
 class PagePool {
  public:
-  // What a layer stores for each token: keys and values, which may differ in width, or a state.
-  // Latent attention stores only keys, whose first elements are the values.
+  // What a layer stores: keys and values, which may differ in width, or states. Latent attention
+  // stores only keys, whose first elements are the values.
   struct Layer {
     PageLayout keys, values;
     int64_t state_size = 0;  // elements of a recurrent layer's state
+    Reach reach = {};
   };
   struct Layout {
     DType dtype = DType::f32;  // of keys and values
@@ -29,52 +58,87 @@ class PagePool {
 
     const Layer& layer(int64_t i) const { return layers[static_cast<size_t>(i)]; }
     DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
-    int64_t state_bytes(int64_t i) const {  // for one token
+    int64_t state_bytes(int64_t i) const {  // of one state
       return layer(i).state_size * static_cast<int64_t>(size_of(state_dtype()));
     }
-    int64_t layer_bytes(int64_t i) const {
+    int64_t layer_bytes(int64_t i) const {  // of one page
       return layer(i).keys.page_bytes() + layer(i).values.page_bytes() +
-             kPageTokens * state_bytes(i);
+             kStateSlots * state_bytes(i);
     }
-    size_t page_bytes() const;  // bytes of one page, for all layers
+    // The maximum number of speculative tokens per pass.
+    int64_t most_rejected() const;
+  };
+
+  // The texts for which a pool has memory.
+  struct Size {
+    int64_t pages = 0;          // of group 0
+    int64_t texts = 0;          // maximum number of texts at a time; 0 = any number
+    int64_t step_tokens = 512;  // maximum number of prompt tokens per pass, for all texts together
   };
 
   // Returns the layout of a decoder's layers, with keys and values of `dtype`.
   static Layout layout_for(const StackSpec& decoder, DType dtype);
+  // Returns the number of pages of a group: as many as `texts` texts of any length can use between
+  // and during passes, but at most size.pages. Group 0 therefore always fills up first.
+  static int64_t pages_of(const Reach& reach, const Size& size);
+  static int64_t bytes_of(const Layout& layout, const Size& size);  // of a pool of this size
 
-  PagePool(const Layout& layout, int64_t pages, const Device& device = cpu_device());
+  PagePool(const Layout& layout, const Size& size, const Device& device = cpu_device());
 
   const Layout& layout() const { return layout_; }
-  int64_t pages() const { return static_cast<int64_t>(users_.size()); }
-  int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
+  size_t groups() const { return groups_.size(); }
+  const Reach& reach(size_t group) const { return groups_[group].reach; }
+  size_t group_of(int64_t layer) const { return places_[static_cast<size_t>(layer)].group; }
+  int64_t pages(size_t group = 0) const { return std::ssize(groups_[group].users); }
+  int64_t free_pages(size_t group = 0) const { return std::ssize(groups_[group].free); }
+  int64_t bytes() const;
+  int64_t used_bytes() const;
 
-  int32_t take();  // returns a page, now with one user; -1 if all are in use
-  void share(int32_t page) { ++users_[static_cast<size_t>(page)]; }
-  void release(int32_t page);  // removes one user
-  int64_t users(int32_t page) const { return users_[static_cast<size_t>(page)]; }
-  void copy(int32_t from, int32_t to) const;
-
-  Out keys(int64_t layer, int32_t page) const { return at(Out(memory_), begin_of(layer, page)); }
-  Out values(int64_t layer, int32_t page) const {
-    return at(Out(memory_), begin_of(layer, page) + layout_.layer(layer).keys.page_bytes());
+  int32_t take(size_t group);  // returns a page, now with one user; -1 if all are in use
+  void share(size_t group, int32_t page) { ++users_of(group, page); }
+  void release(size_t group, int32_t page);  // removes one user
+  int64_t users(size_t group, int32_t page) const {
+    return groups_[group].users[static_cast<size_t>(page)];
   }
-  const Tensor& memory() const { return memory_; }
-  // Returns the place in memory(), in bytes, of the state of a recurrent layer after token `token`
-  // of the page.
+  void copy(size_t group, int32_t from, int32_t to) const;
+
+  // The following pages are of the layer's group.
+  Out keys(int64_t layer, int32_t page) const {
+    return at(Out(memory(layer)), begin_of(layer, page));
+  }
+  Out values(int64_t layer, int32_t page) const {
+    return at(Out(memory(layer)), begin_of(layer, page) + layout_.layer(layer).keys.page_bytes());
+  }
+  const Tensor& memory(int64_t layer) const { return groups_[group_of(layer)].memory; }
+  // Returns the place in memory(layer), in bytes, of the state of a recurrent layer after token
+  // `token` of the page.
   int64_t state_begin(int64_t layer, int32_t page, int64_t token) const {
-    return begin_of(layer, page) + token * layout_.state_bytes(layer);
+    return begin_of(layer, page) + token % kStateSlots * layout_.state_bytes(layer);
   }
 
  private:
+  struct Group {
+    Reach reach = {};
+    int64_t page_bytes = 0;
+    Tensor memory = {};  // u8 [pages, page_bytes]; empty if no layer is in the group
+    std::vector<int64_t> users = {};
+    std::vector<int32_t> free = {};
+  };
+  struct Place {  // of a layer
+    size_t group = 0;
+    int64_t begin = 0;  // in a page, in bytes
+  };
+
   int64_t begin_of(int64_t layer, int32_t page) const {
-    return page * memory_.dim(1) + layer_begins_[static_cast<size_t>(layer)];
+    return page * groups_[group_of(layer)].page_bytes + places_[static_cast<size_t>(layer)].begin;
+  }
+  int64_t& users_of(size_t group, int32_t page) {
+    return groups_[group].users[static_cast<size_t>(page)];
   }
 
   Layout layout_;
-  std::vector<int64_t> layer_begins_;  // offset of each layer in a page, in bytes
-  Tensor memory_;                      // u8 [pages, bytes]
-  std::vector<int64_t> users_;
-  std::vector<int32_t> free_;
+  std::vector<Group> groups_;
+  std::vector<Place> places_;
 };
 
 }  // namespace fovea

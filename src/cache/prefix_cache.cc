@@ -1,6 +1,7 @@
 #include "cache/prefix_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fovea {
 
@@ -10,19 +11,39 @@ PrefixCache::Entries::iterator PrefixCache::find(uint64_t before, const std::vec
   return entries_.find({before, {begin, begin + kPageTokens}});
 }
 
+// Returns whether all pages that are read after the prefix are present.
+bool PrefixCache::continues(const std::vector<Entry*>& prefix) const {
+  const int64_t length = std::ssize(prefix) * kPageTokens;
+  for (size_t group = 1; group < pool_.groups(); ++group)
+    for (size_t page = 0; page < prefix.size(); ++page)
+      if (prefix[page]->pages[group] < 0 &&
+          pool_.reach(group).reads(static_cast<int64_t>(page), length))
+        return false;
+  return true;
+}
+
 void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids) {
   ++clock_;
-  uint64_t before = 0;
+  std::vector<Entry*> prefix;
   const size_t full = ids.empty() ? 0 : (ids.size() - 1) / kPageTokens;
-  for (size_t page = 0; page < full; ++page) {
-    const auto found = find(before, ids, page);
-    if (found == entries_.end()) return;
-    Entry& entry = found->second;
-    entry.used = clock_;
-    before = entry.number;
-    pool_.share(entry.page);
-    text.pages.push_back(entry.page);
-    text.length += kPageTokens;
+  while (prefix.size() < full) {
+    const auto found = find(prefix.empty() ? 0 : prefix.back()->number, ids, prefix.size());
+    if (found == entries_.end()) break;
+    prefix.push_back(&found->second);
+  }
+  while (!continues(prefix)) prefix.pop_back();
+  if (prefix.empty()) return;
+  text.pages.resize(pool_.groups());
+  text.length = std::ssize(prefix) * kPageTokens;
+  if (pool_.groups() > 1) text.shortest = text.length;
+  for (size_t page = 0; page < prefix.size(); ++page) {
+    prefix[page]->used = clock_;
+    for (size_t group = 0; group < pool_.groups(); ++group) {
+      int32_t shared = prefix[page]->pages[group];
+      if (!pool_.reach(group).reads(static_cast<int64_t>(page), text.length)) shared = -1;
+      if (shared >= 0) pool_.share(group, shared);
+      text.pages[group].push_back(shared);
+    }
   }
 }
 
@@ -35,26 +56,54 @@ void PrefixCache::keep(const CachedText& text, const std::vector<int32_t>& ids) 
     if (found == entries_.end()) {
       const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(page) * kPageTokens;
       const Key key{before, {begin, begin + kPageTokens}};
-      found = entries_.emplace(key, Entry{++numbers_, text.pages[page], clock_}).first;
-      pool_.share(text.pages[page]);
+      const std::vector<int32_t> missing(pool_.groups(), -1);
+      found = entries_.emplace(key, Entry{++numbers_, missing, clock_}).first;
       if (parent != nullptr) ++parent->followers;
     }
-    found->second.used = clock_;
-    before = found->second.number;
-    parent = &found->second;
+    Entry& entry = found->second;
+    for (size_t group = 0; group < pool_.groups(); ++group) {
+      const int32_t own = text.pages[group][page];
+      if (own < 0 || entry.pages[group] >= 0) continue;
+      pool_.share(group, own);
+      entry.pages[group] = own;
+    }
+    entry.used = clock_;
+    before = entry.number;
+    parent = &entry;
   }
 }
 
-bool PrefixCache::evict() {
+bool PrefixCache::make_room(CachedText& text, int64_t length) {
+  if (fovea::make_room(pool_, text, length)) return true;
+  for (size_t group = 0; group < pool_.groups(); ++group)
+    while (lacks_pages(pool_, text, group, length))
+      if (!evict(group)) return false;
+  return fovea::make_room(pool_, text, length);
+}
+
+int64_t PrefixCache::pages(size_t group) const {
+  return std::count_if(entries_.begin(), entries_.end(),
+                       [&](const auto& known) { return known.second.pages[group] >= 0; });
+}
+
+// Removes the least recently used page of a group that has no other user. In group 0, whose pages
+// are removed with their entries, no entry may follow. Returns false if there is none.
+bool PrefixCache::evict(size_t group) {
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     const Entry& e = entry->second;
-    if (e.followers > 0 || pool_.users(e.page) > 1) continue;
+    if (e.pages[group] < 0 || pool_.users(group, e.pages[group]) > 1) continue;
+    if (group == 0 && e.followers > 0) continue;
     if (oldest == entries_.end() || e.used < oldest->second.used) oldest = entry;
   }
   if (oldest == entries_.end()) return false;
+  if (group > 0) {
+    pool_.release(group, std::exchange(oldest->second.pages[group], -1));
+    return true;
+  }
   const uint64_t before = oldest->first.before;
-  pool_.release(oldest->second.page);
+  for (size_t each = 0; each < pool_.groups(); ++each)
+    if (const int32_t page = oldest->second.pages[each]; page >= 0) pool_.release(each, page);
   entries_.erase(oldest);
   for (auto& [key, entry] : entries_)
     if (entry.number == before) --entry.followers;

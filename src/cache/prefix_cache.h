@@ -9,20 +9,21 @@
 namespace fovea {
 
 // Full pages of earlier texts, shared with texts that have the same prefix. A page is found by its
-// tokens and the pages before it, never by a hash alone.
+// tokens and the pages before it, never by a hash alone. An entry has a page of each group; those
+// of limited reach may be missing, since the groups fill up independently.
 class PrefixCache {
  public:
   explicit PrefixCache(PagePool& pool) : pool_(pool) {}
 
-  // Gives `text`, which has no pages, the pages of the longest known prefix of `ids`. The last
-  // token is excluded, because its output must be computed.
+  // Gives `text`, which has no pages, the pages of the longest known prefix of `ids` after which
+  // every layer can continue. The last token is excluded, because its output must be computed.
   void begin(CachedText& text, const std::vector<int32_t>& ids);
   // Stores the full pages of `text`, whose tokens are `ids`.
   void keep(const CachedText& text, const std::vector<int32_t>& ids);
-  // Removes the least recently used page that has no other user and that no cached page follows.
-  // Returns false if there is none.
-  bool evict();
-  int64_t pages() const { return std::ssize(entries_); }
+  // Like fovea::make_room(), but if a group has too few free pages, first removes its least
+  // recently used pages that have no other user.
+  bool make_room(CachedText& text, int64_t length);
+  int64_t pages(size_t group) const;
 
  private:
   struct Key {
@@ -32,13 +33,15 @@ class PrefixCache {
   };
   struct Entry {
     uint64_t number;
-    int32_t page;
-    uint64_t used;          // value of `clock_` at the last use
-    int64_t followers = 0;  // number of entries that directly follow this one
+    std::vector<int32_t> pages;  // by group; -1 = missing, never in group 0
+    uint64_t used;               // value of `clock_` at the last use
+    int64_t followers = 0;       // number of entries that directly follow this one
   };
   using Entries = std::map<Key, Entry>;
 
   Entries::iterator find(uint64_t before, const std::vector<int32_t>& ids, size_t page);
+  bool continues(const std::vector<Entry*>& prefix) const;
+  bool evict(size_t group);
 
   PagePool& pool_;
   Entries entries_;

@@ -42,8 +42,8 @@ class Config {
   // partial_rotary_factor and rope_scaling at the root (before transformers 5), or all in
   // rope_parameters. With by_layer_type, rope_parameters has one entry for full_attention and one
   // for sliding_attention. The initial values of share and local_theta in the field are the
-  // family's defaults; the old spelling does not change local_theta. Throws Unsupported if the kind
-  // of scaling is unknown.
+  // family's defaults; only an entry for sliding_attention changes local_theta. Throws Unsupported
+  // if the kind of scaling is unknown.
   struct RopeDefaults {
     int64_t context = 2048;
     float theta = 10000;

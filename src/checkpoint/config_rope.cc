@@ -137,31 +137,40 @@ void Config::write_rope(const RotarySpec& field, bool by_layer_type) {
   if (field.scaling != RotaryScaling::none) write("rope_scaling", written_scaling(field, false));
 }
 
+// In transformers, rope_theta and partial_rotary_factor of the file apply where rope_parameters
+// lacks them.
 void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
   const float theta = defaults.theta, local = field.local_theta, share = field.share;
-  const nlohmann::json parameters = value("rope_parameters");
-  nlohmann::json root = nlohmann::json::object();
-  const nlohmann::json scaling = value("rope_scaling");
+  const nlohmann::json scaling = value("rope_scaling"), parameters = value("rope_parameters");
   if (!scaling.is_null() && !scaling.is_object()) refuse("rope_scaling", scaling, "an object");
-  if (scaling.is_object()) root = scaling;
-  for (const char* key : {"rope_theta", "partial_rotary_factor"})
-    if (const auto at = value(key); !at.is_null() && !root.contains(key)) root[key] = at;
-  if (parameters.is_null()) {
-    field = rope_from(root, "rope_scaling", theta, share);
+  const auto with_root = [&](nlohmann::json part, std::initializer_list<const char*> keys) {
+    if (part.is_null()) part = nlohmann::json::object();
+    for (const char* key : keys)
+      if (const auto at = value(key); part.is_object() && !at.is_null() && !part.contains(key))
+        part[key] = at;
+    return part;
+  };
+  const bool by_layer_type = defaults.by_layer_type && !parameters.is_null();
+  if (!by_layer_type) {
+    const bool old = parameters.is_null();
+    field =
+        rope_from(with_root(old ? scaling : parameters, {"rope_theta", "partial_rotary_factor"}),
+                  old ? "rope_scaling" : "rope_parameters", theta, share);
     field.local_theta = local;
     return;
   }
-  if (!defaults.by_layer_type) {
-    field = rope_from(parameters, "rope_parameters", theta, share);
-    return;
-  }
-  const auto part = [&](const char* type) {
-    return parameters.is_object() && parameters.contains(type) ? parameters[type]
-                                                               : nlohmann::json::object();
-  };
-  field = rope_from(part("full_attention"), "rope_parameters.full_attention", theta, share);
-  field.local_theta =
-      rope_from(part("sliding_attention"), "rope_parameters.sliding_attention", local, share).theta;
+  if (!parameters.is_object()) refuse("rope_parameters", parameters, "an object");
+  constexpr const char* kSliding = "rope_parameters.sliding_attention";
+  const RotarySpec sliding = rope_from(
+      with_root(parameters.value("sliding_attention", nlohmann::json()), {"partial_rotary_factor"}),
+      kSliding, local, share);
+  if (sliding.scaling != RotaryScaling::none)
+    fail(ErrorKind::Unsupported, "{}: {} scales positions; expected rope_type default", name_,
+         kSliding);
+  field = rope_from(with_root(parameters.value("full_attention", nlohmann::json()),
+                              {"rope_theta", "partial_rotary_factor"}),
+                    "rope_parameters.full_attention", theta, share);
+  field.local_theta = sliding.theta;
 }
 
 // With dynamic scaling, max_position_embeddings is the original context, and the model's context is

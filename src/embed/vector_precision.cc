@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "fovea/embed.h"
@@ -41,14 +42,30 @@ int64_t bytes_of_vector(int64_t width, VectorPrecision precision) {
   return (width + 7) / 8;
 }
 
-std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_t width,
-                                      VectorPrecision precision) {
+DType dtype_of(VectorPrecision precision) {
+  switch (precision) {
+    case VectorPrecision::float32: return DType::f32;
+    case VectorPrecision::int8:
+    case VectorPrecision::binary: return DType::i8;
+    case VectorPrecision::uint8:
+    case VectorPrecision::ubinary: break;
+  }
+  return DType::u8;
+}
+
+CompactVectors quantise_vectors(const ArrayView& vectors, VectorPrecision precision) {
   const FloatMode mode;
+  check(vectors.shape.size() == 2, "vectors: {} axes; expected 2", vectors.shape.size());
+  const float* values = vectors.elements<float>().data();
+  const int64_t count = vectors.shape[0], width = vectors.shape[1];
   const int64_t size = bytes_of_vector(width, precision);
-  std::vector<uint8_t> bytes(static_cast<size_t>(count * size));
+  CompactVectors compact;
+  compact.dtype = dtype_of(precision);
+  compact.shape = {count, size / static_cast<int64_t>(size_of(compact.dtype))};
+  compact.bytes.resize(static_cast<size_t>(count * size));
   for (int64_t i = 0; i < count; ++i) {
     const float* x = values + i * width;
-    uint8_t* y = bytes.data() + i * size;
+    uint8_t* y = compact.bytes.data() + i * size;
     switch (precision) {
       case VectorPrecision::float32:
         std::copy_n(reinterpret_cast<const uint8_t*>(x), size, y);
@@ -59,7 +76,7 @@ std::vector<uint8_t> quantise_vectors(const float* values, int64_t count, int64_
       case VectorPrecision::ubinary: pack_signs(x, width, false, y); break;
     }
   }
-  return bytes;
+  return compact;
 }
 
 }  // namespace fovea

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "base/error.h"
@@ -330,9 +331,10 @@ ModelFiles open_files(const std::string& path, Loading loading) {
   if (is_gguf(path)) return open_gguf_files(path, loading);
   if (!is_folder(path)) {
     refuse_pickle(path);
+    std::error_code unreadable;
     fail(ErrorKind::BadFile,
-         "{}: not a folder; expected a model's directory with config.json in it, or a .gguf file",
-         path);
+         "{}: {}; expected a model's directory with config.json in it, or a .gguf file", path,
+         std::filesystem::exists(path, unreadable) ? "not a directory" : "is missing");
   }
   const std::string config_path = path + "/config.json";
   nlohmann::json config = read_json(config_path);
@@ -455,9 +457,10 @@ std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, co
     const int64_t before = count_nonfinite(tensor);
     tensor = dtype == DType::f16 ? narrow_to_halves(tensor) : convert(tensor, dtype);
     if (count_nonfinite(tensor) > before) {
+      const bool halves = dtype == DType::f16;
       fail(ErrorKind::InvalidArgument,
-           "{}: {} has numbers above fp16's 65504; expected a dtype with a larger range", folder,
-           name);
+           "{}: {} has numbers above {}'s {}; expected a dtype with a larger range", folder, name,
+           name_of(dtype), halves ? "65504" : "3.39e38");
     }
   }
   return tensors;

@@ -5,6 +5,16 @@
 namespace fovea {
 namespace {
 
+void refuse_scaling(Config& io) {
+  const nlohmann::json now = io.value("rope_parameters"), old = io.value("rope_scaling");
+  const nlohmann::json& given = now.is_null() ? old : now;
+  const char* const key = now.is_null() ? "rope_scaling" : "rope_parameters";
+  const char* const kind = given.contains("rope_type") ? "rope_type" : "type";
+  const std::string name = given.is_object() ? given.value(kind, "") : "unknown";
+  fail(ErrorKind::Unsupported, "{}: {}.{} is {} in a phi3 model; expected default or longrope",
+       io.name(), key, kind, name);
+}
+
 // Phi 3 (Abdin et al. 2024): LLaMA with fused matrices, and longrope for its long variants.
 void phi3_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
@@ -13,8 +23,7 @@ void phi3_config(Config& io, Spec& s) {
   io("original_max_position_embeddings", original, 4096);
   llama_sizes(io, s, {.epsilon = 1e-5f, .original_context = original});
   if (rotary.scaling != RotaryScaling::none && rotary.scaling != RotaryScaling::longrope)
-    fail(ErrorKind::Unsupported,
-         "{}: this kind of rope_scaling is not supported; expected none or longrope", io.name());
+    refuse_scaling(io);
   window_of_all(io, d, 0);
   io("embd_pdrop", s.dropout.embedding, 0);
   io("resid_pdrop", s.dropout.residual, 0);

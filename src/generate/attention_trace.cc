@@ -19,12 +19,14 @@ Tensor query_of(const Tensor& q, int64_t row, int64_t head) {
   return in_f32(heads.rows(row * H + head, row * H + head + 1)).view({1, 1, 1, D});
 }
 
-// Returns the keys of one group of a text, copied from its pages -> f32 [1, S, 1, D]
+// Returns the keys of one group of a text, copied from its pages; zeros for null pages, which the
+// mask hides -> f32 [1, S, 1, D]
 Tensor keys_of(const PagedText& text, int64_t group, int64_t D, const PagedOptions& options) {
-  const Tensor keys = empty({1, text.keys, 1, D});
+  const Tensor keys = zeros({1, text.keys, 1, D});
   const PageLayout layout{options.kv_heads, D, options.pages};
   std::vector<double> row(static_cast<size_t>(D));
   for (int64_t s = 0; s < text.keys; ++s) {
+    if (text.key_pages[s / kPageTokens] == nullptr) continue;
     get_from_page(layout, PagePart::keys, text.key_pages[s / kPageTokens], s % kPageTokens, group,
                   row.data());
     std::transform(row.begin(), row.end(), keys.data_as<float>() + s * D,

@@ -37,24 +37,24 @@ bool reads(const Spec& spec, const Ids& source) {
 
 }  // namespace
 
-Drafter::Drafter(const Transformer& model, DType compute, DType cache, int64_t pages)
+PagePool::Size Drafter::pool_size(int64_t pages, int64_t texts) {
+  return {pages, texts, kStepTokens};
+}
+
+Drafter::Drafter(const Transformer& model, DType compute, DType cache, const PagePool::Size& size)
     : model_(model),
       compute_(compute),
-      pool_(PagePool::layout_for(*model.spec.decoder, cache), pages,
-            model.token_embedding.device()),
+      pool_(PagePool::layout_for(*model.spec.decoder, cache), size, model.token_embedding.device()),
       prefixes_(pool_) {}
 
 bool Drafter::reserve(Text& text, int64_t tokens) {
-  while (!make_room(pool_, text.cached, text.cached.length + tokens)) {
-    if (!prefixes_.evict()) return false;
-  }
-  return true;
+  return prefixes_.make_room(text.cached, text.cached.length + tokens);
 }
 
 // Keeps the part of the cache that matches the text; removes rejected guesses.
 int64_t Drafter::begin(DraftRequest& request) {
   const Spec& spec = model_.spec;
-  request.most = std::min(request.most, spec.context / 2);
+  request.most = std::min({request.most, spec.context / 2, pool_.layout().most_rejected()});
   if (request.most == 0 || (spec.encoder && !reads(spec, request.source))) return 0;
   if (!request.text) request.text = std::make_shared<Text>(pool_);
   Text& text = *request.text;
@@ -93,6 +93,7 @@ std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
     const std::vector<float> row(next, next + logits.dim(1));
     next += logits.dim(1);
     if (count > 1 && shares_beginnings(model_.spec)) prefixes_.keep(text.cached, text.ids);
+    release_unread(pool_, text.cached);
     if (text.cached.length < std::ssize(text.ids)) continue;
     request->guessed.push_back(request->draw(row));
     text.ids.push_back(request->guessed.back());

@@ -15,8 +15,11 @@ namespace fovea {
 // tokens.
 class Drafter {
  public:
-  // Caches texts in at most `pages` pages; makes no guesses for texts that do not fit.
-  Drafter(const Transformer& model, DType compute, DType cache, int64_t pages);
+  // Returns the size of a pool with `pages` pages for `texts` texts.
+  static PagePool::Size pool_size(int64_t pages, int64_t texts);
+
+  // Makes no guesses for texts that do not fit into a pool of this size.
+  Drafter(const Transformer& model, DType compute, DType cache, const PagePool::Size& size);
 
   // The draft's state for one text. Must not outlive the Drafter.
   struct Text {

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "cache/page_pool.h"
 #include "fovea/engine.h"
 #include "fovea/translate.h"
 
@@ -59,7 +60,7 @@ void visit(GenerateOptions& o, OptionVisitor& v) {
   v.integer({"guesses",
              "speculative tokens per pass, taken from the continuation of an earlier occurrence of "
              "the same words; faster for repetitive text, with the same result; 0 = off"},
-            o.guesses, 0, 64);  // more is never useful
+            o.guesses, 0, kMostRejected);  // more is never useful
   v.integer(
       {"answers", "number of independent samples, or of the best hypotheses of a beam search"},
       o.answers, 1, kMostBeams);

@@ -8,26 +8,31 @@
 namespace fovea {
 namespace {
 
-// Returns the number of pages for a single request, at most as many as `cache_bytes` can contain:
-// enough for all its texts, and one more for each additional answer or beam, which copies the last
-// page of the prompt.
-int64_t pages_of(const Generator& generator, size_t prompt, const GenerateOptions& options,
-                 uint64_t cache_bytes) {
+// Returns the scheduler's options for a single request. There are enough pages for all its texts,
+// and one more for each additional answer or beam, which copies the last page of the prompt, but at
+// most as many as fit in `bytes`.
+SchedulerOptions options_of(const Generator& generator, size_t prompt,
+                            const GenerateOptions& options, uint64_t bytes) {
   const Spec& spec = generator.model.spec;
   const int64_t before = spec.encoder ? 1 : static_cast<int64_t>(prompt);
   const int64_t most = options.max_tokens < 0 ? spec.context : before + options.max_tokens;
   const int64_t tokens = std::min(spec.context, most) + options.guesses;
   const int64_t streams = std::max(options.answers, options.beams);
-  const int64_t pages = pages_for(tokens, 1) + (streams - 1) * (pages_for(tokens, 1) + 1);
-  const size_t page = page_bytes(generator.model, generator.draft, generator.cache);
-  const auto room = static_cast<int64_t>(cache_bytes / page);
-  if (room < 1) {
+  SchedulerOptions of_one{.compute = generator.compute,
+                          .cache = generator.cache,
+                          .pages = 1,
+                          .most_sequences = streams,
+                          .draft = generator.draft};
+  const int64_t page = cache_bytes(generator.model, of_one);
+  of_one.pages = pages_for(tokens, 1) + (streams - 1) * (pages_for(tokens, 1) + 1);
+  of_one.pages = pages_within(bytes, generator.model, of_one);
+  if (of_one.pages < 1) {
     fail(ErrorKind::OutOfMemory,
          "generate: a page of keys and values takes {} bytes, but only {} are free; expected more "
          "memory",
-         page, cache_bytes);
+         page, bytes);
   }
-  return std::min(pages, room);
+  return of_one;
 }
 
 // Returns the first token for an empty prompt: the end-of-text token, else a line break, else token
@@ -57,11 +62,7 @@ std::vector<Generation> generate(const Generator& generator, const std::vector<i
   const Spec& spec = checked_writer(generator.model.spec);
   check_options(options, spec.vocabulary);
   Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
-                      {.compute = generator.compute,
-                       .cache = generator.cache,
-                       .pages = pages_of(generator, prompt.size(), options, cache_bytes),
-                       .most_sequences = std::max(options.answers, options.beams),
-                       .draft = generator.draft});
+                      options_of(generator, prompt.size(), options, cache_bytes));
   std::vector<Generation> results(static_cast<size_t>(options.answers));
   std::optional<Error> error;
   const auto sink = [&](const Event& event) {

@@ -219,7 +219,8 @@ void Request::commit(Branch& branch, int32_t id) {
 
 int64_t Request::most_guesses(const Branch& branch) const {
   if (first_ || beams_ || branch.pending() != 1) return 0;
-  const int64_t room = std::min(task_.options.guesses, context_ - std::ssize(branch.ids));
+  const int64_t room = std::min(
+      {task_.options.guesses, context_ - std::ssize(branch.ids), pool_.layout().most_rejected()});
   // One more token is drawn after the guesses.
   return std::min(room, answers_[static_cast<size_t>(branch.answer)].left() - 1);
 }

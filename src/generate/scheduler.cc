@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -12,18 +13,15 @@
 
 namespace fovea {
 
-int64_t pages_for(int64_t tokens, int64_t texts) {
-  return texts * ((tokens + kPageTokens - 1) / kPageTokens);
-}
-
-size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache) {
-  const auto bytes = [&](const Transformer& of) {
-    return PagePool::layout_for(*checked_writer(of.spec).decoder, cache).page_bytes();
-  };
-  return bytes(model) + (draft != nullptr ? bytes(*draft) : 0);
-}
-
 namespace {
+
+PagePool::Layout layout_of(const Transformer& model, DType cache) {
+  return PagePool::layout_for(*checked_writer(model.spec).decoder, cache);
+}
+
+PagePool::Size pool_size(const SchedulerOptions& options) {
+  return {options.pages, options.most_sequences, options.step_tokens};
+}
 
 // A pass over up to this many tokens takes about as long as a pass over one, since memory bandwidth
 // limits both. The texts in progress share these tokens.
@@ -31,17 +29,38 @@ constexpr int64_t kCheckedTokens = 16;
 
 }  // namespace
 
+int64_t pages_for(int64_t tokens, int64_t texts) { return texts * pages_for(tokens); }
+
+int64_t cache_bytes(const Transformer& model, const SchedulerOptions& options) {
+  const int64_t bytes = PagePool::bytes_of(layout_of(model, options.cache), pool_size(options));
+  if (options.draft == nullptr) return bytes;
+  return bytes + PagePool::bytes_of(layout_of(*options.draft, options.cache),
+                                    Drafter::pool_size(options.pages, options.most_sequences));
+}
+
+int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions options) {
+  int64_t fits = 0, most = options.pages;
+  while (fits < most) {
+    options.pages = most - (most - fits) / 2;
+    if (std::cmp_less_equal(cache_bytes(model, options), bytes))
+      fits = options.pages;
+    else
+      most = options.pages - 1;
+  }
+  return fits;
+}
+
 Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
                      const SchedulerOptions& options)
     : model_(model),
       rules_(std::move(rules)),
       tokenizer_(tokenizer),
       options_(options),
-      pool_(PagePool::layout_for(*checked_writer(model.spec).decoder, options.cache), options.pages,
-            model.token_embedding.device()),
+      pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
       prefixes_(pool_) {
   if (options.draft != nullptr)
-    drafter_.emplace(*options.draft, options.compute, options.cache, options.pages);
+    drafter_.emplace(*options.draft, options.compute, options.cache,
+                     Drafter::pool_size(options.pages, options.most_sequences));
 }
 
 std::unique_ptr<Request> Scheduler::request(Task task) {
@@ -80,6 +99,16 @@ void Scheduler::cancel(uint64_t number) {
   running_.remove_if(is);
 }
 
+// Returns whether the free pages and those of the prefix cache can contain the prompt.
+bool Scheduler::has_room(const Request& request) const {
+  const PagePool::Size one{pages_for(request.horizon() + 1), 1, options_.step_tokens};
+  for (size_t group = 0; group < pool_.groups(); ++group)
+    if (PagePool::pages_of(pool_.reach(group), one) >
+        pool_.free_pages(group) + prefixes_.pages(group))
+      return false;
+  return true;
+}
+
 // Admits waiting requests while the limit of sequences and the free pages allow it.
 void Scheduler::admit() {
   int64_t places = options_.most_sequences;
@@ -89,8 +118,7 @@ void Scheduler::admit() {
   const NoGradient off;
   while (!waiting_.empty() && waiting_.front()->most_branches() <= places) {
     Request& request = *waiting_.front();
-    const int64_t needed = pages_for(request.horizon() + 1, 1);
-    if (!running_.empty() && needed > pool_.free_pages() + prefixes_.pages()) break;
+    if (!running_.empty() && !has_room(request)) break;
     places -= request.most_branches();
     if (shares_beginnings(model_.spec)) {
       Branch& branch = request.branches()[0];
@@ -133,9 +161,8 @@ bool Scheduler::preempt(const Request& request, std::vector<Row>& rows) {
 // texts, then pages of newer requests, whose texts will be read again.
 bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
                         std::vector<Row>& rows) {
-  while (!make_room(pool_, branch.text, branch.text.length + tokens)) {
-    if (!prefixes_.evict() && !preempt(request, rows)) return false;
-  }
+  while (!prefixes_.make_room(branch.text, branch.text.length + tokens))
+    if (!preempt(request, rows)) return false;
   return true;
 }
 
@@ -201,10 +228,11 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
   int64_t end = 0;
   for (const Row& row : rows) {
     end += row.tokens;
-    const Branch& branch = row.request->branches()[row.branch];
+    Branch& branch = row.request->branches()[row.branch];
     const int64_t length = branch.text.length, pages = length / kPageTokens;
     if (shares_beginnings(model_.spec) && pages > (length - row.tokens) / kPageTokens)
       prefixes_.keep(branch.text, branch.ids);
+    release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);
     for (int64_t r = end - 1 - branch.guesses; r < end; ++r)
@@ -322,9 +350,8 @@ EngineStatus Scheduler::status() const {
   EngineStatus status = status_;
   status.waiting = std::ssize(waiting_);
   for (const auto& request : running_) status.running += std::ssize(request->branches());
-  const auto bytes = static_cast<int64_t>(pool_.layout().page_bytes());
-  status.cache_bytes = pool_.pages() * bytes;
-  status.cache_used_bytes = (pool_.pages() - pool_.free_pages()) * bytes;
+  status.cache_bytes = pool_.bytes();
+  status.cache_used_bytes = pool_.used_bytes();
   return status;
 }
 

@@ -14,7 +14,7 @@ namespace fovea {
 
 struct SchedulerOptions {
   DType compute = DType::f32, cache = DType::f32;  // dtype of products; dtype of keys and values
-  int64_t pages = 0;  // of the key-value cache; a draft model's cache has as many
+  int64_t pages = 0;  // see PagePool::Size; a draft model's cache has as many
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
   const Transformer* draft = nullptr;  // draft model, for requests with `guesses` > 0
@@ -44,6 +44,7 @@ class Scheduler {
     size_t branch;
     int64_t tokens;
   };
+  bool has_room(const Request& request) const;
   void admit();
   void guess();
   std::vector<Row> plan();
@@ -69,8 +70,10 @@ class Scheduler {
 
 // Returns the number of pages for `texts` texts of `tokens` tokens each.
 int64_t pages_for(int64_t tokens, int64_t texts);
-// Returns the bytes of a page of the model's pool plus, if `draft` is not null, those of a page of
-// the draft model's pool.
-size_t page_bytes(const Transformer& model, const Transformer* draft, DType cache);
+// Returns the bytes of the pools of the model and of the draft model.
+int64_t cache_bytes(const Transformer& model, const SchedulerOptions& options);
+// Returns the largest number of pages, at most options.pages, with which the pools take at most
+// `bytes`.
+int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions options);
 
 }  // namespace fovea

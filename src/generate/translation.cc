@@ -87,17 +87,13 @@ class Translator {
  private:
   static Scheduler make(const Generator& generator, const TranslateOptions& options,
                         uint64_t cache_bytes) {
-    const auto layout = PagePool::layout_for(*generator.model.spec.decoder, generator.cache);
-    const int64_t most = pages_for(generator.model.spec.context, options.sequences + 1);
-    const auto room = static_cast<int64_t>(cache_bytes / layout.page_bytes());
-    return {generator.model,
-            generator.rules,
-            generator.tokenizer,
-            {.compute = generator.compute,
-             .cache = generator.cache,
-             .pages = std::max<int64_t>(1, std::min(most, room)),
-             .most_sequences = options.sequences,
-             .step_tokens = 1024}};
+    SchedulerOptions all{.compute = generator.compute,
+                         .cache = generator.cache,
+                         .pages = pages_for(generator.model.spec.context, options.sequences + 1),
+                         .most_sequences = options.sequences,
+                         .step_tokens = 1024};
+    all.pages = std::max<int64_t>(1, pages_within(cache_bytes, generator.model, all));
+    return {generator.model, generator.rules, generator.tokenizer, all};
   }
 
   void ask(size_t line, const TranslationRequest& request, Translation& translation) {

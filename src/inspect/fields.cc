@@ -1,3 +1,4 @@
+#include "fovea/inspect.h"
 #include "fovea/trace.h"
 
 namespace fovea {
@@ -17,6 +18,21 @@ void visit(TraceOptions& o, OptionVisitor& v) {
   v.text({"patch", "file with values that replace those of the same names in this run"}, o.patch);
   v.boolean({"gradients", "also write the loss and the gradient of every weight"}, o.gradients);
   v.text({"out", "output file"}, o.out);
+}
+
+void visit(InspectInput& i, OptionVisitor& v) {
+  v.text({"text", "input text of the model"}, i.text);
+  v.text({"target", "decoder text of an encoder-decoder; unset: the model's own output"}, i.target);
+}
+
+void visit(HeadPlace& p, OptionVisitor& v) {
+  constexpr int64_t kMost = 1'000'000;  // the model limits both further
+  v.choice({"look",
+            "self-attention, self-attention of the encoder, or cross-attention from the decoder to "
+            "the encoder"},
+           p.kind, {"self", "encoder", "cross"});
+  v.integer({"layer", "layer, counted from 0"}, p.layer, 0, kMost);
+  v.integer({"head", "head, counted from 0"}, p.head, 0, kMost);
 }
 
 }  // namespace fovea

@@ -211,7 +211,7 @@ inline constexpr int64_t kPageTokens = 64;
 
 // One sequence of a ragged batch. Its queries are the rows [row, row + queries) of q and y [rows,
 // H, ...]; its keys and values fill the pages in order, and the last page may hold fewer than
-// kPageTokens tokens.
+// kPageTokens tokens. A page may be null if the mask hides all of its keys.
 struct PagedText {
   int64_t row = 0, queries = 0, keys = 0;
   Mask mask;  // mask of this sequence only: `valid` has at most one entry

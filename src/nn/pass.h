@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cache/kv_cache.h"
+#include "cache/mixers.h"
 #include "fovea/spec.h"
 #include "nn/probe.h"
 #include "ops/ops.h"
@@ -64,11 +65,6 @@ inline Tensor probed(const Pass& pass, const ProbePoint& point, Tensor value) {
 }
 inline Tensor probed(const Pass& pass, ProbePoint::What what, int64_t layer, Tensor value) {
   return probed(pass, ProbePoint{what, layer, pass.stack}, std::move(value));
-}
-
-// The window of a layer's attention; 0 = all keys.
-inline int64_t window_of(const AttentionSpec& spec, int64_t layer) {
-  return spec.windows.empty() ? 0 : spec.windows[static_cast<size_t>(layer)];
 }
 
 // The mask of self-attention in a layer with this window.

@@ -1,4 +1,4 @@
-#include "base/error.h"
+#include "ops/groups.h"
 #include "ops/in_dtype.h"
 #include "ops/offset.h"
 #include "ops/ops.h"
@@ -23,38 +23,11 @@ std::vector<Group> groups_of(const std::vector<int64_t>& counts) {
   return groups;
 }
 
-void check_shapes(const Tensor& x, const std::vector<int64_t>& counts,
-                  const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
-  check(!weights.empty() && counts.size() == weights.size() &&
-            (biases.empty() || biases.size() == weights.size()),
-        "grouped_linear: {} counts, {} weights, {} biases; expected equal numbers", counts.size(),
-        weights.size(), biases.size());
-  int64_t rows = 0;
-  for (const int64_t count : counts) {
-    check(count >= 0, "grouped_linear: a group of {} rows; expected at least 0", count);
-    rows += count;
-  }
-  const Shape& shape = weights[0].shape();
-  check(x.rank() == 2 && x.dim(0) == rows && shape.size() == 2 && shape[1] == x.dim(1),
-        "grouped_linear: x is {}, {} rows are in groups, weights are {}; expected [rows, C] and "
-        "[N, C]",
-        x.shape(), rows, shape);
-  for (const Tensor& weight : weights) {
-    check(weight.shape() == shape, "grouped_linear: weights are {} and {}; expected equal shapes",
-          shape, weight.shape());
-  }
-  for (const Tensor& bias : biases) {
-    check(bias.shape() == Shape{shape[0]},
-          "grouped_linear: a bias is {}, weights are {}; expected [N] and [N, C]", bias.shape(),
-          shape);
-  }
-}
-
 }  // namespace
 
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
-  check_shapes(x, counts, weights, biases);
+  check_groups(x, counts, weights, biases, [](const Tensor& weight) { return weight.shape(); });
   const int64_t outputs = weights[0].dim(0), width = x.dim(1);
   const std::vector<Group> groups = groups_of(counts);
   Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/groups.h"
 #include "ops/in_dtype.h"
 #include "ops/offset.h"
 #include "ops/units.h"
@@ -125,8 +126,11 @@ Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, D
 
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases) {
+  check_groups(x, counts, weights, biases, [](const PackedWeight& weight) {
+    return Shape{weight.matrix().outputs, weight.matrix().width};
+  });
   refuse_gradient(x);
-  const int64_t outputs = weights.at(0).matrix().outputs, width = x.dim(1);
+  const int64_t outputs = weights[0].matrix().outputs, width = x.dim(1);
   Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
   int64_t begin = 0;
   for (size_t e = 0; e < counts.size(); ++e) {
@@ -140,6 +144,8 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
 }
 
 Tensor embedding(const Tensor& ids, const PackedWeight& table) {
+  check(ids.dtype() == DType::i32, "embedding: ids are {}; expected int32", name_of(ids.dtype()));
+  check(static_cast<bool>(table), "embedding: the packed table is empty; expected [V, C]");
   const PackedMatrix& w = table.matrix();
   const Tensor host = ids.to(cpu_device());
   const int32_t* id = host.data_as<int32_t>();

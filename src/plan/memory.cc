@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cache/mixers.h"
+#include "cache/page_pool.h"
 
 namespace fovea {
 namespace {
@@ -128,9 +129,9 @@ double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, do
 
 namespace {
 
-// Returns the elements that a layer caches for each token.
+// Returns the elements of the keys and values that a layer caches for each token.
 double cached_in(const StackSpec& decoder, int64_t layer) {
-  if (is_recurrent(decoder, layer)) return static_cast<double>(state_size(decoder, layer));
+  if (is_recurrent(decoder, layer)) return 0;
   const AttentionSpec& a = decoder.attention;
   if (mixer_of(decoder, layer) == MixerKind::latent)
     return static_cast<double>(decoder.latent.width + decoder.latent.rotary);
@@ -147,19 +148,21 @@ double cached_per_token(const Spec& s) {
   return elements;
 }
 
-double cached(const Spec& s, const Lengths& lengths) {
+double cached(const Spec& s, const Lengths& lengths, int64_t batch) {
   if (!s.decoder) return 0;
   const StackSpec& d = *s.decoder;
+  const PagePool::Layout layout = PagePool::layout_for(d, DType::f32);
+  const PagePool::Size size{batch * pages_for(lengths.target), batch};
   double elements = 0;
   for (int64_t layer = 0; layer < d.layers; ++layer) {
-    const int64_t window =
-        d.attention.windows.empty() ? 0 : d.attention.windows[static_cast<size_t>(layer)];
-    const bool all = window == 0 || is_recurrent(d, layer);
-    const int64_t most = all ? lengths.target : window + d.attention.global;
-    elements += cached_in(d, layer) * static_cast<double>(std::min(most, lengths.target));
+    const int64_t pages = PagePool::pages_of(layout.layer(layer).reach, size);
+    const int64_t tokens = std::min(pages * kPageTokens, batch * lengths.target);
+    elements +=
+        cached_in(d, layer) * static_cast<double>(tokens) +
+        static_cast<double>(state_size(d, layer) * kStateSlots) * static_cast<double>(pages);
   }
   const Widths w = widths_of(s, d);  // for cross-attention
-  return elements + (w.keys + w.values) * static_cast<double>(d.layers * lengths.source);
+  return elements + (w.keys + w.values) * static_cast<double>(batch * d.layers * lengths.source);
 }
 
 }  // namespace fovea

@@ -9,9 +9,11 @@ namespace fovea {
 double activation_bytes(const Spec& validated, const Lengths& lengths, int64_t batch,
                         double element);
 
-// Return how many elements of keys, values and recurrent states generation caches per additional
-// token, and per sequence of these lengths.
+// Returns how many elements of keys and values generation caches per additional token, in a text
+// that is shorter than the windows.
 double cached_per_token(const Spec& validated);
-double cached(const Spec& validated, const Lengths& lengths);
+// Returns how many elements of keys, values and recurrent states it caches for `batch` sequences of
+// these lengths, in pages of a PagePool.
+double cached(const Spec& validated, const Lengths& lengths, int64_t batch);
 
 }  // namespace fovea

@@ -38,14 +38,13 @@ std::vector<AttentionShare> attention_shares(const Spec& s) {
 MemoryPlan memory_of(const Spec& s, const Plan& plan, const Lengths& lengths) {
   MemoryPlan m;
   const auto parameters = static_cast<double>(plan.parameters);
-  const auto batch = static_cast<double>(plan.batch);
   m.weights = bytes_of(parameters);
   m.gradients = 4 * parameters;
   m.moments = 8 * parameters;
   m.activations.fp32 = activation_bytes(s, lengths, plan.batch, 4);
   m.activations.bf16 = activation_bytes(s, lengths, plan.batch, 2);
   m.cache_per_token = bytes_of(cached_per_token(s));
-  m.cache = bytes_of(batch * cached(s, lengths));
+  m.cache = bytes_of(cached(s, lengths, plan.batch));
   return m;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "tokenizer/models/piece_cache.h"
@@ -18,7 +19,8 @@ struct Workspace {
   std::vector<Piece> pieces;
 };
 
-constexpr size_t kept_bytes = size_t{16} << 20;  // the longest text whose workspace is kept
+// A text above this size, before or after the normalizer, does not leave its workspace.
+constexpr size_t kept_bytes = size_t{16} << 20;
 
 Workspace& workspace() {
   thread_local Workspace space;
@@ -29,7 +31,11 @@ Workspace& workspace() {
 struct WorkspaceUse {
   size_t bytes;  // size of the text
   ~WorkspaceUse() {
-    if (bytes > kept_bytes) workspace() = {};
+    Workspace& space = workspace();
+    const size_t rewritten = std::max(space.normalized.capacity(), space.cut.text.capacity());
+    if (std::max(bytes, rewritten) <= kept_bytes) return;
+    // Assigning an empty string would keep the memory of the old one.
+    static_cast<void>(std::exchange(space, {}));
   }
 };
 
@@ -147,8 +153,8 @@ template <class Sink>
 void encode_valid(const TokenizerState& state, std::string_view text, SpecialTokens special,
                   Sink& sink) {
   GrowthLimit limit = GrowthLimit::of_text(text.size());
-  if (special == SpecialTokens::guarded) return encode_guarded(state, text, limit, sink);
   const WorkspaceUse use{text.size()};
+  if (special == SpecialTokens::guarded) return encode_guarded(state, text, limit, sink);
   Workspace& space = workspace();
   space.raw_parts.clear();
   state.raw_added.cut(text, special == SpecialTokens::parsed, space.raw_parts);

@@ -51,10 +51,13 @@ struct OneToken {
   void operator()(const ReplaceDecoder& decoder) const {
     replace_all(token, decoder.text, decoder.content);
   }
-  // Fuse joins tokens and Strip affects the ends of a text. The tokens of CTC remain unchanged.
+  void operator()(const CtcDecoder& decoder) const {
+    replace_all(token, decoder.pad, "");
+    if (decoder.cleanup) replace_all(token, decoder.delimiter, " ");
+  }
+  // Fuse joins tokens, and Strip affects the ends of a text.
   void operator()(const Fuse&) const {}
   void operator()(const StripDecoder&) const {}
-  void operator()(const CtcDecoder&) const {}
 };
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/threads.h"
 #include "kernels/isa.h"
-#include "plan/machine.h"
 
 namespace fovea {
 namespace {

@@ -3,7 +3,7 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
-#include "plan/machine.h"
+#include "plan/speed.h"
 #include "train/trainer.h"
 
 namespace fovea {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "kernels/isa.h"
-#include "plan/machine.h"
 
 namespace fovea {
 namespace {

@@ -28,6 +28,8 @@ class AlignedText {
   }
   bool aligned() const { return aligned_; }
   GrowthLimit& limit() const { return *limit_; }
+  // Returns the bytes of memory reserved for rewritten text.
+  size_t capacity() const { return buffers_[0].capacity() + buffers_[1].capacity(); }
   // Returns the span of the original text that a span came from; requires alignment.
   Span origin(Span stretch) const;
   // Returns the original position of the beginning of a span. Without alignment, it is correct only

@@ -14,12 +14,12 @@ let model;
 before(() => { if (!skip) model = trained(); });
 after(closeBrowser);
 
-test("the view shows curves, two checkpoints side by side, and a head at each checkpoint", { skip }, async () => {
+test("the view shows curves, two snapshots side by side, and a head in each snapshot", { skip }, async () => {
   const server = await served(model);
   const page = await opened(`${server.address}#text=${encodeURIComponent(TEXT)}&view=learn`);
   await page.waitForSelector("h2:has-text('step 30')");
-  assert.equal(await page.locator("[data-field=model]").inputValue(), "0@10", "the first checkpoint is on the left");
-  assert.equal(await page.locator("[data-field=other]").inputValue(), "0@30", "the last checkpoint is on the right");
+  assert.equal(await page.locator("[data-field=model]").inputValue(), "0@10", "the first snapshot is on the left");
+  assert.equal(await page.locator("[data-field=other]").inputValue(), "0@30", "the last snapshot is on the right");
   await page.waitForSelector("text=The maps differ by");
   await page.waitForFunction(() => document.querySelectorAll("figure canvas").length === 3);
   assert.equal(await page.locator("[data-field=model] option").count(), 4);

@@ -4,6 +4,7 @@
 // that names the component.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "base/json.h"
 #include "support/expect_error.h"
@@ -190,6 +191,25 @@ TEST(TokenizerLimits, AreFarAboveRealTokenizers) {
     file["pre_tokenizer"] = part;
     EXPECT_GT(open_text(file).encode(text).size(), 0u);
     EXPECT_GT(open_text(file).encoding(text.substr(0, 30'000)).ids.size(), 0u);
+  }
+}
+
+// Regression: each thread kept the scratch memory of a long text with guards, and that of a text
+// that the normalizer made long.
+TEST(TokenizerLimits, LongTextsLeaveNoScratchMemory) {
+  json file = characters();
+  file["normalizer"] = replace({{"String", "a"}}, "aaaaaaaaaaaaaaaa");
+  const Tokenizer tokenizer = open_text(file);
+  const auto allocated = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return static_cast<int64_t>(info.uordblks + info.hblkhd);
+  };
+  tokenizer.encode("b", SpecialTokens::guarded);
+  const int64_t before = allocated();
+  const std::string growing = std::string(size_t{2} << 20, 'a') + std::string(64, 'b');
+  for (const SpecialTokens special : {SpecialTokens::guarded, SpecialTokens::as_text}) {
+    tokenizer.encode(growing, special);
+    EXPECT_LT(allocated() - before, int64_t{24} << 20);
   }
 }
 

@@ -60,6 +60,16 @@ class Values(FoveaTest):
             else:
                 self.check(verb, option, str(int(least.split()[0]) - 1))
 
+    def test_every_default_is_within_its_range(self):
+        # Regression: the help of plan printed "1 to 16777216; default 0" for the fields of the model.
+        for verb, table in TABLES.items():
+            for option in table:
+                least, _, most = option["expected"].partition(" to ")
+                if option["kind"] not in ("integer", "number") or not option["default"] or not most:
+                    continue
+                with self.subTest(verb=verb, option=option["name"]):
+                    self.assertTrue(float(least) <= float(option["default"]) <= float(most), option)
+
     def test_every_option_reports_a_missing_value(self):
         for verb, option in options("integer", "number", "bytes", "boolean", "choice", "text", "list"):
             with self.subTest(verb=verb, option=option["name"]):
@@ -130,6 +140,11 @@ class Names(FoveaTest):
         for option in (["--pairs", self.text], ["--labels", self.text], ["--one-by-one"]):
             self.refused(fovea("eval", "model", self.text, "--against", "other", *option), 2, f"--against: cannot be combined with {option[0]}; expected")
 
+    def test_options_of_translation_require_pairs(self):
+        for option in (["--beams", "2"], ["--source-prefix", "x: "], ["--task", "translation_en_to_de"]):
+            for data in ([self.text], ["--labels", self.text], ["--hypotheses", self.text, "--references", self.text]):
+                self.refused(fovea("eval", *(["model"] if data[0] != "--hypotheses" else []), *data, *option), 2, f"{option[0]}: requires --pairs")
+
     def test_an_unknown_verb_is_refused(self):
         self.refused(fovea("trian"), 2, "trian: unknown verb; did you mean train?")
         self.refused(fovea("genrate"), 2, "did you mean generate?")
@@ -158,6 +173,12 @@ class Help(FoveaTest):
             text = self.ok(fovea(verb, "--help", env={"COLUMNS": "100"})).stdout.decode()
             self.assertLess(len(text.splitlines()), 50, verb)
             self.assertNotRegex(text, r"\d\.\d{7}", verb)
+
+    def test_the_help_names_what_applies_without_a_value(self):
+        text = " ".join(self.ok(fovea("plan", "--help-all")).stdout.decode().split())
+        self.assertIn("maximum tokens in one sequence (1 to 16777216; default: the model's;", text)
+        text = " ".join(self.ok(fovea("train", "--help-all")).stdout.decode().split())
+        self.assertIn("--encoder-layers N number of layers (1 to 4096; default: the model's)", text)
 
     def test_the_help_of_a_section_lists_its_options_only(self):
         text = self.ok(fovea("help", "train", "model")).stdout.decode()

@@ -60,6 +60,15 @@ class Search(FoveaTest):
         self.assertTrue(done.stdout.startswith(b"3 files, "), done.stdout)
         self.assertNotIn(b"secret", b"".join(path.read_bytes() for path in self.index.iterdir()))
 
+    def test_truncated_passages_are_counted(self):
+        # Regression: the end of a passage above the model's limit was ignored without a message.
+        self.assertNotIn(b"truncated", self.build().stderr)
+        done = self.build("--passage-tokens", "1000").stderr.decode()
+        self.assertIn("warning: 1 passage truncated to 12 tokens, the model's limit, the first at fox.txt: line 1; a smaller --passage-tokens avoids this\n", done)
+        (self.texts / "long.txt").write_text("\n" + "the fox sees the bird in the night . " * 200)
+        (self.texts / "longer.txt").write_text("the fox sees the bird in the night . " * 201)
+        self.assertIn("warning: 2 passages truncated to 12 tokens, the model's limit, the first at long.txt: line 2;", self.build("--passage-tokens", "10000").stderr.decode())
+
     def test_only_changed_files_are_embedded(self):
         self.assertEqual(self.built(), {"files": 2, "skipped": ["data.bin"], "passages": 3, "embedded": 3})
         first = {p.name: p.read_bytes() for p in self.index.iterdir()}

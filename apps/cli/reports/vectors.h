@@ -22,9 +22,6 @@ class VectorLayout {
   std::string bytes(const Embeddings& embeddings, int64_t first) const;
 
  private:
-  std::string numbers(const Embeddings& embeddings, const std::vector<uint8_t>& bytes, int64_t row,
-                      const char* separator) const;
-
   VectorFormat format_;
   VectorPrecision precision_;
 };

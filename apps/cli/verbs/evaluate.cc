@@ -66,6 +66,7 @@ class EvalCommand : public Command {
   }
 
   int run(const OptionTable& table) override {
+    refuse_translation(table);
     if (!hypotheses_.empty() || !references_.empty()) return score_files();
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const auto open = [this] {
@@ -98,6 +99,12 @@ class EvalCommand : public Command {
   }
 
  private:
+  static void refuse_translation(const OptionTable& table) {
+    if (table.given("--pairs")) return;
+    for (const char* option : {"--beams", "--source-prefix", "--task"})
+      if (table.given(option)) throw UsageError(fmt::format("{}: requires --pairs", option));
+  }
+
   // Predictions are compared on plain text only.
   static void refuse_against(const OptionTable& table) {
     for (const char* option : {"--pairs", "--labels", "--one-by-one"})

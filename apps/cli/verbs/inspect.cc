@@ -114,9 +114,10 @@ class InspectCommand : public Command {
     const Drawn here = drawn(inspection);
     if (json) {
       Json rows = Json::array();
+      const ArrayView map = here.map.view();
       for (int64_t r = 0; r < here.map.rows; ++r) {
-        const auto begin = here.map.weights.begin() + r * here.map.keys;
-        rows.push_back(std::vector<float>(begin, begin + here.map.keys));
+        const auto row = map.row<float>(r);
+        rows.push_back(std::vector<float>(row.begin(), row.end()));
       }
       print(json_line({{"rows", here.rows}, {"keys", here.keys}, {"weights", rows}}) + "\n");
       return 0;
@@ -127,7 +128,7 @@ class InspectCommand : public Command {
     const Shades shades = !can_utf8() && !colour ? Shades::digits
                           : colour               ? Shades::colours
                                                  : Shades::blocks;
-    print(draw_heatmap(here.map, here.rows, here.keys, terminal_width(), shades));
+    print(draw_heatmap(here.map.view(), here.rows, here.keys, terminal_width(), shades));
     note(
         fmt::format("layer {}, head {}: rows are queries; the scale is the square root, from 0 "
                     "(dark or .) to 1 (bright or 9)\n",
@@ -143,7 +144,7 @@ class InspectCommand : public Command {
     } else if (ending == ".svg") {
       const Drawn here = drawn(Inspection(model, input_));
       write_whole(
-          out_, draw_svg(here.map, here.rows, here.keys,
+          out_, draw_svg(here.map.view(), here.rows, here.keys,
                          fmt::format("Attention of layer {}, head {}", place_.layer, place_.head)));
     } else if (ending == ".safetensors") {
       Inspection(model, input_).save(out_, place_.kind, place_.layer);

@@ -34,6 +34,7 @@ Option scaled(std::string name, std::vector<std::string> aliases, std::string he
   option.aliases = std::move(aliases);
   option.help = std::move(help);
   option.kind = Kind::text;
+  option.placeholder = "X";
   option.expected = "a number such as 300B, 28T or 1.4e12";
   option.initial = "0";
   option.get = [&value] { return fmt::format("{}", value); };
@@ -92,6 +93,7 @@ class PlanCommand : public Command {
                      options_.speed));
     table.section("Model (overrides the preset or file)");
     add_fields(table, spec_, spec_spellings());
+    table.unset_means("the model's");
     table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length", "--tokens",
                      "--speed", "--utilisation", "--devices", "--price"});
   }

@@ -79,6 +79,12 @@ class SearchCommand : public Command {
       note("warning: " + printable(file) + ": not a text file, skipped\n");
     for (const std::string& link : result.links_out)
       note("warning: " + printable(link) + ": a link out of the directory, skipped\n");
+    if (result.cut > 0)
+      note(fmt::format(
+          "warning: {} truncated to {} tokens, the model's limit, the first at {}; a smaller "
+          "--passage-tokens avoids this\n",
+          result.cut == 1 ? "1 passage" : fmt::format("{} passages", result.cut), result.limit,
+          printable(result.first_cut)));
     print(json ? json_line({{"files", result.files},
                             {"skipped", result.skipped},
                             {"passages", result.passages},

@@ -137,12 +137,12 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   });
 }
 
-// Returns the keys or values of one sequence, copied from its pages.
+// Returns the keys or values of one sequence, copied from its pages; zeros for null pages.
 std::vector<double> gathered(const void* const* pages, PagePart part, const PageLayout& layout,
                              int64_t keys) {
   std::vector<double> rows(static_cast<size_t>(keys * layout.heads * layout.width));
   for (int64_t key = 0; key < keys; ++key)
-    for (int64_t head = 0; head < layout.heads; ++head)
+    for (int64_t head = 0; head < layout.heads && pages[key / kPageTokens] != nullptr; ++head)
       get_from_page(layout, part, pages[key / kPageTokens], key % kPageTokens, head,
                     rows.data() + (key * layout.heads + head) * layout.width);
   return rows;

@@ -1,8 +1,8 @@
 #include "train/tasks/examples_task.h"
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "generate/generate.h"
-#include "plan/machine.h"
 #include "train/evaluation.h"
 
 namespace fovea {

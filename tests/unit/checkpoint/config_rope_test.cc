@@ -57,6 +57,41 @@ TEST(ConfigRope, ReadsBothSpellings) {
   EXPECT_EQ(old.rotary.theta, 77);
 }
 
+// The base of layers with a window, as Gemma 3 has it: a default of the family, or an entry of
+// rope_parameters.
+TEST(ConfigRope, OnlyAnEntryForSlidingAttentionChangesTheLocalTheta) {
+  using nlohmann::json;
+  const auto local = [](const json& config, bool by_layer_type) {
+    Rope rope;
+    rope.rotary.local_theta = 5000;
+    Config io(config, "config.json");
+    io.rope(rope.context, rope.rotary, {.theta = 9, .by_layer_type = by_layer_type});
+    return std::pair(rope.rotary.theta, rope.rotary.local_theta);
+  };
+  const json full = {{"rope_type", "default"}, {"rope_theta", 77.0}};
+  EXPECT_EQ(local({{"rope_theta", 77.0}}, false), std::pair(77.0f, 5000.0f));
+  EXPECT_EQ(local({{"rope_parameters", full}}, false), std::pair(77.0f, 5000.0f));
+  EXPECT_EQ(local({{"rope_parameters", {{"full_attention", full}}}}, true),
+            std::pair(77.0f, 5000.0f));
+  const json both = {{"full_attention", full}, {"sliding_attention", {{"rope_theta", 3.0}}}};
+  EXPECT_EQ(local({{"rope_parameters", both}}, true), std::pair(77.0f, 3.0f));
+  const json scaled = {{"sliding_attention", {{"rope_type", "linear"}, {"factor", 2.0}}}};
+  expect_error(ErrorKind::Unsupported,
+               {"rope_parameters.sliding_attention scales positions; expected rope_type default"},
+               [&] {
+                 local({{"rope_parameters", scaled}}, true);
+               });
+}
+
+// transformers completes rope_parameters from the root of the file.
+TEST(ConfigRope, ValuesOfTheRootCompleteTheParameters) {
+  const Rope rope = read({{"rope_theta", 77.0},
+                          {"partial_rotary_factor", 0.5},
+                          {"rope_parameters", {{"rope_type", "default"}}}});
+  EXPECT_EQ(rope.rotary.theta, 77);
+  EXPECT_EQ(rope.rotary.share, 0.5f);
+}
+
 TEST(ConfigRope, RefusesUnknownScalings) {
   expect_error(ErrorKind::BadFile, {"rope_scaling.rope_type is 5; expected a name"}, [] {
     read({{"rope_scaling", {{"rope_type", 5}}}});

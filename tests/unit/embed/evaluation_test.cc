@@ -58,18 +58,24 @@ TEST(TextExamples, HaveTheKindOfTheFirstRecord) {
 
 TEST(VectorPrecision, ScalesByTheLargestElement) {
   const float x[] = {0.5f, -0.25f, 0, 0, 0, 0};
+  const ArrayView two{x, {2, 3}};
   using Bytes = std::vector<uint8_t>;
-  EXPECT_EQ(quantise_vectors(x, 2, 3, VectorPrecision::int8), (Bytes{127, 192, 0, 0, 0, 0}));
-  EXPECT_EQ(quantise_vectors(x, 2, 3, VectorPrecision::uint8),
+  EXPECT_EQ(quantise_vectors(two, VectorPrecision::int8).bytes, (Bytes{127, 192, 0, 0, 0, 0}));
+  EXPECT_EQ(quantise_vectors(two, VectorPrecision::uint8).bytes,
             (Bytes{255, 64, 128, 128, 128, 128}));
 }
 
 TEST(VectorPrecision, PacksSignsHighestBitFirst) {
   const float x[] = {1, -1, 1, 0, 2, -3, -1, 1, 5, -5};
+  const ArrayView one{x, {1, 10}};
   using Bytes = std::vector<uint8_t>;
-  EXPECT_EQ(quantise_vectors(x, 1, 10, VectorPrecision::ubinary), (Bytes{0xA9, 0x80}));
-  EXPECT_EQ(quantise_vectors(x, 1, 10, VectorPrecision::binary), (Bytes{0x29, 0x00}));
+  EXPECT_EQ(quantise_vectors(one, VectorPrecision::ubinary).bytes, (Bytes{0xA9, 0x80}));
+  EXPECT_EQ(quantise_vectors(one, VectorPrecision::binary).bytes, (Bytes{0x29, 0x00}));
   EXPECT_EQ(bytes_of_vector(10, VectorPrecision::binary), 2);
+  EXPECT_EQ(quantise_vectors(one, VectorPrecision::binary).view().row<int8_t>(0)[0], 0x29);
+  expect_error(ErrorKind::InvalidArgument, {"1 axes", "2"}, [&] {
+    quantise_vectors({x, {10}}, VectorPrecision::int8);
+  });
 }
 
 }  // namespace

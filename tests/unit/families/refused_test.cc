@@ -72,6 +72,16 @@ TEST_F(RefusedDirectory, PickledWeights) {
   }
 }
 
+TEST_F(RefusedDirectory, PathsThatAreNoDirectory) {
+  const auto refused = [](const std::string& path, const char* text) {
+    expect_error(ErrorKind::BadFile, {path + ": " + text + "; expected a model's directory"},
+                 [&] { open_model_files(path, Weights::mapped); });
+  };
+  refused(folder_ / "missing", "is missing");
+  write_file_atomically(folder_ / "file", "x");
+  refused(folder_ / "file", "not a directory");
+}
+
 TEST_F(RefusedDirectory, HostileJson) {
   save();
   std::string objects;
@@ -119,6 +129,36 @@ TEST_F(RefusedDirectory, UnsupportedFeatures) {
     write_file_atomically(folder_ / "config.json", config.dump());
     expect_error(ErrorKind::Unsupported, {"config.json", key}, [&] { open(); });
   }
+}
+
+TEST_F(RefusedDirectory, NumbersBeyondTheDtypeOfTheFile) {
+  Transformer model(validated(test::small_decoder({.context = 6, .width = 8, .layers = 1})));
+  initialise(model, 1);
+  Origin origin;
+  const auto refused = [&](DType dtype, float number, const char* text) {
+    model.each([&](const std::string&, Parameter& p) { p.value.data_as<float>()[0] = number; });
+    origin.save_all_as(dtype);
+    expect_error(ErrorKind::InvalidArgument, {folder_.path(), text, "a larger range"},
+                 [&] { save_model_files(folder_.path(), model, 3, origin); });
+  };
+  refused(DType::f16, 7e4f, "above fp16's 65504");
+  refused(DType::bf16, 3.4e38f, "above bf16's 3.39e38");
+}
+
+TEST_F(RefusedDirectory, ScalingsThatPhi3Lacks) {
+  const auto refused = [](const nlohmann::json& config, const char* text) {
+    Config io(config, "config.json");
+    Spec spec;
+    spec.decoder.emplace();
+    expect_error(ErrorKind::Unsupported, {text, "in a phi3 model; expected default or longrope"},
+                 [&] { phi3.config(io, spec); });
+  };
+  nlohmann::json config = {{"vocab_size", 9},         {"hidden_size", 8},
+                           {"num_hidden_layers", 1},  {"num_attention_heads", 2},
+                           {"intermediate_size", 16}, {"rope_scaling", {{"type", "linear"}}}};
+  refused(config, "config.json: rope_scaling.type is linear");
+  config["rope_parameters"] = {{"rope_type", "yarn"}};
+  refused(config, "config.json: rope_parameters.rope_type is yarn");
 }
 
 TEST_F(RefusedDirectory, InvalidSpecOfFovea) {

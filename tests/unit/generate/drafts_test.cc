@@ -19,6 +19,7 @@ using test::kPlenty;
 using test::small_latent_model;
 using test::small_model;
 using test::small_recurrent_model;
+using test::small_windowed_model;
 
 Transformer other_model(int64_t context, uint64_t seed = 2, int64_t vocabulary = 11) {
   Spec spec = small_model(context, vocabulary).spec;
@@ -237,6 +238,31 @@ TEST(Drafts, DoNotChangeConcurrentRequests) {
     const Outcome same = outcome(model, few, 4);
     EXPECT_EQ(same.status.accepted_tokens, same.status.guessed_tokens);
     EXPECT_LT(same.status.steps, steps);
+  }
+}
+
+// Rejected tokens are removed from texts whose earlier pages were released.
+TEST(Drafts, DoNotChangeLongTexts) {
+  constexpr int64_t kContext = 300;
+  const Transformer models[] = {small_windowed_model(kContext), small_recurrent_model(kContext)};
+  const Ids prompt(100, 2);
+  for (const Transformer& model : models) {
+    const Transformer drafts[] = {small_windowed_model(kContext), small_recurrent_model(kContext),
+                                  opposite_of(model), other_model(kContext), model};
+    GenerateOptions options;
+    options.sampling.temperature = 0.7f;
+    options.max_tokens = 250;  // the context is exceeded
+    const Generation expected = continued({model}, prompt, options);
+    for (size_t i = 0; i < std::size(drafts); ++i) {
+      for (const int64_t guesses : {3, 64}) {
+        options.guesses = guesses;
+        const Generation found = continued({.model = model, .draft = &drafts[i]}, prompt, options);
+        expect_same(found, expected, fmt::format("draft {}, {} tokens", i, guesses));
+        if (i + 1 == std::size(drafts)) {
+          EXPECT_GT(found.accepted_tokens, 0);
+        }
+      }
+    }
   }
 }
 

@@ -22,6 +22,26 @@ using test::logits_after;
 using test::most_likely;
 using test::small_model;
 
+// With windows and with recurrent layers, in texts that are much longer than the windows and that
+// exceed the context.
+TEST(Generating, ReleasesPagesWithoutEffect) {
+  constexpr int64_t kContext = 310;
+  for (const Transformer& model :
+       {test::small_windowed_model(kContext), test::small_recurrent_model(kContext)}) {
+    Ids prompt, written;
+    for (int32_t i = 0; i < 290; ++i) prompt.push_back(i * i % 11);
+    for (Ids ids = prompt; written.size() < 60; ids.push_back(written.back())) {
+      if (std::ssize(ids) > kContext) ids.erase(ids.begin(), ids.end() - kContext / 2);
+      written.push_back(most_likely(logits_after(model, ids)));
+    }
+    GenerateOptions options = greedy(60);
+    for (const int64_t guesses : {0, 64}) {
+      options.guesses = guesses;
+      EXPECT_EQ(continued({model}, prompt, options).ids, written) << guesses;
+    }
+  }
+}
+
 TEST(Generating, GreedilySelectsTheMostLikelyToken) {
   const Transformer model = small_model(40);
   const int threads = thread_count();

@@ -45,6 +45,55 @@ TEST(Schedulers, GiveTheSameResultsAloneAndInABatch) {
   }
 }
 
+// The texts are much longer than the windows, so that pages are released.
+TEST(Schedulers, GiveTheSameResultsAfterPagesWereReleased) {
+  constexpr int64_t kContext = 400;
+  for (const Transformer& model :
+       {test::small_windowed_model(kContext), test::small_recurrent_model(kContext)}) {
+    std::vector<Asked> requests = some_requests(16, kContext);
+    limit(requests, kContext);
+    for (const DType cache : {DType::f32, DType::i8}) {
+      const Results expected = alone(model, requests, {}, cache);
+      for (const int64_t pages : {12, 40, 400}) {  // with the fewest pages, requests are evicted
+        for (const int64_t step_tokens : {16, 512}) {
+          const SchedulerOptions options{
+              .cache = cache, .pages = pages, .most_sequences = 6, .step_tokens = step_tokens};
+          EXPECT_EQ(answers_of(model, requests, options, {}, 1), expected)
+              << pages << " pages, " << step_tokens << " tokens, " << name_of(cache);
+        }
+      }
+    }
+  }
+}
+
+// A layer with a window has as many pages as a text of any length can use.
+TEST(Schedulers, NeedNoMoreMemoryForLongerTextsIfAllLayersHaveLimitedReach) {
+  Spec spec = test::small_windowed_model(2000).spec;
+  spec.decoder->attention.windows = {20};
+  const Transformer model = test::made(validated(spec));
+  SchedulerOptions options{.pages = pages_for(300, 1), .most_sequences = 1, .step_tokens = 16};
+  const int64_t bytes = cache_bytes(model, options);
+  options.pages = pages_for(2000, 1);
+  EXPECT_EQ(cache_bytes(model, options), bytes * 6 / 5);  // 6 pages instead of 5
+  EXPECT_EQ(pages_within(static_cast<uint64_t>(bytes * 6 / 5), model, options), options.pages);
+  EXPECT_EQ(pages_within(static_cast<uint64_t>(bytes), model, options), 5);
+  Scheduler scheduler(model, {}, nullptr, options);
+  EXPECT_EQ(scheduler.status().cache_bytes, bytes * 6 / 5);
+  const Ids prompt(900, 3);
+  Ids ids;
+  const auto sink = [&](const Event& event) {
+    EXPECT_EQ(event.error, nullptr) << event.error->what();
+    if (event.finished != nullptr) ids = event.finished->ids;
+    return true;
+  };
+  scheduler.add(scheduler.request({1, prompt, test::greedy(300), sink, false}));
+  while (scheduler.step()) EXPECT_LE(scheduler.status().cache_used_bytes, bytes * 6 / 5);
+  ASSERT_EQ(ids.size(), 300u);
+  Ids before = prompt;
+  before.insert(before.end(), ids.begin(), ids.end() - 1);
+  EXPECT_EQ(ids.back(), test::most_likely(test::logits_after(model, before)));
+}
+
 TEST(Schedulers, GiveTheSameResultsFromARoundedCache) {
   for (const Transformer& model :
        {test::small_model(150), test::small_recurrent_model(150), test::small_latent_model(150)}) {
@@ -80,7 +129,8 @@ TEST(Schedulers, TranslateTheSameAloneAndInABatch) {
 
 TEST(Schedulers, ReadACommonPrefixOnce) {
   for (const Transformer& model :
-       {test::small_model(300), test::small_recurrent_model(300), test::small_latent_model(300)}) {
+       {test::small_model(300), test::small_recurrent_model(300), test::small_latent_model(300),
+        test::small_windowed_model(300)}) {
     Ids prompt;
     for (int i = 0; i < 200; ++i) prompt.push_back(i % 11);
     Scheduler scheduler(model, {}, nullptr, {.pages = 20});

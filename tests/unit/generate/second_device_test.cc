@@ -30,7 +30,8 @@ TEST_F(SecondDevice, GivesTheLogitsOfTheReference) {
 }
 
 TEST_F(SecondDevice, GeneratesTheTextsOfTheReference) {
-  const auto models = {small_model(96), small_recurrent_model(96), small_latent_model(96)};
+  const auto models = {small_model(96), small_recurrent_model(96), small_latent_model(96),
+                       small_windowed_model(96)};
   for (const Transformer& model : models) {
     const Transformer other = on_second(model);
     for (const DType cache : {DType::f32, DType::bf16, DType::i8}) {
@@ -40,6 +41,15 @@ TEST_F(SecondDevice, GeneratesTheTextsOfTheReference) {
       };
       EXPECT_EQ(written(other), written(model)) << name_of(cache);
     }
+  }
+}
+
+TEST_F(SecondDevice, ReadsNoReleasedPage) {
+  for (const Transformer& model : {small_windowed_model(300), small_recurrent_model(300)}) {
+    const Transformer other = on_second(model);
+    const Ids prompt(250, 3);
+    EXPECT_EQ(continued({other}, prompt, greedy(20)).ids,
+              continued({model}, prompt, greedy(20)).ids);
   }
 }
 

@@ -31,6 +31,14 @@ inline Transformer small_recurrent_model(int64_t context = 8, int64_t vocabulary
   return made(validated(spec));
 }
 
+// Returns a small decoder whose layers see 20 keys, all keys and 70 keys.
+inline Transformer small_windowed_model(int64_t context = 8, int64_t vocabulary = 11) {
+  Spec spec = small_decoder({.vocabulary = vocabulary, .context = context, .layers = 3});
+  spec.head.tied = false;
+  spec.decoder->attention.windows = {20, 0, 70};
+  return made(validated(spec));
+}
+
 // Returns a small decoder with latent attention and attention.
 inline Transformer small_latent_model(int64_t context = 8, int64_t vocabulary = 11) {
   Spec spec = small_decoder({.vocabulary = vocabulary, .context = context});

@@ -135,6 +135,17 @@ int64_t rows_of(const std::vector<Text>& texts) {
   return rows;
 }
 
+// Returns whether a query of the text sees a key of a page.
+bool sees(const Text& text, int64_t page) {
+  for (int64_t query = 0; query < text.queries; ++query) {
+    Interval seen[Mask::kMostIntervals];
+    const int count = text.mask.intervals(0, query, text.keys, seen);
+    for (int i = 0; i < count; ++i)
+      if (seen[i].begin < (page + 1) * kPageTokens && seen[i].end > page * kPageTokens) return true;
+  }
+  return false;
+}
+
 TEST_P(PagedAttentionTest, MatchesTheReference) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : kPages) {
@@ -208,6 +219,37 @@ TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
         begin += text.queries;
       }
       use_isa(GetParam());
+    }
+  }
+}
+
+// Pages that no query of their text sees may be missing.
+TEST_P(PagedAttentionTest, ReadsNoHiddenPage) {
+  for (const Heads& h : kHeads) {
+    for (const DType dtype : kPages) {
+      const PagedAttention paged = paged_of(h, dtype);
+      Mask global = causal(350, 70);
+      global.global = 3;
+      std::vector<Text> texts;
+      texts.emplace_back(1, 400, causal(399, 70), paged, 1);
+      texts.emplace_back(40, 400, causal(360, 20), paged, 11);
+      texts.emplace_back(50, 400, global, paged, 21);
+      const Array q = random_array(DType::f32, rows_of(texts) * h.heads * h.width, 3);
+      const Array y = run(cpu::attention_paged, paged, q, texts);
+      const Array expected = run(reference::attention_paged, paged, q, texts, DType::f64);
+      int missing = 0;
+      for (Text& text : texts) {
+        for (size_t page = 0; page < text.key_pages.size(); ++page) {
+          if (sees(text, static_cast<int64_t>(page))) continue;
+          ++missing;
+          text.key_pages[page] = nullptr;
+          if (!paged.values_in_keys) text.value_pages[page] = nullptr;
+        }
+      }
+      EXPECT_EQ(missing, 4 + 5 + 3);
+      EXPECT_TRUE(run(cpu::attention_paged, paged, q, texts) == y) << h.width << name_of(dtype);
+      EXPECT_TRUE(run(reference::attention_paged, paged, q, texts, DType::f64) == expected)
+          << h.width << name_of(dtype);
     }
   }
 }

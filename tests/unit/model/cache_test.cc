@@ -117,6 +117,35 @@ TEST_P(ReadingTest, GivesTheSameBitsFromTheCache) {
   }
 }
 
+// The text is much longer than the windows, so that the cache releases pages.
+TEST_P(ReadingTest, GivesTheSameBitsAfterPagesWereReleased) {
+  constexpr int64_t kLong = 330;
+  Spec base = small();
+  base.context = kLong;
+  base.decoder->layers = 3;
+  std::vector<Spec> specs(5, base);
+  specs[0].decoder->attention.windows = {20};
+  specs[1].decoder->attention.windows = {70, 0, 3};
+  specs[2].decoder->attention.windows = {0, 20, 66};
+  specs[2].decoder->attention.global = 5;
+  specs[3].decoder->mixers = {MixerKind::latent, MixerKind::attention, MixerKind::lstm};
+  specs[3].decoder->latent.width = 8;
+  specs[3].decoder->attention.windows = {30};
+  specs[4].decoder->mixers = {MixerKind::gru, MixerKind::rnn, MixerKind::lstm};
+  const Tensor ids = some_ids({2, kLong}, base.vocabulary);
+  std::vector<int64_t> by_seven;
+  for (int64_t t = 7; t < kLong; t += 7) by_seven.push_back(t);
+  by_seven.push_back(kLong);
+  for (size_t n = 0; n < specs.size(); ++n) {
+    const Transformer model = made(validated(specs[n]));
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(fmt::format("Spec {} {}", n, name_of(compute)));
+      expect_same(model, ids, causal_pass(compute), by_seven);
+      expect_same(model, ids, causal_pass(compute), {200, 201, 202, 264, 320, kLong});
+    }
+  }
+}
+
 // With a cache of lower precision than the products, the bits do not depend on the chunks, and the
 // results are close to those of an unrounded cache.
 TEST_P(ReadingTest, GivesTheSameBitsFromARoundedCacheInAnyChunks) {

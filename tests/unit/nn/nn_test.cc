@@ -99,18 +99,18 @@ TEST(KvCaches, AppendTokensToTheirRow) {
 }
 
 TEST(KvCaches, ShareThePagesOfAForkUntilOneIsWrittenTo) {
-  PagePool pool(kLayout, 4);
+  PagePool pool(kLayout, {.pages = 4});
   CachedText text;
   ASSERT_TRUE(make_room(pool, text, 70));
   text.length = 70;
-  *static_cast<float*>(pool.keys(1, text.pages[1]).data) = 5;
+  *static_cast<float*>(pool.keys(1, text.pages[0][1]).data) = 5;
   CachedText other = forked(pool, text);
   EXPECT_EQ(pool.free_pages(), 2);
   ASSERT_TRUE(make_room(pool, other, 71));  // writes into the second page
   EXPECT_EQ(pool.free_pages(), 1);
-  EXPECT_EQ(other.pages[0], text.pages[0]);
-  EXPECT_NE(other.pages[1], text.pages[1]);
-  EXPECT_EQ(*static_cast<float*>(pool.keys(1, other.pages[1]).data), 5);
+  EXPECT_EQ(other.pages[0][0], text.pages[0][0]);
+  EXPECT_NE(other.pages[0][1], text.pages[0][1]);
+  EXPECT_EQ(*static_cast<float*>(pool.keys(1, other.pages[0][1]).data), 5);
   ASSERT_TRUE(make_room(pool, text, 71));  // no copy: no other text uses its pages
   EXPECT_EQ(pool.free_pages(), 1);
   EXPECT_FALSE(make_room(pool, text, 200));

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/ops.h"
+#include "ops/packed.h"
 #include "support/expect_error.h"
 #include "tensor/tape.h"
 
@@ -235,6 +236,38 @@ TEST(OpArguments, GroupedLinearRefusesMismatchedGroups) {
   });
   refused({"grouped_linear", "a bias is [3]"},
           [&] { grouped_linear(x, {5}, {weight}, {zeros({3})}); });
+}
+
+TEST(OpArguments, PackedGroupedLinearRefusesMismatchedGroups) {
+  const auto packed = [](Shape shape) {
+    return PackedWeight(zeros(std::move(shape)), WeightFormat::int8, 32);
+  };
+  const Tensor x = zeros({5, 3});
+  const PackedWeight weight = packed({4, 3});
+  refused({"grouped_linear", "2 counts, 1 weights"}, [&] {
+    grouped_linear(x, {2, 3}, std::vector{weight}, {});
+  });
+  refused({"grouped_linear", "0 weights"},
+          [&] { grouped_linear(x, {}, std::vector<PackedWeight>(), {}); });
+  refused({"grouped_linear", "4 rows are in groups", "[5, 3]"},
+          [&] { grouped_linear(x, {4}, std::vector{weight}, {}); });
+  refused({"grouped_linear", "[4, 2]"}, [&] {
+    grouped_linear(x, {5}, std::vector{packed({4, 2})}, {});
+  });
+  refused({"grouped_linear", "[4, 3] and [5, 3]"}, [&] {
+    grouped_linear(x, {5, 0}, std::vector{weight, packed({5, 3})}, {});
+  });
+  refused({"grouped_linear", "a bias is [3]"},
+          [&] { grouped_linear(x, {5}, std::vector{weight}, {zeros({3})}); });
+  refused({"grouped_linear", "x is [15]"},
+          [&] { grouped_linear(x.view({15}), {15}, std::vector{weight}, {}); });
+}
+
+TEST(OpArguments, PackedEmbeddingRefusesInvalidInputs) {
+  const PackedWeight table(zeros({5, 3}), WeightFormat::int8, 32);
+  refused({"embedding", "fp32", "int32"}, [&] { embedding(zeros({2}), table); });
+  refused({"embedding", "empty", "[V, C]"}, [&] { embedding(integers({0}), PackedWeight()); });
+  refused({"embedding", "id 5 at position 0", "0 to 4"}, [&] { embedding(integers({5}), table); });
 }
 
 TEST(OpArguments, CombineRefusesInvalidPlaces) {

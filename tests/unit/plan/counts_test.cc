@@ -162,7 +162,14 @@ TEST(Plan, ComputesTheSizeOfTheCache) {
   EXPECT_EQ(grouped.memory.cache_per_token.bf16, 2 * 80 * 8 * 128 * 2);
   EXPECT_EQ(grouped.memory.cache.bf16, 3 * 4096.0 * grouped.memory.cache_per_token.bf16);
   const Plan window = plan(preset("mistral-7b"));
-  EXPECT_EQ(window.memory.cache.fp32, 4096 * window.memory.cache_per_token.fp32);
+  // The window, twice the most speculative tokens, their ends, and the prompt tokens of a step.
+  const int64_t pages = (4096 + 2 * 64) / 64 + 2 + 512 / 64;
+  EXPECT_EQ(window.memory.cache.fp32,
+            static_cast<double>(64 * pages) * window.memory.cache_per_token.fp32);
+  PlanOptions brief;
+  brief.length = 100;
+  EXPECT_EQ(plan(preset("mistral-7b"), brief).memory.cache.fp32,
+            100 * window.memory.cache_per_token.fp32);
   const Plan across = plan(preset("t5-small"));
   EXPECT_EQ(across.memory.cache.fp32, (512 + 512) * across.memory.cache_per_token.fp32);
   EXPECT_EQ(plan(preset("bert-base")).memory.cache.fp32, 0);

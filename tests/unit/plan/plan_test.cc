@@ -6,9 +6,10 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/machine.h"
 #include "model/transformer.h"
 #include "plan/estimate.h"
-#include "plan/machine.h"
+#include "plan/speed.h"
 #include "tensor/tape.h"
 
 namespace fovea {

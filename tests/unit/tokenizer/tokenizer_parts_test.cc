@@ -122,6 +122,18 @@ void expect_damages(const std::vector<Damage>& damages) {
 
 constexpr ErrorKind bad = ErrorKind::BadFile, not_supported = ErrorKind::Unsupported;
 
+TEST(TokenizerParts, GiveTheBytesOfCtcTokensAsDecoded) {
+  json file = words();
+  file["model"]["vocab"] = {{"a", 0}, {"|", 1}, {"<pad>", 2}, {"[UNK]", 3}};
+  file["decoder"] = {
+      {"type", "CTC"}, {"pad_token", "<pad>"}, {"word_delimiter_token", "|"}, {"cleanup", true}};
+  const Tokenizer tokenizer = open_text(file.dump());
+  EXPECT_EQ(tokenizer.bytes_of(0) + tokenizer.bytes_of(2) + tokenizer.bytes_of(1), "a ");
+  EXPECT_EQ(tokenizer.decode({0, 2, 1}), "a ");
+  file["decoder"]["cleanup"] = false;
+  EXPECT_EQ(open_text(file.dump()).bytes_of(1), "|");
+}
+
 TEST(TokenizerParts, NameTheDamagedToken) {
   expect_damages({
       {"/model/vocab/a", -1, bad, "\"a\" has id -1 (model.vocab); expected an id below 5"},

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "families/directory.h"
-#include "fovea/translate.h"
+#include "fovea/model.h"
 
 namespace fovea {
 
@@ -20,14 +20,6 @@ struct Model::Parts {
   std::vector<int32_t> end_ids;
   DType cache = DType::f32;  // dtype of keys and values during generation
 };
-
-// Returns the text that is prepended to every source: that of the options or, if they name a task,
-// that of the checkpoint.
-std::string source_prefix_of(const Model& model, const TranslateOptions& options);
-
-// Throws InvalidArgument if the draft cannot propose tokens for the model, for example because its
-// vocabulary differs.
-void check_draft(const Model& model, const Model& draft);
 
 // Returns whether the directory or the .gguf file contains a tokenizer.
 bool comes_with_tokenizer(const std::string& path);

@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/gguf.h"
+#include "families/model_parts.h"
 #include "fovea/gguf.h"
 
 namespace fovea {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/math.h"
 #include "base/threads.h"
 #include "data/token_store.h"
+#include "families/model_parts.h"
 #include "generate/rules.h"
 #include "tensor/tape.h"
 

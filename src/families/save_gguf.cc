@@ -1,8 +1,8 @@
 #include "fovea/gguf.h"
 
-#include "api/model_parts.h"
 #include "base/float_mode.h"
 #include "families/gguf.h"
+#include "families/model_parts.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 
 namespace fovea {

@@ -2,12 +2,13 @@
 
 #include <cmath>
 
-#include "api/embed_parts.h"
-#include "api/model_parts.h"
+#include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/hash.h"
 #include "embed/batching.h"
+#include "embed/embedder_parts.h"
+#include "families/model_parts.h"
 #include "fovea/doctor.h"
 #include "tensor/tape.h"
 
@@ -78,10 +79,12 @@ uint64_t Embedder::fingerprint() const {
   return hasher.hash();
 }
 
-float Embedder::similarity(const float* a, const float* b, int64_t width) const {
+float Embedder::similarity(std::span<const float> a, std::span<const float> b) const {
   const FloatMode mode;
+  check(a.size() == b.size(), "vectors of {} and {} elements; expected equal numbers", a.size(),
+        b.size());
   double dot = 0, squares_a = 0, squares_b = 0, square_distance = 0, distance = 0;
-  for (int64_t i = 0; i < width; ++i) {
+  for (size_t i = 0; i < a.size(); ++i) {
     const double x = a[i], y = b[i];
     dot += x * y;
     squares_a += x * x;

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include "base/dtype.h"
-
 namespace fovea {
 
 // Returns the memory that this process may still use: the least of the machine's available memory
@@ -15,9 +13,5 @@ uint64_t private_memory();    // resident memory that is not mapped from files, 
 uint64_t resident_peak();     // peak resident memory of this process, in bytes
 uint64_t total_memory();      // memory of the machine, in bytes
 std::string cpu_name();
-
-// Returns the best rate of a large matrix product in `dtype` on all threads, in floating-point
-// operations per second, measured for at least `seconds`.
-double measured_flops(DType dtype, double seconds);
 
 }  // namespace fovea

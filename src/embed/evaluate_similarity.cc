@@ -15,11 +15,13 @@ SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::st
   std::vector<std::string> texts;
   for (const ScoredPair& pair : pairs) texts.insert(texts.end(), {pair.first, pair.second});
   const Embeddings e = embedder.embed(texts, options);
+  const ArrayView vectors = e.view();
   Predictions found;
   for (size_t i = 0; i < pairs.size(); ++i) {
-    const float* first = e.values.data() + static_cast<int64_t>(2 * i) * e.width;
-    found.similarities.emplace_back(embedder.similarity(first, first + e.width, e.width),
-                                    pairs[i].score);
+    const auto first = static_cast<int64_t>(2 * i);
+    const float similarity =
+        embedder.similarity(vectors.row<float>(first), vectors.row<float>(first + 1));
+    found.similarities.emplace_back(similarity, pairs[i].score);
   }
   return {std::ssize(pairs), values_of(evaluation_task("similarity").metrics, found)};
 }

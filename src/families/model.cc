@@ -1,9 +1,9 @@
 #include "fovea/model.h"
 
-#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "families/model_parts.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "tokenizer/formats/vocab_files.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "families/model_parts.h"
 #include "fovea/train.h"
 
 namespace fovea {

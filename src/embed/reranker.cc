@@ -1,7 +1,7 @@
-#include "api/embed_parts.h"
-#include "api/model_parts.h"
 #include "base/float_mode.h"
 #include "embed/batching.h"
+#include "embed/embedder_parts.h"
+#include "families/model_parts.h"
 #include "tensor/tape.h"
 
 namespace fovea {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "api/embed_parts.h"
 #include "base/error.h"
 #include "base/float_mode.h"
+#include "embed/embedder_parts.h"
 #include "embed/token_queue.h"
 #include "tensor/tape.h"
 

@@ -1,11 +1,11 @@
-#include "api/pseudo_perplexity.h"
+#include "train/pseudo_perplexity.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
 #include "data/token_store.h"
+#include "families/model_parts.h"
 #include "train/evaluation.h"
 #include "train/tasks/special_tokens.h"
 
@@ -13,12 +13,12 @@ namespace fovea {
 namespace {
 
 // The tokens first .. first + rows - 1 of the window of `length` tokens that begins at `start`.
-struct Asked {
+struct WindowPart {
   int64_t start, length, first, rows;
 };
 
-std::vector<Asked> all_tokens(int64_t count, int64_t window, int64_t batch) {
-  std::vector<Asked> parts;
+std::vector<WindowPart> all_tokens(int64_t count, int64_t window, int64_t batch) {
+  std::vector<WindowPart> parts;
   for (int64_t start = 0; start < count; start += window) {
     const int64_t length = std::min(window, count - start);
     for (int64_t first = 0; first < length; first += batch)
@@ -28,7 +28,7 @@ std::vector<Asked> all_tokens(int64_t count, int64_t window, int64_t batch) {
 }
 
 // Returns one copy of the window for each requested token, with that token replaced by the mask.
-Batch masked_one_by_one(const TokenSpan& tokens, const Asked& asked, const Around& around,
+Batch masked_one_by_one(const TokenSpan& tokens, const WindowPart& asked, const Around& around,
                         int32_t mask) {
   const int64_t begin = std::ssize(around.before),
                 T = begin + asked.length + std::ssize(around.after);
@@ -69,7 +69,7 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
   const TokenSpan& tokens = store.training();
   check(tokens.count >= 1, "{}: no tokens; expected a text", data.front());
 
-  const std::vector<Asked> parts = all_tokens(tokens.count, window, batch);
+  const std::vector<WindowPart> parts = all_tokens(tokens.count, window, batch);
   const auto count = std::ssize(parts);
   return predict(model.parts().transformer, DType::f32, count, [&](int64_t n) {
     if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))

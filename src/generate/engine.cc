@@ -4,12 +4,14 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
-#include "api/model_parts.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
+#include "base/machine.h"
+#include "families/model_parts.h"
+#include "generate/check_draft.h"
 #include "generate/scheduler.h"
-#include "plan/machine.h"
 
 namespace fovea {
 namespace {
@@ -18,17 +20,23 @@ const Transformer* draft_of(const EngineOptions& options) {
   return options.draft ? &options.draft->parts().transformer : nullptr;
 }
 
-int64_t cache_pages(const Model::Parts& parts, const EngineOptions& options) {
+SchedulerOptions scheduler_options(const Model::Parts& parts, const EngineOptions& options) {
   const Transformer& model = parts.transformer;
   checked_writer(model.spec);
   check_fields(options);
-  const auto bytes =
-      static_cast<int64_t>(options.cache_bytes > 0 ? options.cache_bytes : available_memory() / 4);
-  const auto page = static_cast<int64_t>(page_bytes(model, draft_of(options), parts.cache));
+  const uint64_t bytes = options.cache_bytes > 0 ? options.cache_bytes : available_memory() / 4;
+  SchedulerOptions made{.cache = parts.cache,
+                        .pages = 1,
+                        .most_sequences = options.most_sequences,
+                        .step_tokens = options.step_tokens,
+                        .draft = draft_of(options)};
+  const int64_t page = cache_bytes(model, made);
+  check_field(std::cmp_greater_equal(bytes, page), "cache_bytes",
+              "{}; expected at least {}, one page", bytes, page);
   // More pages than all sequences can fill are useless.
-  const int64_t most = pages_for(model.spec.context, options.most_sequences);
-  check_field(bytes >= page, "cache_bytes", "{}; expected at least {}, one page", bytes, page);
-  return std::min(bytes / page, most);
+  made.pages = pages_for(model.spec.context, options.most_sequences);
+  made.pages = pages_within(bytes, model, made);
+  return made;
 }
 
 }  // namespace
@@ -41,11 +49,7 @@ class Engine::Worker {
         options_(options),
         scheduler_(model.parts().transformer, rules_of(model.parts().origin, model.parts().end_ids),
                    model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
-                   {.cache = model.parts().cache,
-                    .pages = cache_pages(model.parts(), options),
-                    .most_sequences = options.most_sequences,
-                    .step_tokens = options.step_tokens,
-                    .draft = draft_of(options)}),
+                   scheduler_options(model.parts(), options)),
         status_(scheduler_.status()),
         thread_([this] { run(); }) {}
 

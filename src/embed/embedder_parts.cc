@@ -1,4 +1,4 @@
-#include "api/embed_parts.h"
+#include "embed/embedder_parts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,12 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/model_parts.h"
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
 #include "data/log_mel.h"
+#include "families/model_parts.h"
 #include "inspect/trace.h"
 
 namespace fovea {
@@ -46,7 +46,7 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text)
   return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
 }
 
-Tensor row_of(const std::vector<int32_t>& ids) {
+Tensor row_of_ids(const std::vector<int32_t>& ids) {
   Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
   std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
   return row;
@@ -124,7 +124,7 @@ std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options)
   } else {
     const auto ids = options.ids.empty() ? ids_of(model.tokenizer(), options.text) : options.ids;
     check(!ids.empty(), "trace: no tokens; expected one of `text`, `ids`, `input`");
-    input.ids = row_of(ids);
+    input.ids = row_of_ids(ids);
   }
   const Origin& origin = model.parts().origin;
   input.start = configured_id(origin, "decoder_start_token_id").value_or(0);

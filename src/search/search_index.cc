@@ -86,9 +86,10 @@ class KnownVectors {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// Copies known vectors and computes the other vectors. Returns the number of computed vectors.
-int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder& embedder,
-                     const KnownVectors& known, const SearchBuildOptions& options, float* vectors) {
+// Copies known vectors and computes the other vectors; counts these in the result.
+void fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder& embedder,
+                  const KnownVectors& known, const SearchBuildOptions& options, float* vectors,
+                  SearchBuild& result) {
   const int64_t width = embedder.width();
   std::vector<size_t> fresh;
   for (size_t i = 0; i < passages.size(); ++i)
@@ -108,11 +109,14 @@ int64_t fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder
     std::vector<std::string> texts;
     for (int64_t i = 0; i < next - first; ++i) texts.push_back(passages[passage(i)].text);
     const Embeddings embeddings = embedder.embed(texts, embed);
-    for (int64_t i = 0; i < next - first; ++i)
-      std::copy_n(embeddings.values.data() + i * width, width,
-                  vectors + static_cast<int64_t>(passage(i)) * width);
+    const ArrayView rows = embeddings.view();
+    for (int64_t i = 0; i < next - first; ++i) {
+      std::ranges::copy(rows.row<float>(i), vectors + static_cast<int64_t>(passage(i)) * width);
+      const bool cut = embeddings.cut[static_cast<size_t>(i)] > 0;
+      if (cut && result.cut++ == 0) result.first_cut = embed.name_of_text(static_cast<size_t>(i));
+    }
   }
-  return count;
+  result.embedded = count;
 }
 
 }  // namespace
@@ -152,7 +156,8 @@ SearchBuild build_search_index(const std::string& folder, const std::string& mod
          result.files);
   result.passages = static_cast<int64_t>(passages.size());
   const Tensor vectors = empty({result.passages, embedder.width()});
-  result.embedded = fill_vectors(passages, embedder, known, options, vectors.data_as<float>());
+  result.limit = embedder.max_tokens();
+  fill_vectors(passages, embedder, known, options, vectors.data_as<float>(), result);
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
   };

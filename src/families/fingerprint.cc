@@ -1,0 +1,32 @@
+#include <algorithm>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "fovea/doctor.h"
+
+namespace fovea {
+namespace {
+
+// Suffixes of the files with weights, settings and vocabularies.
+constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
+                                          ".model", ".spm", ".gguf"};
+
+}  // namespace
+
+uint64_t model_fingerprint(const std::string& path) {
+  Hasher hasher;
+  if (!is_folder(path)) {
+    hasher.add(MappedFile(path).bytes());
+    return hasher.hash();
+  }
+  for (const std::string& name : list_files(path)) {
+    const bool decides =
+        std::any_of(std::begin(kDecisive), std::end(kDecisive),
+                    [&](std::string_view ending) { return name.ends_with(ending); });
+    if (decides) hasher.add(MappedFile(path + "/" + name).bytes());
+  }
+  return hasher.hash();
+}
+
+}  // namespace fovea

@@ -1,0 +1,86 @@
+#include "inspect/token_texts.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+// Returns whether the bytes are complete UTF-8 characters, at least one.
+bool is_text(std::string_view bytes) {
+  if (bytes.empty()) return false;
+  size_t expected = 0;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xC0) == 0x80) {
+      if (expected == 0) return false;
+      --expected;
+      continue;
+    }
+    if (expected != 0) return false;
+    expected = byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : byte >= 0xC0 ? 1 : 0;
+  }
+  return expected == 0;
+}
+
+// Parses a text for a model without a tokenizer: ids separated by spaces, commas or line breaks.
+std::vector<int32_t> ids_in(const std::string& text) {
+  std::vector<int32_t> ids;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == ' ' || text[at] == ',' || text[at] == '\n') {
+      ++at;
+      continue;
+    }
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), id);
+    check(error == std::errc(),
+          "text: this model has no tokenizer; expected token ids such as 1 2 3");
+    ids.push_back(id);
+    at = static_cast<size_t>(end - text.data());
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::vector<InspectedToken> display_tokens(const Model& model, const std::vector<int32_t>& ids) {
+  std::vector<InspectedToken> tokens;
+  for (const int32_t id : ids) {
+    InspectedToken token{id, std::to_string(id), false};
+    if (model.has_tokenizer() && id >= 0 && id < model.tokenizer().size()) {
+      token.text = model.tokenizer().text_of(id);
+      token.special = model.tokenizer().is_special(id);
+      const std::string decoded = model.tokenizer().decode({id});
+      if (is_text(decoded) && decoded.find("\uFFFD") == std::string::npos) token.text = decoded;
+    }
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special) {
+  check(text.size() <= kInspectedBytes, "text: {} bytes; expected at most {}", text.size(),
+        kInspectedBytes);
+  if (!model.has_tokenizer()) return display_tokens(model, ids_in(text));
+  const Encoding encoding =
+      model.tokenizer().encoding(text, {special, SpecialTokens::as_text, false});
+  std::vector<InspectedToken> tokens = display_tokens(model, encoding.ids);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Offsets at = encoding.byte_offsets[i];
+    const std::string_view part = std::string_view(text).substr(at.begin, at.end - at.begin);
+    if (is_text(part)) tokens[i].text = part;
+    if (encoding.special_mask[i] != 0) tokens[i].special = true;
+  }
+  return tokens;
+}
+
+std::vector<InspectedToken> token_texts(const Model& model, const std::vector<int32_t>& ids) {
+  for (const int32_t id : ids)
+    check(id >= 0 && id < model.spec().vocabulary, "ids: {}; expected 0 to {}", id,
+          model.spec().vocabulary - 1);
+  return display_tokens(model, ids);
+}
+
+}  // namespace fovea

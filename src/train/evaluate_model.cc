@@ -1,0 +1,120 @@
+#include "train/evaluate_model.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "base/math.h"
+#include "data/token_store.h"
+#include "families/model_parts.h"
+#include "generate/rules.h"
+#include "train/evaluation.h"
+#include "train/tasks/examples_task.h"
+
+namespace fovea {
+namespace {
+
+// Sets the results that follow from the predictions.
+void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
+  result.objective = task.name;
+  result.loss = found.loss;
+  result.perplexity = math::exp(found.loss);
+  result.tokens = found.labels;
+  result.bytes = found.bytes;
+  result.metrics = values_of(task.loss, found);
+  result.bits_per_byte = value_of(result.metrics, "bits_per_byte").value_or(0);
+  for (const auto& metric : values_of(task.metrics, found)) result.metrics.push_back(metric);
+}
+
+}  // namespace
+
+void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count) {
+  const double fraction = static_cast<double>(n) / static_cast<double>(count + 1);
+  if (progress && !progress(fraction)) fail(ErrorKind::Failed, "eval: interrupted");
+}
+
+Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::string>& data,
+                                const EvaluationProgress& progress) {
+  checked_writer(model.spec());
+  // Enough rows for matrix products at full speed, and few enough that the logits are small.
+  constexpr int64_t kTokensAtOnce = 4096;
+  const Tokenizer& tokenizer = model.tokenizer();
+  Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
+  const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
+  const TokenSpan& tokens = store.training();
+  check(tokens.count >= 2, "{}: {} tokens; expected at least 2", data.front(), tokens.count);
+
+  const int64_t predicted = tokens.count - 1;  // the first token is not predicted
+  const int64_t context = std::min(model.spec().context, predicted);
+  const int64_t whole = predicted / context, rest = predicted % context;
+  const auto window = [&](int64_t start, int64_t rows, int64_t length) {
+    Batch batch;
+    batch.target.ids = empty({rows, length}, DType::i32);
+    batch.labels = empty({rows, length}, DType::i32);
+    batch.asked = batch.tokens = rows * length;
+    tokens.copy(start, rows * length, batch.target.ids.data_as<int32_t>());
+    tokens.copy(start + 1, rows * length, batch.labels.data_as<int32_t>());
+    return batch;
+  };
+  const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);
+  const int64_t batches = (whole + rows - 1) / rows;
+  Predictions found =
+      predict(model.parts().transformer, DType::f32, batches + (rest > 0 ? 1 : 0), [&](int64_t n) {
+        report_progress(progress, n, batches);
+        if (n == batches) return window(whole * context, 1, rest);
+        return window(n * rows * context, std::min(rows, whole - n * rows), context);
+      });
+  found.bytes = tokens.bytes;
+  Evaluation result;
+  add_metrics(result, evaluation_task("next_token"), found);
+  if (const auto unknown = tokenizer.unknown_id()) {
+    std::vector<int32_t> ids(4096);
+    for (int64_t at = 0; at < tokens.count; at += static_cast<int64_t>(ids.size())) {
+      const int64_t length = std::min<int64_t>(static_cast<int64_t>(ids.size()), tokens.count - at);
+      tokens.copy(at, length, ids.data());
+      result.unknown += std::count(ids.begin(), ids.begin() + length, *unknown);
+    }
+  }
+  return result;
+}
+
+Evaluation evaluate_one_by_one(const Model& model, const std::vector<std::string>& data,
+                               int64_t length, int64_t batch, const EvaluationProgress& progress) {
+  Evaluation result;
+  add_metrics(result, evaluation_task("one_by_one"),
+              predict_one_by_one(model, data, length, batch, progress));
+  return result;
+}
+
+Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
+                            const EvaluationProgress& progress,
+                            const std::function<void(Predictions&)>& translate) {
+  const Transformer& transformer = model.parts().transformer;
+  const Origin& origin = model.parts().origin;
+  const Spec& spec = model.spec();
+  Evaluation result;
+  const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
+  const std::unique_ptr<ExamplesTask> task =
+      open_task(options, spec, ExamplesTask::Purpose::measure);
+  Spec shaped = spec;
+  task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
+  const std::vector<std::string> labels = task->labels();
+  check_field(write_spec(shaped) == write_spec(spec) && (labels.empty() || labels == origin.labels),
+              "labels",
+              "the model's head does not have these labels ({}); expected a model that was "
+              "trained on them",
+              fmt::join(labels, ", "));
+  const auto examples =
+      task->examples(spec, {model.tokenizer(), *model.parts().target_tokenizer}, origin, true, say);
+  const int64_t batches = examples->validation_batches();
+  Predictions found = predict(transformer, DType::f32, batches, [&](int64_t n) {
+    report_progress(progress, n, batches);
+    return examples->validation(n);
+  });
+  found.bytes = examples->held_out.bytes;
+  if (translate) translate(found);
+  add_metrics(result, task->evaluation(), found);
+  result.sequences = examples->held_out.sequences;
+  return result;
+}
+
+}  // namespace fovea
