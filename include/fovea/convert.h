@@ -18,7 +18,8 @@ struct ConvertOptions {
   // Dtype of unquantised tensors; automatic: as in the source file.
   FileDType dtype = FileDType::automatic;
   Quantize quantize = Quantize::automatic;
-  int64_t group = 32;  // number of weights that share a scale: 32 or, in a directory, 64
+  // Number of weights that share a scale: 32 or, in a directory, 64; 0 = a whole row (int8).
+  int64_t group = 32;
 };
 void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 

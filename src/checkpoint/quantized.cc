@@ -43,9 +43,9 @@ std::optional<Quantization> take_quantization(nlohmann::json& config, const std:
   }
   if (bits != 8 && bits != 4)
     fail(ErrorKind::BadFile, "{}: {} has bits {}; expected 8 or 4", path, kKey, brief(bits));
-  if (group != 32 && group != 64)
-    fail(ErrorKind::BadFile, "{}: {} has group_size {}; expected 32 or 64", path, kKey,
-         brief(group));
+  if (group != 32 && group != 64 && !(group == 0 && bits == 8))
+    fail(ErrorKind::BadFile, "{}: {} has group_size {}; expected 32, 64 or, with 8 bits, 0", path,
+         kKey, brief(group));
   config.erase(kKey);
   return Quantization{bits == 8 ? WeightFormat::int8 : WeightFormat::int4, group.get<int64_t>()};
 }
@@ -79,8 +79,9 @@ std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const Te
   const FileTensor lying = untransposed(tensor);
   const int64_t width = shapes[0].back();
   const int64_t row = stored.dtype == DType::u8 ? (width + 1) / 2 : width;
+  const int64_t size = group_size(group, width);
   const auto rows_shapes = with_width(shapes, row);
-  const auto scale_shapes = with_width(shapes, (width + group - 1) / group);
+  const auto scale_shapes = with_width(shapes, (width + size - 1) / size);
   check_shape(stored, shape_in_file(lying, rows_shapes), folder);
   const StoredTensor* scales = file.find(scale_name(stored.name));
   if (scales == nullptr) {

@@ -4,7 +4,8 @@
 // per byte (see kernels/packed.h), under its usual name; NAME_scale is F16 [N, K/group]. Quotients
 // are rounded up. The outputs are the first axis, even if the family transposes. config.json has
 // "quantization_config":
-// {"quant_method": "fovea", "bits": 8 or 4, "group_size": 32 or 64}.
+// {"quant_method": "fovea", "bits": 8 or 4, "group_size": 32 or 64, or 0 for one scale per row
+// (int8)}.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,7 +17,7 @@ namespace fovea {
 
 struct Quantization {
   WeightFormat format = WeightFormat::int8;  // format of most matrices; the head may have more bits
-  int64_t group = 32;
+  int64_t group = 32;                        // 0 = the whole row
 };
 
 // Removes quantization_config from a config.json and returns its value; unset if it is missing.

@@ -115,8 +115,10 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
 // "int8 in groups of 32".
 std::string weights_of(const Origin& origin) {
   if (origin.quantization) {
-    return fmt::format("int{} in groups of {}", bits_of(origin.quantization->format),
-                       origin.quantization->group);
+    const int64_t group = origin.quantization->group;
+    const int bits = bits_of(origin.quantization->format);
+    return group == 0 ? fmt::format("int{} in rows", bits)
+                      : fmt::format("int{} in groups of {}", bits, group);
   }
   std::set<std::string_view> names;
   for (const auto& [tensor, dtype] : origin.dtypes) names.insert(name_of(dtype));
@@ -135,8 +137,10 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
             "integer weights with scales for layers and head; in a .gguf file int8 is Q8_0 and "
             "int4 is Q4_0; none = dequantise all"},
            o.quantize, {"automatic", "none", "int8", "int4"});
-  v.integer({"group", "number of weights that share a scale: 32 or, in a directory, 64"}, o.group,
-            32, 64);
+  v.integer({"group",
+             "number of weights that share a scale: 32 or, in a directory, 64; 0 = a whole row, "
+             "with int8, which is faster and less exact"},
+            o.group, 0, 64);
 }
 
 Conversion convert_model(const std::string& from, const std::string& to,
@@ -144,8 +148,9 @@ Conversion convert_model(const std::string& from, const std::string& to,
   const FloatMode mode;
   check_fields(options);
   if (is_gguf(to)) return to_gguf(from, to, options);
-  check_field(options.group == 32 || options.group == 64, "group", "{}; expected 32 or 64",
-              options.group);
+  const bool rows = options.group == 0 && options.quantize == Quantize::int8;
+  check_field(options.group == 32 || options.group == 64 || rows, "group",
+              "{}; expected 32, 64 or, with int8, 0", options.group);
   check(!is_file(to + "/config.json"), "{}: contains a model already; expected a new folder", to);
   const Packing packing = packing_of(options);
   const bool decodes_blocks = is_gguf(from) && !quantizes(options);

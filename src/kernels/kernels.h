@@ -61,7 +61,7 @@ enum class WeightFormat : uint8_t { f32, bf16, int8, int4 };
 struct PackedMatrix {
   WeightFormat format = WeightFormat::f32;
   int64_t outputs = 0, width = 0;    // N, K
-  int64_t group = 0;                 // int8 and int4: weights along k per scale, 32 or 64
+  int64_t group = 0;                 // int8 and int4: weights along k per scale, see group_size()
   const void* panels = nullptr;      // aligned to a cache line
   const uint16_t* scales = nullptr;  // f16; int8 and int4
   uint8_t device = 0;                // of panels and scales

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
 
@@ -33,8 +34,6 @@ Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
   const int64_t quad = group * (w.group / 8) + j % half / 4;
   return {(quad * kOut + lane) * 4 + j % 4, j < half ? 0 : 4};
 }
-
-constexpr int64_t kMostGroup = 64;
 
 // Returns the offset of stored numbers, which is also the stored value of 0.
 constexpr int offset_of(WeightFormat format) { return format == WeightFormat::int8 ? 128 : 8; }
@@ -174,20 +173,33 @@ void pack_bf16_panel(const PackedMatrix& w, const bf16* rows, int64_t count, uin
 void quantize_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel,
                     uint16_t* scales) {
   const int offset = offset_of(w.format);
-  int8_t q[kMostGroup] = {};
-  uint8_t numbers[kMostGroup];
+  std::vector<int8_t> q(static_cast<size_t>(w.group));
+  std::vector<uint8_t> numbers(static_cast<size_t>(w.group));
   for (int64_t lane = 0; lane < count; ++lane) {
     for (int64_t k = 0, g = 0; k < w.width; k += w.group, ++g) {
       const int64_t size = std::min(w.group, w.width - k);
-      scales[g * kOut + lane] = quantize_group(rows + lane * w.width + k, size, w.format, q);
-      for (int64_t i = 0; i < w.group; ++i)
-        numbers[i] = static_cast<uint8_t>(i < size ? q[i] + offset : offset);
-      put_group(w, panel, g, lane, numbers);
+      scales[g * kOut + lane] = quantize_group(rows + lane * w.width + k, size, w.format, q.data());
+      std::fill(numbers.begin(), numbers.end(), static_cast<uint8_t>(offset));
+      for (int64_t i = 0; i < size; ++i) {
+        const auto at = static_cast<size_t>(i);
+        numbers[at] = static_cast<uint8_t>(q[at] + offset);
+      }
+      put_group(w, panel, g, lane, numbers.data());
     }
   }
 }
 
 }  // namespace
+
+int64_t group_size(int64_t group, int64_t width) {
+  if (group > 0) return group;
+  constexpr int64_t kMostWidth = 65536;  // products are at most 255 * 127, and sums have 32 bits
+  if (width > kMostWidth) {
+    fail(ErrorKind::Unsupported, "int8: a row of {} weights; expected at most {} with one scale",
+         width, kMostWidth);
+  }
+  return std::max<int64_t>(64, round_up(width, 64));
+}
 
 int64_t panel_bytes(const PackedMatrix& w) {
   switch (w.format) {
@@ -248,6 +260,7 @@ void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* 
                     void* panels, uint16_t* scales) {
   const int64_t row_bytes = quantized_row_bytes(w), groups = groups_of(w);
   parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
+    std::vector<uint8_t> numbers(static_cast<size_t>(w.group));
     for (int64_t p = begin; p < end; ++p) {
       const auto [first, count] = rows_of(w, p);
       auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
@@ -256,12 +269,11 @@ void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* 
       std::fill_n(panel_scales, groups * kOut, uint16_t{0});
       for (int64_t lane = 0; lane < count; ++lane) {
         const uint8_t* row = rows + (first + lane) * row_bytes;
-        uint8_t numbers[kMostGroup];
         for (int64_t g = 0; g < groups; ++g) {
           const int64_t size = std::min(w.group, w.width - g * w.group);
-          std::fill(numbers, numbers + w.group, static_cast<uint8_t>(offset_of(w.format)));
-          read_group(w, row, g * w.group, size, numbers);
-          put_group(w, panel, g, lane, numbers);
+          std::fill(numbers.begin(), numbers.end(), static_cast<uint8_t>(offset_of(w.format)));
+          read_group(w, row, g * w.group, size, numbers.data());
+          put_group(w, panel, g, lane, numbers.data());
           panel_scales[g * kOut + lane] = row_scales[(first + lane) * groups + g];
         }
       }

@@ -42,7 +42,7 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t gr
   matrix_.format = format;
   matrix_.outputs = weight.dim(0);
   matrix_.width = weight.dim(1);
-  matrix_.group = is_quantized(format) ? group : 0;
+  matrix_.group = is_quantized(format) ? group_size(group, matrix_.width) : 0;
   allocate();
   pack(matrix_, weight.to(cpu_device()), panels_.data(), scales_.data_as<uint16_t>());
 }
@@ -51,7 +51,7 @@ PackedWeight::PackedWeight(const Tensor& rows, const Tensor& scales, int64_t wid
   matrix_.format = rows.dtype() == DType::u8 ? WeightFormat::int4 : WeightFormat::int8;
   matrix_.outputs = rows.dim(0);
   matrix_.width = width;
-  matrix_.group = group;
+  matrix_.group = group_size(group, width);
   allocate();
   pack_quantized(matrix_, rows.data_as<uint8_t>(), scales.data_as<uint16_t>(), panels_.data(),
                  scales_.data_as<uint16_t>());

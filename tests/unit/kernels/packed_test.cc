@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
 #include "kernels/cpu/cpu.h"
@@ -36,7 +37,8 @@ struct Packed {
 
   Packed(WeightFormat format, int64_t outputs, int64_t width, int64_t group = 32)
       : floats(random_floats(outputs * width, 2, 0.1f)) {
-    w.format = format, w.outputs = outputs, w.width = width, w.group = group;
+    w.format = format, w.outputs = outputs, w.width = width;
+    w.group = group_size(group, width);
     allocate();
     pack(w, {floats.data(), DType::f32}, const_cast<void*>(w.panels), scales.data());
   }
@@ -91,7 +93,8 @@ constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 32},  {1, 100, 65}, {2, 17, 
 
 TEST_F(PackedTest, EqualsTheReferenceAtOddShapesOnEveryInstructionSet) {
   for (const WeightFormat format : kFormats) {
-    for (const int64_t group : {32, 64}) {
+    for (const int64_t group : {32, 64, 0}) {
+      if (group == 0 && format != WeightFormat::int8) continue;
       for (const auto& [rows, outputs, width] : kShapes) {
         const Packed packed(format, outputs, width, group);
         auto x = random_floats(rows * width, 1);
@@ -176,8 +179,10 @@ std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float
 TEST_F(PackedTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndVectors) {
   const int64_t outputs = 211, width = 421, most = 70;  // enough for several parts per thread
   const auto x = random_floats(most * width, 1);
-  for (const WeightFormat format : kFormats) {
-    const Packed packed(format, outputs, width);
+  std::vector<std::pair<WeightFormat, int64_t>> kinds = {{WeightFormat::int8, 0}};
+  for (const WeightFormat format : kFormats) kinds.emplace_back(format, 32);
+  for (const auto& [format, group] : kinds) {
+    const Packed packed(format, outputs, width, group);
     std::map<std::string, std::vector<uint32_t>> alone;  // by class of CPU
     const DType compute = format == WeightFormat::bf16 ? DType::bf16 : DType::f32;
     for (const std::string& isa : testable_isas()) {
@@ -189,7 +194,8 @@ TEST_F(PackedTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndVectors) {
         for (int64_t rows = 1; rows <= most; ++rows) {
           const auto got = bits(product(cpu::packed_linear, packed, x, rows));
           EXPECT_TRUE(std::equal(got.begin(), got.end(), alone[name].begin()))
-              << static_cast<int>(format) << " " << isa << " " << threads << " " << rows;
+              << static_cast<int>(format) << " " << group << " " << isa << " " << threads << " "
+              << rows;
         }
       }
     }
@@ -223,6 +229,22 @@ TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndSeparately) {
       }
     }
   }
+}
+
+TEST_F(PackedTest, RowsWithOneScaleKeepTheirIntegersUntilTheEnd) {
+  // 64 groups of the largest products: the sums need all 32 bits.
+  const int64_t width = 65536;
+  Packed packed(WeightFormat::int8, 1, width, 0);
+  packed.floats.assign(static_cast<size_t>(width), 1);
+  pack(packed.w, {packed.floats.data(), DType::f32}, const_cast<void*>(packed.w.panels),
+       packed.scales.data());
+  const float expected = 65536.0f * 127 * 127 * widen_half(packed.scales[0]) * (1.0f / 127);
+  for (const std::string& isa : testable_isas()) {
+    use_isa(isa);
+    const auto got = product(cpu::packed_linear, packed, std::vector<float>(65536, 1), 1);
+    EXPECT_NEAR(got[0] / expected, 1, 1e-6f) << isa;
+  }
+  EXPECT_THROW(group_size(0, width + 1), Error);
 }
 
 TEST_F(PackedTest, HandlesEmptyShapes) {

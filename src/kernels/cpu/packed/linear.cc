@@ -222,6 +222,37 @@ void quantize_rows(PackedJob& job, In x) {
   job.corrections = corrections;
 }
 
+// Like quantize_rows, with one scale for each row. Threads share the tiles.
+void quantize_whole_rows(PackedJob& job, In x) {
+  const int64_t K = job.weight.width;
+  job.stride = job.weight.group;
+  auto* bytes =
+      reinterpret_cast<int8_t*>(scratch(ScratchUse::packed_a, ceil_div(job.rows * job.stride, 4)));
+  float* scales = scratch(ScratchUse::scales, job.rows);
+  auto* corrections = reinterpret_cast<int32_t*>(scratch(ScratchUse::corrections, job.rows));
+  parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    float* room = scratch(ScratchUse::packed_b, job.stride);
+    for (int64_t t = begin; t < end; ++t) {
+      const Range tile = job.rows_of(t);
+      for (int64_t r = tile.begin; r < tile.end; ++r) {
+        const float* row = widened(x, r * K, K, room);
+        if (K < job.stride) {
+          if (row != room) std::copy_n(row, K, room);
+          std::fill(room + K, room + job.stride, 0.0f);
+          row = room;
+        }
+        int8_t* to = bytes + tile.begin * job.stride + (r - tile.begin) * 4;
+        int32_t sum;
+        scales[r] = round_whole_row(row, job.stride, tile.size(), to, sum);
+        corrections[r] = -128 * sum;
+      }
+    }
+  });
+  job.bytes = bytes;
+  job.scales = scales;
+  job.corrections = corrections;
+}
+
 // Sets `row` to row r of x in bf16, padded with zeros to job.depth.
 HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   const int64_t K = job.weight.width;
@@ -351,7 +382,9 @@ int most_rows_of(Bf16Products how, WeightFormat format) {
 
 template <template <WeightFormat> class Dot>
 void multiply_quantized(const PackedJob& job, std::span<const PackedProduct> products) {
-  if (job.weight.format == WeightFormat::int8)
+  if (job.groups == 1 && job.weight.group > 64)
+    multiply_packed<RowTiles<Dot>>(job, products);
+  else if (job.weight.format == WeightFormat::int8)
     multiply_packed<QuantizedTiles<WeightFormat::int8, Dot>>(job, products);
   else
     multiply_packed<QuantizedTiles<WeightFormat::int4, Dot>>(job, products);
@@ -374,8 +407,10 @@ void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products,
   job.groups = groups_of(weight);
   if (weight.group == 32)
     quantize_rows<32>(job, x);
-  else
+  else if (weight.group == 64)
     quantize_rows<64>(job, x);
+  else
+    quantize_whole_rows(job, x);
 #if HWY_TARGET == HWY_AVX2
   switch (byte_products()) {
     case ByteProducts::pairs: return multiply_quantized<PairsDot>(job, products);

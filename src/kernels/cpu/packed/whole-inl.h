@@ -213,6 +213,78 @@ struct QuantizedTiles : WholeTiles {
   }
 };
 
+// Tiles for int8 weights with one scale for each output, and activations with one scale for each
+// row: the sums stay integers until the last block of k.
+template <template <WeightFormat> class DotOf>
+struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
+  using Tiles = QuantizedTiles<WeightFormat::int8, DotOf>;
+
+  template <int kRows, int kPanels>
+  static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
+                                    float* carried, const Ahead& ahead) {
+    constexpr int kVectors = kPanels * kPanelVectors;
+    auto* const integers = reinterpret_cast<int32_t*>(carried);
+    const uint8_t *panels[kPanels], *asked[kPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      asked[p] = ahead.at[p];
+      panels[p] = job.panel(panel + p) + k.begin * kPanelOutputs;
+    }
+    const int8_t* q = job.bytes + rows.begin * job.stride + k.begin * kRows;
+    typename Tiles::template WholeSums<kRows, kVectors> whole;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const int32_t start = DotOf<WeightFormat::int8>::start(job.corrections[rows.begin + r]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v)
+        whole[r][v] = k.begin == 0 ? hn::Set(Wholes(), start)
+                                   : hn::Load(Wholes(), integers + (r * kVectors + v) * kLanes);
+    }
+    Tiles::template add_group<kRows, kPanels>(whole, panels, asked, ahead.step, q,
+                                              round_up(k.size(), 32));
+    if (k.end < job.depth) {
+#pragma GCC unroll 32
+      for (int i = 0; i < kRows * kVectors; ++i)
+        hn::Store(whole[i / kVectors][i % kVectors], Wholes(), integers + i * kLanes);
+      return;
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const Vector scale = Tiles::widen_scales(job.panel_scales(panel + v / kPanelVectors) +
+                                               v % kPanelVectors * kLanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Vector both = hn::Mul(scale, all(job.scales[rows.begin + r]));
+        hn::Store(hn::Mul(both, hn::ConvertTo(Floats(), whole[r][v])), Floats(),
+                  carried + (r * kVectors + v) * kLanes);
+      }
+    }
+  }
+};
+
+// Magnitudes compare like their bits as integers, with infinity and NaN last. Infinity and NaN have
+// no integer; the scale, which multiplies the entire group, propagates them.
+HWY_INLINE WholeVector magnitude_bits(Vector x) { return hn::BitCast(Wholes(), hn::Abs(x)); }
+
+HWY_INLINE float largest_of(WholeVector bits) {
+  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Wholes(), bits)));
+}
+
+// Rounds x * inverse to integers from -127 to 127. Floats from 2^23 to 2^24 are integers: adding
+// 1.5 * 2^23 rounds to the nearest integer, which is then in the lowest bits. The integer that the
+// bits of a NaN give is far outside the limits; clamping prevents an overflow of the sums.
+HWY_INLINE WholeVector nearest_wholes(Vector x, Vector inverse) {
+  constexpr float kRound = 12582912;
+  const Vector rounded = hn::Add(hn::Mul(x, inverse), all(kRound));
+  const WholeVector near =
+      hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
+  return hn::Min(hn::Max(near, hn::Set(Wholes(), -127)), hn::Set(Wholes(), 127));
+}
+
+// The factor that maps numbers of largest magnitude `most` to integers, and the scale of these.
+HWY_INLINE float inverse_of(float most) { return most >= kLeastActivation ? 127 / most : 0; }
+HWY_INLINE float scale_of(float most) { return most * (1.0f / 127); }
+
 // Rounds a group of x to integers q (see packed_linear in kernels.h), sets `sum` to their sum and
 // returns the scale.
 template <int64_t kGroup>
@@ -220,34 +292,44 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
   constexpr int64_t kVectors = kGroup / kLanes;
   const hn::Rebind<int8_t, Floats> narrow_bytes;
   Vector part[kVectors];
-  // Magnitudes compare like their bits as integers, with infinity and NaN last. Infinity and NaN
-  // have no integer; the scale, which multiplies the entire group, propagates them.
   WholeVector largest = hn::Zero(Wholes());
 #pragma GCC unroll 8
   for (int64_t v = 0; v < kVectors; ++v) {
     part[v] = hn::LoadU(Floats(), x + v * kLanes);
-    largest = hn::Max(largest, hn::BitCast(Wholes(), hn::Abs(part[v])));
+    largest = hn::Max(largest, magnitude_bits(part[v]));
   }
-  const float most = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(Wholes(), largest)));
-  const Vector inverse = all(most >= kLeastActivation ? 127 / most : 0);
-  // Floats from 2^23 to 2^24 are integers: adding 1.5 * 2^23 rounds to the nearest integer, which
-  // is then in the lowest bits.
-  constexpr float kRound = 12582912;
+  const float most = largest_of(largest);
   WholeVector sums = hn::Zero(Wholes());
 #pragma GCC unroll 8
   for (int64_t v = 0; v < kVectors; ++v) {
-    const Vector rounded = hn::Add(hn::Mul(part[v], inverse), all(kRound));
-    const WholeVector near =
-        hn::Sub(hn::BitCast(Wholes(), rounded), hn::Set(Wholes(), std::bit_cast<int32_t>(kRound)));
-    // The integer that the bits of a NaN give is far outside the limits; clamping prevents an
-    // overflow of the sums.
-    const WholeVector whole =
-        hn::Min(hn::Max(near, hn::Set(Wholes(), -127)), hn::Set(Wholes(), 127));
+    const WholeVector whole = nearest_wholes(part[v], all(inverse_of(most)));
     sums = hn::Add(sums, whole);
     hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, q + v * kLanes);
   }
   sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
-  return most * (1.0f / 127);
+  return scale_of(most);
+}
+
+// Rounds a whole row x [padded], whose padding is 0, to the integers of a row of a tile of `rows`
+// rows, four after another; sets `sum` to their sum and returns the scale.
+HWY_INLINE float round_whole_row(const float* x, int64_t padded, int64_t rows, int8_t* q,
+                                 int32_t& sum) {
+  const hn::Rebind<int8_t, Floats> narrow_bytes;
+  WholeVector largest = hn::Zero(Wholes()), sums = hn::Zero(Wholes());
+  for (int64_t k = 0; k < padded; k += kLanes)
+    largest = hn::Max(largest, magnitude_bits(hn::LoadU(Floats(), x + k)));
+  const float most = largest_of(largest);
+  const Vector inverse = all(inverse_of(most));
+  int8_t bytes[kLanes];
+  for (int64_t k = 0; k < padded; k += kLanes) {
+    const WholeVector whole = nearest_wholes(hn::LoadU(Floats(), x + k), inverse);
+    sums = hn::Add(sums, whole);
+    hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, bytes);
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kLanes; i += 4, q += 4 * rows) __builtin_memcpy(q, bytes + i, 4);
+  }
+  sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
+  return scale_of(most);
 }
 
 // Rounds the groups `groups` of row `row` of a tile of `rows` rows into the tile's q, scales and
