@@ -30,8 +30,9 @@ bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf
 
 bool has_amx() {
   const uint32_t features = cpuid(7, 0).d;
-  const bool amx_bf16 = (features >> 22 & 1) != 0, amx_tile = (features >> 24 & 1) != 0;
-  return amx_bf16 && amx_tile && has_avx512_bf16() && system_grants_tiles();
+  const bool amx_bf16 = (features >> 22 & 1) != 0, amx_tile = (features >> 24 & 1) != 0,
+             amx_int8 = (features >> 25 & 1) != 0;
+  return amx_bf16 && amx_tile && amx_int8 && has_avx512_bf16() && system_grants_tiles();
 }
 
 bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }

@@ -1,11 +1,13 @@
-// The tile registers of AMX and its product of bf16 tiles: the CPU's own instructions, and a
-// software model of them for CPUs that lack them. Included once per target.
+// The tile registers of AMX and its products of tiles: the CPU's own instructions, and a software
+// model of them for CPUs that lack them. Included once per target.
 //
 // Each of the eight registers holds up to 16 rows of 64 bytes. A product reads A [rows][16 pairs of
 // bf16] and B [16 pairs along k][16 columns][2], and adds to C [rows][16] float32 (Intel, Software
 // Developer's Manual, TDPBF16PS): for each element, the products of even k form one chain of fused
 // multiply-adds that starts at 0, and those of odd k form a second one; the sum of the two chains
-// is added to C. Denormal numbers count as zero and denormal results become zero.
+// is added to C. Denormal numbers count as zero and denormal results become zero. The product of
+// bytes (TDPBSUD) reads A [rows][64] of signed bytes and B [16 words along k][16 columns][4] of
+// unsigned bytes, and adds to C [rows][16] int32.
 
 #if defined(FOVEA_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_TILES_INL_H_
@@ -24,7 +26,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kTileSide = 16;   // rows of a tile, and columns of its 4-byte words
-constexpr int64_t kTileDepth = 32;  // k of one product
+constexpr int64_t kTileDepth = 32;  // k of one product of bf16; that of bytes has twice as many
 constexpr int64_t kTileBytes = 1024;
 
 // The configuration of the registers for ldtilecfg. Registers 0 to 3 hold sums, 4 and 5 hold A, 6
@@ -75,6 +77,10 @@ struct NativeTiles {
   HWY_INLINE void multiply_add() {
     __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
   }
+  template <int kSum, int kA, int kB>
+  HWY_INLINE void multiply_add_bytes() {
+    __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
+  }
 };
 
 // The caller's float mode must be kFlushToZero.
@@ -114,6 +120,21 @@ class ModelTiles {
         }
         auto* sum = reinterpret_cast<float*>(at_[kSum] + row * kWords + column);
         hn::Store(hn::Add(hn::Load(Floats(), sum), hn::Add(even, odd)), Floats(), sum);
+      }
+    }
+  }
+  template <int kSum, int kA, int kB>
+  HWY_INLINE void multiply_add_bytes() {
+    for (size_t row = 0; row < config_.rows[kSum]; ++row) {
+      for (size_t column = 0; column < kWords; ++column) {
+        uint32_t& sum = at_[kSum][row * kWords + column];
+        for (size_t word = 0; word < kWords; ++word) {
+          const uint32_t x = at_[kA][row * kWords + word], w = at_[kB][word * kWords + column];
+          for (int byte = 0; byte < 32; byte += 8) {
+            const int factor = static_cast<int8_t>(x >> byte), weight = w >> byte & 255;
+            sum += static_cast<uint32_t>(factor * weight);
+          }
+        }
       }
     }
   }

@@ -222,10 +222,11 @@ void quantize_rows(PackedJob& job, In x) {
   job.corrections = corrections;
 }
 
-// Like quantize_rows, with one scale for each row. Threads share the tiles.
-void quantize_whole_rows(PackedJob& job, In x) {
+// Like quantize_rows, with one scale for each row. Threads share the tiles. AMX's tiles read the
+// integers as [rows][depth].
+void quantize_whole_rows(PackedJob& job, In x, bool for_matrix_tiles) {
   const int64_t K = job.weight.width;
-  job.stride = job.weight.group;
+  job.depth = job.stride = job.weight.group;
   auto* bytes =
       reinterpret_cast<int8_t*>(scratch(ScratchUse::packed_a, ceil_div(job.rows * job.stride, 4)));
   float* scales = scratch(ScratchUse::scales, job.rows);
@@ -241,9 +242,10 @@ void quantize_whole_rows(PackedJob& job, In x) {
           std::fill(room + K, room + job.stride, 0.0f);
           row = room;
         }
-        int8_t* to = bytes + tile.begin * job.stride + (r - tile.begin) * 4;
+        int8_t* to = for_matrix_tiles ? bytes + r * job.stride
+                                      : bytes + tile.begin * job.stride + (r - tile.begin) * 4;
         int32_t sum;
-        scales[r] = round_whole_row(row, job.stride, tile.size(), to, sum);
+        scales[r] = round_whole_row(row, job.stride, for_matrix_tiles ? 1 : tile.size(), to, sum);
         corrections[r] = -128 * sum;
       }
     }
@@ -372,17 +374,32 @@ void MultiplyBf16(Bf16Products how, PackedJob& job, std::span<const PackedProduc
   }
 }
 
+bool has_matrix_tiles(Bf16Products how) {
+  return how == Bf16Products::tiles || how == Bf16Products::model_tiles;
+}
+
+// Whether the integers of a whole row have one scale; short rows are like groups.
+bool has_whole_rows(const PackedMatrix& weight) { return weight.group > 64; }
+
+// With fewer rows, most of a tile would be empty.
+constexpr int64_t kFewestTileRows = 5;
+
+bool uses_byte_tiles(Bf16Products how, const PackedMatrix& weight, int64_t rows) {
+  return has_matrix_tiles(how) && has_whole_rows(weight) && rows >= kFewestTileRows;
+}
+
 // Returns the largest number of rows of a tile.
-int most_rows_of(Bf16Products how, WeightFormat format) {
-  if (is_quantized(format)) return WholeTiles::kMostRows;
-  const bool tiles = how == Bf16Products::tiles || how == Bf16Products::model_tiles;
-  return format == WeightFormat::bf16 && tiles ? Bf16MatrixTiles<NativeTiles>::kMostRows
-                                               : FloatTiles::kMostRows;
+int most_rows_of(Bf16Products how, const PackedMatrix& weight, int64_t rows) {
+  if (uses_byte_tiles(how, weight, rows)) return ByteMatrixTiles<NativeTiles>::kMostRows;
+  if (is_quantized(weight.format)) return WholeTiles::kMostRows;
+  return weight.format == WeightFormat::bf16 && has_matrix_tiles(how)
+             ? Bf16MatrixTiles<NativeTiles>::kMostRows
+             : FloatTiles::kMostRows;
 }
 
 template <template <WeightFormat> class Dot>
 void multiply_quantized(const PackedJob& job, std::span<const PackedProduct> products) {
-  if (job.groups == 1 && job.weight.group > 64)
+  if (has_whole_rows(job.weight))
     multiply_packed<RowTiles<Dot>>(job, products);
   else if (job.weight.format == WeightFormat::int8)
     multiply_packed<QuantizedTiles<WeightFormat::int8, Dot>>(job, products);
@@ -397,7 +414,7 @@ void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products,
   job.weight = weight;
   job.rows = rows;
   job.depth = weight.width;
-  job.tiles = ceil_div(rows, most_rows_of(how, weight.format));
+  job.tiles = ceil_div(rows, most_rows_of(how, weight, rows));
   job.panel_size = panel_bytes(weight);
   if (weight.format == WeightFormat::bf16) return MultiplyBf16(how, job, products, x);
   if (weight.format == WeightFormat::f32) {
@@ -410,7 +427,11 @@ void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products,
   else if (weight.group == 64)
     quantize_rows<64>(job, x);
   else
-    quantize_whole_rows(job, x);
+    quantize_whole_rows(job, x, uses_byte_tiles(how, weight, rows));
+  if (uses_byte_tiles(how, weight, rows)) {
+    return how == Bf16Products::tiles ? multiply_packed<ByteMatrixTiles<NativeTiles>>(job, products)
+                                      : multiply_packed<ByteMatrixTiles<ModelTiles>>(job, products);
+  }
 #if HWY_TARGET == HWY_AVX2
   switch (byte_products()) {
     case ByteProducts::pairs: return multiply_quantized<PairsDot>(job, products);

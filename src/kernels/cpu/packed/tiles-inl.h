@@ -1,5 +1,5 @@
-// Matrix products with panels of bf16 weights in AMX tile registers (see kernels/cpu/tiles-inl.h);
-// included once per target.
+// Matrix products with panels of bf16 or int8 weights in AMX tile registers (see
+// kernels/cpu/tiles-inl.h); included once per target.
 
 #if defined(FOVEA_PACKED_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_PACKED_TILES_INL_H_
@@ -8,22 +8,61 @@
 #define FOVEA_PACKED_TILES_INL_H_
 #endif
 
-#include "kernels/cpu/packed/float-inl.h"
+#include "kernels/cpu/packed/whole-inl.h"
 #include "kernels/cpu/tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
+// The operands of a product of tiles, as words of two or four numbers.
+struct Bf16Operands {
+  static constexpr int64_t kPerWord = 2;
+  static const uint32_t* words(const PackedJob& job) { return job.pairs; }
+  static int64_t stride(const PackedJob& job) { return job.stride; }
+  template <int kSum, int kA, int kB, class Tiles>
+  static HWY_INLINE void multiply_add(Tiles& tiles) {
+    tiles.template multiply_add<kSum, kA, kB>();
+  }
+  static void finish(const PackedJob&, Range, int64_t, int64_t, float*) {}
+};
+
+// int8 weights with one scale for each output.
+struct ByteOperands {
+  static constexpr int64_t kPerWord = 4;
+  static const uint32_t* words(const PackedJob& job) {
+    return reinterpret_cast<const uint32_t*>(job.bytes);
+  }
+  static int64_t stride(const PackedJob& job) { return job.stride / kPerWord; }
+  template <int kSum, int kA, int kB, class Tiles>
+  static HWY_INLINE void multiply_add(Tiles& tiles) {
+    tiles.template multiply_add_bytes<kSum, kA, kB>();
+  }
+  // Converts the finished integer sums to floats.
+  static void finish(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      for (int64_t p = 0; p < panels; ++p) {
+        for (int64_t lane = 0; lane < kPanelOutputs; lane += kLanes, sums += kLanes) {
+          const Vector scale = widen_scales(job.panel_scales(panel + p) + lane);
+          const WholeVector whole =
+              hn::Add(hn::Load(Wholes(), reinterpret_cast<const int32_t*>(sums)),
+                      hn::Set(Wholes(), job.corrections[row]));
+          hn::Store(scaled(whole, scale, job.scales[row]), Floats(), sums);
+        }
+      }
+    }
+  }
+};
+
 // Multiplies 16 rows by four panels, or 32 rows by two. Each product waits for the previous product
-// of its sum; four sums in flight hide that latency. The weights of a panel take 1 KB for 32 values
-// of k.
-template <class Tiles>
-struct Bf16MatrixTiles {
+// of its sum; four sums in flight hide that latency. The weights of a panel take 1 KB for a step of
+// k.
+template <class Tiles, class Operands>
+struct MatrixTiles {
   static constexpr int kMostRows = 2 * static_cast<int>(kTileSide);
   static constexpr int panels(int rows) { return rows <= kTileSide ? 4 : 2; }
-  static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
+  static constexpr int64_t kPanelBytes = kPanelOutputs * 4 / Operands::kPerWord;
   // Two panels and 32 rows of x, 256 KB at most, stay in L2.
-  static constexpr int64_t kBlock = 2048;
+  static constexpr int64_t kBlock = 1024 * Operands::kPerWord;
 
   static TileRegisters<Tiles>& registers() {
     thread_local TileRegisters<Tiles> registers;
@@ -54,26 +93,27 @@ struct Bf16MatrixTiles {
         if constexpr (kTwo) tiles.template load<2 + p>(second + p * kPanelOutputs, kStride);
       }
     });
-    const auto stride = static_cast<size_t>(job.stride) * sizeof(uint32_t);
-    const uint32_t* x = job.pairs + rows.begin * job.stride + k.begin / 2;
+    const int64_t words = Operands::stride(job);
+    const auto stride = static_cast<size_t>(words) * sizeof(uint32_t);
+    const uint32_t* x = Operands::words(job) + rows.begin * words + k.begin / Operands::kPerWord;
     const uint8_t* w = job.panel(panel) + k.begin * kPanelBytes;
     constexpr int64_t kLines = kTileBytes / kLineBytes;
-    for (int64_t step = 0; step < k.size() / kTileDepth; ++step) {
+    for (int64_t step = 0; step < k.size() / (kTileSide * Operands::kPerWord); ++step) {
       tiles.template load<4>(x + step * kTileSide, stride);
-      if constexpr (kTwo)
-        tiles.template load<5>(x + kTileSide * job.stride + step * kTileSide, stride);
+      if constexpr (kTwo) tiles.template load<5>(x + (words + step) * kTileSide, stride);
       each_panel<kPanels>([&]<int p>() HWY_ATTR {
         constexpr int kWeights = 6 + p % 2;
         tiles.template load<kWeights>(w + p * job.panel_size + step * kTileBytes, kLineBytes);
         for (int64_t line = 0; line < kLines; ++line) ahead.ask(p, step * kLines + line);
-        tiles.template multiply_add<p, 4, kWeights>();
-        if constexpr (kTwo) tiles.template multiply_add<2 + p, 5, kWeights>();
+        Operands::template multiply_add<p, 4, kWeights>(tiles);
+        if constexpr (kTwo) Operands::template multiply_add<2 + p, 5, kWeights>(tiles);
       });
     }
     each_panel<kPanels>([&]<int p>() HWY_ATTR {
       tiles.template store<p>(sums + p * kPanelOutputs, kStride);
       if constexpr (kTwo) tiles.template store<2 + p>(second + p * kPanelOutputs, kStride);
     });
+    if (k.end == job.depth) Operands::finish(job, rows, panel, kPanels, sums);
   }
 
   template <int kPanels, class Body>
@@ -86,6 +126,11 @@ struct Bf16MatrixTiles {
     }
   }
 };
+
+template <class Tiles>
+using Bf16MatrixTiles = MatrixTiles<Tiles, Bf16Operands>;
+template <class Tiles>
+using ByteMatrixTiles = MatrixTiles<Tiles, ByteOperands>;
 
 // Computes the sums of Bf16MatrixTiles for few rows, without AMX's registers: loading those costs
 // more than it saves. Widens the weights.

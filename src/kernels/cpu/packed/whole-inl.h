@@ -89,6 +89,17 @@ struct WholeTiles {
   static constexpr int64_t kBlock = 384;
 };
 
+HWY_INLINE Vector widen_scales(const uint16_t* scales) {
+  const hn::Rebind<hwy::float16_t, Floats> halves;
+  return hn::PromoteTo(Floats(),
+                       hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(scales)));
+}
+
+// The sums of a whole row of k as floats; `factor` is the scale of the row of x.
+HWY_INLINE Vector scaled(WholeVector whole, Vector scale, float factor) {
+  return hn::Mul(hn::Mul(scale, all(factor)), hn::ConvertTo(Floats(), whole));
+}
+
 template <WeightFormat kFormat, template <WeightFormat> class DotOf>
 struct QuantizedTiles : WholeTiles {
   using Dot = DotOf<kFormat>;
@@ -205,12 +216,6 @@ struct QuantizedTiles : WholeTiles {
       }
     }
   }
-
-  static HWY_INLINE Vector widen_scales(const uint16_t* scales) {
-    const hn::Rebind<hwy::float16_t, Floats> halves;
-    return hn::PromoteTo(Floats(),
-                         hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(scales)));
-  }
 };
 
 // Tiles for int8 weights with one scale for each output, and activations with one scale for each
@@ -240,8 +245,7 @@ struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
         whole[r][v] = k.begin == 0 ? hn::Set(Wholes(), start)
                                    : hn::Load(Wholes(), integers + (r * kVectors + v) * kLanes);
     }
-    Tiles::template add_group<kRows, kPanels>(whole, panels, asked, ahead.step, q,
-                                              round_up(k.size(), 32));
+    Tiles::template add_group<kRows, kPanels>(whole, panels, asked, ahead.step, q, k.size());
     if (k.end < job.depth) {
 #pragma GCC unroll 32
       for (int i = 0; i < kRows * kVectors; ++i)
@@ -250,14 +254,12 @@ struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const Vector scale = Tiles::widen_scales(job.panel_scales(panel + v / kPanelVectors) +
-                                               v % kPanelVectors * kLanes);
+      const Vector scale =
+          widen_scales(job.panel_scales(panel + v / kPanelVectors) + v % kPanelVectors * kLanes);
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const Vector both = hn::Mul(scale, all(job.scales[rows.begin + r]));
-        hn::Store(hn::Mul(both, hn::ConvertTo(Floats(), whole[r][v])), Floats(),
+      for (int r = 0; r < kRows; ++r)
+        hn::Store(scaled(whole[r][v], scale, job.scales[rows.begin + r]), Floats(),
                   carried + (r * kVectors + v) * kLanes);
-      }
     }
   }
 };
