@@ -54,7 +54,7 @@ TEST(Schedulers, GiveTheSameResultsAfterPagesWereReleased) {
     limit(requests, kContext);
     for (const DType cache : {DType::f32, DType::i8}) {
       const Results expected = alone(model, requests, {}, cache);
-      for (const int64_t pages : {12, 40, 400}) {  // with the fewest pages, requests are evicted
+      for (const int64_t pages : {24, 40, 400}) {  // with the fewest pages, requests are evicted
         for (const int64_t step_tokens : {16, 512}) {
           const SchedulerOptions options{
               .cache = cache, .pages = pages, .most_sequences = 6, .step_tokens = step_tokens};

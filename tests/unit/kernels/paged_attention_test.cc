@@ -246,7 +246,7 @@ TEST_P(PagedAttentionTest, ReadsNoHiddenPage) {
           if (!paged.values_in_keys) text.value_pages[page] = nullptr;
         }
       }
-      EXPECT_EQ(missing, 4 + 5 + 3);
+      EXPECT_EQ(missing, 5 + 5 + 3);
       EXPECT_TRUE(run(cpu::attention_paged, paged, q, texts) == y) << h.width << name_of(dtype);
       EXPECT_TRUE(run(reference::attention_paged, paged, q, texts, DType::f64) == expected)
           << h.width << name_of(dtype);
