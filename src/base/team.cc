@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 constexpr auto kSpin = 200us;
 // The caller sleeps sooner: its core is then free for the worker that it waits for.
 constexpr auto kCallerSpin = 50us;
-// Shorter delays have other causes than a lost CPU: interrupts, page faults, caches.
-constexpr auto kPatience = 100us;
-constexpr std::chrono::steady_clock::duration kFirstPause = 1ms, kLongestPause = 256ms;
+// Savings above the limit are forgotten, so that a thread whose core becomes busy leaves soon.
+constexpr std::chrono::steady_clock::duration kMostSaved = 1ms, kMostLost = 500us;
+constexpr std::chrono::steady_clock::duration kFirstAbsence = 1ms, kLongestAbsence = 1024ms;
 
 thread_local bool computes_piece = false;
 
@@ -81,7 +81,7 @@ void Team::share(int64_t count, int threads, Piece piece, void* context) {
   called_.clear();
   for (Worker& worker : workers_) {
     if (std::ssize(called_) + 1 == threads) break;
-    if (worker.away > begin) continue;
+    if (worker.back > begin) continue;
     called_.push_back(&worker);
     worker.range = static_cast<int>(called_.size());
   }
@@ -108,7 +108,7 @@ void Team::share(int64_t count, int threads, Piece piece, void* context) {
     await(*worker);
     last = worker;
   }
-  if (last != nullptr) judge(*last, begin, own_end);
+  judge(last, begin, own_end);
 }
 
 // Computes pieces of range `first`, then those that are left of the others.
@@ -147,18 +147,20 @@ void Team::await(Worker& worker) {
   if (worker.state.compare_exchange_strong(expected, awaited)) worker.state.wait(awaited);
 }
 
-// `last` is the worker for which the caller waited last. Without it, the others would have needed
-// about 1 / (their number) longer.
-void Team::judge(Worker& last, Clock::time_point begin, Clock::time_point own_end) {
+// Without one of the workers, the others would have needed longer by a share of its work. `last` is
+// the worker for which the caller waited last; null = none.
+void Team::judge(Worker* last, Clock::time_point begin, Clock::time_point own_end) {
+  const Clock::duration saved = (own_end - begin) / std::ssize(called_);
+  for (Worker* worker : called_) worker->saved = std::min(worker->saved + saved, kMostSaved);
+  if (last == nullptr) return;
   const Clock::time_point now = Clock::now();
-  const auto waited = now - own_end, worked = own_end - begin;
-  if (waited > kPatience && waited > worked / std::ssize(called_)) {
-    last.pause = std::clamp(2 * last.pause, kFirstPause, kLongestPause);
-    last.away = now + last.pause;
-  } else if (last.pause > kFirstPause && now > last.away + last.pause) {
-    last.pause /= 2;  // it was never late for as long as it was away
-    last.away = now;
-  }
+  last->saved -= now - own_end;
+  if (last->saved > -kMostLost) return;
+  // The shorter its last stay, the longer it stays away.
+  const bool left_soon = now - last->back < 4 * last->absence;
+  last->absence = left_soon ? std::min(4 * last->absence, kLongestAbsence) : kFirstAbsence;
+  last->back = now + last->absence;
+  last->saved = {};
 }
 
 }  // namespace fovea

@@ -16,8 +16,8 @@ namespace fovea {
 // does not delay a region that it has not entered. Idle threads spin for a moment, then sleep.
 //
 // A thread that loses its CPU inside a piece, because another program uses the core, does delay the
-// region. If that takes longer than the work without this thread would, the team does without it
-// for a while.
+// region. The team weighs these delays against the time that the thread saves, and does without a
+// thread that costs more.
 class Team {
  public:
   using Piece = void (*)(void* context, int64_t index);
@@ -43,9 +43,10 @@ class Team {
     std::atomic<uint32_t> calls = 0;  // regions that this worker was called to
     std::atomic<bool> sleeping = false;
     std::atomic<uint32_t> state = outside;
-    int range = 0;               // the range with which it begins in this region
-    Clock::time_point away;      // the team does without it until then
-    Clock::duration pause = {};  // the length of the last such time
+    int range = 0;                 // the range with which it begins in this region
+    Clock::duration saved = {};    // time that it saved, minus time that the caller waited for it
+    Clock::duration absence = {};  // how long the team did without it the last time
+    Clock::time_point back = {};   // when this ended or will end
     std::thread thread;
   };
   struct alignas(64) Range {
@@ -57,7 +58,7 @@ class Team {
   void work(Worker& worker);
   void compute(int range);
   static void await(Worker& worker);
-  void judge(Worker& last, Clock::time_point begin, Clock::time_point own_end);
+  void judge(Worker* last, Clock::time_point begin, Clock::time_point own_end);
 
   std::deque<Worker> workers_;
   std::mutex caller_;  // held by the thread for which the team works
