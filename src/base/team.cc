@@ -75,7 +75,8 @@ void Team::run(int64_t count, int threads, Piece piece, void* context) {
 
 // The caller opens the region after its fields are set, and closes it before it looks for workers
 // that are inside. A worker enters before it looks whether the region is open. All four operations
-// are sequentially consistent, so a worker that sees an open region is seen by the caller.
+// are sequentially consistent, so a worker that sees an open region is seen by the caller. This may
+// be a worker that was called to an earlier region, and enters only now.
 void Team::share(int64_t count, int threads, Piece piece, void* context) {
   const Clock::time_point begin = Clock::now();
   called_.clear();
@@ -100,13 +101,12 @@ void Team::share(int64_t count, int threads, Piece piece, void* context) {
   }
   compute(0);
   open_.store(false);
-  if (called_.empty()) return;
   const Clock::time_point own_end = Clock::now();
   Worker* last = nullptr;
-  for (Worker* worker : called_) {
-    if (worker->state.load() == outside) continue;
-    await(*worker);
-    last = worker;
+  for (Worker& worker : workers_) {
+    if (worker.state.load() == outside) continue;
+    await(worker);
+    last = &worker;
   }
   judge(last, begin, own_end);
 }
@@ -150,7 +150,7 @@ void Team::await(Worker& worker) {
 // Without one of the workers, the others would have needed longer by a share of its work. `last` is
 // the worker for which the caller waited last; null = none.
 void Team::judge(Worker* last, Clock::time_point begin, Clock::time_point own_end) {
-  const Clock::duration saved = (own_end - begin) / std::ssize(called_);
+  const Clock::duration saved = (own_end - begin) / std::max<int64_t>(1, std::ssize(called_));
   for (Worker* worker : called_) worker->saved = std::min(worker->saved + saved, kMostSaved);
   if (last == nullptr) return;
   const Clock::time_point now = Clock::now();

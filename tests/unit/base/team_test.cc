@@ -45,6 +45,21 @@ TEST(Team, ComputesManyShortRegions) {
   EXPECT_EQ(sums, (std::vector<int64_t>{20000, 40000, 60000}));
 }
 
+// A thread that entered a later region than the one to which it was called was not awaited: the
+// caller returned while the thread still computed.
+TEST(Team, WaitsForLateThreadsInRegionsOfFewerThreads) {
+  Team team;
+  ASSERT_EQ(team.grow(8), 8);
+  for (int region = 0; region < 1000; ++region) {
+    run(team, 8, 8, [](int64_t) {});
+    std::vector<int> pieces(64);  // freed memory if a thread still computes
+    run(team, 64, 2, [&](int64_t i) {
+      for (int step = 0; step < 4000; ++step) pieces[static_cast<size_t>(i)] += step % 2;
+    });
+    EXPECT_EQ(pieces, std::vector<int>(64, 2000));
+  }
+}
+
 TEST(Team, WakesThreadsThatSleep) {
   Team team;
   ASSERT_EQ(team.grow(2), 2);

@@ -74,14 +74,17 @@ void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
   }
 }
 
+// A tile that alone uses the weights prefetches its own, this number of bytes ahead: as many as a
+// core reads in the memory latency of 100 ns.
+constexpr int64_t kNear = 1024;
+
 // Returns what a tile prefetches while the kernel `Running` computes it; `Tiles` is the form of the
-// stored weights. If one tile alone uses the weights, it prefetches its own, as far ahead as a core
-// reads in the memory latency of 100 ns. Tiles that share a block of weights each prefetch a part
-// of the next block, a little with each line, so that memory stays busy but not overloaded.
+// stored weights. A tile alone prefetches its own weights, and at the end of its panels the
+// beginning of the next ones. Tiles that share a block of weights each prefetch a part of the next
+// block, a little with each line, so that memory stays busy but not overloaded.
 template <class Tiles, class Running>
 Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
                int64_t tile) {
-  constexpr int64_t kNear = 1024;  // bytes
   const bool alone = tiles.size() == 1;
   const int64_t bytes = k.size() * Tiles::kPanelBytes;
   const int64_t lines = ceil_div(k.size() * Running::kPanelBytes, kLineBytes);
@@ -91,7 +94,10 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
   for (int64_t p = 0; p < panels; ++p) {
     const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
     const uint8_t* next = k.end < job.depth ? here + bytes : job.panel(panel + panels + p);
-    ahead.at[p] = alone ? here + kNear : next + (tile - tiles.begin) * part;
+    if (alone)
+      ahead.at[p] = k.end < job.depth ? here + kNear : next;
+    else
+      ahead.at[p] = next + (tile - tiles.begin) * part;
   }
   return ahead;
 }
@@ -124,9 +130,12 @@ void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t p
   constexpr int64_t kUnit = 64;
   const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
+  // Where a tile alone begins to prefetch the next panels.
+  const int64_t end_of_panels = (K - kNear / Tiles::kPanelBytes) / kUnit * kUnit;
   int64_t begin = 0;
   do {  // at least once: if K is 0, y is still set to the bias
-    const Range k = {begin, std::min(K, begin + block)};
+    Range k = {begin, std::min(K, begin + block)};
+    if (k.end == K && tiles.size() == 1 && end_of_panels > begin) k.end = end_of_panels;
     const PackedJob wide = widens ? widened_job<Tiles>(job, panel, panels, k, blocks) : job;
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
