@@ -13,7 +13,8 @@ namespace fovea {
 class PackedWeight {
  public:
   PackedWeight() = default;  // empty: converts to false
-  // Rounds f32 or bf16 of the host to the format; `group` is the group size of int8 and int4, 0 = a row.
+  // Rounds f32 or bf16 of the host to the format; `group` is the group size of int8 and int4, 0 = a
+  // row.
   PackedWeight(const Tensor& weight, WeightFormat format, int64_t group);
   // From the layout of files: rows i8 [N, C], or u8 [N, ceil(C/2)] with two weights per byte;
   // scales f16 [N, ceil(C/group)].

@@ -117,7 +117,8 @@ TEST(Functions, NameTheField) {
   const auto wrong = [](std::initializer_list<std::string> texts, const auto& call) {
     expect_error(ErrorKind::InvalidArgument, texts, call);
   };
-  wrong({"group: 48; expected 32, 64 or, with int8, 0"}, [] { convert_model("m", "new", {.group = 48}); });
+  wrong({"group: 48; expected 32, 64 or, with int8, 0"},
+        [] { convert_model("m", "new", {.group = 48}); });
   wrong({"group: 64; expected 32, "}, [] { convert_model("m", "new.gguf", {.group = 64}); });
   wrong({"overlap_tokens: -2; expected -1 to "},
         [] { build_search_index("text", "m", "new", {.overlap_tokens = -2}); });
