@@ -171,9 +171,9 @@ typedef struct fovea_generate_options {
   size_t forced_count;
   // -1 = none; n = those of each generated token and of the n most likely tokens at its position.
   int64_t logprobs;
-  // Number of speculative tokens per pass, 0 = off, and the draft model that proposes them; NULL =
-  // they are taken from earlier text. They change the speed, not the result. Several threads may
-  // use the same draft at the same time.
+  // Number of speculative tokens per pass, 0 = off, -1 = automatic, and the draft model that
+  // proposes them; NULL = they are taken from earlier text. They change the speed, not the result.
+  // Several threads may use the same draft at the same time.
   int64_t guesses;
   const fovea_model* draft;
   // Callbacks, or NULL. `user` is passed to both.

@@ -19,8 +19,9 @@ struct EngineOptions {
   int64_t most_waiting = 256;   // maximum waiting requests; further ones are refused
   // Tokens per step. Longer prompts are read in chunks, so that other requests continue meanwhile.
   int64_t step_tokens = 512;
-  // A draft model with the same vocabulary, for requests with `guesses` > 0. The more sequences are
-  // in progress, the fewer speculative tokens each one gets, down to none.
+  // A draft model with the same vocabulary, for requests whose `guesses` is not 0. The more
+  // sequences are in progress, the fewer speculative tokens each one gets, down to none; this also
+  // applies without a draft model.
   std::optional<Model> draft = {};
 };
 void visit(EngineOptions& options, OptionVisitor& visitor);  // fovea/options.h

@@ -63,12 +63,16 @@ struct GenerateOptions {
   // The tokens with which the output begins.
   std::vector<int32_t> forced;
 
-  // Number of speculative tokens per pass (Leviathan et al. 2023); 0 = off. They come from a draft
-  // model or, without one, from the continuation of an earlier occurrence of the last tokens. The
-  // model checks them in one pass and rejects those that it would not generate, so the results do
-  // not change. Generation is faster if many are accepted. A model or draft model with recurrent
-  // layers limits the number to 15.
-  int64_t guesses = 0;
+  // Number of speculative tokens per pass and text, at most 64 (Leviathan et al. 2023); 0 = off.
+  // They come from a draft model or, without one, from the continuation of the latest earlier
+  // occurrence of the last 4, 3 or 2 tokens (prompt lookup decoding, Saxena 2023). The model checks
+  // them in one pass and rejects those that it would not generate, so the results do not change.
+  // Generation is faster if many are accepted. A model or draft model with recurrent layers limits
+  // the number to 15.
+  // -1 = automatic: 0 to 15 for each text and pass, by the fraction that was accepted so far, the
+  // number of texts in the pass and the size of the draft model. It becomes 0 while speculation
+  // does not pay, except for one token from time to time. A beam search uses none.
+  int64_t guesses = -1;
 
   // -1 = no log-probabilities; n = those of each generated token and of the n most likely tokens at
   // its position. A beam search returns only those of the generated tokens.

@@ -33,6 +33,7 @@ class Streams {
     GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = tokens;
+    options.guesses = 0;  // a step is one pass over one token of each text
     const auto V = static_cast<uint64_t>(model.transformer.spec.vocabulary);
     Random random(1, Stream::sampling);
     for (int64_t i = 0; i < count; ++i) {

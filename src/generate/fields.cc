@@ -59,8 +59,9 @@ void visit(GenerateOptions& o, OptionVisitor& v) {
   visit_sampling(o.sampling, v);
   v.integer({"guesses",
              "speculative tokens per pass, taken from the continuation of an earlier occurrence of "
-             "the same words; faster for repetitive text, with the same result; 0 = off"},
-            o.guesses, 0, kMostRejected);  // more is never useful
+             "the same words; faster for repetitive text, with the same result; -1 = auto: as many "
+             "as pay by the acceptance so far; 0 = off"},
+            o.guesses, -1, kMostRejected);  // more is never useful
   v.integer(
       {"answers", "number of independent samples, or of the best hypotheses of a beam search"},
       o.answers, 1, kMostBeams);

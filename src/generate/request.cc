@@ -203,6 +203,7 @@ void Request::draw(Branch& branch, const float* logits) {
     const int32_t* const guess = i < guesses ? &branch.ids[place] : nullptr;
     if (!draw_one(branch, logits + i * vocabulary_, guess, trace, id)) return finish(branch);
     if (guess != nullptr && *guess == id) continue;
+    branch.counts[branch.origin].update(std::min(i + 1, guesses), i);
     branch.ids.resize(place);
     shorten(pool_, branch.text, certain + i);
     return commit(branch, id);
@@ -213,16 +214,35 @@ void Request::commit(Branch& branch, int32_t id) {
   branch.ids.push_back(id);
   if (std::ssize(branch.ids) > context_) {
     branch.ids.erase(branch.ids.begin(), branch.ids.end() - std::max<int64_t>(1, context_ / 2));
+    branch.ngrams.clear();
     shorten(pool_, branch.text, 0);
   }
 }
 
 int64_t Request::most_guesses(const Branch& branch) const {
   if (first_ || beams_ || branch.pending() != 1) return 0;
-  const int64_t room = std::min(
-      {task_.options.guesses, context_ - std::ssize(branch.ids), pool_.layout().most_rejected()});
+  const int64_t asked = chooses_guesses() ? GuessCount::kMost : task_.options.guesses;
+  const int64_t room =
+      std::min({asked, context_ - std::ssize(branch.ids), pool_.layout().most_rejected()});
   // One more token is drawn after the guesses.
   return std::min(room, answers_[static_cast<size_t>(branch.answer)].left() - 1);
+}
+
+int64_t Request::guess_count(Branch& branch, size_t origin, int64_t most,
+                             const PassLoad& load) const {
+  branch.origin = origin;
+  return chooses_guesses() ? branch.counts[origin].choose(load, most) : most;
+}
+
+int64_t Request::draft_guesses(Branch& branch, int64_t most, const PassLoad& load) const {
+  return guess_count(branch, 0, most, load);
+}
+
+void Request::look_up(Branch& branch, int64_t most, const PassLoad& load) const {
+  const std::optional<NgramIndex::Match> found = branch.ngrams.find(branch.ids);
+  if (!found) return;
+  const int64_t count = guess_count(branch, static_cast<size_t>(found->length - 1), most, load);
+  guess(branch, continuation(branch.ids, found->next, count));
 }
 
 Drafter::Draw Request::guessing(const Branch& branch) {

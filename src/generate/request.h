@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -9,6 +10,8 @@
 #include "generate/answer.h"
 #include "generate/beam_search.h"
 #include "generate/drafter.h"
+#include "generate/guess_count.h"
+#include "generate/ngram_index.h"
 #include "generate/sampler.h"
 
 namespace fovea {
@@ -21,6 +24,12 @@ struct Branch {
   std::vector<int32_t> ids;
   int64_t guesses = 0;  // unverified guesses at the end of ids
   std::shared_ptr<Drafter::Text> draft = {};
+  NgramIndex ngrams = {};  // of the tokens that are final
+  // Automatic numbers of guesses, by their origin: 0 = a draft model, n - 1 = an earlier occurrence
+  // of n tokens. Guesses after a longer occurrence are accepted more often.
+  std::array<GuessCount, NgramIndex::kLongest> counts = {GuessCount(0.75), GuessCount(0.5),
+                                                         GuessCount(0.65), GuessCount(0.8)};
+  size_t origin = 0;  // of the latest guesses
   int64_t answer = 0;
   bool done = false;
 
@@ -72,6 +81,10 @@ class Request {
   // Returns the maximum number of guesses after a branch; 0 in a beam search, before the first
   // generated token, and while more than the last token of the branch is unread.
   int64_t most_guesses(const Branch& branch) const;
+  // Returns the number of guesses, 0 to `most`, to request from a draft model.
+  int64_t draft_guesses(Branch& branch, int64_t most, const PassLoad& load) const;
+  // Guesses 0 to `most` tokens: those that followed an earlier occurrence of the last tokens.
+  void look_up(Branch& branch, int64_t most, const PassLoad& load) const;
   // Returns a function that draws from the draft's logits by the same rules and with the same
   // random numbers as this request. Valid until the branch advances.
   Drafter::Draw guessing(const Branch& branch);
@@ -82,6 +95,8 @@ class Request {
   void fail(const std::exception& error);  // ends the request
 
  private:
+  bool chooses_guesses() const { return task_.options.guesses < 0; }
+  int64_t guess_count(Branch& branch, size_t origin, int64_t most, const PassLoad& load) const;
   void draw(Branch& branch, const float* logits);
   // Applies the rules to the logits, and draws from them.
   int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "generate/guesses.h"
 #include "generate/reading.h"
 #include "tensor/tape.h"
 
@@ -26,6 +25,9 @@ PagePool::Size pool_size(const SchedulerOptions& options) {
 // A pass over up to this many tokens takes about as long as a pass over one, since memory bandwidth
 // limits both. The texts in progress share these tokens.
 constexpr int64_t kCheckedTokens = 16;
+
+// Returns the number of parameters. The copy shares their values.
+double size_of(Transformer model) { return static_cast<double>(parameter_count(model)); }
 
 }  // namespace
 
@@ -58,9 +60,10 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       options_(options),
       pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
       prefixes_(pool_) {
-  if (options.draft != nullptr)
-    drafter_.emplace(*options.draft, options.compute, options.cache,
-                     Drafter::pool_size(options.pages, options.most_sequences));
+  if (options.draft == nullptr) return;
+  drafter_.emplace(*options.draft, options.compute, options.cache,
+                   Drafter::pool_size(options.pages, options.most_sequences));
+  draft_time_ = size_of(*options.draft) / size_of(model);
 }
 
 std::unique_ptr<Request> Scheduler::request(Task task) {
@@ -179,12 +182,12 @@ std::vector<Scheduler::Row> Scheduler::plan() {
         const bool is_prompt = pending > 1 + branch.guesses;
         if (pending == 0 || is_prompt != prompts || (prompts && left <= 0)) continue;
         int64_t tokens = prompts ? std::min(pending, left) : pending;
-        bool fits = reserve(*request, branch, tokens, rows);
-        if (!fits && branch.guesses > 0) {
+        // Speculative tokens are dropped rather than evicting a request.
+        if (branch.guesses > 0 && !prefixes_.make_room(branch.text, branch.text.length + tokens)) {
           request->guess(branch, {});
-          fits = reserve(*request, branch, tokens = 1, rows);
+          tokens = 1;
         }
-        if (fits) {
+        if (reserve(*request, branch, tokens, rows)) {
           rows.push_back({request.get(), i, tokens});
           left -= tokens;
         } else if (request == running_.front()) {  // a later request waits for free pages
@@ -304,6 +307,7 @@ void Scheduler::guess() {
   }
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   const int64_t share = texts > 1 ? kCheckedTokens / texts - 1 : kAny;
+  const PassLoad load{.texts = texts, .draft = draft_time_};
   std::vector<Drafter::DraftRequest> drafts;
   std::vector<std::pair<Request*, Branch*>> drafting;
   for (const auto& request : running_) {
@@ -311,11 +315,13 @@ void Scheduler::guess() {
       const int64_t most = std::min(request->most_guesses(branch), share);
       if (most <= 0) continue;
       if (!drafter_) {
-        request->guess(branch, guess_from(branch.ids, most));
+        request->look_up(branch, most, load);
         continue;
       }
+      const int64_t count = request->draft_guesses(branch, most, load);
+      if (count == 0) continue;
       drafting.emplace_back(request.get(), &branch);
-      drafts.push_back({branch.ids, request->source(), branch.draft, most, request->horizon(),
+      drafts.push_back({branch.ids, request->source(), branch.draft, count, request->horizon(),
                         request->guessing(branch)});
     }
   }

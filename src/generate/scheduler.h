@@ -17,7 +17,7 @@ struct SchedulerOptions {
   int64_t pages = 0;  // see PagePool::Size; a draft model's cache has as many
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
-  const Transformer* draft = nullptr;  // draft model, for requests with `guesses` > 0
+  const Transformer* draft = nullptr;  // draft model, for requests with `guesses`
 };
 
 // Advances all requests step by step: each step is one pass of the model over the new tokens of
@@ -63,6 +63,7 @@ class Scheduler {
   PagePool pool_;
   PrefixCache prefixes_;
   std::optional<Drafter> drafter_;
+  double draft_time_ = 0;  // see PassLoad::draft
   std::deque<std::unique_ptr<Request>> waiting_;
   std::list<std::unique_ptr<Request>> running_;  // in order of arrival
   EngineStatus status_;

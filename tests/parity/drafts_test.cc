@@ -24,7 +24,10 @@ void expect_same_with_drafts(const Model& model, const std::vector<std::string>&
     options.sampling.seed = 5;
     options.max_tokens = 40;
     options.ignore_end = true;
+    options.guesses = 0;
     const std::vector<Generation> alone = generate(model, prompt, options);
+    options.guesses = -1;
+    EXPECT_EQ(generate(model, prompt, options)[0].ids, alone[0].ids);
     options.guesses = 3;
     for (const std::string& family : drafts) {
       const Model draft = Model::open(shared("fixtures/models/" + family), WeightPrecision::stored);

@@ -63,9 +63,10 @@ TEST(Drafts, DoNotChangeTheResult) {
       options.sampling.presence_penalty = 0.1f;
       options.max_tokens = 130;  // the context is exceeded several times
       options.logprobs = 1;
+      options.guesses = 0;
       const Generation expected = continued({model}, prompt, options);
       for (size_t i = 0; i < std::size(drafts); ++i) {
-        for (const int64_t guesses : {1, 3, 64}) {
+        for (const int64_t guesses : {-1, 1, 3, 64}) {
           options.guesses = guesses;
           const Generator generator{.model = model, .draft = &drafts[i]};
           expect_same(continued(generator, prompt, options), expected,
@@ -88,6 +89,7 @@ TEST(Drafts, EqualToTheModelAreAlwaysAccepted) {
       options.answers = answers;
       options.max_tokens = 50;
       options.min_tokens = 20;
+      options.guesses = 0;
       const GenerationRules rules{.ends = {4}};
       const auto expected = generate({model, nullptr, rules}, {1, 2, 3}, options, {}, kPlenty);
       options.guesses = 4;
@@ -149,6 +151,7 @@ TEST(Drafts, StopAtTheEndOfTheText) {
   GenerateOptions options;
   options.sampling.temperature = 2;
   options.max_tokens = 40;
+  options.guesses = 0;
   const std::string free = continued({model, &tokenizer}, prompt, options).text;
   for (size_t begin = 5; begin < 12; ++begin) {
     options.stop = {free.substr(begin, 3)};
@@ -180,10 +183,14 @@ TEST(Drafts, RespectAConstraint) {
     for (int64_t id = 0; id < vocabulary; ++id)
       if (id % 3 != std::ssize(written) % 3) logits[id] = -INFINITY;
   };
+  options.guesses = 0;
   const Generation expected = continued({model}, {1, 2}, options);
-  options.guesses = 5;
-  for (const Transformer& draft : {small_model(60), other_model(60)})
-    expect_same(continued({.model = model, .draft = &draft}, {1, 2}, options), expected, "draft");
+  for (const int64_t guesses : {-1, 5}) {
+    options.guesses = guesses;
+    expect_same(continued({model}, {1, 2}, options), expected, "no draft");
+    for (const Transformer& draft : {small_model(60), other_model(60)})
+      expect_same(continued({.model = model, .draft = &draft}, {1, 2}, options), expected, "draft");
+  }
 }
 
 struct Outcome {
@@ -252,13 +259,14 @@ TEST(Drafts, DoNotChangeLongTexts) {
     GenerateOptions options;
     options.sampling.temperature = 0.7f;
     options.max_tokens = 250;  // the context is exceeded
+    options.guesses = 0;
     const Generation expected = continued({model}, prompt, options);
     for (size_t i = 0; i < std::size(drafts); ++i) {
-      for (const int64_t guesses : {3, 64}) {
+      for (const int64_t guesses : {-1, 3, 64}) {
         options.guesses = guesses;
         const Generation found = continued({.model = model, .draft = &drafts[i]}, prompt, options);
         expect_same(found, expected, fmt::format("draft {}, {} tokens", i, guesses));
-        if (i + 1 == std::size(drafts)) {
+        if (i + 1 == std::size(drafts) && guesses > 0) {
           EXPECT_GT(found.accepted_tokens, 0);
         }
       }

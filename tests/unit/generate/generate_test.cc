@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/threads.h"
-#include "generate/guesses.h"
 #include "support/expect_error.h"
 #include "tokenizer/training/character_trainer.h"
 #include "unit/generate/small_models.h"
@@ -35,7 +34,7 @@ TEST(Generating, ReleasesPagesWithoutEffect) {
       written.push_back(most_likely(logits_after(model, ids)));
     }
     GenerateOptions options = greedy(60);
-    for (const int64_t guesses : {0, 64}) {
+    for (const int64_t guesses : {-1, 0, 64}) {
       options.guesses = guesses;
       EXPECT_EQ(continued({model}, prompt, options).ids, written) << guesses;
     }
@@ -162,30 +161,6 @@ TEST(Generating, ReportsLogProbabilities) {
     EXPECT_EQ(result.logprobs[i].top[0].first, result.ids[i]);
     ids.push_back(result.ids[i]);
   }
-}
-
-// Speculation changes only the number of passes.
-TEST(Generating, GivesTheSameTextWithSpeculation) {
-  const Transformer model = small_model(60);
-  for (const float temperature : {0.0f, 0.7f}) {
-    for (const int64_t guesses : {1, 3, 8}) {
-      GenerateOptions options;
-      options.sampling.temperature = temperature;
-      options.max_tokens = 80;  // longer than the context
-      const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3};
-      const Ids expected = continued({model}, prompt, options).ids;
-      options.guesses = guesses;
-      EXPECT_EQ(continued({model}, prompt, options).ids, expected) << guesses;
-    }
-  }
-}
-
-TEST(PromptLookup, ContinuesAnEarlierOccurrence) {
-  EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 2), (Ids{8, 9}));
-  EXPECT_EQ(guess_from({5, 6, 7, 8, 9, 5, 6, 7}, 9), (Ids{8, 9, 5, 6, 7}));
-  EXPECT_EQ(guess_from({6, 7, 1, 5, 6, 7, 2, 6, 7}, 1), (Ids{2}));  // the latest occurrence
-  EXPECT_TRUE(guess_from({1, 2, 3, 4}, 3).empty());
-  EXPECT_TRUE(guess_from({}, 3).empty());
 }
 
 class TextTest : public testing::Test {

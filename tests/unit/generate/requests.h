@@ -34,7 +34,7 @@ inline std::vector<Asked> some_requests(size_t count, int64_t context) {
     options.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
     if (i % 5 == 1) options.answers = 3;
     if (i % 5 == 2) options.beams = 3, options.answers = 2;
-    if (i % 7 == 3) options.guesses = 4;
+    options.guesses = i % 7 == 3 ? 4 : -1;
     all.push_back(std::move(asked));
   }
   return all;
@@ -71,8 +71,10 @@ inline Results alone(const Transformer& model, const std::vector<Asked>& request
                      const GenerationRules& rules, DType cache = DType::f32) {
   Results answers;
   for (size_t i = 0; i < requests.size(); ++i) {
+    GenerateOptions options = requests[i].options;
+    options.guesses = 0;
     const auto results = generate({model, nullptr, rules, DType::f32, cache}, requests[i].prompt,
-                                  requests[i].options, {}, kPlenty);
+                                  options, {}, kPlenty);
     for (size_t a = 0; a < results.size(); ++a)
       answers[i + 1][static_cast<int64_t>(a)] = results[a].ids;
   }

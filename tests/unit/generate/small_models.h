@@ -75,6 +75,7 @@ inline GenerateOptions greedy(int64_t tokens) {
   GenerateOptions options;
   options.sampling.temperature = 0;
   options.max_tokens = tokens;
+  options.guesses = 0;
   return options;
 }
 

@@ -28,7 +28,7 @@ GenerateOptions some_options(int i) {
   options.max_tokens = 6 + i % 9;
   options.ignore_end = true;
   options.answers = 1 + i % 2;
-  options.guesses = i % 4;
+  options.guesses = i % 5 - 1;
   options.sampling.seed = static_cast<uint64_t>(i);
   options.sampling.temperature = i % 3 == 0 ? 0.0f : 1.0f;
   return options;

@@ -1,0 +1,216 @@
+// Speculative tokens from earlier text: they never change the result, and their automatic number
+// follows the acceptance.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/random.h"
+#include "generate/scheduler.h"
+#include "support/expect_error.h"
+#include "tokenizer/training/character_trainer.h"
+#include "unit/generate/requests.h"
+
+namespace fovea {
+namespace {
+
+using test::continued;
+using test::greedy;
+using test::Ids;
+using test::kPlenty;
+using test::small_latent_model;
+using test::small_model;
+using test::small_recurrent_model;
+using test::small_windowed_model;
+
+constexpr int64_t kNumbers[] = {-1, 1, 3, 64};
+
+void expect_same(const Generation& found, const Generation& expected, const std::string& what) {
+  EXPECT_EQ(found.ids, expected.ids) << what;
+  EXPECT_EQ(found.text, expected.text) << what;
+  EXPECT_EQ(found.finish, expected.finish) << what;
+  ASSERT_EQ(found.logprobs.size(), expected.logprobs.size()) << what;
+  for (size_t i = 0; i < found.logprobs.size(); ++i)
+    EXPECT_EQ(found.logprobs[i].logprob, expected.logprobs[i].logprob) << what << " at " << i;
+}
+
+// Forces token number n of the generated text to be token(n).
+GenerateOptions forced_text(int64_t tokens, const std::function<int64_t(int64_t n)>& token) {
+  GenerateOptions options;
+  options.max_tokens = tokens;
+  options.constrain = [token](const Ids& written, float* logits, int64_t vocabulary) {
+    const int64_t next = token(std::ssize(written));
+    for (int64_t id = 0; id < vocabulary; ++id)
+      if (id != next) logits[id] = -INFINITY;
+  };
+  return options;
+}
+
+struct Outcome {
+  Generation generation;
+  EngineStatus status;
+};
+
+// `others`: requests that run at the same time, without speculation.
+Outcome outcome(const Transformer& model, const GenerateOptions& options,
+                const Transformer* draft = nullptr, uint64_t others = 0) {
+  Scheduler scheduler(model, {}, nullptr, {.pages = 400, .draft = draft});
+  Outcome outcome;
+  const auto sink = [&](const Event& event) {
+    EXPECT_EQ(event.error, nullptr) << event.error->what();
+    if (event.finished != nullptr) outcome.generation = *event.finished;
+    return true;
+  };
+  scheduler.add(scheduler.request({1, {1, 2}, options, sink, false}));
+  for (uint64_t i = 0; i < others; ++i)
+    scheduler.add(scheduler.request({2 + i, {1, 2}, greedy(options.max_tokens), {}, false}));
+  while (scheduler.step()) {
+  }
+  outcome.status = scheduler.status();
+  return outcome;
+}
+
+int64_t periodic(int64_t n) { return n % 5; }
+int64_t random(int64_t n) { return philox(1, Stream::init, 0, static_cast<uint64_t>(n))[0] % 11; }
+
+TEST(PromptLookup, DoesNotChangeTheResult) {
+  for (const Transformer& model : {small_model(60), small_windowed_model(60),
+                                   small_recurrent_model(60), small_latent_model(60)}) {
+    const Ids prompt{1, 2, 3, 4, 1, 2, 3, 4, 1, 10, 3};
+    for (const float temperature : {0.0f, 0.7f}) {
+      GenerateOptions options;
+      options.sampling.temperature = temperature;
+      options.sampling.repetition_penalty = 1.1f;
+      options.max_tokens = 130;  // the context is exceeded several times
+      options.logprobs = 1;
+      options.guesses = 0;
+      const Generation expected = continued({model}, prompt, options);
+      EXPECT_EQ(expected.guessed_tokens, 0);
+      for (const int64_t guesses : kNumbers) {
+        options.guesses = guesses;
+        expect_same(continued({model}, prompt, options), expected, std::to_string(guesses));
+      }
+    }
+  }
+}
+
+TEST(PromptLookup, DoesNotChangeTranslations) {
+  const Transformer model = test::small_translator();
+  const Generator generator{.model = model, .rules = {.ends = {4}, .start = 0}};
+  for (const float temperature : {0.0f, 1.0f}) {
+    GenerateOptions options = greedy(30);
+    options.sampling.temperature = temperature;
+    options.ignore_end = true;
+    const Generation expected = continued(generator, {1, 8, 4, 2}, options);
+    for (const int64_t guesses : kNumbers) {
+      options.guesses = guesses;
+      expect_same(continued(generator, {1, 8, 4, 2}, options), expected, std::to_string(guesses));
+    }
+  }
+}
+
+TEST(PromptLookup, StopsAtTheEndOfTheText) {
+  CharacterTrainer trainer;
+  trainer.add("abcdefgh\n");
+  const Tokenizer tokenizer = trainer.train({});
+  const Transformer model = small_model(60, tokenizer.size());
+  const Ids letters = tokenizer.encode("abcdefg");
+  GenerateOptions options = forced_text(40, [&](int64_t n) {
+    return letters[static_cast<size_t>(n < 20 ? n % 5 : n % 7)];  // the period changes
+  });
+  options.guesses = 0;
+  const std::string free = continued({model, &tokenizer}, tokenizer.encode("ab"), options).text;
+  for (size_t begin = 17; begin < 27; ++begin) {
+    options.stop = {free.substr(begin, 2) + "x", free.substr(begin, 6)};
+    options.guesses = 0;
+    const Generation expected = continued({model, &tokenizer}, tokenizer.encode("ab"), options);
+    for (const int64_t guesses : kNumbers) {
+      options.guesses = guesses;
+      std::string streamed;
+      const auto sink = [&](std::string_view piece) {
+        streamed += piece;
+        return true;
+      };
+      const Generation found =
+          generate({model, &tokenizer}, tokenizer.encode("ab"), options, sink, kPlenty)[0];
+      expect_same(found, expected, std::to_string(guesses));
+      EXPECT_EQ(streamed, expected.text);
+    }
+  }
+}
+
+// All requests choose their numbers, beside others that run at the same time.
+TEST(PromptLookup, DoesNotChangeConcurrentRequests) {
+  for (const Transformer& model : {small_model(150), small_recurrent_model(150)}) {
+    auto requests = test::requests::some_requests(24, 150);
+    for (auto& asked : requests) {
+      asked.options.max_tokens = std::min(asked.options.max_tokens, 150 - std::ssize(asked.prompt));
+      if (asked.options.answers == 1) asked.options.guesses = -1;
+    }
+    const auto expected = test::requests::alone(model, requests, {});
+    for (const int64_t pages : {9, 400}) {
+      for (const int64_t most_sequences : {3, 16}) {
+        const SchedulerOptions options{.pages = pages, .most_sequences = most_sequences};
+        EXPECT_EQ(test::requests::answers_of(model, requests, options, {}, 2), expected) << pages;
+      }
+    }
+  }
+}
+
+TEST(PromptLookup, GeneratesSeveralTokensPerPassOfRepetitiveText) {
+  const Transformer model = small_model(300);
+  const Outcome found = outcome(model, forced_text(250, periodic));
+  EXPECT_EQ(std::ssize(found.generation.ids), 250);
+  EXPECT_LT(found.status.steps, 250 / 5);
+  EXPECT_GT(found.generation.accepted_tokens, 150);
+  EXPECT_EQ(found.status.guessed_tokens, found.generation.guessed_tokens);
+  EXPECT_EQ(found.status.accepted_tokens, found.generation.accepted_tokens);
+  // Each pass generates one token in addition to the accepted ones.
+  EXPECT_EQ(found.status.written_tokens, found.status.steps + found.generation.accepted_tokens);
+}
+
+TEST(PromptLookup, StopsGuessingInRandomText) {
+  const Transformer model = small_model(1100);
+  const Outcome found = outcome(model, forced_text(1000, random));
+  EXPECT_LT(found.generation.guessed_tokens, 100);
+  EXPECT_GT(found.generation.guessed_tokens, 0);
+}
+
+TEST(PromptLookup, GuessesLessIfMoreTextsShareAPass) {
+  const Transformer model = small_model(300);
+  int64_t previous = 200;
+  for (const uint64_t others : {0, 3, 15}) {
+    const Generation found = outcome(model, forced_text(200, periodic), nullptr, others).generation;
+    EXPECT_LT(found.accepted_tokens, previous) << others;
+    previous = found.accepted_tokens;
+  }
+  EXPECT_EQ(previous, 0);
+}
+
+TEST(PromptLookup, ChoosesTheNumberOfADraftModel) {
+  Spec spec = test::small_decoder({.vocabulary = 11, .context = 300, .layers = 12});
+  const Transformer model = test::made(validated(spec));
+  spec.decoder->layers = 1;
+  const Transformer draft = test::made(validated(spec));
+  // The draft model follows the same constraint, so all its guesses are accepted.
+  const GenerateOptions options = forced_text(200, random);
+  const Outcome small = outcome(model, options, &draft), equal = outcome(model, options, &model);
+  EXPECT_EQ(small.generation.accepted_tokens, small.generation.guessed_tokens);
+  EXPECT_LT(small.status.steps, 200 / 2);
+  EXPECT_EQ(equal.generation.guessed_tokens, 0);  // a draft as large as the model never pays
+}
+
+TEST(PromptLookup, RefusesOtherNumbers) {
+  const Transformer model = small_model(30);
+  GenerateOptions options = greedy(3);
+  for (const int64_t guesses : {-2, 65}) {
+    options.guesses = guesses;
+    expect_error(ErrorKind::InvalidArgument,
+                 {"guesses: " + std::to_string(guesses), "expected -1 to 64"}, [&] {
+                   continued({model}, {1, 2}, options);
+                 });
+  }
+}
+
+}  // namespace
+}  // namespace fovea
