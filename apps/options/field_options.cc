@@ -22,8 +22,9 @@ class FieldOptions : public OptionVisitor {
   void integer(const Field& f, int64_t& value, int64_t least, int64_t most) override {
     if (const auto s = spelling_of_(f))
       use_(f, *s,
-           within(cli::integer(s->name, s->aliases, help_of(f), value, least, most), f,
-                  value >= least && value <= most));
+           within(with_words(s->values,
+                             cli::integer(s->name, s->aliases, help_of(f), value, least, most)),
+                  f, value >= least && value <= most));
   }
   void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
                 int64_t most) override {

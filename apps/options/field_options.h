@@ -17,7 +17,7 @@ struct Spelling {
   std::string section = {};      // heading in the help of this and the following fields
   int most = 1;                  // maximum values per occurrence
   bool omitted = false;          // no option
-  // A choice's names with alternatives: "fp32|float32".
+  // A choice's names with alternatives: "fp32|float32"; an integer's values with words: "-1|auto".
   std::vector<std::string> values = {};
 };
 using Spellings = std::vector<Spelling>;

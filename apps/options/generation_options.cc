@@ -49,7 +49,8 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
       {.field = "guesses",
        .aliases = {"--speculate", "--prompt-lookup"},
        .name = "--guess",
-       .section = "Speculative decoding"},
+       .section = "Speculative decoding",
+       .values = {"-1|auto"}},
       {.field = "answers", .aliases = {"--num-return-sequences"}, .section = "Results"},
       {"beams", {"--num-beams", "-b"}}};
   for (const std::string& field : omitted) spellings.push_back({.field = field, .omitted = true});
@@ -72,8 +73,11 @@ void GenerationOptions::declare_draft(OptionTable& table) {
                            "smaller model with the same vocabulary that proposes speculative "
                            "tokens; the result stays the same",
                            draft_)));
-  table.add(integer("--draft-tokens", {"--draft-max", "--num-assistant-tokens"},
-                    "--draft: speculative tokens per pass", draft_tokens_, 1, kMostGuesses));
+  table.add(with_words({"-1|auto"},
+                       integer("--draft-tokens", {"--draft-max", "--num-assistant-tokens"},
+                               "--draft: speculative tokens per pass; -1 = auto: as many as pay by "
+                               "the acceptance so far; 0 = off",
+                               draft_tokens_, -1, kMostGuesses)));
 }
 
 void GenerationOptions::settle(const Model& model, WeightPrecision precision, OptionTable& table) {
@@ -94,7 +98,7 @@ void GenerationOptions::take_draft(WeightPrecision precision, const OptionTable&
     if (table.given("--draft-tokens")) throw UsageError("--draft-tokens: requires --draft");
     return;
   }
-  if (options.guesses > 0) throw UsageError("--draft: cannot be combined with --guess");
+  if (table.given("--guess")) throw UsageError("--draft: cannot be combined with --guess");
   if (options.beams > 1)
     throw UsageError("--draft: cannot be combined with beam search; expected --beams 1");
   draft = open_model(draft_, precision);

@@ -25,7 +25,7 @@ class GenerationOptions {
   void declare_draft(OptionTable& table);
   void take_draft(WeightPrecision precision, const OptionTable& table);
 
-  int64_t seed_ = -1, draft_tokens_ = 4;
+  int64_t seed_ = -1, draft_tokens_ = -1;
   bool greedy_ = false;
   std::string draft_;
   std::vector<std::string> biases_;

@@ -264,6 +264,17 @@ Option as(std::string placeholder, Option option) {
   return option;
 }
 
+Option with_words(const Names& values, Option option) {
+  if (values.empty()) return option;
+  option.set = [values, set = std::move(option.set)](const std::string& typed) {
+    const auto named = std::find_if(values.begin(), values.end(), [&](const std::string& value) {
+      return value.substr(value.find('|') + 1) == typed;
+    });
+    set(named == values.end() ? typed : named->substr(0, named->find('|')));
+  };
+  return option;
+}
+
 Option place(std::string name, Names aliases, std::string help, std::string& value) {
   Option option = text(std::move(name), std::move(aliases), std::move(help), value);
   option.kind = Kind::positional;

@@ -69,6 +69,8 @@ Option places(std::string name, std::vector<std::string> aliases, std::string he
               std::vector<std::string>& values);
 // Returns `option` with this placeholder for its value: as("FILE", text(...)).
 Option as(std::string placeholder, Option option);
+// Returns an option that also accepts words for values: with_words({"-1|auto"}, integer(...)).
+Option with_words(const std::vector<std::string>& values, Option option);
 
 // The options of one verb.
 class OptionTable {

@@ -168,6 +168,7 @@ std::vector<Field> sampling_fields() {
       {"logit_bias", kBoth, FieldType::biases, -100, 100, "none",
        "added to the logits of tokens, by id; at most 1024 entries", put_biases},
       with(option("seed", kBoth, "seed", "random"), put_seed),
+      option("guesses", kBoth, "guesses", "model"),
   };
 }
 

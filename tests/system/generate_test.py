@@ -72,17 +72,40 @@ class Generate(FoveaTest):
             with self.subTest(more):
                 asked = ["-p", "The ", "-n", "70", *more]  # exceeds the context of 32
                 expected = self.said(*asked)
+                for number in ("auto", "0"):
+                    self.assertEqual(self.said(*asked, "--draft", draft, "--draft-tokens", number), expected)
                 self.assertEqual(self.said(*asked, "--draft", draft), expected)
                 self.assertEqual(self.said(*asked, "--draft", draft, "--draft-tokens", "9"), expected)
 
     def test_accepted_speculative_tokens_are_reported(self):
-        asked = ["-p", "The ", "-n", "25", "--seed", "3", "--draft", self.model(60)]
+        asked = ["-p", "The ", "-n", "25", "--seed", "3", "--draft", self.model(60), "--draft-tokens", "4"]
         r = json.loads(self.said(*asked, "--json"))
         self.assertEqual(r["accepted_tokens"], r["guessed_tokens"])
         self.assertEqual(r["acceptance_rate"], 1)
         self.assertGreater(r["guessed_tokens"], 12)
         self.assertRegex(self.write(*asked).stderr.decode(), r"; speculative tokens: (\d+) of \1 accepted \(100%\)")
-        self.assertNotIn("guessed_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json")))
+        self.assertNotIn("guessed_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json", "--guess", "0")))
+
+    def test_speculative_tokens_from_the_text_do_not_change_it(self):
+        for more in (["--greedy"], ["--seed", "3"], ["--seed", "3", "--answers", "3"], ["--seed", "3", "--stop", "e"]):
+            with self.subTest(more):
+                asked = ["-p", "The quick The quick The ", "-n", "70", *more]  # exceeds the context of 32
+                expected = self.said(*asked, "--guess", "0")
+                for guess in ("auto", "-1", "5"):
+                    self.assertEqual(self.said(*asked, "--guess", guess), expected)
+                self.assertEqual(self.said(*asked), expected)
+
+    def test_the_number_of_speculative_tokens_is_automatic(self):
+        # Only one token is allowed, so all speculative tokens are accepted.
+        asked = ["--ids", "1,1,1", "-n", "25", "--greedy", "--ignore-eos", "--logit-bias", "1:1e9", "--json"]
+        auto = json.loads(self.said(*asked, "--guess", "auto"))
+        self.assertEqual(auto["accepted_tokens"], auto["guessed_tokens"])
+        self.assertGreater(auto["accepted_tokens"], 12)
+        for number in ("guessed_tokens", "accepted_tokens"):
+            self.assertEqual(json.loads(self.said(*asked))[number], auto[number])
+        self.assertNotIn("guessed_tokens", json.loads(self.said(*asked, "--beams", "2")))
+        for wrong in ("-2", "65", "Auto", "none", ""):
+            self.refused(fovea("generate", self.model(60), "-p", "The ", f"--guess={wrong}"), 2, "--guess", "expected -1 to 64")
 
     def test_mismatched_draft_models_are_refused(self):
         other = self.folder / "other"

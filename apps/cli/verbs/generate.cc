@@ -162,7 +162,7 @@ class GenerateCommand : public Command {
                    {"finish", name_of(answer.finish)},
                    {"tokens", answer.ids.size()}};
     if (generation_.options.beams > 1) result["score"] = answer.score;
-    if (generation_.options.guesses > 0) {
+    if (generation_.options.guesses != 0 && generation_.options.beams == 1) {
       const int64_t guessed = answer.guessed_tokens, accepted = answer.accepted_tokens;
       result["guessed_tokens"] = guessed;
       result["accepted_tokens"] = accepted;

@@ -158,8 +158,11 @@ class ServeCommand : public Command {
                     "few requests run; repeat for each model, in the same order; does not change "
                     "the results",
                     drafts_)));
-    table.add(integer("--draft-tokens", {"--draft-max", "--num-speculative-tokens"},
-                      "--draft: speculative tokens per pass", draft_tokens_, 1, 64));
+    table.add(with_words({"-1|auto"},
+                         integer("--draft-tokens", {"--draft-max", "--num-speculative-tokens"},
+                                 "--draft: speculative tokens per pass; -1 = auto: as many as pay "
+                                 "by the acceptance so far; 0 = off",
+                                 draft_tokens_, -1, 64)));
   }
 
   void declare_requests(OptionTable& table) {
@@ -170,9 +173,13 @@ class ServeCommand : public Command {
         {"temperature", {"--temp"}},
         {"top_n_sigma", {"--top-nsigma"}},
         {"repetition_penalty", {"--repeat-penalty"}},
+        {.field = "guesses",
+         .aliases = {"--speculate", "--prompt-lookup"},
+         .name = "--guess",
+         .values = {"-1|auto"}},
     };
-    for (const char* field : {"stop", "stop_ids", "ignore_end", "seed", "guesses", "answers",
-                              "beams", "length_penalty", "logprobs"})
+    for (const char* field : {"stop", "stop_ids", "ignore_end", "seed", "answers", "beams",
+                              "length_penalty", "logprobs"})
       spellings.push_back({.field = field, .omitted = true});
     add_fields(table, requests_, spellings);
   }
@@ -302,7 +309,7 @@ class ServeCommand : public Command {
   http::ServerOptions http_;
   EngineOptions engine_;
   uint64_t max_body_ = http::Limits().body, cache_ = 0;
-  int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = 4;
+  int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = -1;
   double most_seconds_ = 0;
   int weights_ = 0, cache_precision_ = 0;
   GenerateOptions requests_;
