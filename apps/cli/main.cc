@@ -2,7 +2,6 @@
 // result.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>

@@ -22,9 +22,9 @@ class FieldOptions : public OptionVisitor {
   void integer(const Field& f, int64_t& value, int64_t least, int64_t most) override {
     if (const auto s = spelling_of_(f))
       use_(f, *s,
-           within(with_words(s->values,
-                             cli::integer(s->name, s->aliases, help_of(f), value, least, most)),
-                  f, value >= least && value <= most));
+           with_default(with_words(s->values, cli::integer(s->name, s->aliases, help_of(f), value,
+                                                           least, most)),
+                        f, value >= least && value <= most));
   }
   void integers(const Field& f, std::vector<int64_t>& values, int64_t least,
                 int64_t most) override {
@@ -34,8 +34,8 @@ class FieldOptions : public OptionVisitor {
   void number(const Field& f, double& value, double least, double most) override {
     if (const auto s = spelling_of_(f))
       use_(f, *s,
-           within(cli::number(s->name, s->aliases, help_of(f), value, least, most), f,
-                  value >= least && value <= most));
+           with_default(cli::number(s->name, s->aliases, help_of(f), value, least, most), f,
+                        value >= least && value <= most));
   }
   void boolean(const Field& f, bool& value) override {
     if (const auto s = spelling_of_(f)) {
@@ -94,8 +94,8 @@ class FieldOptions : public OptionVisitor {
   void enter(std::function<bool(const Field&)> enters) { enters_ = std::move(enters); }
 
  private:
-  // A value that is out of range is no default: the field of the Spec is unset.
-  static Option within(Option option, const Field& f, bool in_range) {
+  // A value of a Spec that is out of range means that the field is unset.
+  static Option with_default(Option option, const Field& f, bool in_range) {
     if (!in_range && !f.path.empty()) option.unset = "the model's";
     return option;
   }

@@ -17,8 +17,8 @@ struct Finding {
 std::vector<Finding> doctor(const std::string& folder = "");
 
 // Sets the number of compute threads, instead of OMP_NUM_THREADS or the number of available CPUs.
-// Throws InvalidArgument if `count` is less than 1. Applies to the computations of all threads that
-// begin afterwards.
+// Throws InvalidArgument if `count` is less than 1. Applies to all computations that begin
+// afterwards, on any thread.
 void set_threads(int count);
 int threads();  // the number of compute threads
 

@@ -31,17 +31,17 @@ class TokenQueue;
 // the embedder. Do not destroy it in a callback.
 class EmbedQueue {
  public:
-  // Receives either the embeddings or an error; the other argument is null. Called once, on the
-  // queue's thread, unless the request is dropped. Both are valid during the call only. Must not
-  // throw, and should return quickly.
+  // Receives either the embeddings or an error; the other argument is null. The arguments are valid
+  // during the call only. Called once, on the queue's thread, unless the request is dropped. Must
+  // not throw, and should return quickly.
   using Done = std::function<void(const Embeddings* embeddings, const Error* error)>;
 
   explicit EmbedQueue(const Embedder& embedder, const QueueOptions& options = {});
   ~EmbedQueue();  // drops unfinished requests
 
   // Returns the request's number, or 0 if the queue is full. Throws the errors of Embedder::embed()
-  // for invalid options and texts. Tokenises the texts before it returns, and calls options.stop
-  // only then. May call options.name_of_text on the queue's thread.
+  // for invalid options and texts. Tokenises the texts before it returns; does not call
+  // options.stop afterwards. May call options.name_of_text on the queue's thread.
   uint64_t submit(const std::vector<std::string>& texts, const EmbedOptions& options, Done done);
   void cancel(uint64_t request);  // drops the request, unless it is complete
   QueueStatus status() const;

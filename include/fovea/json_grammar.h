@@ -11,8 +11,7 @@
 namespace fovea {
 
 // An index of a vocabulary by the bytes of its tokens. It takes up to a second to build; build it
-// once per model. Does not refer to the tokenizer afterwards. Immutable: safe to use from any
-// thread.
+// once per model. Does not keep the tokenizer. Immutable: safe to use from any thread.
 class JsonVocabulary {
  public:
   // `ends`: the end-of-text tokens. Throws InvalidArgument if `ends` is empty.

@@ -25,11 +25,10 @@ struct SearchBuild {
   std::vector<std::string> skipped;    // files that are not text, or exceed 64 MiB
   std::vector<std::string> links_out;  // symbolic links that lead out of the folder; not followed
   int64_t passages = 0;
-  int64_t embedded = 0;  // passages whose vector was computed, not reused
-  // Embedded passages that were truncated to the model's limit of `limit` tokens, special tokens
-  // and prompt included, and the place of the first: "notes.txt: line 3".
-  int64_t cut = 0, limit = 0;
-  std::string first_cut;
+  int64_t embedded = 0;   // passages whose vector was computed, not reused
+  int64_t cut = 0;        // number of embedded passages that were truncated to `limit` tokens
+  std::string first_cut;  // the place of the first of them: "notes.txt: line 3"
+  int64_t limit = 0;      // the model's maximum tokens, special tokens and prompt included
 };
 
 // Splits the text files in `folder` and its subfolders into passages and writes an index of their

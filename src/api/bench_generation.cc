@@ -28,7 +28,7 @@ class Streams {
   Streams(const Model::Parts& model, int64_t count, int64_t prompt, int64_t tokens)
       : scheduler_(model.transformer, {}, nullptr,
                    {.cache = model.cache,
-                    .pages = pages_for(prompt + tokens + 1, count),
+                    .pages = count * pages_for(prompt + tokens + 1),
                     .most_sequences = count}) {
     GenerateOptions options;
     options.sampling.temperature = 0;

@@ -1,8 +1,7 @@
 #include "base/team.h"
 
 #include <algorithm>
-#include <new>
-#include <system_error>
+#include <exception>
 
 #include <immintrin.h>
 
@@ -47,9 +46,7 @@ int Team::grow(int threads) {
       Worker& worker = workers_.emplace_back();
       worker.thread = std::thread([this, &worker] { work(worker); });
     }
-  } catch (const std::system_error&) {  // the limit of processes
-    workers_.pop_back();
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // no memory, or the limit of processes
     if (!workers_.empty() && !workers_.back().thread.joinable()) workers_.pop_back();
   }
   return std::min(threads, static_cast<int>(workers_.size()) + 1);

@@ -30,9 +30,10 @@ class Team {
   // Starts threads until there are `threads` with the caller's, or the system allows no more.
   // Returns the smaller of `threads` and their number.
   int grow(int threads);
-  // Calls piece(context, i) for each i in [0, count), on at most `threads` threads including the
-  // calling one. Calls them all on the calling thread if it already computes a piece of a region,
-  // or if the team works for another caller. `piece` must not throw.
+  // Calls piece(context, i) for each i in [0, count), on the calling thread and `threads` - 1
+  // others; a thread that comes late from an earlier region may join them. Calls all pieces on the
+  // calling thread if it already computes a piece, or if the team works for another caller. `piece`
+  // must not throw and must not call grow().
   void run(int64_t count, int threads, Piece piece, void* context);
 
  private:

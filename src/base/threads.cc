@@ -63,6 +63,7 @@ int64_t affordable_threads() {
   return static_cast<int64_t>(room / 4 / std::max<size_t>(stack, 1));
 }
 
+// The team and its size. The team exists until the process ends.
 struct Process {
   std::atomic<Team*> team = new Team;
   std::atomic<int> count = 0;

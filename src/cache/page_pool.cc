@@ -33,8 +33,9 @@ PagePool::Layout PagePool::layout_for(const StackSpec& decoder, DType dtype) {
 
 int64_t PagePool::pages_of(const Reach& reach, const Size& size) {
   if (reach.window == 0 || size.texts == 0) return size.pages;
-  // A pass reads at most 1 + kMostRejected tokens of a text that is not a prompt, and the same
-  // number may have been rejected before. Neither end of these tokens is the end of a page.
+  // The window begins before the last kMostRejected tokens, which may be rejected, and a pass reads
+  // at most 1 + kMostRejected tokens of a text that is not a prompt. These tokens may begin and end
+  // within pages.
   const int64_t of_text = pages_for(reach.global) + pages_for(reach.window + 2 * kMostRejected) + 2;
   return std::min(size.pages, size.texts * of_text + pages_for(size.step_tokens));
 }

@@ -9,8 +9,8 @@
 
 namespace fovea {
 
-// The last tokens of a text can be removed, up to this many: rejected speculative tokens. Layers of
-// limited reach keep what this needs.
+// The maximum number of last tokens that can be removed from a text: rejected speculative tokens.
+// Layers of limited reach keep the pages that are read after their removal.
 inline constexpr int64_t kMostRejected = 64;
 // A page keeps this many states of a recurrent layer, those after its last tokens: the state after
 // token t is in slot t % kStateSlots. A full page therefore always has the state after its last
@@ -79,7 +79,8 @@ class PagePool {
   // Returns the layout of a decoder's layers, with keys and values of `dtype`.
   static Layout layout_for(const StackSpec& decoder, DType dtype);
   // Returns the number of pages of a group: as many as `texts` texts of any length can use between
-  // and during passes, but at most size.pages. Group 0 therefore always fills up first.
+  // and during passes, but at most size.pages. Texts that fit into group 0 therefore fit into every
+  // group.
   static int64_t pages_of(const Reach& reach, const Size& size);
   static int64_t bytes_of(const Layout& layout, const Size& size);  // of a pool of this size
 

@@ -47,7 +47,7 @@ void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids) {
   }
 }
 
-void PrefixCache::keep(const CachedText& text, const std::vector<int32_t>& ids) {
+void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids) {
   ++clock_;
   uint64_t before = 0;
   Entry* parent = nullptr;
@@ -62,10 +62,14 @@ void PrefixCache::keep(const CachedText& text, const std::vector<int32_t>& ids) 
     }
     Entry& entry = found->second;
     for (size_t group = 0; group < pool_.groups(); ++group) {
-      const int32_t own = text.pages[group][page];
-      if (own < 0 || entry.pages[group] >= 0) continue;
-      pool_.share(group, own);
-      entry.pages[group] = own;
+      int32_t &own = text.pages[group][page], &stored = entry.pages[group];
+      if (own < 0 || own == stored) continue;
+      if (stored < 0) {
+        stored = own;
+      } else {  // another text with this prefix was read at the same time
+        pool_.release(group, std::exchange(own, stored));
+      }
+      pool_.share(group, stored);
     }
     entry.used = clock_;
     before = entry.number;
@@ -86,8 +90,8 @@ int64_t PrefixCache::pages(size_t group) const {
                        [&](const auto& known) { return known.second.pages[group] >= 0; });
 }
 
-// Removes the least recently used page of a group that has no other user. In group 0, whose pages
-// are removed with their entries, no entry may follow. Returns false if there is none.
+// Removes the least recently used page of a group that no text uses. A page of group 0 is removed
+// with its entry, and only if no other entry follows. Returns false if no page can be removed.
 bool PrefixCache::evict(size_t group) {
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {

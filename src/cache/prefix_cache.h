@@ -9,8 +9,8 @@
 namespace fovea {
 
 // Full pages of earlier texts, shared with texts that have the same prefix. A page is found by its
-// tokens and the pages before it, never by a hash alone. An entry has a page of each group; those
-// of limited reach may be missing, since the groups fill up independently.
+// tokens and the pages before it, never by a hash alone. An entry has a page of each group; a page
+// of limited reach may be missing, since each group removes pages when it is full.
 class PrefixCache {
  public:
   explicit PrefixCache(PagePool& pool) : pool_(pool) {}
@@ -18,12 +18,14 @@ class PrefixCache {
   // Gives `text`, which has no pages, the pages of the longest known prefix of `ids` after which
   // every layer can continue. The last token is excluded, because its output must be computed.
   void begin(CachedText& text, const std::vector<int32_t>& ids);
-  // Stores the full pages of `text`, whose tokens are `ids`.
-  void keep(const CachedText& text, const std::vector<int32_t>& ids);
+  // Stores the full pages of `text`, whose tokens are `ids`. Pages that are stored already replace
+  // those of `text`, which are equal; otherwise an entry could not be removed while a text uses a
+  // later one.
+  void keep(CachedText& text, const std::vector<int32_t>& ids);
   // Like fovea::make_room(), but if a group has too few free pages, first removes its least
-  // recently used pages that have no other user.
+  // recently used pages that no text uses.
   bool make_room(CachedText& text, int64_t length);
-  int64_t pages(size_t group) const;
+  int64_t pages(size_t group) const;  // number of pages that the cache stores
 
  private:
   struct Key {

@@ -150,9 +150,8 @@ void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
         part[key] = at;
     return part;
   };
-  const bool by_layer_type = defaults.by_layer_type && !parameters.is_null();
-  if (!by_layer_type) {
-    const bool old = parameters.is_null();
+  const bool old = parameters.is_null();
+  if (old || !defaults.by_layer_type) {
     field =
         rope_from(with_root(old ? scaling : parameters, {"rope_theta", "partial_rotary_factor"}),
                   old ? "rope_scaling" : "rope_parameters", theta, share);

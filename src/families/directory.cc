@@ -327,15 +327,26 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
 
 namespace {
 
+// Says how to get the model if `path` looks like "name" or "owner/name" on the Hugging Face Hub.
+std::string hub_hint(const std::string& path) {
+  const auto slashes = std::count(path.begin(), path.end(), '/');
+  const bool name = !path.empty() && path[0] != '.' && path[0] != '/' && path.back() != '/';
+  if (!name || slashes > 1 || is_folder(path.substr(0, path.find('/')))) return "";
+  return fmt::format(" (a model of the Hugging Face Hub: hf download {} --local-dir DIR)", path);
+}
+
+[[noreturn]] void refuse_path(const std::string& path) {
+  refuse_pickle(path);
+  std::error_code unreadable;
+  const bool exists = std::filesystem::exists(path, unreadable);
+  fail(ErrorKind::BadFile,
+       "{}: {}; expected a model's directory with config.json in it, or a .gguf file{}", path,
+       exists ? "not a directory" : "is missing", exists ? "" : hub_hint(path));
+}
+
 ModelFiles open_files(const std::string& path, Loading loading) {
   if (is_gguf(path)) return open_gguf_files(path, loading);
-  if (!is_folder(path)) {
-    refuse_pickle(path);
-    std::error_code unreadable;
-    fail(ErrorKind::BadFile,
-         "{}: {}; expected a model's directory with config.json in it, or a .gguf file", path,
-         std::filesystem::exists(path, unreadable) ? "not a directory" : "is missing");
-  }
+  if (!is_folder(path)) refuse_path(path);
   const std::string config_path = path + "/config.json";
   nlohmann::json config = read_json(config_path);
   if (!config.is_object())

@@ -34,7 +34,7 @@ SchedulerOptions scheduler_options(const Model::Parts& parts, const EngineOption
   check_field(std::cmp_greater_equal(bytes, page), "cache_bytes",
               "{}; expected at least {}, one page", bytes, page);
   // More pages than all sequences can fill are useless.
-  made.pages = pages_for(model.spec.context, options.most_sequences);
+  made.pages = options.most_sequences * pages_for(model.spec.context);
   made.pages = pages_within(bytes, model, made);
   return made;
 }

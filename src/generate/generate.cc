@@ -24,7 +24,7 @@ SchedulerOptions options_of(const Generator& generator, size_t prompt,
                           .most_sequences = streams,
                           .draft = generator.draft};
   const int64_t page = cache_bytes(generator.model, of_one);
-  of_one.pages = pages_for(tokens, 1) + (streams - 1) * (pages_for(tokens, 1) + 1);
+  of_one.pages = pages_for(tokens) + (streams - 1) * (pages_for(tokens) + 1);
   of_one.pages = pages_within(bytes, generator.model, of_one);
   if (of_one.pages < 1) {
     fail(ErrorKind::OutOfMemory,

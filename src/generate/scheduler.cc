@@ -31,8 +31,6 @@ double size_of(Transformer model) { return static_cast<double>(parameter_count(m
 
 }  // namespace
 
-int64_t pages_for(int64_t tokens, int64_t texts) { return texts * pages_for(tokens); }
-
 int64_t cache_bytes(const Transformer& model, const SchedulerOptions& options) {
   const int64_t bytes = PagePool::bytes_of(layout_of(model, options.cache), pool_size(options));
   if (options.draft == nullptr) return bytes;
@@ -78,7 +76,7 @@ std::unique_ptr<Request> Scheduler::request(Task task) {
         "trace: cannot be combined with beam search; expected no beams");
   check(branches <= options_.most_sequences, "{} answers or beams; expected at most {}", branches,
         options_.most_sequences);
-  const int64_t needed = pages_for(request->horizon() + 1, 1) + branches - 1;
+  const int64_t needed = pages_for(request->horizon() + 1) + branches - 1;
   check(needed <= pool_.pages(),
         "prompt: {} tokens and the first generated tokens need {} pages of {} tokens; expected at "
         "most {}, the size of the key-value cache",

@@ -69,8 +69,6 @@ class Scheduler {
   EngineStatus status_;
 };
 
-// Returns the number of pages for `texts` texts of `tokens` tokens each.
-int64_t pages_for(int64_t tokens, int64_t texts);
 // Returns the bytes of the pools of the model and of the draft model.
 int64_t cache_bytes(const Transformer& model, const SchedulerOptions& options);
 // Returns the largest number of pages, at most options.pages, with which the pools take at most

@@ -21,9 +21,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
   check(!spec.encoder, "score: the model has an encoder; expected a decoder-only model");
   check(!ids.empty(), "score: no tokens; expected at least one");
   check(std::ssize(ids) <= spec.context,
-        "score: {} tokens; expected at most {}, the model's "
-        "context",
-        ids.size(), spec.context);
+        "score: {} tokens; expected at most {}, the model's context", ids.size(), spec.context);
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
   constexpr int64_t kChunk = 256;  // the logits of a long text may take more memory than the model

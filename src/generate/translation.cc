@@ -89,7 +89,7 @@ class Translator {
                         uint64_t cache_bytes) {
     SchedulerOptions all{.compute = generator.compute,
                          .cache = generator.cache,
-                         .pages = pages_for(generator.model.spec.context, options.sequences + 1),
+                         .pages = (options.sequences + 1) * pages_for(generator.model.spec.context),
                          .most_sequences = options.sequences,
                          .step_tokens = 1024};
     all.pages = std::max<int64_t>(1, pages_within(cache_bytes, generator.model, all));

@@ -8,13 +8,12 @@
 
 namespace fovea {
 
-// Returns the tokens of ids, with texts to display: the number of an id that is not in the
-// vocabulary.
+// Returns tokens with texts to display. The text of an id outside the vocabulary is its number.
 std::vector<InspectedToken> display_tokens(const Model& model, const std::vector<int32_t>& ids);
 
-// Returns the tokens of a text, with their parts of it; `special`: with the tokenizer's special
-// tokens. If the model has no tokenizer, the text lists ids. Throws InvalidArgument if the text is
-// too long.
+// Returns the tokens of a text, each with its part of the text if this is complete characters.
+// `special`: add the tokenizer's special tokens. If the model has no tokenizer, the text is a list
+// of ids. Throws InvalidArgument if the text is too long or is no such list.
 std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special);
 
 }  // namespace fovea

@@ -198,7 +198,7 @@ int64_t group_size(int64_t group, int64_t width) {
     fail(ErrorKind::Unsupported, "int8: a row of {} weights; expected at most {} with one scale",
          width, kMostWidth);
   }
-  return std::max<int64_t>(64, round_up(width, 64));
+  return std::max(kMostGroup, round_up(width, kMostGroup));
 }
 
 int64_t panel_bytes(const PackedMatrix& w) {

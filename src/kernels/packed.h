@@ -28,9 +28,10 @@ constexpr float kLeastActivation = 1e-30f;
 inline bool is_quantized(WeightFormat format) {
   return format == WeightFormat::int8 || format == WeightFormat::int4;
 }
-// The size of the groups of a row of `width` weights: 32 or 64, or, if `group` is 0, the whole row,
-// rounded up to a multiple of 64 (int8 only). Throws Unsupported if the integer sums of a whole row
-// could overflow.
+constexpr int64_t kMostGroup = 64;  // in larger groups, a scale belongs to a whole row
+// Returns the number of weights per scale: `group`, which is 32 or 64, or, if it is 0, a row of
+// `width` weights, rounded up to a multiple of 64 (int8 only). Throws Unsupported if the integer
+// sums of a whole row could overflow.
 int64_t group_size(int64_t group, int64_t width);
 constexpr int bits_of(WeightFormat format) { return format == WeightFormat::int4 ? 4 : 8; }
 

@@ -162,7 +162,8 @@ double cached(const Spec& s, const Lengths& lengths, int64_t batch) {
         static_cast<double>(state_size(d, layer) * kStateSlots) * static_cast<double>(pages);
   }
   const Widths w = widths_of(s, d);  // for cross-attention
-  return elements + (w.keys + w.values) * static_cast<double>(batch * d.layers * lengths.source);
+  return elements + (w.keys + w.values) * static_cast<double>(batch) *
+                        static_cast<double>(d.layers * lengths.source);
 }
 
 }  // namespace fovea

@@ -12,8 +12,8 @@ double activation_bytes(const Spec& validated, const Lengths& lengths, int64_t b
 // Returns how many elements of keys and values generation caches per additional token, in a text
 // that is shorter than the windows.
 double cached_per_token(const Spec& validated);
-// Returns how many elements of keys, values and recurrent states it caches for `batch` sequences of
-// these lengths, in pages of a PagePool.
+// Returns how many elements of keys, values and recurrent states generation caches, in the pages of
+// a PagePool, for `batch` sequences of these lengths.
 double cached(const Spec& validated, const Lengths& lengths, int64_t batch);
 
 }  // namespace fovea

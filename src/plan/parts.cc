@@ -156,8 +156,7 @@ double self_score_flops(const StackSpec& stack, int64_t length, bool causal) {
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
     if (is_recurrent(stack, layer)) continue;
     const bool latent = mixer_of(stack, layer) == MixerKind::latent;
-    ++layers[{a.windows.empty() ? 0 : a.windows[static_cast<size_t>(layer)],
-              latent ? stack.latent.rotary : 0}];
+    ++layers[{window_of(a, layer), latent ? stack.latent.rotary : 0}];
   }
   double flops = 0;
   for (const auto& [kind, count] : layers)

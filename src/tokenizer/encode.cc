@@ -19,8 +19,8 @@ struct Workspace {
   std::vector<Piece> pieces;
 };
 
-// A text above this size, before or after the normalizer, does not leave its workspace.
-constexpr size_t kept_bytes = size_t{16} << 20;
+// The workspace of a larger text, before or after the normalizer, is not kept.
+constexpr size_t kKeptBytes = size_t{16} << 20;
 
 Workspace& workspace() {
   thread_local Workspace space;
@@ -33,7 +33,7 @@ struct WorkspaceUse {
   ~WorkspaceUse() {
     Workspace& space = workspace();
     const size_t rewritten = std::max(space.normalized.capacity(), space.cut.text.capacity());
-    if (std::max(bytes, rewritten) <= kept_bytes) return;
+    if (std::max(bytes, rewritten) <= kKeptBytes) return;
     // Assigning an empty string would keep the memory of the old one.
     static_cast<void>(std::exchange(space, {}));
   }

@@ -221,6 +221,25 @@ TEST(PrefixCaches, UseTheLongestPrefixWhosePagesArePresent) {
   EXPECT_EQ(cached(pool, prefixes, some_ids(250)), 192);
 }
 
+TEST(PrefixCaches, StoreEqualPagesOnce) {
+  PagePool pool(mixed(), {.pages = 12});
+  PrefixCache prefixes(pool);
+  const std::vector<int32_t> ids = some_ids(768);
+  CachedText first, second;  // both are read before the cache has a page of them
+  for (CachedText* text : {&first, &second}) {
+    ASSERT_TRUE(prefixes.make_room(*text, 320));
+    read(pool, *text, 320);
+  }
+  prefixes.keep(first, ids);
+  prefixes.keep(second, ids);
+  for (size_t group = 0; group < pool.groups(); ++group)
+    EXPECT_EQ(pool.pages(group) - pool.free_pages(group), 5) << group;
+  shorten(pool, first, 0);
+  read_on(pool, prefixes, second, ids);  // needs all pages of the pool
+  EXPECT_EQ(second.length, 768);
+  shorten(pool, second, 0);
+}
+
 TEST(PrefixCaches, GiveEveryPageBack) {
   PagePool pool(mixed(), {.pages = 30, .texts = 2, .step_tokens = 64});
   PrefixCache prefixes(pool);

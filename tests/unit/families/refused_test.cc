@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
@@ -80,6 +81,21 @@ TEST_F(RefusedDirectory, PathsThatAreNoDirectory) {
   refused(folder_ / "missing", "is missing");
   write_file_atomically(folder_ / "file", "x");
   refused(folder_ / "file", "not a directory");
+}
+
+TEST_F(RefusedDirectory, NamesOfTheHubAreExplained) {
+  const auto message = [](const std::string& path) -> std::string {
+    try {
+      open_model_files(path, Weights::mapped);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* name : {"no-such-model", "no-such-owner/no-such-model"})
+    EXPECT_NE(message(name).find("hf download " + std::string(name)), std::string::npos);
+  for (const char* path : {"", "./no-such-model", "/no/model", "no/such/model", "tests/no-model"})
+    EXPECT_EQ(message(path).find("hf download"), std::string::npos) << path;
 }
 
 TEST_F(RefusedDirectory, HostileJson) {

@@ -71,9 +71,9 @@ TEST(Schedulers, NeedNoMoreMemoryForLongerTextsIfAllLayersHaveLimitedReach) {
   Spec spec = test::small_windowed_model(2000).spec;
   spec.decoder->attention.windows = {20};
   const Transformer model = test::made(validated(spec));
-  SchedulerOptions options{.pages = pages_for(300, 1), .most_sequences = 1, .step_tokens = 16};
+  SchedulerOptions options{.pages = pages_for(300), .most_sequences = 1, .step_tokens = 16};
   const int64_t bytes = cache_bytes(model, options);
-  options.pages = pages_for(2000, 1);
+  options.pages = pages_for(2000);
   EXPECT_EQ(cache_bytes(model, options), bytes * 6 / 5);  // 6 pages instead of 5
   EXPECT_EQ(pages_within(static_cast<uint64_t>(bytes * 6 / 5), model, options), options.pages);
   EXPECT_EQ(pages_within(static_cast<uint64_t>(bytes), model, options), 5);

@@ -232,7 +232,7 @@ TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndSeparately) {
 }
 
 TEST_F(PackedTest, RowsWithOneScaleKeepTheirIntegersUntilTheEnd) {
-  // 64 groups of the largest products: the sums need all 32 bits.
+  // The largest products in the longest row: the sums need all 32 bits.
   const int64_t width = 65536;
   Packed packed(WeightFormat::int8, 1, width, 0);
   packed.floats.assign(static_cast<size_t>(width), 1);

@@ -387,8 +387,8 @@ bool has_matrix_tiles(Bf16Products how) {
   return how == Bf16Products::tiles || how == Bf16Products::model_tiles;
 }
 
-// Whether the integers of a whole row have one scale; short rows are like groups.
-bool has_whole_rows(const PackedMatrix& weight) { return weight.group > 64; }
+// Whether the integers of a whole row have one scale; a row of at most kMostGroup is one group.
+bool has_whole_rows(const PackedMatrix& weight) { return weight.group > kMostGroup; }
 
 // With fewer rows, most of a tile would be empty.
 constexpr int64_t kFewestTileRows = 5;
@@ -431,12 +431,12 @@ void packed_linear_on(Bf16Products how, std::span<const PackedProduct> products,
     return multiply_packed<F32Tiles>(job, products);
   }
   job.groups = groups_of(weight);
-  if (weight.group == 32)
-    quantize_rows<32>(job, x);
-  else if (weight.group == 64)
-    quantize_rows<64>(job, x);
-  else
+  if (has_whole_rows(weight))
     quantize_whole_rows(job, x, uses_byte_tiles(how, weight, rows));
+  else if (weight.group == 32)
+    quantize_rows<32>(job, x);
+  else
+    quantize_rows<kMostGroup>(job, x);
   if (uses_byte_tiles(how, weight, rows)) {
     return how == Bf16Products::tiles ? multiply_packed<ByteMatrixTiles<NativeTiles>>(job, products)
                                       : multiply_packed<ByteMatrixTiles<ModelTiles>>(job, products);
