@@ -91,6 +91,14 @@ TEST(OpArguments, AttentionRefusesMismatchedShapes) {
   options = {};
   options.mask.valid = {{0, 5}};
   refused({"attention", "mask has 1 rows", "expected 2"}, [&] { with({2, 5, 4, 8}, options); });
+  for (const auto& [starts, what] : {std::pair{DocumentStarts{{0}}, "documents for 1 rows"},
+                                     {{{0}, {}}, "documents begin at ;"},
+                                     {{{0}, {1}}, "documents begin at 1;"},
+                                     {{{0}, {0, 2, 2}}, "documents begin at 0, 2, 2;"}}) {
+    options = {};
+    options.mask.documents = std::make_shared<const DocumentStarts>(starts);
+    refused({"attention", what}, [&] { with({2, 5, 4, 8}, options); });
+  }
   options = {};
   options.dropout.probability = 1;
   refused({"attention", "dropout 1"}, [&] { with({2, 5, 4, 8}, options); });
