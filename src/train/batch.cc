@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace fovea {
 namespace {
 
 // Returns the output of the last stack, [B, T, C].
 Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
   const Spec& spec = model.spec;
+  check(batch.documents == nullptr || !spec.encoder || !spec.decoder,
+        "documents: given for an encoder-decoder; expected a model with one stack");
+  pass.mask.documents = batch.documents;
   if (spec.encoder) {
     pass.mask.valid = batch.source_valid;
     const Tensor encoded = model.encode(batch.source, pass);

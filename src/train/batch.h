@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "model/transformer.h"
@@ -13,6 +14,8 @@ struct Batch {
   Sequence source, target;
   // The interval of tokens of each row; other positions are padding. Empty = no padding.
   std::vector<Interval> source_valid, target_valid;
+  // The documents of each row of a model with one stack, as in Mask; null = one per row.
+  std::shared_ptr<const DocumentStarts> documents = nullptr;
   // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence;
   // below 0 = no prediction.
   Tensor labels;
