@@ -149,6 +149,26 @@ TEST(OpArguments, CrossEntropyRefusesInvalidSmoothing) {
   }
 }
 
+TEST(OpArguments, LinearCrossEntropyRefusesInvalidInputs) {
+  const Tensor x = zeros({2, 4}), weight = zeros({3, 4});
+  const auto with = [](const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& targets,
+                       const LossOptions& options = {}) {
+    linear_cross_entropy(a, b, bias, targets, options);
+  };
+  const Tensor targets = integers({0, 1});
+  refused({"linear_cross_entropy", "[3, 4]", "[2, 5]"}, [&] {
+    with(zeros({2, 5}), weight, {}, targets);
+  });
+  refused({"linear_cross_entropy", "bias is [4]"}, [&] { with(x, weight, zeros({4}), targets); });
+  refused({"linear_cross_entropy", "x is [2, 4]", "[1]"},
+          [&] { with(x, weight, {}, integers({0})); });
+  refused({"linear_cross_entropy", "target 3"}, [&] { with(x, weight, {}, integers({0, 3})); });
+  refused({"linear_cross_entropy", "smoothing"},
+          [&] { with(x, weight, {}, targets, {.smoothing = 2}); });
+  refused({"linear_cross_entropy", "softcap"},
+          [&] { with(x, weight, {}, targets, {.softcap = -1}); });
+}
+
 TEST(OpArguments, SoftcapRefusesNonPositiveCaps) {
   for (const float cap : {0.0f, -1.0f, NAN, INFINITY})
     refused({"softcap", "expected a positive number"}, [&] { softcap(zeros({2}), cap); });
