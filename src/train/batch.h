@@ -34,12 +34,12 @@ struct Answers {
   Tensor logits, labels;
   RowUnits units;  // units of these rows
 };
-Answers answers(const Transformer& model, const Batch& batch, Pass pass);
+Answers answers(const Transformer& model, const Batch& batch, const Pass& pass);
 
 // Returns the sum of the negative log-likelihoods of the labels, divided by `divisor`: f64 [1].
-// `smoothing` is the probability that label smoothing spreads over all labels. If the pass is for
-// training, adds the side losses of the layers, such as the balance of experts, each multiplied by
-// batch.asked / divisor.
+// Large logits are not stored. `smoothing` is the probability that label smoothing spreads over all
+// labels. If the pass is for training, adds the side losses of the layers, such as the balance of
+// experts, each multiplied by batch.asked / divisor.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0);
 
