@@ -51,6 +51,9 @@ struct TrainOptions {
   // Tokens per sequence of text; 0 = the model's context, but at most 1024 for plain text with
   // `from`.
   int64_t length = 0;
+  // Text: tokens attend within their document only, and positions restart at its beginning. Each
+  // text file and each JSON line is a document; all but the first begin with the end-of-text token.
+  bool document_mask = false;
   int64_t accumulate = 1;   // forward passes per optimiser step
   double validation = 0.1;  // fraction of the data that is held out; of text, its end
   // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (trained on the data), or the path of a

@@ -84,6 +84,13 @@ struct Rows {
   Units units = {};
 };
 
+// The classes of logits that are some columns of complete rows: column j is class first + j of
+// `count`. A count of 0: the rows are complete.
+struct Classes {
+  int64_t first = 0, count = 0;
+  int64_t of(int64_t width) const { return count > 0 ? count : width; }
+};
+
 // gelu: exact, by erf; gelu_tanh and quick_gelu (x sigmoid(1.702 x)) approximate it (Hendrycks and
 // Gimpel 2016); relu_squared: max(x, 0)^2 (So et al. 2021).
 enum class Activation : uint8_t {
@@ -469,9 +476,10 @@ struct Kernels {
          void(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows)>
       cross_entropy{device};
   // dlogits (+)= (softmax(logits) - q) * factor; 0 in ignored rows. With `factors` [R], the factor
-  // of row r is factor * factors[r].
+  // of row r is factor * factors[r]. lse and targets are those of complete rows, of which logits
+  // and dlogits may be some columns.
   Kernel<"cross_entropy_backward", void(Out dlogits, In logits, In lse, Indices targets, In factors,
-                                        float factor, float smoothing, Rows rows)>
+                                        float factor, float smoothing, Rows rows, Classes classes)>
       cross_entropy_backward{device};
 
   // In place, all float: updates m, v, then weight -= rate * (m / correction1 / (sqrt(v /

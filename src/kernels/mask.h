@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace fovea {
@@ -9,6 +10,9 @@ namespace fovea {
 struct Interval {
   int64_t begin = 0, end = 0;  // [begin, end)
 };
+
+// Per batch row, the positions at which its documents begin: ascending, the first is 0.
+using DocumentStarts = std::vector<std::vector<int64_t>>;
 
 // Defines which keys each query sees, without a mask matrix: a query row sees at most
 // kMostIntervals intervals of keys, ascending and disjoint, which the attention kernels process.
@@ -27,13 +31,26 @@ struct Mask {
   int64_t prefix = 0;
   // Per batch row, the keys that are not padding; queries see only these. Empty = all are valid.
   std::vector<Interval> valid;
+  // A query sees only the keys of its own document. `window`, `global` and `prefix` count from the
+  // beginning of the document. Null = each batch row is one document.
+  std::shared_ptr<const DocumentStarts> documents = nullptr;
+
+  // Returns the document of batch row `batch` that contains `position`, where `keys` is the number
+  // of keys.
+  Interval document(int64_t batch, int64_t position, int64_t keys) const {
+    if (documents == nullptr) return {0, keys};
+    const std::vector<int64_t>& starts = (*documents)[static_cast<size_t>(batch)];
+    const auto next = std::upper_bound(starts.begin(), starts.end(), position);
+    return {*(next - 1), next == starts.end() ? keys : std::min(*next, keys)};
+  }
 
   // Writes to `out` [kMostIntervals] the intervals of keys that query row `query` of batch row
   // `batch` sees, where `keys` is the number of keys. Returns the number of intervals. Adjacent
   // intervals are merged.
   int intervals(int64_t batch, int64_t query, int64_t keys, Interval* out) const {
-    const int64_t position = first_query + query;
-    const int64_t end = causal ? std::min(keys, std::max(position + 1, prefix)) : keys;
+    const Interval own = document(batch, first_query + query, keys);
+    const int64_t position = first_query + query - own.begin, length = own.end - own.begin;
+    const int64_t end = causal ? std::min(length, std::max(position + 1, prefix)) : length;
     Interval seen[kMostIntervals] = {{0, end}, {0, 0}};
     if (window > 0 && position >= global) {
       seen[0].end = std::min(end, std::max(global, causal ? prefix : 0));
@@ -47,7 +64,8 @@ struct Mask {
     const Interval real = valid.empty() ? Interval{0, keys} : valid[static_cast<size_t>(batch)];
     int count = 0;
     for (const Interval& part : seen) {
-      out[count] = {std::max(part.begin, real.begin), std::min(part.end, real.end)};
+      out[count] = {std::max(own.begin + part.begin, real.begin),
+                    std::min(own.begin + part.end, real.end)};
       if (out[count].begin < out[count].end) ++count;
     }
     return count;

@@ -89,6 +89,11 @@ Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& va
   return head(hidden, token_embedding, valid);
 }
 
+Tensor Transformer::loss(const Tensor& hidden, const std::vector<Interval>& valid,
+                         const Tensor& labels, double divisor, float smoothing) const {
+  return head.loss(hidden, token_embedding, valid, labels, divisor, smoothing);
+}
+
 namespace {
 
 // Whether DeepNorm scales the initial weights (Wang et al. 2022, 2.2): those of feed-forward

@@ -16,18 +16,36 @@ Head::Head(const Spec& s, const NormSpec& norm_spec) : spec(s.head) {
   if (h.tied) output.weight = {};
 }
 
-Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
-                        const std::vector<Interval>& valid) const {
+Tensor Head::features(const Tensor& hidden, const std::vector<Interval>& valid) const {
   Tensor x = hidden;
   if (spec.kind == HeadKind::sequence || spec.kind == HeadKind::pooled)
     x = pool(x, spec.pooling, valid);
   if (transform.weight.present())
     x = norm(activation(transform(x), static_cast<Activation>(spec.activation)), x.dtype());
+  if (spec.scaled && spec.kind != HeadKind::pooled)
+    x = scale(x, 1.0f / std::sqrt(static_cast<float>(x.dim(-1))));
+  return x;
+}
+
+Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
+                        const std::vector<Interval>& valid) const {
+  const Tensor x = features(hidden, valid);
   const DType out = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   if (spec.kind == HeadKind::pooled) return cast(x, out);
-  if (spec.scaled) x = scale(x, 1.0f / std::sqrt(static_cast<float>(x.dim(-1))));
   const Tensor y = linear(x, spec.tied ? token_embedding : output.weight, output.bias, out);
   return spec.softcap > 0 ? softcap(y, spec.softcap) : y;
+}
+
+Tensor Head::loss(const Tensor& hidden, const Parameter& token_embedding,
+                  const std::vector<Interval>& valid, const Tensor& labels, double divisor,
+                  float smoothing) const {
+  const Parameter& matrix = spec.tied ? token_embedding : output.weight;
+  const bool in_blocks = spec.kind == HeadKind::language_model && !matrix.packed &&
+                         labels.size() * matrix.shape[0] > kLogitsAtOnce;
+  if (!in_blocks)
+    return cross_entropy((*this)(hidden, token_embedding, valid), labels, divisor, smoothing);
+  return linear_cross_entropy(features(hidden, valid), matrix.value, output.bias.value, labels,
+                              {divisor, smoothing, spec.softcap});
 }
 
 // Computes a weighted sum over all tokens: the mean of the valid tokens, or the first or last one.

@@ -22,6 +22,11 @@ struct Head {
   // that are not padding; empty = all. Heads that do not pool also accept rows [R, C].
   Tensor operator()(const Tensor& hidden, const Parameter& token_embedding,
                     const std::vector<Interval>& valid) const;
+  // Returns the cross-entropy of the outputs, as the op cross_entropy() does. Large outputs of a
+  // language model are computed in blocks (kLogitsAtOnce), with the same bits.
+  Tensor loss(const Tensor& hidden, const Parameter& token_embedding,
+              const std::vector<Interval>& valid, const Tensor& labels, double divisor,
+              float smoothing) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
@@ -29,6 +34,10 @@ struct Head {
     norm.each(f, name + ".norm");
     output.each(f, name + ".output");
   }
+
+ private:
+  // Returns the input of the output layer.
+  Tensor features(const Tensor& hidden, const std::vector<Interval>& valid) const;
 };
 
 // Pools the valid tokens of each batch row into one vector.   hidden [B, T, C] -> [B, C]

@@ -133,6 +133,19 @@ float alibi_slope(int64_t head, int64_t heads) {
   return slope(4.0 / static_cast<double>(power), 2 * (head - power) + 1);
 }
 
+Tensor positions_in_documents(const DocumentStarts& documents, int64_t T) {
+  const Tensor positions = empty({std::ssize(documents), T}, DType::i32);
+  int32_t* at = positions.data_as<int32_t>();
+  for (const std::vector<int64_t>& starts : documents) {
+    size_t next = 0;
+    for (int64_t t = 0, begin = 0; t < T; ++t) {
+      if (next < starts.size() && starts[next] == t) begin = starts[next++];
+      *at++ = static_cast<int32_t>(t - begin);
+    }
+  }
+  return positions;
+}
+
 Tensor sinusoids(int64_t rows, int64_t width, Waves waves, int64_t first) {
   Tensor table = empty({rows, width});
   const int64_t half = width / 2;
@@ -222,7 +235,15 @@ void Positions::prepare_angles(Pass& pass, int64_t T, const Tensor& positions,
       latent_turns.add(rotary_frequencies(spec.rotary, latent.rotary, length),
                        rotary_attention_factor(spec.rotary), places);
   };
-  if (pass.cache == nullptr) {
+  if (pass.mask.documents != nullptr && positions) {
+    const auto rows = std::ssize(*pass.mask.documents);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (Interval text{0, 0}; text.end < T;) {
+        text = pass.mask.document(row, text.end, T);
+        add_rows(row * T + text.begin, row * T + text.end, text.end - text.begin);
+      }
+    }
+  } else if (pass.cache == nullptr) {
     add_rows(0, positions ? positions.size() : T, T);
   } else {
     int64_t row = 0;

@@ -41,6 +41,9 @@ struct Positions {
   Tensor bias_by_distance(int64_t N) const;
 };
 
+// Returns the positions of tokens that count from 0 in each document: i32 [B, T].
+Tensor positions_in_documents(const DocumentStarts& documents, int64_t T);
+
 // Returns the sinusoids of the positions first, first + 1, ... [rows, C] (Vaswani et al. 2017,
 // 3.5): sin and cos of p * f_i with f_i = 10000^(-2i / C), or 10000^(-i / (C/2 - 1)) for
 // Waves::spread.

@@ -1,5 +1,7 @@
 #include "nn/stack.h"
 
+#include "base/error.h"
+
 namespace fovea {
 
 Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
@@ -22,6 +24,11 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   if (pass.cache != nullptr) {
     pass.cache->begin(x.dim(0), x.dim(1));
     if (!places) places = pass.cache->places();
+  }
+  if (const DocumentStarts* documents = pass.mask.documents.get(); documents && !places) {
+    check(std::ssize(*documents) == x.dim(0), "documents of {} rows; expected {}",
+          documents->size(), x.dim(0));
+    places = positions_in_documents(*documents, x.dim(1));
   }
   positions.prepare(pass, x.dim(1), places, x.device());
   x = probed(pass, ProbePoint::What::embedding, 0, std::move(x));

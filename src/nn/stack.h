@@ -21,8 +21,9 @@ struct Stack {
   Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
         Kind kind);
 
-  // x [B, T, C], f32, embedded tokens; places i32 [B, T]; empty = consecutive positions, from 0 or
-  // from the length of each cached text. -> [B, T, C] in pass.compute
+  // x [B, T, C], f32, embedded tokens; places i32 [B, T]; empty = consecutive positions, from 0 in
+  // each document of pass.mask, or from the length of each cached text. -> [B, T, C] in
+  // pass.compute
   Tensor operator()(Tensor x, const Pass& pass, const Tensor& places) const;
 
   template <class Visitor>

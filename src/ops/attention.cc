@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -25,6 +27,17 @@ int64_t check_bias(const Tensor& bias, const Tensor& q, int64_t distances) {
   return tables;
 }
 
+void check_documents(const DocumentStarts& documents, int64_t batch) {
+  check(std::ssize(documents) == batch,
+        "attention: the mask has documents for {} rows; expected {}", documents.size(), batch);
+  for (const std::vector<int64_t>& starts : documents)
+    check(!starts.empty() && starts[0] == 0 &&
+              std::adjacent_find(starts.begin(), starts.end(), std::greater_equal<>()) ==
+                  starts.end(),
+          "attention: documents begin at {}; expected ascending positions from 0",
+          fmt::join(starts, ", "));
+}
+
 AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   check(
       q.rank() == 4 && k.rank() == 4 && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3) &&
@@ -40,6 +53,7 @@ AttentionShape shape_of(const Tensor& q, const Tensor& k, const AttentionOptions
   check(mask.first_query >= 0 && mask.window >= 0 && mask.global >= 0 && mask.prefix >= 0,
         "attention: first_query {}, window {}, global {}, prefix {}; expected none below 0",
         mask.first_query, mask.window, mask.global, mask.prefix);
+  if (mask.documents != nullptr) check_documents(*mask.documents, q.dim(0));
   check(options.softcap >= 0, "attention: softcap {}; expected 0 (none) or more", options.softcap);
   const int64_t tables = check_bias(options.bias, q, q.dim(1) + keys - 1);
   return {.batch = q.dim(0),

@@ -22,7 +22,7 @@ Tensor log_probability(const Tensor& logits, const Tensor& targets) {
 
   return record(y, {logits}, [=](const Tensor& dy, Gradients& d) {
     // dlogits[r] = (onehot(targets[r]) - softmax(logits[r])) * dy[r]
-    kernels(logits).cross_entropy_backward(d[logits], logits, lse, there, dy, -1, 0, r);
+    kernels(logits).cross_entropy_backward(d[logits], logits, lse, there, dy, -1, 0, r, {});
   });
 }
 

@@ -163,6 +163,27 @@ Tensor dropout(const Tensor& x, const Dropout& options);
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0,
                      float smoothing = 0);
 
+// Logits are computed in blocks if they have more elements than kLogitsAtOnce (512 MB, and as many
+// for their gradients), which takes a third product with the matrix in the backward pass. A block
+// has about kLogitsOfBlock elements (128 MB).
+inline constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsOfBlock = int64_t{1} << 25;
+// The sizes of blocks of complete rows [rows, V], and of blocks of columns [R, columns].
+struct LogitBlocks {
+  int64_t rows = 0, columns = 0;
+};
+LogitBlocks logit_blocks(int64_t rows, int64_t classes);
+
+struct LossOptions {
+  double divisor = 0;       // as in cross_entropy()
+  float smoothing = 0;      // as in cross_entropy()
+  float softcap = 0;        // 0 = none
+  LogitBlocks blocks = {};  // 0 = those of logit_blocks()
+};
+// Returns cross_entropy(softcap(linear(x, weight, bias))), with the same bits, but never stores all
+// logits.   x [..., C], weight [V, C], bias [V] or empty, targets i32 [...] -> f64 [1]
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Tensor& targets, const LossOptions& options = {});
+
 // y[r] = log softmax(logits[r])[targets[r]]; 0 where targets[r] < 0.
 // logits [..., V], targets i32 [...] -> f32 (f64 for f64) [...]
 Tensor log_probability(const Tensor& logits, const Tensor& targets);

@@ -4,6 +4,7 @@
 
 #include "cache/mixers.h"
 #include "cache/page_pool.h"
+#include "ops/ops.h"
 
 namespace fovea {
 namespace {
@@ -108,6 +109,20 @@ double passing(const Spec& s, const StackSpec& stack, double tokens, double elem
   return tokens * (3 * element * hidden_of(stack).widest + 12 * static_cast<double>(s.width));
 }
 
+// Returns the bytes of the logits of `rows` tokens and of their gradients. If they are computed in
+// blocks, these are kept before and after a soft cap and converted for bf16 products, and the
+// gradient of the head's input is kept.
+double logit_bytes(const Spec& s, int64_t rows, double element) {
+  if (s.head.kind != HeadKind::language_model) return 0;
+  const int64_t all = s.vocabulary * rows;
+  if (all <= kLogitsAtOnce) return 8 * static_cast<double>(all);
+  const LogitBlocks blocks = logit_blocks(rows, s.vocabulary);
+  const int64_t most = std::max(blocks.rows * s.vocabulary, blocks.columns * rows);
+  const double converted = element < 4 ? element : 0;
+  return (s.head.softcap > 0 ? 16 : 8 + converted) * static_cast<double>(most) +
+         element * static_cast<double>(rows * s.width);
+}
+
 }  // namespace
 
 double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, double element) {
@@ -120,11 +135,9 @@ double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, do
   if (s.encoder) add(*s.encoder, lengths.source);
   if (s.decoder) add(*s.decoder, lengths.target);
   if (s.encoder && s.decoder) bytes += kept_across(s, lengths, element);
-  if (s.head.kind == HeadKind::language_model) {  // the logits and their gradients
-    const int64_t outputs = s.decoder ? lengths.target : lengths.source;
-    most = std::max(most, 8 * static_cast<double>(s.vocabulary * outputs));
-  }
-  return static_cast<double>(batch) * (bytes + most);
+  const int64_t outputs = s.decoder ? lengths.target : lengths.source;
+  return static_cast<double>(batch) * bytes +
+         std::max(static_cast<double>(batch) * most, logit_bytes(s, batch * outputs, element));
 }
 
 namespace {

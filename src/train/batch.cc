@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace fovea {
 namespace {
 
 // Returns the output of the last stack, [B, T, C].
 Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
   const Spec& spec = model.spec;
+  check(batch.documents == nullptr || !spec.encoder || !spec.decoder,
+        "documents: given for an encoder-decoder; expected a model with one stack");
+  pass.mask.documents = batch.documents;
   if (spec.encoder) {
     pass.mask.valid = batch.source_valid;
     const Tensor encoded = model.encode(batch.source, pass);
@@ -38,16 +43,20 @@ Asked asked_of(const Batch& batch, int64_t units) {
   return {places, {units, std::make_shared<const std::vector<int64_t>>(std::move(starts))}};
 }
 
-}  // namespace
-
-Answers answers(const Transformer& model, const Batch& batch, Pass pass) {
+// The input of the head and the labels, for the rows of Answers.
+struct Questions {
+  Tensor hidden, labels;
+  RowUnits units;
+  std::vector<Interval> valid;  // of [B, T, C]
+};
+Questions questions(const Transformer& model, const Batch& batch, Pass pass) {
   const RowUnits units = {std::max<int64_t>(1, batch.units), nullptr};
   const UnitScope of_all(units);
   const Tensor hidden = hidden_of(model, batch, pass);
   const HeadKind kind = model.spec.head.kind;
   const bool by_token = kind == HeadKind::language_model || kind == HeadKind::token;
   if (!by_token || batch.asked == batch.labels.size() || batch.asked == 0)
-    return {model.logits(hidden, pass.mask.valid), batch.labels, units};
+    return {hidden, batch.labels, units, pass.mask.valid};
   const Asked asked = asked_of(batch, units.count);
   const UnitScope of_asked(asked.units);
   const Tensor labels = empty({batch.asked}, DType::i32);
@@ -55,8 +64,15 @@ Answers answers(const Transformer& model, const Batch& batch, Pass pass) {
     labels.data_as<int32_t>()[i] =
         batch.labels.data_as<int32_t>()[asked.places.data_as<int32_t>()[i]];
   const int64_t C = hidden.dim(-1);
-  const Tensor rows = gather(asked.places, hidden.view({hidden.size() / C, C}));
-  return {model.logits(rows), labels, asked.units};
+  return {gather(asked.places, hidden.view({hidden.size() / C, C})), labels, asked.units, {}};
+}
+
+}  // namespace
+
+Answers answers(const Transformer& model, const Batch& batch, const Pass& pass) {
+  const Questions asked = questions(model, batch, pass);
+  const UnitScope units(asked.units);
+  return {model.logits(asked.hidden, asked.valid), asked.labels, asked.units};
 }
 
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
@@ -64,9 +80,9 @@ Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& give
   std::vector<Tensor> side_losses;
   Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;
-  const Answers found = answers(model, batch, pass);
-  const UnitScope units(found.units);
-  Tensor loss = cross_entropy(found.logits, found.labels, divisor, smoothing);
+  const Questions asked = questions(model, batch, pass);
+  const UnitScope units(asked.units);
+  Tensor loss = model.loss(asked.hidden, asked.valid, asked.labels, divisor, smoothing);
   // Weights each side loss by this pass's fraction of the step's labels.
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
   for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));

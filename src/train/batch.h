@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "model/transformer.h"
@@ -13,6 +14,8 @@ struct Batch {
   Sequence source, target;
   // The interval of tokens of each row; other positions are padding. Empty = no padding.
   std::vector<Interval> source_valid, target_valid;
+  // The documents of each row of a model with one stack, as in Mask; null = one per row.
+  std::shared_ptr<const DocumentStarts> documents = nullptr;
   // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence;
   // below 0 = no prediction.
   Tensor labels;
@@ -31,12 +34,12 @@ struct Answers {
   Tensor logits, labels;
   RowUnits units;  // units of these rows
 };
-Answers answers(const Transformer& model, const Batch& batch, Pass pass);
+Answers answers(const Transformer& model, const Batch& batch, const Pass& pass);
 
 // Returns the sum of the negative log-likelihoods of the labels, divided by `divisor`: f64 [1].
-// `smoothing` is the probability that label smoothing spreads over all labels. If the pass is for
-// training, adds the side losses of the layers, such as the balance of experts, each multiplied by
-// batch.asked / divisor.
+// Large logits are not stored. `smoothing` is the probability that label smoothing spreads over all
+// labels. If the pass is for training, adds the side losses of the layers, such as the balance of
+// experts, each multiplied by batch.asked / divisor.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0);
 

@@ -18,6 +18,8 @@ void check_data(const TrainOptions& o) {
               "given without `pairs`; expected both");
   check_field(o.validation_labels.empty() || !o.labels.empty(), "validation_labels",
               "given without `labels`; expected both");
+  check_field(!o.document_mask || !o.data.empty(), "document_mask",
+              "given without `data`; expected both");
   const bool fits =
       o.objective == Objective::automatic || (o.objective == Objective::pairs) == !o.pairs.empty();
   check_field(fits && (o.objective == Objective::automatic ||

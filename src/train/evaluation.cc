@@ -31,11 +31,15 @@ Predictions predict(const Transformer& model, DType compute, int64_t count,
   const bool chooses = !model.spec.decoder || model.spec.head.kind != HeadKind::language_model;
   for (int64_t n = 0; n < count; ++n) {
     const Batch next = batch(n);
+    total.labels += next.asked;
+    if (!chooses) {
+      losses.push_back(number_of(label_loss(model, next, pass, 1)));
+      continue;
+    }
     const Answers found = answers(model, next, pass);
     const UnitScope units(found.units);
     losses.push_back(number_of(cross_entropy(found.logits, found.labels, 1)));
-    total.labels += next.asked;
-    if (chooses) add_choices(found, total.choices);
+    add_choices(found, total.choices);
   }
   total.loss = tree_sum(losses) / static_cast<double>(std::max<int64_t>(1, total.labels));
   return total;

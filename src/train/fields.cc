@@ -57,6 +57,12 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
        "with an initial model",
        true},
       o.length, 0, kMostSteps);
+  const bool windows = o.objective == Objective::next_token || o.objective == Objective::masked;
+  v.boolean({"document_mask",
+             "text: tokens attend within their document only (a text file or a JSON line, begun by "
+             "the end-of-text token), and positions restart at its beginning",
+             windows},
+            o.document_mask);
   v.integer(
       {"batch_tokens", "pairs: maximum tokens per forward pass, counted on the longer side", pairs},
       o.batch_tokens, 1, 1 << 24);

@@ -12,6 +12,7 @@ class Settings : public OptionVisitor {
     put(field, values);
   }
   void number(const Field& field, double& value, double, double) override { put(field, value); }
+  void boolean(const Field& field, bool& value) override { put(field, value); }
   void choice(const Field& field, int& value, const Names& names) override {
     if (field.name == "schedule") return put(field, value);  // a number, as in old snapshots
     put(field, names.at(static_cast<size_t>(value)));

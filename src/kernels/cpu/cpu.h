@@ -93,7 +93,7 @@ void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 // cross_entropy.cc
 void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows);
 void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
-                            float factor, float smoothing, Rows rows);
+                            float factor, float smoothing, Rows rows, Classes classes);
 // adamw.cc
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
 

@@ -83,10 +83,11 @@ void losses_of_rows(Out losses, Out lse, In logits, const int32_t* targets, floa
 }
 
 void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, In factors,
-                       float factor, float smoothing, Rows rows) {
-  const float others = smoothing / static_cast<float>(rows.width);
+                       float factor, float smoothing, Rows rows, Classes classes) {
+  const int64_t all_classes = classes.of(rows.width);
+  const float others = smoothing / static_cast<float>(all_classes);
   const float own =
-      static_cast<float>(1.0 - smoothing + smoothing / static_cast<double>(rows.width));
+      static_cast<float>(1.0 - smoothing + smoothing / static_cast<double>(all_classes));
   parallel_for(rows.count, grain_of(rows), [&](int64_t first, int64_t last) HWY_ATTR {
     FloatBlock output;
     for (int64_t i = first; i < last; ++i) {
@@ -100,7 +101,7 @@ void gradients_of_rows(Out dlogits, In logits, In lse, const int32_t* targets, I
         const auto gradient = [&](Vector v) HWY_ATTR {
           return hn::Mul(hn::Sub(exp_of(hn::Sub(v, all(log_sum))), all(others)), all(row_factor));
         };
-        const int64_t target = targets[i] - begin;
+        const int64_t target = targets[i] - classes.first - begin;
         const float target_logit = target >= 0 && target < count ? x[target] : 0;
         if (ignored)
           std::fill_n(room, count, 0.0f);
@@ -132,10 +133,10 @@ void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smooth
 }
 
 void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
-                            float factor, float smoothing, Rows rows) {
+                            float factor, float smoothing, Rows rows, Classes classes) {
   check_stored_types(dlogits, logits, lse, factors);
   HWY_DYNAMIC_DISPATCH(gradients_of_rows)
-  (dlogits, logits, lse, targets, factors, factor, smoothing, rows);
+  (dlogits, logits, lse, targets, factors, factor, smoothing, rows, classes);
 }
 
 }  // namespace fovea::cpu

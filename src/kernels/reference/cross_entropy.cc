@@ -24,14 +24,16 @@ void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smooth
 }
 
 void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
-                            float factor, float smoothing, Rows rows) {
-  const double others = smoothing / static_cast<double>(rows.width), own = 1.0 - smoothing + others;
+                            float factor, float smoothing, Rows rows, Classes classes) {
+  const double others = smoothing / static_cast<double>(classes.of(rows.width)),
+               own = 1.0 - smoothing + others;
   for (int64_t i = 0; i < rows.count; ++i) {
     const int64_t row = i * rows.width;
     const double row_factor = factors.data != nullptr ? factor * get(factors, i) : factor;
     for (int64_t j = 0; j < rows.width; ++j) {
       const double probability = std::exp(get(logits, row + j) - get(lse, i));
-      const double gradient = (probability - (j == targets[i] ? own : others)) * row_factor;
+      const double gradient =
+          (probability - (classes.first + j == targets[i] ? own : others)) * row_factor;
       put(dlogits, row + j, targets[i] < 0 ? 0 : gradient);
     }
   }

@@ -72,7 +72,7 @@ void attention_backward(Out dq, Out dk, Out dv, Out dbias, In dy, In q, In k, In
 void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows);
 void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
-                            float factor, float smoothing, Rows rows);
+                            float factor, float smoothing, Rows rows, Classes classes);
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
 
 }  // namespace fovea::reference

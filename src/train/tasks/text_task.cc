@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/fields.h"
 #include "data/task_tokenizer.h"
 #include "data/train_tokenizer.h"
@@ -56,6 +58,7 @@ class TextTask : public ExamplesTask {
                   "spans does not suit the model; expected a text encoder-decoder with a "
                   "language-model head");
     }
+    if (options_.document_mask) check_document_mask(spec);
     if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
   }
 
@@ -82,7 +85,8 @@ class TextTask : public ExamplesTask {
     WindowOptions windows{.length = reads_at_once(spec),
                           .batch = options_.batch,
                           .most = options_.evaluate_windows,
-                          .seed = options_.seed};
+                          .seed = options_.seed,
+                          .separator = separator(tokenizer)};
     std::unique_ptr<Examples> examples;
     if (objective_ == Objective::next_token) {
       require(windows.length);
@@ -101,6 +105,30 @@ class TextTask : public ExamplesTask {
  private:
   const TokenSpan& held_out() const {
     return purpose_ == Purpose::measure ? store_->training() : store_->validation();
+  }
+
+  void check_document_mask(const Spec& spec) const {
+    check_field(objective_ != Objective::spans, "document_mask",
+                "does not suit objective spans; expected objective next_token or masked");
+    check_field(corpus_.separates_documents(), "document_mask",
+                "the data is one document; expected several files, or JSON lines");
+    if (!spec.decoder) return;
+    const std::vector<MixerKind>& mixers = spec.decoder->mixers;
+    const auto recurrent = std::find_if(mixers.begin(), mixers.end(), [](MixerKind mixer) {
+      return mixer != MixerKind::attention && mixer != MixerKind::latent;
+    });
+    check_field(recurrent == mixers.end(), "document_mask",
+                "does not suit recurrent layers, whose state continues in the next document; "
+                "expected a model without them");
+  }
+
+  // Returns the token that separates documents, if tokens attend within their document only.
+  std::optional<int32_t> separator(const Tokenizer& tokenizer) const {
+    if (!options_.document_mask) return {};
+    check_field(tokenizer.eos_id().has_value(), "document_mask",
+                "the tokenizer has no end-of-text token to separate documents; expected another "
+                "`tokenizer`");
+    return tokenizer.eos_id();
   }
 
   int64_t reads_at_once(const Spec& spec) const {

@@ -43,9 +43,22 @@ Batch WindowExamples::validation(int64_t n) const {
   return make(ids, next, kHeldOut + first);
 }
 
+std::shared_ptr<const DocumentStarts> WindowExamples::documents(const Tensor& ids,
+                                                                int64_t before) const {
+  if (!options_.separator) return nullptr;
+  const int64_t L = ids.dim(1);
+  DocumentStarts all(static_cast<size_t>(ids.dim(0)), {0});
+  for (int64_t r = 0; r < ids.dim(0); ++r)
+    for (int64_t t = 1; t < L; ++t)
+      if (ids.data_as<int32_t>()[r * L + t] == *options_.separator)
+        all[static_cast<size_t>(r)].push_back(before + t);
+  return std::make_shared<const DocumentStarts>(std::move(all));
+}
+
 Batch NextTokenExamples::make(const Tensor& ids, const Tensor& next, int64_t) const {
   Batch batch;
   batch.target.ids = ids;
+  batch.documents = documents(ids);
   batch.labels = next;
   batch.asked = batch.tokens = ids.size();
   batch.units = ids.dim(0);
@@ -67,6 +80,7 @@ Batch MaskedExamples::make(const Tensor& ids, const Tensor&, int64_t first) cons
   const int64_t rows = ids.dim(0), L = ids.dim(1), begin = std::ssize(before_),
                 T = begin + L + std::ssize(after_);
   Batch batch;
+  batch.documents = documents(ids, begin);  // before tokens are masked
   batch.source.ids = empty({rows, T}, DType::i32);
   batch.labels = empty({rows, T}, DType::i32);
   std::fill_n(batch.labels.data_as<int32_t>(), rows * T, -1);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "data/batches.h"
 #include "data/masking.h"
 #include "train/examples.h"
@@ -11,6 +13,9 @@ struct WindowOptions {
   int64_t batch = 1;   // windows in one forward pass
   int64_t most = 0;    // maximum held-out windows per evaluation; 0 = all
   uint64_t seed = 0;
+  // The token with which each document of the text begins, except the first one. Tokens attend
+  // within their document only. Unset = a window is one document.
+  std::optional<int32_t> separator = {};
 };
 
 // Windows of a text; derived classes define the labels.
@@ -29,6 +34,10 @@ class WindowExamples : public Examples {
   // tokens. `first` is the number of the first window in the order of training; held-out windows
   // have higher numbers.
   virtual Batch make(const Tensor& ids, const Tensor& next, int64_t first) const = 0;
+
+  // Returns the documents of the windows `ids`, in rows with `before` more tokens at the beginning,
+  // which belong to the first document; null if windows are not divided.
+  std::shared_ptr<const DocumentStarts> documents(const Tensor& ids, int64_t before = 0) const;
 
   WindowOptions options_;
 

@@ -47,6 +47,73 @@ TEST_P(Attention, MatchesTheReferenceUnderEveryMask) {
   }
 }
 
+Mask with_documents(Mask mask, DocumentStarts starts) {
+  mask.documents = std::make_shared<const DocumentStarts>(std::move(starts));
+  return mask;
+}
+
+TEST_P(Attention, MatchesTheReferenceIfRowsHoldDocuments) {
+  const DocumentStarts starts = {{0}, {0, 1, 2, 64, 150}, {0, 7, 30, 47, 48, 49, 131}};
+  Mask padded = causal();
+  padded.valid = {{0, 150}, {0, 100}, {0, 1}};
+  Mask global = causal(0, 9);
+  global.global = 2;
+  for (const Mask& mask : {Mask(), causal(), causal(60), causal(0, 20), global, padded}) {
+    const Mask divided = with_documents(mask, starts);
+    SCOPED_TRACE(testing::Message() << "first query " << mask.first_query << ", window "
+                                    << mask.window << ", valid " << mask.valid.size());
+    expect_like_reference(shape_of(3, 90, 150, 2, 1, 24, divided), DType::f32);
+    expect_like_reference(shape_of(3, 150, 150, 2, 2, 20, divided), DType::bf16);
+    Inputs biased(shape_of(3, 150, 150, 2, 2, 16, divided));
+    expect_like_reference(biased.with_bias());
+  }
+}
+
+// The document of `tokens` tokens that begins at token `begin`, as the only one of a row.
+Inputs alone(const Inputs& x, int64_t begin, int64_t tokens) {
+  Inputs own = x;
+  const AttentionShape& s = x.shape;
+  own.shape.queries = own.shape.keys = own.shape.capacity = tokens;
+  own.shape.mask.documents = nullptr;
+  const auto part = [&](const Array& of, int64_t row) {
+    return of.slice(begin * row, (begin + tokens) * row);
+  };
+  own.q = part(x.q, s.heads * s.width), own.dy = part(x.dy, s.heads * s.width);
+  own.k = part(x.k, s.kv_heads * s.width), own.v = part(x.v, s.kv_heads * s.width);
+  return own;
+}
+
+// Documents that begin at a multiple of the tiles' length.
+TEST_P(Attention, HasTheSameBitsForADocumentAloneOrInARow) {
+  const std::vector<int64_t> starts = {0, 64, 192, 320};
+  constexpr int64_t kTokens = 397, kHeads = 4, kGroups = 2, kWidth = 20, kRow = kHeads * kWidth;
+  Mask global = causal(0, 30);
+  global.global = 3;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Mask& mask : {Mask(), causal(), causal(0, 30), global}) {
+      const Inputs x(
+          shape_of(1, kTokens, kTokens, kHeads, kGroups, kWidth, with_documents(mask, {starts})),
+          dtype);
+      const Forward row = cpu_forward(x);
+      const Backward gradients = cpu_backward(x, row);
+      for (size_t i = 0; i < starts.size(); ++i) {
+        const int64_t begin = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : kTokens;
+        const Inputs own = alone(x, begin, end - begin);
+        const Forward result = cpu_forward(own);
+        ASSERT_EQ(result.y, row.y.slice(begin * kRow, end * kRow)) << begin;
+        for (int64_t head = 0; head < kHeads; ++head)
+          ASSERT_EQ(result.lse.slice(head * (end - begin), (head + 1) * (end - begin)),
+                    row.lse.slice(head * kTokens + begin, head * kTokens + end));
+        const Backward of_own = cpu_backward(own, result);
+        constexpr int64_t kKeys = kGroups * kWidth;
+        EXPECT_EQ(of_own.dq, gradients.dq.slice(begin * kRow, end * kRow));
+        EXPECT_EQ(of_own.dk, gradients.dk.slice(begin * kKeys, end * kKeys));
+        EXPECT_EQ(of_own.dv, gradients.dv.slice(begin * kKeys, end * kKeys));
+      }
+    }
+  }
+}
+
 TEST_P(Attention, SharesKeysAmongGroupedHeads) {
   for (const int64_t kv_heads : {1, 2, 3, 6}) {
     expect_like_reference(shape_of(2, 75, 75, 6, kv_heads, 16, causal()), DType::f32);

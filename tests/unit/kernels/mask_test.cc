@@ -9,10 +9,18 @@ namespace {
 
 // Returns whether a query sees a key, by the definition in mask.h.
 bool sees(const Mask& mask, int64_t batch, int64_t query, int64_t key) {
-  const int64_t position = mask.first_query + query;
+  int64_t position = mask.first_query + query;
   if (!mask.valid.empty()) {
     const Interval& valid = mask.valid[static_cast<size_t>(batch)];
     if (key < valid.begin || key >= valid.end) return false;
+  }
+  if (mask.documents != nullptr) {
+    int64_t begin = 0;
+    for (const int64_t start : (*mask.documents)[static_cast<size_t>(batch)]) {
+      if ((start <= position) != (start <= key)) return false;
+      if (start <= position) begin = start;
+    }
+    position -= begin, key -= begin;
   }
   if (mask.causal && key < mask.prefix) return true;
   if (mask.causal && key > position) return false;
@@ -38,7 +46,7 @@ void expect_intervals(const Mask& mask, int64_t batch, int64_t query, int64_t ke
     ASSERT_EQ(listed[static_cast<size_t>(key)], sees(mask, batch, query, key))
         << "key " << key << " of " << keys << ", query " << query << ", first " << mask.first_query
         << ", causal " << mask.causal << ", window " << mask.window << ", global " << mask.global
-        << ", prefix " << mask.prefix;
+        << ", prefix " << mask.prefix << ", documents " << (mask.documents != nullptr);
 }
 
 TEST(Mask, GivesTheIntervalsOfItsDefinition) {
@@ -53,6 +61,12 @@ TEST(Mask, GivesTheIntervalsOfItsDefinition) {
     mask.global = upto(1) * upto(24);
     mask.prefix = upto(1) * upto(24);
     if (upto(1) == 0) mask.valid = {{upto(30) - 5, upto(30) - 5}, {0, keys}};
+    if (upto(1) == 0) {
+      DocumentStarts starts(2, {0});
+      for (std::vector<int64_t>& row : starts)
+        for (int64_t more = upto(4); more > 0; --more) row.push_back(row.back() + 1 + upto(8));
+      mask.documents = std::make_shared<const DocumentStarts>(std::move(starts));
+    }
     for (int64_t query = 0; query < 12; ++query)
       for (int64_t batch = 0; batch < 2; ++batch)
         ASSERT_NO_FATAL_FAILURE(expect_intervals(mask, batch, query, keys));

@@ -301,11 +301,38 @@ TEST(CrossEntropy, MatchesTheReference) {
             kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), smoothing,
                                   rows);
             kernels.cross_entropy_backward(o[2].out(added), logits.in(), o[1].in(), targets.data(),
-                                           {}, 0.5f, smoothing, rows);
+                                           {}, 0.5f, smoothing, rows, {});
             kernels.cross_entropy_backward(o[3].out(added), logits.in(), o[1].in(), targets.data(),
-                                           factors.in(), 0.5f, smoothing, rows);
+                                           factors.in(), 0.5f, smoothing, rows, {});
           });
   });
+}
+
+// Computes the gradients of some columns of complete rows.
+TEST(CrossEntropy, HasTheSameGradientsByColumns) {
+  constexpr int64_t kRows = 5, kWidth = 2500;
+  const Rows all{kRows, kWidth};
+  const std::vector<int32_t> targets = {0, 1023, 2499, -1, 1400};
+  const Array logits = Array::normal(kRows * kWidth, DType::f32, 1, 4);
+  const Array losses(kRows, DType::f32), complete(kRows * kWidth, DType::f32);
+  compare_everywhere(
+      {losses, losses, complete}, "cross_entropy by columns",
+      [&](const Kernels& k, std::vector<Array>& o) {
+        k.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0.1f, all);
+        k.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(), targets.data(), {}, 0.5f, 0.1f,
+                                 all, {});
+        for (const auto& [begin, end] : {std::pair{0, 1}, {1, 1400}, {1400, 1401}, {1401, 2500}}) {
+          const int64_t width = end - begin;
+          Array part(kRows * width, DType::f32), found(kRows * width, DType::f32);
+          const ColumnCopy columns{kRows, width, kWidth, begin, width, 0};
+          k.copy_columns(part.out(), logits.in(), columns);
+          k.cross_entropy_backward(found.out(), part.in(), o[1].in(), targets.data(), {}, 0.5f,
+                                   0.1f, {kRows, width}, {begin, kWidth});
+          for (int64_t r = 0; r < kRows; ++r)
+            for (int64_t c = 0; c < width; ++c)
+              ASSERT_EQ(found[r * width + c], o[2][r * kWidth + begin + c]) << r << ", " << c;
+        }
+      });
 }
 
 TEST(CrossEntropy, HandlesExtremeLogits) {
@@ -319,12 +346,13 @@ TEST(CrossEntropy, HandlesExtremeLogits) {
   for (const auto& row : logits) {
     const Array x(row, DType::f32), one(1, DType::f32), three(3, DType::f32);
     const int32_t target = 2;
-    compare_everywhere(
-        {one, one, three}, fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
-        [&](const Kernels& kernels, std::vector<Array>& o) {
-          kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, 0, {1, 3});
-          kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, {}, 1, 0, {1, 3});
-        });
+    compare_everywhere({one, one, three},
+                       fmt::format("cross_entropy of {}, {}, {}", row[0], row[1], row[2]),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         kernels.cross_entropy(o[0].out(), o[1].out(), x.in(), &target, 0, {1, 3});
+                         kernels.cross_entropy_backward(o[2].out(), x.in(), o[1].in(), &target, {},
+                                                        1, 0, {1, 3}, {});
+                       });
   }
 }
 
@@ -338,7 +366,7 @@ TEST(CrossEntropy, SumsALongRowPrecisely) {
                        kernels.cross_entropy(o[0].out(), o[1].out(), logits.in(), targets.data(), 0,
                                              rows);
                        kernels.cross_entropy_backward(o[2].out(), logits.in(), o[1].in(),
-                                                      targets.data(), {}, 1, 0, rows);
+                                                      targets.data(), {}, 1, 0, rows, {});
                      });
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "model/pack.h"
+#include "ops/units.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/mixtures.h"
@@ -50,6 +51,47 @@ TEST(Transformers, HaveTheGradientsOfFiniteDifferences) {
     };
     test::check_gradients(parameters, loss, 12);
   }
+}
+
+// The loss of large logits, which are computed in blocks, and its gradients: two halves of the
+// rows, whose logits are computed at once, are the two units of the whole.
+TEST(Transformers, ComputeLargeLogitsInBlocksWithTheSameBits) {
+  constexpr int64_t kRows = 2000, kHalf = kRows / 2, kVocabulary = 70000, kWidth = 8;
+  static_assert(kRows * kVocabulary > kLogitsAtOnce && kHalf * kVocabulary <= kLogitsAtOnce);
+  Spec spec = test::small_decoder(
+      {.vocabulary = kVocabulary, .context = 8, .width = kWidth, .layers = 1, .heads = 2});
+  spec.head.bias = true;
+  Transformer model = made(validated(spec));
+  const Tensor& weight = model.token_embedding.value.want_gradient();
+  const Tensor& bias = model.head.output.bias.value.want_gradient();
+  const Tensor hidden = convert(test::normal({kRows, kWidth}, 3), DType::f32);
+  const Tensor labels = some_ids({kRows}, kVocabulary, 6);
+  struct Found {
+    double loss = 0;
+    std::vector<std::vector<float>> gradients;
+    bool operator==(const Found&) const = default;
+  };
+  const auto found = [&](int64_t parts) {
+    Found all;
+    std::vector<float> of_rows;
+    weight.clear_gradient();
+    bias.clear_gradient();
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t begin = part * kRows / parts, end = (part + 1) * kRows / parts;
+      const Tensor x = copy(hidden.rows(begin, end)).want_gradient();
+      const UnitScope units({2 / parts, nullptr});
+      const Tensor loss = model.loss(x, {}, labels.rows(begin, end), kRows, 0.1f);
+      all.loss += number_of(loss);
+      backward(loss);
+      const std::vector<float> own = to_floats(x.gradient());
+      of_rows.insert(of_rows.end(), own.begin(), own.end());
+    }
+    all.gradients = {of_rows, to_floats(weight.gradient()), to_floats(bias.gradient())};
+    return all;
+  };
+  const Found whole = found(1), halves = found(2);
+  EXPECT_EQ(whole.loss, halves.loss);
+  EXPECT_TRUE(whole == halves);
 }
 
 // Gradients in fp32 and bf16 are close to those in double precision.

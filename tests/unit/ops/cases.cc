@@ -306,6 +306,32 @@ void add_biased_attentions(std::vector<Case>& all) {
   add_attention(all, "prefix", {2, 9, 9, 2, 1, 3}, options);
 }
 
+void add_linear_cross_entropy(std::vector<Case>& all) {
+  const std::vector<int32_t> targets = {130, -1, 0, 67, -100, 5};
+  for (const LogitBlocks blocks : {LogitBlocks{}, LogitBlocks{1, 1}, LogitBlocks{4, 50}}) {
+    for (const float smoothing : {0.0f, 0.1f}) {
+      for (const float cap : {0.0f, 3.0f}) {
+        const LossOptions options{
+            .divisor = 2.5, .smoothing = smoothing, .softcap = cap, .blocks = blocks};
+        const std::string what = fmt::format("blocks of {} rows, {} columns, smoothing {}, cap {}",
+                                             blocks.rows, blocks.columns, smoothing, cap);
+        const Tensor x = rounded({2, 3, 7}, 1), weight = rounded({131, 7}, 2, 0.5);
+        all.push_back(
+            {"linear_cross_entropy", what, {x, weight}, [=](auto& in) {
+               return linear_cross_entropy(in[0], in[1], {}, integers(targets, {2, 3}), options);
+             }});
+        all.push_back(
+            {"linear_cross_entropy",
+             what + ", bias",
+             {x, weight, rounded({131}, 3)},
+             [=](auto& in) {
+               return linear_cross_entropy(in[0], in[1], in[2], integers(targets, {2, 3}), options);
+             }});
+      }
+    }
+  }
+}
+
 void add_reductions(std::vector<Case>& all) {
   for (const Shape& shape : kShapes) {
     const std::string what = describe(shape);
@@ -412,6 +438,7 @@ std::vector<Case> cases() {
   add_norms(all);
   add_elementwise(all);
   add_cross_entropy(all);
+  add_linear_cross_entropy(all);
   add_reductions(all);
   add_attentions(all);
   add_biased_attentions(all);

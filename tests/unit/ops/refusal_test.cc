@@ -91,6 +91,14 @@ TEST(OpArguments, AttentionRefusesMismatchedShapes) {
   options = {};
   options.mask.valid = {{0, 5}};
   refused({"attention", "mask has 1 rows", "expected 2"}, [&] { with({2, 5, 4, 8}, options); });
+  for (const auto& [starts, what] : {std::pair{DocumentStarts{{0}}, "documents for 1 rows"},
+                                     {{{0}, {}}, "documents begin at ;"},
+                                     {{{0}, {1}}, "documents begin at 1;"},
+                                     {{{0}, {0, 2, 2}}, "documents begin at 0, 2, 2;"}}) {
+    options = {};
+    options.mask.documents = std::make_shared<const DocumentStarts>(starts);
+    refused({"attention", what}, [&] { with({2, 5, 4, 8}, options); });
+  }
   options = {};
   options.dropout.probability = 1;
   refused({"attention", "dropout 1"}, [&] { with({2, 5, 4, 8}, options); });
@@ -139,6 +147,26 @@ TEST(OpArguments, CrossEntropyRefusesInvalidSmoothing) {
       cross_entropy(zeros({1, 3}), integers({0}), 0, smoothing);
     });
   }
+}
+
+TEST(OpArguments, LinearCrossEntropyRefusesInvalidInputs) {
+  const Tensor x = zeros({2, 4}), weight = zeros({3, 4});
+  const auto with = [](const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& targets,
+                       const LossOptions& options = {}) {
+    linear_cross_entropy(a, b, bias, targets, options);
+  };
+  const Tensor targets = integers({0, 1});
+  refused({"linear_cross_entropy", "[3, 4]", "[2, 5]"}, [&] {
+    with(zeros({2, 5}), weight, {}, targets);
+  });
+  refused({"linear_cross_entropy", "bias is [4]"}, [&] { with(x, weight, zeros({4}), targets); });
+  refused({"linear_cross_entropy", "x is [2, 4]", "[1]"},
+          [&] { with(x, weight, {}, integers({0})); });
+  refused({"linear_cross_entropy", "target 3"}, [&] { with(x, weight, {}, integers({0, 3})); });
+  refused({"linear_cross_entropy", "smoothing"},
+          [&] { with(x, weight, {}, targets, {.smoothing = 2}); });
+  refused({"linear_cross_entropy", "softcap"},
+          [&] { with(x, weight, {}, targets, {.softcap = -1}); });
 }
 
 TEST(OpArguments, SoftcapRefusesNonPositiveCaps) {

@@ -10,6 +10,7 @@
 #include "model/transformer.h"
 #include "plan/estimate.h"
 #include "plan/speed.h"
+#include "support/small_spec.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -31,7 +32,7 @@ size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t pas
   pass.mask.causal = true;
   pass.training = true;
   const Tensor ids = zeros({batch, spec.context}, DType::i32);
-  const auto loss = [&] { return cross_entropy(model.logits(model.hidden(ids, pass)), ids); };
+  const auto loss = [&] { return model.loss(model.hidden(ids, pass), {}, ids, 0); };
   reset_peak_memory();
   if (passes == 1) {
     for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds to the gradients
@@ -84,6 +85,26 @@ INSTANTIATE_TEST_SUITE_P(
              std::string(name_of(c.param.compute)) + (c.param.variant ? "_variant" : "") +
              (c.param.passes > 1 ? "_passes" : "");
     });
+
+TEST(Cost, CountsBlocksOfLargeLogits) {
+  for (const float softcap : {0.0f, 30.0f}) {
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      Spec spec = test::small_decoder(
+          {.vocabulary = 65536, .context = 256, .width = 16, .layers = 1, .heads = 2});
+      spec.head.softcap = softcap;
+      spec = validated(spec);
+      constexpr int64_t kBatch = 9;
+      ASSERT_GT(kBatch * spec.context * spec.vocabulary, kLogitsAtOnce);
+      const auto before = static_cast<double>(tensor_memory().live);
+      const auto measured = static_cast<double>(measured_peak(spec, kBatch, compute, 1)) - before;
+      const Cost cost = training_cost(spec, kBatch, spec.context, 1, compute);
+      const auto planned =
+          static_cast<double>(cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes);
+      EXPECT_GT(planned, 0.75 * measured) << "measured " << measured << ", planned " << planned;
+      EXPECT_LT(planned, 1.35 * measured) << "measured " << measured << ", planned " << planned;
+    }
+  }
+}
 
 TEST(Cost, MatchesTheFormulas) {
   Spec spec = preset("nano");

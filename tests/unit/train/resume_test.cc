@@ -82,6 +82,7 @@ Changes decisive_changes() {
           {"batch", [](auto& o) { o.batch += 1; }},
           {"batch_tokens", [](auto& o) { o.batch_tokens += 1; }},
           {"length", [](auto& o) { o.length += 1; }},
+          {"document_mask", [](auto& o) { o.document_mask = true; }},
           {"accumulate", [](auto& o) { o.accumulate += 1; }},
           {"validation", [](auto& o) { o.validation = 0.3; }},
           {"source_prefix", [](auto& o) { o.source_prefix = "to Latin: "; }},
@@ -141,8 +142,8 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
-                                f42, f43, f44, f45, f46, f47] = options;
-  constexpr size_t kFields = 47;
+                                f42, f43, f44, f45, f46, f47, f48] = options;
+  constexpr size_t kFields = 48;
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
@@ -163,8 +164,9 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
 TEST(Settings, KeepTheirKeysAndValues) {
   EXPECT_EQ(nlohmann::json(settings_of(TrainOptions(), Objective::next_token)),
             nlohmann::json::parse(R"({"objective": "next_token", "from": "", "steps": 2000,
-                "batch": 12, "length": 0, "accumulate": 1, "validation": 0.1, "tokenizer": "char",
-                "max_vocabulary": 0, "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
+                "batch": 12, "length": 0, "document_mask": false, "accumulate": 1,
+                "validation": 0.1, "tokenizer": "char", "max_vocabulary": 0,
+                "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
                 "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
                 "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "label_smoothing": 0.0,
                 "seed": 1337, "average": 1, "best_by": "automatic", "evaluate_windows": 256})"));

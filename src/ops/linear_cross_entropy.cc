@@ -1,0 +1,165 @@
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/in_dtype.h"
+#include "ops/offset.h"
+#include "ops/ops.h"
+#include "ops/statistics.h"
+#include "ops/targets.h"
+#include "tensor/tape.h"
+
+// The logits are computed block by block, up to twice, and each block is freed after its use (cf.
+// Wijmans et al. 2024, "Cut Your Losses in Large-Vocabulary Language Models"). The bits are those
+// of cross_entropy(softcap(linear(x, weight, bias))):
+//  - Blocks of complete rows of logits give the losses, and the rows of dx, which are sums over all
+//    classes. They are computed in the forward pass, with dy = 1.
+//  - Blocks of columns, for all rows, give the rows of dweight and the elements of dbias, which are
+//    sums over all rows. Only the log-sum-exp of each row is kept for them.
+// So no sum is divided, and each is computed by the same call of a kernel as without blocks.
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kFewest = 64;  // rows or columns of a block; fewer would make products slow
+
+// The logits of x [R, C] or of some of its rows: softcap(x weight^T + bias).
+struct Logits {
+  Tensor weight, bias;  // [V, C], [V] or empty; without gradients, the weight in x's dtype
+  float softcap, smoothing;
+
+  int64_t classes() const { return weight.dim(0); }
+  Interval all() const { return {0, classes()}; }
+
+  // Returns columns of x weight^T + bias.   x [r, C] -> [r, columns]
+  Tensor products(const Tensor& x, Interval columns) const {
+    const int64_t rows = x.dim(0), width = columns.end - columns.begin;
+    const Tensor y = empty({rows, width}, working_type(x), x.device());
+    const Tensor part = bias ? bias.rows(columns.begin, columns.end) : Tensor();
+    kernels(x).gemm(y, x, weight.rows(columns.begin, columns.end), part ? In(part) : In{},
+                    {rows, width, x.dim(1), false, true});
+    return y;
+  }
+  Tensor capped(const Tensor& products) const {
+    if (softcap == 0) return products;
+    const Tensor y = empty_like(products);
+    kernels(products).softcap(y, products, softcap, products.size());
+    return y;
+  }
+  // Returns the gradient of `products`, of which `logits` are capped(products).
+  Tensor gradient(const Tensor& products, const Tensor& logits, const Tensor& lse,
+                  const Tensor& targets, Interval columns, float factor) const {
+    const Tensor dlogits = empty_like(logits);
+    kernels(logits).cross_entropy_backward(dlogits, logits, lse, targets, {}, factor, smoothing,
+                                           {logits.dim(0), columns.end - columns.begin},
+                                           {columns.begin, classes()});
+    if (softcap == 0) return dlogits;
+    const Tensor dproducts = empty_like(products);
+    kernels(products).softcap_backward(dproducts, dlogits, products, softcap, products.size());
+    return dproducts;
+  }
+};
+
+// Calls use(begin, end) for each block of `size` of `count` indices.
+template <class Use>
+void each_block(int64_t count, int64_t size, const Use& use) {
+  for (int64_t begin = 0; begin < count; begin += size) use(begin, std::min(begin + size, count));
+}
+
+// dx = dy weight, for some rows
+void multiply_by_weight(Out dx, const Tensor& dproducts, const Logits& of) {
+  const Tensor dy = in_dtype(dproducts, of.weight.dtype());
+  kernels(dy).gemm(dx, dy, of.weight, {},
+                   {dy.dim(0), of.weight.dim(1), of.classes(), false, false});
+}
+
+// dweight = dy^T x,   dbias = sum over rows of dy
+void add_gradients_of_weights(Out dweight, Out dbias, const Tensor& x, const Logits& of,
+                              const Tensor& lse, const Tensor& targets, float factor,
+                              const LogitBlocks& blocks, const RowUnits& row_units) {
+  if (dweight.data == nullptr && dbias.data == nullptr) return;
+  const int64_t R = x.dim(0), C = x.dim(1);
+  const Units units = row_units.of(R);
+  each_block(of.classes(), blocks.columns, [&](int64_t begin, int64_t end) {
+    const Tensor products = of.products(x, {begin, end});
+    const Tensor gradient =
+        of.gradient(products, of.capped(products), lse, targets, {begin, end}, factor);
+    const Kernels& k = kernels(x);
+    if (dbias.data != nullptr) k.sum_rows(at(dbias, begin), gradient, {R, end - begin, units});
+    if (dweight.data != nullptr)
+      k.gemm(at(dweight, begin * C), in_dtype(gradient, x.dtype()), x, {},
+             {end - begin, C, R, true, false, units});
+  });
+}
+
+void check_shapes(const Tensor& x, const Tensor& weight, const Tensor& bias, float softcap) {
+  check(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1),
+        "linear_cross_entropy: weight is {}, x is {}; expected [V, C] and [..., C]", weight.shape(),
+        x.shape());
+  check(!bias || bias.shape() == Shape{weight.dim(0)},
+        "linear_cross_entropy: bias is {}, weight is {}; expected [V] and [V, C]", bias.shape(),
+        weight.shape());
+  check(softcap >= 0 && std::isfinite(softcap),
+        "linear_cross_entropy: softcap {}; expected 0 (none) or more", softcap);
+}
+
+}  // namespace
+
+LogitBlocks logit_blocks(int64_t rows, int64_t classes) {
+  const int64_t columns = kLogitsOfBlock / std::max<int64_t>(rows, 1) / kFewest * kFewest;
+  return {std::max(kFewest, kLogitsOfBlock / std::max<int64_t>(classes, 1)),
+          std::max(kFewest, columns)};
+}
+
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Tensor& targets, const LossOptions& options) {
+  check_shapes(x, weight, bias, options.softcap);
+  const int64_t V = weight.dim(0), R = targets.size(), C = weight.dim(1);
+  check(x.size() == R * C, "linear_cross_entropy: x is {}, targets are {}; expected one per row",
+        x.shape(), targets.shape());
+  const double divisor =
+      checked_divisor("linear_cross_entropy", targets, {R, V}, options.divisor, options.smoothing);
+  const LogitBlocks blocks = options.blocks.rows > 0 ? options.blocks : logit_blocks(R, V);
+  const Tensor there = targets.view({R}).to(x.device()), rows = x.view({R, C}).detach();
+  const Logits of{in_dtype(weight, x.dtype()), bias ? bias.detach() : bias, options.softcap,
+                  options.smoothing};
+  const Tensor losses = statistics(rows, {R, V}), lse = statistics(rows, {R, V});
+  const auto first_factor = static_cast<float>(1 / divisor);
+  const bool wants_dx = recording() && x.wants_gradient();
+  const Tensor first_dx = wants_dx ? empty({R, C}, x.dtype(), x.device()) : Tensor();
+  each_block(R, blocks.rows, [&](int64_t begin, int64_t end) {
+    const Tensor products = of.products(rows.rows(begin, end), of.all());
+    const Tensor logits = of.capped(products), own = there.rows(begin, end);
+    kernels(x).cross_entropy(losses.rows(begin, end), lse.rows(begin, end), logits, own,
+                             of.smoothing, {end - begin, V});
+    if (wants_dx)
+      multiply_by_weight(
+          first_dx.rows(begin, end),
+          of.gradient(products, logits, lse.rows(begin, end), own, of.all(), first_factor), of);
+  });
+  const Tensor loss = sum_of_losses(losses, divisor);
+
+  if (!recording()) return loss;
+  return record(
+      loss, {x, weight, bias},
+      [=, softcap = of.softcap, smoothing = of.smoothing, x = Saved(x), units = row_units()](
+          const Tensor& dy, Gradients& d) {
+        const Tensor input = x.elements().view({R, C});
+        const Logits again{in_dtype(weight, input.dtype()), bias ? bias.detach() : bias, softcap,
+                           smoothing};
+        const auto factor = static_cast<float>(number_of(dy) / divisor);
+        const Out dbias = d[bias], dweight = d[weight];
+        add_gradients_of_weights(dweight, dbias, input, again, lse, there, factor, blocks, units);
+        if (!d.wants(x)) return;
+        const Out dx = d[x];
+        if (factor == first_factor && !dx.add) return kernels(input).convert(dx, first_dx, R * C);
+        each_block(R, blocks.rows, [&](int64_t begin, int64_t end) {
+          const Tensor products = again.products(input.rows(begin, end), again.all());
+          multiply_by_weight(at(dx, begin * C),
+                             again.gradient(products, again.capped(products), lse.rows(begin, end),
+                                            there.rows(begin, end), again.all(), factor),
+                             again);
+        });
+      });
+}
+
+}  // namespace fovea
