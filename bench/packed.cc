@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "kernels/packed.h"
+#include "plan/speed.h"
 #include "tensor/tensor.h"
 
 namespace {
@@ -48,23 +49,6 @@ struct Weights {
   }
 };
 
-double read_bandwidth() {
-  const Tensor block = zeros({int64_t{256} << 20}, DType::u8);
-  double best = 0;
-  for (int round = 0; round < 5; ++round) {
-    const double begin = now();
-    parallel_for(256, 1, [&](int64_t first, int64_t last) {
-      uint64_t sum[8] = {};
-      const uint64_t* words = block.data_as<uint64_t>();
-      for (int64_t i = first << 17; i < last << 17; i += 8)
-        for (int64_t j = 0; j < 8; ++j) sum[j] += words[i + j];
-      for (const uint64_t part : sum) __asm__ volatile("" ::"r"(part));
-    });
-    best = std::max(best, 0.268435456 / (now() - begin));
-  }
-  return best;
-}
-
 void measure(const char* name, WeightFormat format, const Tensor& matrix, int64_t rows) {
   const size_t bytes = rows == 1 ? size_t{160} << 20 : size_t{16} << 20;
   const Weights weights(format, matrix, bytes);
@@ -91,7 +75,7 @@ void measure(const char* name, WeightFormat format, const Tensor& matrix, int64_
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("%s, %d threads, reads %.1f GB/s\n", active_isa().c_str(), thread_count(),
-              read_bandwidth());
+              measured_bandwidth(thread_count(), 0.3) / 1e9);
   std::vector<int64_t> counts = {1, 4, 16, 64, 512};
   if (argc > 1) counts = {std::atol(argv[1])};
   const struct {

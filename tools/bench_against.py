@@ -5,15 +5,13 @@ above 1 if this tree is faster, and a 95% confidence interval of this median fro
 import argparse
 import json
 import math
-import random
 import statistics
 import subprocess
 import sys
 
 import bench_models
-from bench_training import ROOT, bench
-
-MODELS = ROOT / ".cache/bench_models"
+from bench_models import MODELS, ROOT
+from bench_rows import bench
 ROWS = {  # name: (arguments of fovea bench, key of the speed in its JSON); a run takes 1 to 3 s on two cores
     "train fp32": (["--train", "nano", "--dtype", "fp32", "--steps", "50"], "tokens_per_second"),
     "train bf16": (["--train", "nano", "--dtype", "bf16", "--steps", "50"], "tokens_per_second"),
@@ -28,10 +26,7 @@ KINDS = list(dict.fromkeys(name.split()[0] for name in ROWS))
 
 def make_models():
     bench_models.make_llama(MODELS / "llama")
-    words = bench_models.make_bert(MODELS / "bert")
-    generator = random.Random(2)
-    lines = (" ".join(generator.choices(words, k=generator.randint(5, 40))) for _ in range(512))
-    (MODELS / "lines.txt").write_text("".join(line + "\n" for line in lines))
+    bench_models.make_lines(MODELS / "lines.txt", bench_models.make_bert(MODELS / "bert"), 512, 5, 40)
 
 
 def run(*command, cwd=ROOT):

@@ -1,4 +1,4 @@
-"""Writes models with random weights for measurements of speed, without numpy: a Llama, and a BERT with its tokenizer."""
+"""Writes models with random weights for measurements of speed, without numpy: a Llama, a BERT and a Marian with their tokenizers."""
 import json
 import math
 import pathlib
@@ -6,6 +6,10 @@ import random
 import struct
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = ROOT / ".cache/bench_models"
+LLAMA = {"layers": 30, "width": 576, "heads": 9, "kv_heads": 3, "ffn": 1536, "vocabulary": 32000, "context": 16384}
+BERT = {"layers": 6, "width": 384, "heads": 12, "ffn": 1536}
+MARIAN = {"layers": 6, "width": 512, "heads": 8, "ffn": 2048, "vocabulary": 8000}
 BLOCK = 1 << 16  # a block of random numbers that is repeated in the weights, on which the speed does not depend
 
 
@@ -35,23 +39,29 @@ def write_safetensors(path, shapes):
                 file.write(block * (count // BLOCK) + block[: 2 * (count % BLOCK)])
 
 
-def make_llama(folder, layers=8, width=512, heads=8, ffn=1408, vocabulary=8192):
-    """Writes a Llama with 30 million parameters."""
+def make_llama(folder, layers=8, width=512, heads=8, kv_heads=8, ffn=1408, vocabulary=8192, context=2048):
+    """Writes a Llama; by default, one with 30 million parameters."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": width, "num_hidden_layers": layers,
-              "num_attention_heads": heads, "num_key_value_heads": heads, "intermediate_size": ffn, "hidden_act": "silu",
-              "vocab_size": vocabulary, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+              "num_attention_heads": heads, "num_key_value_heads": kv_heads, "intermediate_size": ffn, "hidden_act": "silu",
+              "vocab_size": vocabulary, "max_position_embeddings": context, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
               "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"}
     (folder / "config.json").write_text(json.dumps(config))
     shapes = {"model.embed_tokens.weight": [vocabulary, width], "model.norm.weight": [width]}
     for i in range(layers):
         layer = f"model.layers.{i}"
-        for name in ("q", "k", "v", "o"):
-            shapes[f"{layer}.self_attn.{name}_proj.weight"] = [width, width]
+        for name, outputs in (("q", width), ("k", width // heads * kv_heads), ("v", width // heads * kv_heads), ("o", width)):
+            shapes[f"{layer}.self_attn.{name}_proj.weight"] = [outputs, width]
         shapes |= {f"{layer}.mlp.gate_proj.weight": [ffn, width], f"{layer}.mlp.up_proj.weight": [ffn, width],
                    f"{layer}.mlp.down_proj.weight": [width, ffn], f"{layer}.input_layernorm.weight": [width],
                    f"{layer}.post_attention_layernorm.weight": [width]}
     write_safetensors(folder / "model.safetensors", shapes)
+
+
+def add_layer(shapes, name, shape):
+    """Adds the weight and the bias of a linear layer or a norm."""
+    shapes[f"{name}.weight"] = shape
+    shapes[f"{name}.bias"] = shape[:1]
 
 
 def make_bert(folder, layers=6, width=384, heads=12, ffn=1536, words=2000):
@@ -76,20 +86,59 @@ def make_bert(folder, layers=6, width=384, heads=12, ffn=1536, words=2000):
     (folder / "1_Pooling/config.json").write_text(json.dumps({"word_embedding_dimension": width, "pooling_mode_mean_tokens": True}))
     shapes = {"embeddings.word_embeddings.weight": [len(vocabulary), width], "embeddings.position_embeddings.weight": [512, width],
               "embeddings.token_type_embeddings.weight": [2, width]}
-
-    def add(name, shape):
-        shapes[f"{name}.weight"] = shape
-        shapes[f"{name}.bias"] = shape[:1]
-
-    add("embeddings.LayerNorm", [width])
+    add_layer(shapes, "embeddings.LayerNorm", [width])
     for i in range(layers):
         layer = f"encoder.layer.{i}"
         for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
-            add(f"{layer}.{name}", [width, width])
-        add(f"{layer}.attention.output.LayerNorm", [width])
-        add(f"{layer}.intermediate.dense", [ffn, width])
-        add(f"{layer}.output.dense", [width, ffn])
-        add(f"{layer}.output.LayerNorm", [width])
-    add("pooler.dense", [width, width])
+            add_layer(shapes, f"{layer}.{name}", [width, width])
+        add_layer(shapes, f"{layer}.attention.output.LayerNorm", [width])
+        add_layer(shapes, f"{layer}.intermediate.dense", [ffn, width])
+        add_layer(shapes, f"{layer}.output.dense", [width, ffn])
+        add_layer(shapes, f"{layer}.output.LayerNorm", [width])
+    add_layer(shapes, "pooler.dense", [width, width])
     write_safetensors(folder / "model.safetensors", shapes)
     return texts
+
+
+def make_marian(folder, layers, width, heads, ffn, vocabulary):
+    """Writes a translator whose tokens are the words t1, t2, ... Returns these words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    end, pad = 0, vocabulary - 1
+    words = [f"t{i}" for i in range(1, pad)]
+    config = {"model_type": "marian", "architectures": ["MarianMTModel"], "d_model": width, "encoder_layers": layers, "decoder_layers": layers,
+              "encoder_attention_heads": heads, "decoder_attention_heads": heads, "encoder_ffn_dim": ffn, "decoder_ffn_dim": ffn,
+              "vocab_size": vocabulary, "decoder_vocab_size": vocabulary, "max_position_embeddings": 512, "activation_function": "swish",
+              "scale_embedding": True, "static_position_embeddings": True, "share_encoder_decoder_embeddings": True,
+              "tie_word_embeddings": True, "is_encoder_decoder": True, "pad_token_id": pad, "eos_token_id": end, "bos_token_id": end,
+              "decoder_start_token_id": pad, "torch_dtype": "bfloat16"}
+    (folder / "config.json").write_text(json.dumps(config))
+    special = [{"id": token, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+               for token, text in ((end, "</s>"), (pad, "<pad>"))]
+    ends = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+            "special_tokens": {"</s>": {"id": "</s>", "ids": [end], "tokens": ["</s>"]}}}
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None,
+                 "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": ends, "decoder": None,
+                 "model": {"type": "WordLevel", "unk_token": "t1",
+                           "vocab": {word: i for i, word in enumerate(["</s>", *words, "<pad>"])}}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    shapes = {"model.shared.weight": [vocabulary, width], "final_logits_bias": [1, vocabulary]}
+    for side in ("encoder", "decoder"):
+        for i in range(layers):
+            layer = f"model.{side}.layers.{i}"
+            for attention in ("self_attn", "encoder_attn") if side == "decoder" else ("self_attn",):
+                for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                    add_layer(shapes, f"{layer}.{attention}.{name}", [width, width])
+                add_layer(shapes, f"{layer}.{attention}_layer_norm", [width])
+            add_layer(shapes, f"{layer}.fc1", [ffn, width])
+            add_layer(shapes, f"{layer}.fc2", [width, ffn])
+            add_layer(shapes, f"{layer}.final_layer_norm", [width])
+    write_safetensors(folder / "model.safetensors", shapes)
+    return words
+
+
+def make_lines(path, words, lines, least, most):
+    """Writes lines of `least` to `most` random words."""
+    generator = random.Random(2)
+    texts = (" ".join(generator.choices(words, k=generator.randint(least, most))) for _ in range(lines))
+    path.write_text("".join(text + "\n" for text in texts))

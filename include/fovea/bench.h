@@ -17,6 +17,7 @@ struct BenchOptions {
   int64_t steps = 50;                          // training: steps to measure
   int64_t prompt = 512;                        // generation: tokens of the prompt
   int64_t decode = 64;                         // generation: tokens to generate per sequence
+  int64_t depth = 16;                          // generation: tokens before the measured decoding
   // Sequences per step. 0 = training: 16 for baby, else the batch of preset_training();
   // generation: 1.
   int64_t batch = 0;
@@ -46,13 +47,15 @@ struct GenerationBench {
   std::string isa;
   int threads = 0;
   int64_t prompt = 0, decode = 0, batch = 0;  // prompt tokens, new tokens per sequence, sequences
+  int64_t depth = 0;                          // tokens before the measured decoding
   int64_t weight_bytes = 0;
   double prompt_seconds = 0;  // reading one sequence of `prompt` tokens and choosing the next one
   double prompt_tokens_per_second = 0;
-  double decode_seconds = 0;  // `decode` steps of all sequences, after prompts of 16 tokens
+  double decode_seconds = 0;  // `decode` steps of all sequences, after prompts of `depth` tokens
   double decode_tokens_per_second = 0;  // summed over all sequences
-  double first_token_seconds = 0;       // reading 16 tokens and choosing the next one
-  uint64_t peak_bytes = 0;              // peak resident memory
+  // Reading 16 tokens, or `depth` if it is less, and choosing the next one.
+  double first_token_seconds = 0;
+  uint64_t peak_bytes = 0;  // peak resident memory
 };
 
 // Measures how fast a decoder-only model reads a prompt of random tokens and generates tokens.
@@ -87,5 +90,20 @@ struct TranslationBench {
 TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
                                    const TranslateOptions& translation,
                                    const BenchOptions& options);
+
+// The rates of this machine that bound those of a model.
+struct MachineBench {
+  std::string cpu, isa;
+  int threads = 0;
+  // Matrix products in fp32 and bf16 on all threads, in FLOP/s; without instructions for bf16, such
+  // a product is computed in fp32.
+  double fp32_flops = 0, bf16_flops = 0;
+  double int8_operations = 0;  // products of int8 weights and activations, in operations per second
+  // Bytes per second read from memory by one thread, and by all.
+  double one_thread_bandwidth = 0, bandwidth = 0;
+};
+
+// Measures the machine for about a second.
+MachineBench bench_machine();
 
 }  // namespace fovea

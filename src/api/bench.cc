@@ -72,6 +72,7 @@ void visit(BenchOptions& o, OptionVisitor& v) {
   v.integer({"steps", "training: steps to measure"}, o.steps, 1, 1'000'000);
   v.integer({"prompt", "generation: tokens in the prompt"}, o.prompt, 1, kMostTokens);
   v.integer({"decode", "generation: tokens to generate"}, o.decode, 1, kMostTokens);
+  v.integer({"depth", "generation: tokens before the measured decoding"}, o.depth, 1, kMostTokens);
   v.integer(
       {"batch", "sequences per step; 0 = the preset's batch for benchmarks, or 1 for generation"},
       o.batch, 0, 65536);

@@ -14,9 +14,7 @@
 namespace fovea {
 namespace {
 
-// The length of the prompt before the measured decoding. It is short, as in the benchmarks of other
-// programs, so that reading the weights takes most of the time.
-constexpr int64_t kBefore = 16;
+constexpr int64_t kFirst = 16;  // the most tokens read for the time to the first token
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -67,28 +65,32 @@ double seconds_to_read(const Model::Parts& model, int64_t prompt) {
 GenerationBench bench_generation(const Model& model, const BenchOptions& options) {
   const FloatMode mode;
   check_fields(options);
-  const int64_t prompt = options.prompt, decode = options.decode;
+  const int64_t prompt = options.prompt, decode = options.decode, depth = options.depth;
   const int64_t batch = std::max<int64_t>(1, options.batch);
   const Spec& spec = checked_writer(model.spec());
   check(!spec.encoder,
         "bench: the model has an encoder; expected a decoder-only model (or `translate`)");
   check_field(prompt <= spec.context, "prompt", "{}; expected 1 to {}, the model's context", prompt,
               spec.context);
-  check_field(decode + kBefore < spec.context, "decode", "{}; expected 1 to {}", decode,
-              spec.context - kBefore - 1);
+  check_field(depth + 1 < spec.context, "depth",
+              "{}; expected 1 to {}, for the model's context of {}", depth, spec.context - 2,
+              spec.context);
+  check_field(decode + depth < spec.context, "decode", "{}; expected 1 to {}", decode,
+              spec.context - depth - 1);
   GenerationBench result;
   result.isa = active_isa();
   result.threads = thread_count();
   result.prompt = prompt;
   result.decode = decode;
   result.batch = batch;
+  result.depth = depth;
   result.weight_bytes = model.weight_bytes();
 
-  result.first_token_seconds = seconds_to_read(model.parts(), kBefore);
+  result.first_token_seconds = seconds_to_read(model.parts(), std::min(kFirst, depth));
   result.prompt_seconds = seconds_to_read(model.parts(), prompt);
   result.prompt_tokens_per_second = static_cast<double>(prompt) / result.prompt_seconds;
 
-  Streams all(model.parts(), batch, kBefore, 1 + decode);
+  Streams all(model.parts(), batch, depth, 1 + decode);
   all.write(batch);  // the first token of each sequence
   const int64_t before = all.written();
   const auto start = std::chrono::steady_clock::now();

@@ -128,6 +128,18 @@ class Json(FoveaTest):
         self.assertGreater(r["tokens_per_second"], 0)
         self.refused(fovea("bench", "--train", "tiyn"), 2, "tiyn", "tiny")
 
+    def test_bench_decodes_after_a_prompt_of_a_given_length(self):
+        r = self.result("bench", self.model(), "--prompt", "8", "--decode", "4", "--depth", "20")
+        self.assertEqual((r["decode"], r["depth"]), (4, 20))
+        self.refused(fovea("bench", self.model(), "--prompt", "8", "--depth", "1000"), 2, "--depth", "context of 32")
+
+    def test_bench_reports_the_rates_of_the_machine(self):
+        rates = self.result("bench", "--machine")
+        self.assertEqual(list(rates), ["cpu", "isa", "threads", "fp32_flops", "bf16_flops", "int8_operations",
+                                       "one_thread_bytes_per_second", "bytes_per_second"])
+        self.assertTrue(all(rate > 0 for rate in list(rates.values())[2:]))
+        self.refused(fovea("bench", self.model(), "--machine"), 2, "--machine")
+
 
 class Environment(FoveaTest):
     def test_locale_time_zone_home_and_umask_have_no_effect(self):

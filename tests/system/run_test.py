@@ -1,4 +1,6 @@
-"""The commands of ./run: the arguments that they refuse, and when bench --against reports a difference."""
+"""The commands of ./run: the arguments that they refuse, how bench compares programs, and when bench --against reports a difference."""
+import contextlib
+import io
 import os
 import pathlib
 import shutil
@@ -6,11 +8,15 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from support import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 import bench_against
+import bench_all
+import bench_peers
+import bench_rows
 
 
 class Run(unittest.TestCase):
@@ -69,6 +75,61 @@ class Against(unittest.TestCase):
         for bounds, wanted in (((0.9, 0.99), "slower"), ((1.01, 1.1), "faster"), ((0.9, 1.1), "no difference seen"),
                                (None, "too few pairs")):
             self.assertEqual(bench_against.verdict(bounds), wanted)
+
+
+class Beside(unittest.TestCase):
+    """./run bench: the figures of fovea and of other programs, which are replaced here."""
+
+    row = bench_rows.Row("prompt", "bf16", tokens=512)
+
+    class Peer:
+        def __init__(self, name, figures):
+            self.name, self.figures = name, iter(figures)
+            self.version, self.flags = "1.0", "none"
+
+        def measures(self, row):
+            return True
+
+        def measure(self, row, threads):
+            figure = next(self.figures)
+            if isinstance(figure, str):
+                raise bench_peers.PeerError(figure)
+            return figure
+
+    def measured(self, *peers):
+        speeds = iter((100.0, 300.0, 200.0))
+        rates = {"cpu": "a CPU", "isa": "avx2", "fp32_flops": 1e11, "bf16_flops": 1e11, "int8_operations": 2e11,
+                 "one_thread_bytes_per_second": 1e10, "bytes_per_second": 2e10}
+
+        def bench(program, *arguments):
+            return rates if "--machine" in arguments else {"prompt_tokens_per_second": next(speeds), "weight_bytes": 1 << 28}
+
+        measured = bench_all.Measurements([self.row], peers, 2)
+        errors = io.StringIO()
+        with mock.patch.object(bench_all, "bench", bench), contextlib.redirect_stderr(errors):
+            for number in range(3):
+                measured.round(number)
+        return measured, errors.getvalue()
+
+    def test_a_ratio_is_the_median_of_the_rounds(self):
+        peers = self.Peer("slow", [50.0, 60.0, 50.0]), self.Peer("fast", [100.0, 100.0, 100.0])
+        measured, _ = self.measured(*peers)
+        summary = measured.summary(self.row)
+        self.assertEqual(summary["fovea"], {"median": 200.0, "least": 100.0, "most": 300.0})
+        self.assertEqual((summary["fastest"], summary["peers"]["fast"]["ratio"], summary["peers"]["slow"]["ratio"]), ("fast", 2.0, 4.0))
+        self.assertAlmostEqual(summary["share"], 200 * self.row.cost({"weight_bytes": 1 << 28})[0] / 1e11, 3)
+        self.assertEqual(summary["limit"], "products")
+        record = bench_all.make_record(measured, peers, "some-class", 3)
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            bench_all.print_record(record)
+        self.assertIn("prompt of 512 bf16", shown.getvalue())
+        self.assertIn("fast 1.0: none", shown.getvalue())
+
+    def test_a_program_that_fails_is_named_once_and_left_out(self):
+        measured, errors = self.measured(self.Peer("broken", ["no such kernel"]), self.Peer("good", [100.0] * 3))
+        self.assertEqual(errors.count("prompt of 512 bf16: broken failed: no such kernel\n"), 1)
+        self.assertEqual(list(measured.summary(self.row)["peers"]), ["good"])
 
 
 if __name__ == "__main__":

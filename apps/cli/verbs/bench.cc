@@ -19,7 +19,7 @@ namespace {
 class BenchCommand : public Command {
  public:
   BenchCommand()
-      : Command("bench [MODEL | --train PRESET] [--dtype NAME] [OPTIONS]",
+      : Command("bench [MODEL | --train PRESET | --machine] [--dtype NAME] [OPTIONS]",
                 "Measures how fast a model reads a prompt and generates tokens. Without MODEL: "
                 "measures training steps of a preset on random text, and compares them with the "
                 "fastest matrix product measured on this machine.") {}
@@ -33,6 +33,10 @@ class BenchCommand : public Command {
     table.add(cache_option(cache_));
     table.add(as("FILE", text("--embed", {}, "with MODEL: measure embedding the lines of this file",
                               lines_)));
+    table.add(flag("--machine", {},
+                   "measure the machine: the rates of matrix products in fp32, bf16 and int8, and "
+                   "of reading memory",
+                   machine_));
     add_fields(table, options_,
                {{"preset", {"--preset"}, "--train", "NAME"},
                 {.field = "precision", .omitted = true},  // --dtype, also for the weights of MODEL
@@ -48,6 +52,7 @@ class BenchCommand : public Command {
   }
 
   int run(const OptionTable&) override {
+    if (machine_) return run_machine();
     if (!lines_.empty()) return run_embedding();
     if (!sources_.empty()) return run_translation();
     if (!model_.empty()) return run_model();
@@ -60,6 +65,29 @@ class BenchCommand : public Command {
   }
 
  private:
+  int run_machine() {
+    if (!model_.empty())
+      throw UsageError("--machine: cannot be combined with a MODEL; expected one of them");
+    const MachineBench r = bench_machine();
+    print(json ? nlohmann::ordered_json({{"cpu", r.cpu},
+                                         {"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"fp32_flops", r.fp32_flops},
+                                         {"bf16_flops", r.bf16_flops},
+                                         {"int8_operations", r.int8_operations},
+                                         {"one_thread_bytes_per_second", r.one_thread_bandwidth},
+                                         {"bytes_per_second", r.bandwidth}})
+                         .dump() +
+                     "\n"
+               : fmt::format(
+                     "{} ({}, {} threads)\nproducts  fp32 {:.0f} GFLOP/s, bf16 {:.0f} "
+                     "GFLOP/s, int8 {:.0f} GOP/s\nmemory    {:.1f} GB/s read by one thread, "
+                     "{:.1f} GB/s by all\n",
+                     r.cpu, r.isa, r.threads, r.fp32_flops / 1e9, r.bf16_flops / 1e9,
+                     r.int8_operations / 1e9, r.one_thread_bandwidth / 1e9, r.bandwidth / 1e9));
+    return 0;
+  }
+
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: requires a MODEL; expected a model directory");
     const std::vector<std::string> texts = jobs::all_lines(lines_);
@@ -123,10 +151,10 @@ class BenchCommand : public Command {
     return fmt::format(
         "open    {:.2f} s, {} of weights\nfirst   {:.3f} s, 16 tokens read and one "
         "generated\nprompt  {:.1f} tokens/s, {} tokens\ndecode  {:.1f} tokens/s, {} x {} "
-        "tokens\nmemory  {} resident ({}, {} threads)\n",
+        "tokens after {}\nmemory  {} resident ({}, {} threads)\n",
         open_seconds, memory(static_cast<double>(r.weight_bytes)), r.first_token_seconds,
         r.prompt_tokens_per_second, r.prompt, r.decode_tokens_per_second, r.batch, r.decode,
-        memory(static_cast<double>(r.peak_bytes)), r.isa, r.threads);
+        r.depth, memory(static_cast<double>(r.peak_bytes)), r.isa, r.threads);
   }
 
   std::string as_json(const GenerationBench& r, double open_seconds) const {
@@ -137,6 +165,7 @@ class BenchCommand : public Command {
                                    {"prompt", r.prompt},
                                    {"decode", r.decode},
                                    {"batch", r.batch},
+                                   {"depth", r.depth},
                                    {"weight_bytes", r.weight_bytes},
                                    {"open_seconds", open_seconds},
                                    {"first_token_seconds", r.first_token_seconds},
@@ -187,6 +216,7 @@ class BenchCommand : public Command {
   TranslateOptions translation_;
   int64_t exact_ = 0;
   int precision_ = 0, cache_ = 0;
+  bool machine_ = false;
 };
 
 }  // namespace

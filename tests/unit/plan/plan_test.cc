@@ -129,6 +129,8 @@ TEST(Cost, MatchesTheFormulas) {
 TEST(Machine, ReportsSpeedAndMemory) {
   EXPECT_GT(measured_flops(DType::f32, 0.001), 0);
   EXPECT_TRUE(std::isfinite(measured_flops(DType::bf16, 0.001)));
+  EXPECT_GT(measured_int8_operations(0.001), 0);
+  EXPECT_GT(measured_bandwidth(2, 0.001), 0);
   EXPECT_GT(total_memory(), 0u);
   EXPECT_GT(resident_peak(), 0u);
   EXPECT_GT(available_memory(), 0u);

@@ -1,0 +1,134 @@
+"""The rows of ./run bench: the work of each, how fovea measures it, and the operations and bytes that bound its speed."""
+import dataclasses
+import json
+import subprocess
+
+import bench_models
+from bench_models import BERT, LLAMA, MARIAN, MODELS
+
+FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian"}
+LINES = {"embed": MODELS / "lines.txt", "translate": MODELS / "source.txt"}
+KINDS = ("train", "prompt", "decode", "streams", "embed", "translate")
+GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    kind: str  # one of KINDS
+    precision: str
+    preset: str = ""  # train
+    steps: int = 0    # train: measured steps
+    tokens: int = 0   # prompt: its length; decode, translate: new tokens of each sequence
+    streams: int = 1  # decode: sequences
+    depth: int = 16   # decode: tokens before the measured ones
+    beams: int = 1    # translate
+    runs: int = 5     # embed, translate
+
+    @property
+    def work(self):
+        works = {"train": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}", "streams": f"decode {self.streams} streams",
+                 "decode": "decode one stream" + (f" at depth {self.depth:,}" if self.depth > 16 else ""),
+                 "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}"}
+        return works[self.kind]
+
+    @property
+    def name(self):
+        return f"{self.work} {self.precision}"
+
+    @property
+    def unit(self):
+        return "sentences/s" if self.kind == "embed" else "output tokens/s" if self.kind == "translate" else "tokens/s"
+
+    @property
+    def model(self):
+        return FOLDERS.get("decode" if self.kind == "streams" else self.kind)
+
+    def arguments(self):
+        """Returns the arguments of `fovea bench`, and the key of the speed in its JSON."""
+        if self.kind == "train":
+            return ["--train", self.preset, "--dtype", self.precision, "--steps", self.steps], "tokens_per_second"
+        common = [self.model, "--dtype", self.precision]
+        if self.kind == "prompt":
+            return [*common, "--prompt", self.tokens, "--decode", 1], "prompt_tokens_per_second"
+        if self.kind in ("decode", "streams"):
+            return [*common, "--prompt", 16, "--decode", self.tokens, "--depth", self.depth, "--batch", self.streams], "decode_tokens_per_second"
+        if self.kind == "embed":
+            return [*common, "--embed", LINES["embed"], "--runs", self.runs], "sentences_per_second"
+        return [*common, "--translate", LINES["translate"], "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "tokens_per_second"
+
+    def cost(self, result):
+        """Returns the operations and the bytes read that a token (embed: a sentence) needs, from fovea's result of this row."""
+        if self.kind == "train":
+            return result["flops_per_step"] / (result["batch"] * result["context"]), 0
+        if self.kind == "prompt":  # the head computes one row only; a token attends to half of the prompt on average
+            return llama_operations(self.tokens / 2), result["weight_bytes"] / self.tokens
+        if self.kind in ("decode", "streams"):
+            seen = self.depth + self.tokens / 2
+            cache = 2 * 2 * LLAMA["layers"] * LLAMA["kv_heads"] * LLAMA["width"] // LLAMA["heads"] * seen  # keys and values in bf16
+            return llama_operations(seen) + 2 * LLAMA["vocabulary"] * LLAMA["width"], result["weight_bytes"] / self.streams + cache
+        if self.kind == "embed":
+            length = result["tokens"] / result["sentences"]
+            layer = 2 * (4 * BERT["width"] ** 2 + 2 * BERT["width"] * BERT["ffn"]) + 4 * length * BERT["width"]
+            return length * BERT["layers"] * layer, 0
+        return marian_operations(self, result), 0
+
+
+def llama_operations(seen):
+    """Returns the operations of the layers for one token that attends to `seen` tokens."""
+    width, heads = LLAMA["width"], LLAMA["heads"]
+    products = 2 * width * width + 2 * width * width // heads * LLAMA["kv_heads"] + 3 * width * LLAMA["ffn"]
+    return LLAMA["layers"] * (2 * products + 4 * seen * width)
+
+
+def marian_operations(row, result):
+    """Returns the operations for one output token, with its share of the encoder. Attention, less than 2%, is not counted."""
+    width, ffn, layers = MARIAN["width"], MARIAN["ffn"], MARIAN["layers"]
+    source = layers * (4 * width**2 + 2 * width * ffn + 2 * width**2)  # the decoder's keys and values of the source included
+    output = layers * (6 * width**2 + 2 * width * ffn) + width * MARIAN["vocabulary"]
+    return 2 * (source * result["source_tokens"] / result["tokens"] + output * row.beams)
+
+
+def make_rows(long_rows=False, quick=False):
+    """Returns all rows; quick: of a few tokens, for a check of the tool itself."""
+    rows = [Row("train", precision, preset=preset, steps=2 if quick else steps)
+            for preset, steps in (("nano", 150), ("baby", 8)) for precision in ("fp32", "bf16")]
+    rows += [Row("prompt", precision, tokens=64 if quick else 512) for precision in ("bf16", "int8")]
+    if long_rows:
+        rows.append(Row("prompt", "bf16", tokens=8192))
+    rows += [Row("decode", precision, tokens=4 if quick else 128) for precision in ("bf16", "int8", "int4")]
+    if long_rows:
+        rows.append(Row("decode", "bf16", tokens=64, depth=8192))
+    rows += [Row("streams", precision, tokens=2 if quick else 64, streams=16) for precision in ("bf16", "int8", "int4")]
+    runs = 1 if quick else 3
+    rows += [Row("embed", precision, runs=runs) for precision in ("fp32", "bf16", "int8")]
+    rows += [Row("translate", precision, tokens=16, beams=beams, runs=runs) for beams in (1, 4) for precision in ("fp32", "int8")]
+    return rows
+
+
+def make_models(kinds, quick=False):
+    """Writes the models and texts of the kinds of rows."""
+    if {"prompt", "decode", "streams"} & set(kinds):
+        bench_models.make_llama(FOLDERS["decode"], **LLAMA)
+    if "embed" in kinds:
+        bench_models.make_lines(LINES["embed"], bench_models.make_bert(FOLDERS["embed"], **BERT), 32 if quick else 512, 5, 40)
+    if "translate" in kinds:
+        bench_models.make_lines(LINES["translate"], bench_models.make_marian(FOLDERS["translate"], **MARIAN), 32, 16, 16)
+
+
+def make_gguf(program, precision):
+    """Returns the Llama as a GGUF file with weights of this precision."""
+    path = MODELS / f"llama-135m-{GGUF_TYPES[precision]}.gguf"
+    if not path.exists():
+        part = path.with_name("part-" + path.name)
+        part.unlink(missing_ok=True)
+        quantize = ["--quantize", precision] if precision != "bf16" else []
+        subprocess.run([str(program), "convert", str(FOLDERS["decode"]), str(part), *quantize], stdout=subprocess.DEVNULL, check=True)
+        part.rename(path)
+    return path
+
+
+def bench(program, *arguments):
+    """Returns the result of `fovea bench`, or None if it fails."""
+    command = [str(program), "bench", *map(str, arguments), "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else None
