@@ -22,7 +22,7 @@ NgramIndex::Slots NgramIndex::slots_before(const std::vector<int32_t>& ids, int6
 
 // Makes the tables larger than the text, and empties them if they grow.
 void NgramIndex::reserve(int64_t tokens) {
-  constexpr int kLeastBits = 8;
+  static constexpr int kLeastBits = 8;
   if (bits_ > 0 && tokens <= int64_t{1} << bits_) return;
   bits_ = std::max(bits_, kLeastBits);
   while (int64_t{1} << bits_ <= tokens) ++bits_;
