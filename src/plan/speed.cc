@@ -11,8 +11,8 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kSize = 768;  // large enough to run at full rate, small enough for the caches
-constexpr double kProduct = 2.0 * kSize * kSize * kSize;  // operations
+constexpr int64_t kSide = 768;  // large enough to run at full rate, small enough for the caches
+constexpr double kOperations = 2.0 * kSide * kSide * kSide;  // operations
 
 // Calls `run` repeatedly and returns `amount` divided by the shortest time of a call.
 template <class Run>
@@ -31,14 +31,15 @@ double best_rate(double amount, double seconds, const Run& run) {
 }
 
 // Memory that exceeds the caches, read in pieces.
-class Block {
+class LargeMemory {
  public:
-  Block() { std::memset(block_.data(), 1, static_cast<size_t>(kPieces * kPieceBytes)); }
+  LargeMemory() { std::memset(bytes_.data(), 1, static_cast<size_t>(kPieces * kPieceBytes)); }
 
   void read(int threads) {
     team().run(
         kPieces, threads,
-        [](void* block, int64_t piece) { static_cast<Block*>(block)->read_piece(piece); }, this);
+        [](void* memory, int64_t piece) { static_cast<LargeMemory*>(memory)->read_piece(piece); },
+        this);
   }
   static constexpr double kBytes = 256.0 * (1 << 20);
 
@@ -50,7 +51,7 @@ class Block {
 
   void read_piece(int64_t piece) const {
     constexpr int64_t kWords = kPieceBytes / 8 / kStreams;
-    const uint64_t* words = static_cast<const uint64_t*>(block_.data()) + piece * kPieceBytes / 8;
+    const uint64_t* words = static_cast<const uint64_t*>(bytes_.data()) + piece * kPieceBytes / 8;
     uint64_t sum[kLine] = {};
     for (int64_t i = 0; i < kWords; i += kLine)
       for (int64_t stream = 0; stream < kStreams; ++stream)
@@ -58,35 +59,37 @@ class Block {
     for (const uint64_t part : sum) __asm__ volatile("" ::"r"(part));  // keeps the loop
   }
 
-  Tensor block_ = empty({kPieces * kPieceBytes}, DType::u8);
+  Tensor bytes_ = empty({kPieces * kPieceBytes}, DType::u8);
 };
 
 }  // namespace
 
 double measured_flops(DType dtype, double seconds) {
-  const Tensor a = full({kSize, kSize}, 0.5, dtype), b = full({kSize, kSize}, 0.25, dtype),
-               c = empty({kSize, kSize});
-  return best_rate(kProduct, seconds, [&] {
-    kernels(a).gemm(c, a, b, {}, {kSize, kSize, kSize, false, true});
+  const Tensor a = full({kSide, kSide}, 0.5, dtype), b = full({kSide, kSide}, 0.25, dtype),
+               c = empty({kSide, kSide});
+  return best_rate(kOperations, seconds, [&] {
+    kernels(a).gemm(c, a, b, {}, {kSide, kSide, kSide, false, true});
   });
 }
 
 double measured_int8_operations(double seconds) {
-  PackedMatrix weight{.format = WeightFormat::int8, .outputs = kSize, .width = kSize};
-  weight.group = group_size(0, kSize);
+  PackedMatrix weight{.format = WeightFormat::int8, .outputs = kSide, .width = kSide};
+  weight.group = group_size(0, kSide);
   const Tensor panels = empty({panels_of(weight) * panel_bytes(weight)}, DType::u8),
                scales = empty({scale_bytes(weight)}, DType::u8);
-  pack(weight, full({kSize, kSize}, 0.25), panels.data(), scales.data_as<uint16_t>());
+  pack(weight, full({kSide, kSide}, 0.25), panels.data(), scales.data_as<uint16_t>());
   weight.panels = panels.data();
   weight.scales = scales.data_as<uint16_t>();
-  const Tensor x = full({kSize, kSize}, 0.5), y = empty({kSize, kSize});
+  const Tensor x = full({kSide, kSide}, 0.5), y = empty({kSide, kSide});
   const PackedProduct product{y, {}, weight};
-  return best_rate(kProduct, seconds, [&] { kernels(x).packed_linear({&product, 1}, x, kSize); });
+  return best_rate(kOperations, seconds, [&] {
+    kernels(x).packed_linear({&product, 1}, x, kSide);
+  });
 }
 
 double measured_bandwidth(int threads, double seconds) {
-  Block block;
-  return best_rate(Block::kBytes, seconds, [&] { block.read(threads); });
+  LargeMemory memory;
+  return best_rate(LargeMemory::kBytes, seconds, [&] { memory.read(threads); });
 }
 
 }  // namespace fovea

@@ -13,6 +13,7 @@ namespace fovea {
 namespace {
 
 using test::continued;
+using test::expect_same;
 using test::greedy;
 using test::Ids;
 using test::kPlenty;
@@ -34,14 +35,6 @@ Transformer opposite_of(const Transformer& model) {
     for (int64_t i = 0; i < p->value.size(); ++i) p->value.data_as<float>()[i] *= -1;
   }
   return opposite;
-}
-
-void expect_same(const Generation& found, const Generation& expected, const std::string& what) {
-  EXPECT_EQ(found.ids, expected.ids) << what;
-  EXPECT_EQ(found.finish, expected.finish) << what;
-  ASSERT_EQ(found.logprobs.size(), expected.logprobs.size()) << what;
-  for (size_t i = 0; i < found.logprobs.size(); ++i)
-    EXPECT_EQ(found.logprobs[i].logprob, expected.logprobs[i].logprob) << what << " at " << i;
 }
 
 TEST(Drafts, DoNotChangeTheResult) {

@@ -15,6 +15,7 @@ namespace fovea {
 namespace {
 
 using test::continued;
+using test::expect_same;
 using test::greedy;
 using test::Ids;
 using test::kPlenty;
@@ -24,15 +25,6 @@ using test::small_recurrent_model;
 using test::small_windowed_model;
 
 constexpr int64_t kNumbers[] = {-1, 1, 3, 64};
-
-void expect_same(const Generation& found, const Generation& expected, const std::string& what) {
-  EXPECT_EQ(found.ids, expected.ids) << what;
-  EXPECT_EQ(found.text, expected.text) << what;
-  EXPECT_EQ(found.finish, expected.finish) << what;
-  ASSERT_EQ(found.logprobs.size(), expected.logprobs.size()) << what;
-  for (size_t i = 0; i < found.logprobs.size(); ++i)
-    EXPECT_EQ(found.logprobs[i].logprob, expected.logprobs[i].logprob) << what << " at " << i;
-}
 
 // Forces token number n of the generated text to be token(n).
 GenerateOptions forced_text(int64_t tokens, const std::function<int64_t(int64_t n)>& token) {
@@ -46,19 +38,19 @@ GenerateOptions forced_text(int64_t tokens, const std::function<int64_t(int64_t 
   return options;
 }
 
-struct Outcome {
+struct Finished {
   Generation generation;
   EngineStatus status;
 };
 
 // `others`: requests that run at the same time, without speculation.
-Outcome outcome(const Transformer& model, const GenerateOptions& options,
-                const Transformer* draft = nullptr, uint64_t others = 0) {
+Finished finished(const Transformer& model, const GenerateOptions& options,
+                  const Transformer* draft = nullptr, uint64_t others = 0) {
   Scheduler scheduler(model, {}, nullptr, {.pages = 400, .draft = draft});
-  Outcome outcome;
+  Finished done;
   const auto sink = [&](const Event& event) {
     EXPECT_EQ(event.error, nullptr) << event.error->what();
-    if (event.finished != nullptr) outcome.generation = *event.finished;
+    if (event.finished != nullptr) done.generation = *event.finished;
     return true;
   };
   scheduler.add(scheduler.request({1, {1, 2}, options, sink, false}));
@@ -66,8 +58,8 @@ Outcome outcome(const Transformer& model, const GenerateOptions& options,
     scheduler.add(scheduler.request({2 + i, {1, 2}, greedy(options.max_tokens), {}, false}));
   while (scheduler.step()) {
   }
-  outcome.status = scheduler.status();
-  return outcome;
+  done.status = scheduler.status();
+  return done;
 }
 
 int64_t periodic(int64_t n) { return n % 5; }
@@ -159,7 +151,7 @@ TEST(PromptLookup, DoesNotChangeConcurrentRequests) {
 
 TEST(PromptLookup, GeneratesSeveralTokensPerPassOfRepetitiveText) {
   const Transformer model = small_model(300);
-  const Outcome found = outcome(model, forced_text(250, periodic));
+  const Finished found = finished(model, forced_text(250, periodic));
   EXPECT_EQ(std::ssize(found.generation.ids), 250);
   EXPECT_LT(found.status.steps, 250 / 5);
   EXPECT_GT(found.generation.accepted_tokens, 150);
@@ -171,7 +163,7 @@ TEST(PromptLookup, GeneratesSeveralTokensPerPassOfRepetitiveText) {
 
 TEST(PromptLookup, StopsGuessingInRandomText) {
   const Transformer model = small_model(1100);
-  const Outcome found = outcome(model, forced_text(1000, random));
+  const Finished found = finished(model, forced_text(1000, random));
   EXPECT_LT(found.generation.guessed_tokens, 100);
   EXPECT_GT(found.generation.guessed_tokens, 0);
 }
@@ -180,7 +172,8 @@ TEST(PromptLookup, GuessesLessIfMoreTextsShareAPass) {
   const Transformer model = small_model(300);
   int64_t previous = 200;
   for (const uint64_t others : {0, 3, 15}) {
-    const Generation found = outcome(model, forced_text(200, periodic), nullptr, others).generation;
+    const Generation found =
+        finished(model, forced_text(200, periodic), nullptr, others).generation;
     EXPECT_LT(found.accepted_tokens, previous) << others;
     previous = found.accepted_tokens;
   }
@@ -194,7 +187,7 @@ TEST(PromptLookup, ChoosesTheNumberOfADraftModel) {
   const Transformer draft = test::made(validated(spec));
   // The draft model follows the same constraint, so all its guesses are accepted.
   const GenerateOptions options = forced_text(200, random);
-  const Outcome small = outcome(model, options, &draft), equal = outcome(model, options, &model);
+  const Finished small = finished(model, options, &draft), equal = finished(model, options, &model);
   EXPECT_EQ(small.generation.accepted_tokens, small.generation.guessed_tokens);
   EXPECT_LT(small.status.steps, 200 / 2);
   EXPECT_EQ(equal.generation.guessed_tokens, 0);  // a draft as large as the model never pays

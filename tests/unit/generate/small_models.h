@@ -3,7 +3,10 @@
 // Small random models, and their results without a cache, which serve as the reference for all
 // decoding code.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "generate/generate.h"
@@ -84,6 +87,16 @@ constexpr uint64_t kPlenty = uint64_t{1} << 30;
 inline Generation continued(const Generator& generator, const Ids& prompt,
                             const GenerateOptions& options) {
   return generate(generator, prompt, options, {}, kPlenty)[0];
+}
+
+inline void expect_same(const Generation& found, const Generation& expected,
+                        const std::string& what) {
+  EXPECT_EQ(found.ids, expected.ids) << what;
+  EXPECT_EQ(found.text, expected.text) << what;
+  EXPECT_EQ(found.finish, expected.finish) << what;
+  ASSERT_EQ(found.logprobs.size(), expected.logprobs.size()) << what;
+  for (size_t i = 0; i < found.logprobs.size(); ++i)
+    EXPECT_EQ(found.logprobs[i].logprob, expected.logprobs[i].logprob) << what << " at " << i;
 }
 
 }  // namespace fovea::test
