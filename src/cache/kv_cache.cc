@@ -58,6 +58,7 @@ void shorten(PagePool& pool, CachedText& text, int64_t length) {
       if (pages.back() >= 0) pool.release(group, pages.back());
   }
   text.length = std::min(text.length, length);
+  text.kept = std::min(text.kept, text.length / kPageTokens);
   if (length == 0) text.pages.clear(), text.shortest = 0;
 }
 

@@ -17,6 +17,7 @@ struct CachedText {
   // The text cannot be shortened to fewer tokens, other than 0, since layers of limited reach have
   // released or overwritten what the next token would read.
   int64_t shortest = 0;
+  int64_t kept = 0;  // number of first pages that a PrefixCache stores
 
   // Keys and values of cross-attention: the same in every step, and shared by forks.
   struct Memory {

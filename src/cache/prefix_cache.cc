@@ -34,7 +34,8 @@ void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids) {
   while (!continues(prefix)) prefix.pop_back();
   if (prefix.empty()) return;
   text.pages.resize(pool_.groups());
-  text.length = std::ssize(prefix) * kPageTokens;
+  text.kept = std::ssize(prefix);
+  text.length = text.kept * kPageTokens;
   if (pool_.groups() > 1) text.shortest = text.length;
   for (size_t page = 0; page < prefix.size(); ++page) {
     prefix[page]->used = clock_;
@@ -47,11 +48,12 @@ void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids) {
   }
 }
 
-void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids) {
+void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length) {
   ++clock_;
+  text.kept = length / kPageTokens;
   uint64_t before = 0;
   Entry* parent = nullptr;
-  for (size_t page = 0; page < static_cast<size_t>(text.length / kPageTokens); ++page) {
+  for (size_t page = 0; page < static_cast<size_t>(text.kept); ++page) {
     auto found = find(before, ids, page);
     if (found == entries_.end()) {
       const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(page) * kPageTokens;

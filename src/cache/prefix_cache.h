@@ -18,10 +18,10 @@ class PrefixCache {
   // Gives `text`, which has no pages, the pages of the longest known prefix of `ids` after which
   // every layer can continue. The last token is excluded, because its output must be computed.
   void begin(CachedText& text, const std::vector<int32_t>& ids);
-  // Stores the full pages of `text`, whose tokens are `ids`. Pages that are stored already replace
-  // those of `text`, which are equal; otherwise an entry could not be removed while a text uses a
-  // later one.
-  void keep(CachedText& text, const std::vector<int32_t>& ids);
+  // Stores the full pages of the first `length` tokens of `text`, which are those of `ids`. Pages
+  // that are stored already replace those of `text`, which are equal; otherwise an entry could not
+  // be removed while a text uses a later one.
+  void keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length);
   // Like fovea::make_room(), but if a group has too few free pages, first removes its least
   // recently used pages that no text uses.
   bool make_room(CachedText& text, int64_t length);

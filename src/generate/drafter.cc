@@ -92,7 +92,8 @@ std::vector<Drafter::Row> Drafter::pass(const std::vector<Row>& rows) {
     Text& text = *request->text;
     const std::vector<float> row(next, next + logits.dim(1));
     next += logits.dim(1);
-    if (count > 1 && shares_beginnings(model_.spec)) prefixes_.keep(text.cached, text.ids);
+    if (count > 1 && shares_beginnings(model_.spec))
+      prefixes_.keep(text.cached, text.ids, text.cached.length);
     release_unread(pool_, text.cached);
     if (text.cached.length < std::ssize(text.ids)) continue;
     request->guessed.push_back(request->draw(row));

@@ -16,7 +16,7 @@ SchedulerOptions options_of(const Generator& generator, size_t prompt,
   const Spec& spec = generator.model.spec;
   const int64_t before = spec.encoder ? 1 : static_cast<int64_t>(prompt);
   const int64_t most = options.max_tokens < 0 ? spec.context : before + options.max_tokens;
-  const int64_t tokens = std::min(spec.context, most) + std::max<int64_t>(options.guesses, 0);
+  const int64_t tokens = std::min(spec.context, most);
   const int64_t streams = std::max(options.answers, options.beams);
   SchedulerOptions of_one{.compute = generator.compute,
                           .cache = generator.cache,

@@ -230,9 +230,10 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
   for (const Row& row : rows) {
     end += row.tokens;
     Branch& branch = row.request->branches()[row.branch];
-    const int64_t length = branch.text.length, pages = length / kPageTokens;
-    if (shares_beginnings(model_.spec) && pages > (length - row.tokens) / kPageTokens)
-      prefixes_.keep(branch.text, branch.ids);
+    // A page with guesses, which may be rejected and replaced, is not stored.
+    const int64_t certain = branch.text.length - branch.guesses;
+    if (shares_beginnings(model_.spec) && certain / kPageTokens > branch.text.kept)
+      prefixes_.keep(branch.text, branch.ids, certain);
     release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);

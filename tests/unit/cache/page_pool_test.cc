@@ -175,7 +175,7 @@ void read_on(PagePool& pool, PrefixCache& prefixes, CachedText& text,
     const int64_t tokens = std::min(kPageTokens, std::ssize(ids) - text.length);
     ASSERT_TRUE(prefixes.make_room(text, text.length + tokens));
     read(pool, text, tokens);
-    prefixes.keep(text, ids);
+    prefixes.keep(text, ids, text.length);
     release_unread(pool, text);
   }
 }
@@ -230,8 +230,8 @@ TEST(PrefixCaches, StoreEqualPagesOnce) {
     ASSERT_TRUE(prefixes.make_room(*text, 320));
     read(pool, *text, 320);
   }
-  prefixes.keep(first, ids);
-  prefixes.keep(second, ids);
+  prefixes.keep(first, ids, first.length);
+  prefixes.keep(second, ids, second.length);
   for (size_t group = 0; group < pool.groups(); ++group)
     EXPECT_EQ(pool.pages(group) - pool.free_pages(group), 5) << group;
   shorten(pool, first, 0);

@@ -193,6 +193,20 @@ TEST(PromptLookup, ChoosesTheNumberOfADraftModel) {
   EXPECT_EQ(equal.generation.guessed_tokens, 0);  // a draft as large as the model never pays
 }
 
+// The pages of a text that fills the cache were stored with rejected guesses, which took a second
+// page: "the key-value cache is full".
+TEST(PromptLookup, NeedsNoMoreMemory) {
+  const Transformer model = small_model(kPageTokens);
+  const auto two_tokens = [](int64_t n) { return random(n) % 2; };
+  GenerateOptions options = forced_text(400, two_tokens);
+  for (const int64_t guesses : {-1, 1, 3, 15}) {
+    options.guesses = guesses;
+    const Generation found = continued({model}, {1, 2}, options);
+    EXPECT_EQ(std::ssize(found.ids), 400) << guesses;
+    EXPECT_GT(found.guessed_tokens, found.accepted_tokens) << guesses;
+  }
+}
+
 TEST(PromptLookup, RefusesOtherNumbers) {
   const Transformer model = small_model(30);
   GenerateOptions options = greedy(3);
