@@ -23,7 +23,7 @@ from bench_rows import KINDS, bench, make_models, make_rows
 
 PROGRAM = pathlib.Path(os.environ.get("FOVEA_BIN", ROOT / "build/release/fovea"))
 RECORDS = ROOT / "bench/records"
-OURS = "fovea"
+OURS, ALONE = "fovea", "fovea on the free cores"
 PEAKS = {"fp32": "fp32_flops", "bf16": "bf16_flops", "int8": "int8_operations", "int4": "int8_operations"}
 
 
@@ -62,12 +62,22 @@ class Measurements:
         self.results = {}  # of fovea, the latest of each row
         self.rates = []
 
-    def ours(self, row):
+    def ours(self, row, threads):
         arguments, key = row.arguments()
-        self.results[row] = bench(PROGRAM, *arguments, "--threads", self.threads)
+        self.results[row] = bench(PROGRAM, *arguments, "--threads", threads)
         if not self.results[row]:
             raise PeerError("the row cannot be run; the reason is above")
         return self.results[row][key]
+
+    def turn(self, row):
+        """Returns {name: measurement} of all programs; of fovea also on the cores that a busy neighbour leaves free."""
+        measures = {OURS: lambda: self.ours(row, self.threads)}
+        measures |= {peer.name: lambda peer=peer: peer.measure(row, self.threads) for peer in self.peers[row]}
+        if row.busy:
+            measures = {name: lambda measure=measure: beside_neighbour(measure) for name, measure in measures.items()}
+            if self.threads > 1:
+                measures[ALONE] = lambda: self.ours(row, self.threads - 1)
+        return measures
 
     def measure_machine(self):
         rates = bench(PROGRAM, "--machine", "--threads", self.threads)
@@ -79,8 +89,7 @@ class Measurements:
     def round(self, number):
         before = self.measure_machine()
         for row in self.rows:
-            turn = [(OURS, lambda row=row: self.ours(row))]
-            turn += [(peer.name, lambda row=row, peer=peer: peer.measure(row, self.threads)) for peer in self.peers[row]]
+            turn = list(self.turn(row).items())
             for name, measure in turn if number % 2 == 0 else reversed(turn):
                 self.take(row, name, measure)
             after = self.measure_machine()
@@ -111,8 +120,17 @@ class Measurements:
         peers = {name: spread(values) | {"ratio": round(statistics.median(a / b for a, b in zip(mine, values)), 3)}
                  for name, values in figures.items()}
         return {"row": row.name, "unit": row.unit, "fovea": spread(mine), "peers": peers,
-                "fastest": max(peers, key=lambda name: peers[name]["median"]) if peers else None,
+                "fastest": max(peers.keys() - {ALONE}, key=lambda name: peers[name]["median"], default=None),
                 "share": round(statistics.median(self.shares[row]), 3), "limit": statistics.mode(self.limits[row])}
+
+
+def beside_neighbour(measure):
+    """Measures while another process computes without a pause, on whichever core the system gives it."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as neighbour:
+        try:
+            return measure()
+        finally:
+            neighbour.kill()
 
 
 def spread(values):
@@ -202,7 +220,7 @@ def parse():
 
 def main():
     given = parse()
-    rows = [row for row in make_rows(given.long, given.quick) if row.kind in given.kinds]
+    rows = [row for row in make_rows(given.long, given.quick) if row.chosen_as in given.kinds]
     make_models(given.kinds, given.quick)
     peers = present(make_peers(PROGRAM), rows)
     measured = Measurements(rows, peers, given.threads)

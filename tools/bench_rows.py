@@ -8,13 +8,13 @@ from bench_models import BERT, LLAMA, MARIAN, MODELS
 
 FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian"}
 LINES = {"embed": MODELS / "lines.txt", "translate": MODELS / "source.txt"}
-KINDS = ("train", "prompt", "decode", "streams", "embed", "translate")
+KINDS = ("train", "prompt", "decode", "streams", "embed", "translate", "busy")
 GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    kind: str  # one of KINDS
+    kind: str  # one of KINDS, but not busy
     precision: str
     preset: str = ""  # train
     steps: int = 0    # train: measured steps
@@ -23,13 +23,18 @@ class Row:
     depth: int = 16   # decode: tokens before the measured ones
     beams: int = 1    # translate
     runs: int = 5     # embed, translate
+    busy: bool = False  # while another program computes without a pause on one core
 
     @property
     def work(self):
         works = {"train": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}", "streams": f"decode {self.streams} streams",
                  "decode": "decode one stream" + (f" at depth {self.depth:,}" if self.depth > 16 else ""),
                  "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}"}
-        return works[self.kind]
+        return works[self.kind] + (", a core is busy" if self.busy else "")
+
+    @property
+    def chosen_as(self):
+        return "busy" if self.busy else self.kind
 
     @property
     def name(self):
@@ -102,16 +107,18 @@ def make_rows(long_rows=False, quick=False):
     runs = 1 if quick else 3
     rows += [Row("embed", precision, runs=runs) for precision in ("fp32", "bf16", "int8")]
     rows += [Row("translate", precision, tokens=16, beams=beams, runs=runs) for beams in (1, 4) for precision in ("fp32", "int8")]
-    return rows
+    disturbed = {("train nano", "fp32"), ("prompt of 512", "int8"), ("decode one stream", "int8"), ("embed MiniLM", "fp32"),
+                 ("translate with 1 beam", "int8")}
+    return rows + [dataclasses.replace(row, busy=True) for row in rows if (row.work, row.precision) in disturbed]
 
 
 def make_models(kinds, quick=False):
     """Writes the models and texts of the kinds of rows."""
-    if {"prompt", "decode", "streams"} & set(kinds):
+    if {"prompt", "decode", "streams", "busy"} & set(kinds):
         bench_models.make_llama(FOLDERS["decode"], **LLAMA)
-    if "embed" in kinds:
+    if {"embed", "busy"} & set(kinds):
         bench_models.make_lines(LINES["embed"], bench_models.make_bert(FOLDERS["embed"], **BERT), 32 if quick else 512, 5, 40)
-    if "translate" in kinds:
+    if {"translate", "busy"} & set(kinds):
         bench_models.make_lines(LINES["translate"], bench_models.make_marian(FOLDERS["translate"], **MARIAN), 32, 16, 16)
 
 
