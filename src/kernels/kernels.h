@@ -54,16 +54,32 @@ struct GemmShape {
 };
 
 // The storage format of weights for inference. int8 and int4 are integers with a scale for each
-// group along k.
-enum class WeightFormat : uint8_t { f32, bf16, int8, int4 };
+// group along k. The formats after them are the block types of GGUF files (kernels/blocks.h).
+enum class WeightFormat : uint8_t {
+  f32,
+  bf16,
+  int8,
+  int4,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4
+};
 
 // A matrix W [N, K], packed once for many products; packed.h describes the layouts.
 struct PackedMatrix {
   WeightFormat format = WeightFormat::f32;
-  int64_t outputs = 0, width = 0;    // N, K
-  int64_t group = 0;                 // int8 and int4: weights along k per scale, see group_size()
+  int64_t outputs = 0, width = 0;  // N, K
+  int64_t group = 0;  // int8 and int4: weights along k per scale, see group_size(); blocks: 32
   const void* panels = nullptr;      // aligned to a cache line
-  const uint16_t* scales = nullptr;  // f16; int8 and int4
+  const uint16_t* scales = nullptr;  // integers: f16; blocks: see kernels/blocks.h
   uint8_t device = 0;                // of panels and scales
 };
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
+#include "kernels/blocks.h"
 
 namespace fovea {
 namespace {
@@ -202,16 +203,23 @@ int64_t group_size(int64_t group, int64_t width) {
 }
 
 int64_t panel_bytes(const PackedMatrix& w) {
+  if (is_block_type(w.format)) {
+    const BlockFormat& format = block_format(w.format);
+    return w.width * kOut / 8 * (format.low + format.high);
+  }
   switch (w.format) {
     case WeightFormat::f32: return w.width * kOut * 4;
     case WeightFormat::bf16: return round_up(w.width, 32) * kOut * 2;
     case WeightFormat::int8: return groups_of(w) * w.group * kOut;
-    case WeightFormat::int4: return groups_of(w) * w.group * kOut / 2;
+    default: return groups_of(w) * w.group * kOut / 2;
   }
-  return 0;
 }
 
 int64_t scale_bytes(const PackedMatrix& w) {
+  if (is_block_type(w.format)) {
+    const BlockFormat& format = block_format(w.format);
+    return panels_of(w) * (w.width / format.block) * record_bytes(format);
+  }
   return is_quantized(w.format) ? panels_of(w) * groups_of(w) * kOut * 2 : 0;
 }
 
@@ -228,6 +236,7 @@ uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8
 }
 
 void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales) {
+  check(!is_block_type(w.format), "pack: the weights are floats; expected no block type");
   parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
     std::vector<float> floats;
     for (int64_t p = begin; p < end; ++p) {
@@ -303,6 +312,15 @@ void unpack_quantized(const PackedMatrix& w, uint8_t* rows, uint16_t* row_scales
 }
 
 void unpack_row(const PackedMatrix& w, int64_t n, float* row) {
+  if (is_block_type(w.format)) {
+    const BlockFormat& format = block_format(w.format);
+    Block block;
+    for (int64_t b = 0; b < w.width / format.block; ++b) {
+      unpack_block(w, n, b, block);
+      decode_block(format, block, row + b * format.block);
+    }
+    return;
+  }
   const int64_t p = n / kOut, lane = n % kOut;
   const auto* panel = static_cast<const uint8_t*>(w.panels) + p * panel_bytes(w);
   const auto* floats = reinterpret_cast<const float*>(panel);

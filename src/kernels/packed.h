@@ -14,7 +14,8 @@
 //                            half of byte j - G/2 of its output
 //
 // The last two represent w * scale; their scales are f16 [K/G][16] for each panel. The offsets make
-// bytes unsigned, as the dot product instructions require for one operand.
+// bytes unsigned, as the dot product instructions require for one operand. blocks.h describes the
+// formats of GGUF files.
 
 #include "kernels/kernels.h"
 
@@ -42,7 +43,8 @@ inline int64_t groups_of(const PackedMatrix& w) { return (w.width + w.group - 1)
 int64_t panel_bytes(const PackedMatrix& w);  // bytes of one panel's weights
 int64_t scale_bytes(const PackedMatrix& w);  // bytes of all scales
 
-// Rounds a matrix [N, K] of f32 or bf16 to w's format, and writes it to `panels` and `scales`.
+// Rounds a matrix [N, K] of f32 or bf16 to w's format, which must not be a block type, and writes
+// it to `panels` and `scales`.
 void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales);
 
 // Convert between panels and quantised weights as files store them: int8 rows [N, K]; int4 rows [N,

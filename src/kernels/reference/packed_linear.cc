@@ -3,22 +3,22 @@
 #include <vector>
 
 #include "base/half.h"
-#include "kernels/packed.h"
+#include "kernels/blocks.h"
 #include "kernels/reference/number.h"
 #include "kernels/reference/reference.h"
 
 namespace fovea::reference {
 namespace {
 
-// Returns a row of x as the product reads it: for quantised weights, rounded to integers times
-// scales; for bf16 weights, rounded to bf16; else unchanged. The scales are floats, as in the fast
+// Returns a row of x as the product reads it: rounded to integers times scales if the weights are
+// integers, rounded to bf16 for bf16 weights, else unchanged. The scales are floats, as in the fast
 // kernels: in a different precision, values near a rounding boundary would round differently.
 std::vector<double> rounded_row(In x, int64_t row, const PackedMatrix& w) {
   std::vector<double> values(static_cast<size_t>(w.width));
   for (int64_t k = 0; k < w.width; ++k) values[static_cast<size_t>(k)] = get(x, row * w.width + k);
   if (w.format == WeightFormat::bf16)
     for (double& value : values) value = widen(narrow(static_cast<float>(value)));
-  if (!is_quantized(w.format)) return values;
+  if (!has_integers(w.format)) return values;
   for (int64_t begin = 0; begin < w.width; begin += w.group) {
     const int64_t end = std::min(w.width, begin + w.group);
     float largest = 0;

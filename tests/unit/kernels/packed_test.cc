@@ -2,12 +2,14 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <random>
 
 #include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
+#include "kernels/blocks.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/packed/job.h"
 #include "kernels/isa.h"
@@ -20,6 +22,24 @@ namespace {
 constexpr WeightFormat kFormats[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8,
                                      WeightFormat::int4};
 
+constexpr WeightFormat kBlockTypes[] = {
+    WeightFormat::q4_1,   WeightFormat::q5_0,   WeightFormat::q5_1, WeightFormat::q2_k,
+    WeightFormat::q3_k,   WeightFormat::q4_k,   WeightFormat::q5_k, WeightFormat::q6_k,
+    WeightFormat::iq4_nl, WeightFormat::iq4_xs, WeightFormat::mxfp4};
+
+constexpr WeightFormat kAllFormats[] = {
+    WeightFormat::f32,    WeightFormat::bf16,   WeightFormat::int8, WeightFormat::int4,
+    WeightFormat::q4_1,   WeightFormat::q5_0,   WeightFormat::q5_1, WeightFormat::q2_k,
+    WeightFormat::q3_k,   WeightFormat::q4_k,   WeightFormat::q5_k, WeightFormat::q6_k,
+    WeightFormat::iq4_nl, WeightFormat::iq4_xs, WeightFormat::mxfp4};
+
+// Rounds a width up to complete blocks.
+int64_t width_for(WeightFormat format, int64_t width) {
+  if (!is_block_type(format)) return width;
+  const int64_t block = block_format(format).block;
+  return (width + block - 1) / block * block;
+}
+
 std::vector<float> random_floats(int64_t count, unsigned seed, float deviation = 1) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0, deviation);
@@ -28,10 +48,45 @@ std::vector<float> random_floats(int64_t count, unsigned seed, float deviation =
   return values;
 }
 
+// Random blocks whose weights are at most about 0.5.
+std::vector<Block> random_blocks(WeightFormat type, int64_t count, unsigned seed) {
+  const BlockFormat& format = block_format(type);
+  std::mt19937 random(seed);
+  std::vector<Block> blocks(static_cast<size_t>(count), Block{});
+  const int most = type == WeightFormat::q6_k ? 128 : type == WeightFormat::q2_k ? 8 : 32;
+  const bool bytes = format.block == kMostBlock;
+  const bool is_signed = format.scales == BlockScales::bytes;
+  const auto small = [&] {
+    return static_cast<float>(random() % 1000 + 100) / 1100 / static_cast<float>(bytes ? most : 1);
+  };
+  for (Block& block : blocks) {
+    for (uint8_t& number : block.numbers)
+      number = static_cast<uint8_t>(random() % (1u << (format.low + format.high)));
+    const float range = format.table != nullptr
+                            ? (type == WeightFormat::mxfp4 ? 12.0f : 127.0f)
+                            : static_cast<float>(1 << (format.low + format.high));
+    block.scale = format.scales == BlockScales::bfloat
+                      ? static_cast<uint16_t>((119 + random() % 4) << 7)  // 2^-8 to 2^-5
+                      : narrow_to_half(small() / range);
+    block.minimum = narrow_to_half(0.5f * small());
+    if (!bytes) continue;
+    for (int g = 0; g < 16; ++g) {
+      block.scales[g] =
+          static_cast<int8_t>(static_cast<int>(random() % (2 * most)) - (is_signed ? most : 0));
+      block.minimums[g] = static_cast<int8_t>(random() % (2 * most));
+    }
+  }
+  return blocks;
+}
+
+constexpr BlockReader kCopiedBlocks = {
+    sizeof(Block), [](const uint8_t* from, Block& to) { std::memcpy(&to, from, sizeof to); }};
+
 // A packed matrix and its memory.
 struct Packed {
   PackedMatrix w;
   std::vector<float> floats;  // values before packing
+  std::vector<Block> blocks;  // the same for block types
   std::vector<uint8_t> memory;
   std::vector<uint16_t> scales;
 
@@ -40,6 +95,10 @@ struct Packed {
     w.format = format, w.outputs = outputs, w.width = width;
     w.group = group_size(group, width);
     allocate();
+    if (is_block_type(format)) {
+      pack_random_blocks();
+      return;
+    }
     pack(w, {floats.data(), DType::f32}, const_cast<void*>(w.panels), scales.data());
   }
   void allocate() {
@@ -47,6 +106,21 @@ struct Packed {
     scales.resize(static_cast<size_t>(scale_bytes(w)) / 2);
     w.panels = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
     w.scales = scales.data();
+  }
+  void pack_random_blocks() {
+    const BlockFormat& format = block_format(w.format);
+    const int64_t each = w.width / format.block;
+    blocks = random_blocks(w.format, w.outputs * each, 2);
+    pack_again();
+    for (size_t i = 0; i < blocks.size(); ++i)
+      decode_block(format, blocks[i], floats.data() + i * static_cast<size_t>(format.block));
+  }
+  void pack_again() {
+    std::vector<const uint8_t*> starts;
+    const int64_t each = w.width / block_format(w.format).block;
+    for (int64_t n = 0; n < w.outputs; ++n)
+      starts.push_back(reinterpret_cast<const uint8_t*>(blocks.data() + n * each));
+    pack_blocks(w, starts, kCopiedBlocks, const_cast<void*>(w.panels), scales.data());
   }
   std::vector<float> rows() const {
     std::vector<float> all(static_cast<size_t>(w.outputs * w.width));
@@ -92,10 +166,12 @@ constexpr Shape kShapes[] = {{1, 1, 1},     {1, 16, 32},  {1, 100, 65}, {2, 17, 
                              {17, 160, 63}, {64, 50, 96}, {70, 5, 1030}};
 
 TEST_F(PackedTest, EqualsTheReferenceAtOddShapesOnEveryInstructionSet) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kAllFormats) {
     for (const int64_t group : {32, 64, 0}) {
       if (group == 0 && format != WeightFormat::int8) continue;
-      for (const auto& [rows, outputs, width] : kShapes) {
+      if (group == 64 && is_block_type(format)) continue;
+      for (const auto& [rows, outputs, odd_width] : kShapes) {
+        const int64_t width = width_for(format, odd_width);
         const Packed packed(format, outputs, width, group);
         auto x = random_floats(rows * width, 1);
         const auto bias = random_floats(outputs, 3);
@@ -117,10 +193,11 @@ TEST_F(PackedTest, EqualsTheReferenceAtOddShapesOnEveryInstructionSet) {
 }
 
 TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
-  for (const WeightFormat format : kFormats) {
-    const Packed packed(format, 35, 70);
+  for (const WeightFormat format : kAllFormats) {
+    const int64_t width = width_for(format, 70);
+    const Packed packed(format, 35, width);
     std::vector<bf16> x, y(3 * 35, narrow(2)), bias(35, narrow(0.5f));
-    for (const float value : random_floats(3 * 70, 1)) x.push_back(narrow(value));
+    for (const float value : random_floats(3 * width, 1)) x.push_back(narrow(value));
     std::vector<float> wide, expected(3 * 35, 2), wide_bias(35, 0.5f);
     for (const bf16 value : x) wide.push_back(widen(value));
     const PackedProduct floats{
@@ -177,11 +254,12 @@ std::vector<uint32_t> bits_of_rows(const Packed& packed, const std::vector<float
 }
 
 TEST_F(PackedTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndVectors) {
-  const int64_t outputs = 211, width = 421, most = 70;  // enough for several parts per thread
-  const auto x = random_floats(most * width, 1);
+  const int64_t outputs = 211, most = 70;  // enough for several parts per thread
   std::vector<std::pair<WeightFormat, int64_t>> kinds = {{WeightFormat::int8, 0}};
-  for (const WeightFormat format : kFormats) kinds.emplace_back(format, 32);
+  for (const WeightFormat format : kAllFormats) kinds.emplace_back(format, 32);
   for (const auto& [format, group] : kinds) {
+    const int64_t width = width_for(format, 421);
+    const auto x = random_floats(most * width, 1);
     const Packed packed(format, outputs, width, group);
     std::map<std::string, std::vector<uint32_t>> alone;  // by class of CPU
     const DType compute = format == WeightFormat::bf16 ? DType::bf16 : DType::f32;
@@ -203,8 +281,8 @@ TEST_F(PackedTest, ARowHasTheSameBitsInAnyBatchOnAnyThreadsAndVectors) {
 }
 
 TEST_F(PackedTest, ProductsOfTheSameRowsHaveTheSameBitsTogetherAndSeparately) {
-  const int64_t width = 130;
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kAllFormats) {
+    const int64_t width = width_for(format, 130);
     const Packed weights[] = {
         {format, 83, width}, {format, 0, width}, {format, 5, width}, {format, 64, width}};
     for (const int64_t rows : {1, 3, 200}) {
@@ -248,25 +326,79 @@ TEST_F(PackedTest, RowsWithOneScaleKeepTheirIntegersUntilTheEnd) {
 }
 
 TEST_F(PackedTest, HandlesEmptyShapes) {
-  for (const WeightFormat format : kFormats) {
-    const Packed narrow_matrix(format, 20, 0), none(format, 0, 4);
+  for (const WeightFormat format : kAllFormats) {
+    const int64_t width = width_for(format, 4);
+    const Packed narrow_matrix(format, 20, 0), none(format, 0, width);
     const std::vector<float> bias(20, 1.5f);
     EXPECT_EQ(product(cpu::packed_linear, narrow_matrix, {}, 2, bias),
               std::vector<float>(40, 1.5f));
-    EXPECT_TRUE(product(cpu::packed_linear, none, {1, 2, 3, 4}, 1).empty());
-    EXPECT_TRUE(product(cpu::packed_linear, Packed(format, 3, 4), {}, 0).empty());
+    const std::vector<float> x(static_cast<size_t>(width), 1);
+    EXPECT_TRUE(product(cpu::packed_linear, none, x, 1).empty());
+    EXPECT_TRUE(product(cpu::packed_linear, Packed(format, 3, width), {}, 0).empty());
   }
 }
 
 TEST_F(PackedTest, NonFiniteNumbersStayNonFinite) {
   for (const float bad : {INFINITY, -INFINITY, NAN}) {
-    for (const WeightFormat format : kFormats) {
-      std::vector<float> x = random_floats(64, 1);
+    for (const WeightFormat format : kAllFormats) {
+      const int64_t width = width_for(format, 64);
+      std::vector<float> x = random_floats(width, 1);
       x[7] = bad;
       for (const std::string& isa : testable_isas()) {
         use_isa(isa);
-        for (const float y : product(cpu::packed_linear, Packed(format, 5, 64), x, 1))
+        for (const float y : product(cpu::packed_linear, Packed(format, 5, width), x, 1))
           EXPECT_FALSE(std::isfinite(y));
+      }
+    }
+  }
+}
+
+TEST_F(PackedTest, BlocksKeepEveryNumber) {
+  for (const WeightFormat format : kBlockTypes) {
+    const int64_t width = width_for(format, 600);
+    for (const int64_t outputs : {1, 16, 37}) {
+      const Packed packed(format, outputs, width);
+      EXPECT_EQ(bits(packed.rows()), bits(packed.floats)) << block_format(format).name;
+      EXPECT_EQ(count_nonfinite(packed.w), 0);
+    }
+  }
+}
+
+// int8 and int4 with groups of 32 hold the blocks Q8_0 and Q4_0.
+TEST_F(PackedTest, IntegersHoldBlocks) {
+  for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
+    Packed packed(format, 37, 96);
+    const BlockFormat& layout = block_format(format);
+    packed.blocks = random_blocks(format, 37 * 3, 5);
+    packed.pack_again();
+    std::vector<float> expected(37 * 96);
+    for (size_t i = 0; i < packed.blocks.size(); ++i)
+      decode_block(layout, packed.blocks[i], expected.data() + 32 * i);
+    EXPECT_EQ(bits(packed.rows()), bits(expected));
+  }
+}
+
+TEST_F(PackedTest, BlocksWithInfiniteScalesAreCountedAndGiveNoNumbers) {
+  constexpr uint16_t kInfinity = 0x7c00, kNan = 0x7e00;
+  for (const WeightFormat format : kBlockTypes) {
+    const int64_t width = width_for(format, 600), size = block_format(format).block;
+    const bool minimums = has_minimum(block_format(format).scales);
+    for (const bool minimum : {false, true}) {
+      if (minimum && !minimums) continue;
+      Packed packed(format, 20, width);
+      const bool wide = block_format(format).scales == BlockScales::bfloat;
+      auto& block = packed.blocks[static_cast<size_t>(19 * (width / size) + 1)];
+      (minimum ? block.minimum : block.scale) = wide ? 0x7f80 : minimum ? kNan : kInfinity;
+      packed.pack_again();
+      EXPECT_EQ(count_nonfinite(packed.w), size) << block_format(format).name;
+      const auto x = random_floats(9 * width, 1);
+      for (const std::string& isa : testable_isas()) {
+        use_isa(isa);
+        for (const int64_t rows : {1, 9}) {
+          const auto y = product(cpu::packed_linear, packed, x, rows);
+          for (int64_t i = 0; i < rows * 20; ++i)
+            EXPECT_EQ(std::isfinite(y[static_cast<size_t>(i)]), i % 20 != 19);
+        }
       }
     }
   }

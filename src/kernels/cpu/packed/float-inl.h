@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/bf16_pairs-inl.h"
 #include "kernels/cpu/packed/job.h"
+#include "kernels/cpu/scratch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -97,9 +98,38 @@ struct F32Tiles : FloatTiles {
   }
 };
 
+// Sets `to` [k.size()][16] to a panel's weights for this range of k, in the layout that F32Tiles
+// reads. k.size() is even.
+HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
+  const uint32_t* from = reinterpret_cast<const uint32_t*>(panel) + k.begin / 2 * kPanelOutputs;
+  for (int64_t i = 0; i < k.size(); i += 2, from += kPanelOutputs, to += 2 * kPanelOutputs) {
+    for (int64_t lane = 0; lane < kPanelOutputs; lane += kLanes) {
+      const auto pairs = hn::Load(Words(), from + lane);
+      hn::Store(upper_of(pairs), Floats(), to + lane);
+      hn::Store(lower_of(pairs), Floats(), to + kPanelOutputs + lane);
+    }
+  }
+}
+
 // bf16 weights widened in registers.
 struct Bf16Tiles : FloatTiles {
   static constexpr int64_t kPanelBytes = 2 * kPanelOutputs;
+
+  // If at least 4 tiles share a block, it is widened once for all of them.
+  using Wide = F32Tiles;
+  static bool widens(int64_t tiles) { return tiles >= 4; }
+  // Returns a job whose panels are the widened blocks [panels][kBlock][16] of `job`.
+  static PackedJob widened(const PackedJob& job, int64_t panel, int64_t panels, Range k) {
+    constexpr int64_t kBlockFloats = kBlock * kPanelOutputs;
+    float* blocks = scratch(ScratchUse::packed_b, 4 * kBlockFloats);
+    for (int64_t p = 0; p < panels; ++p)
+      widen_panel(job.panel(panel + p), k, blocks + p * kBlockFloats);
+    PackedJob wide = job;
+    wide.weight.panels = blocks;
+    wide.panel_size = kBlockFloats * static_cast<int64_t>(sizeof(float));
+    wide.first_k = k.begin;
+    return wide;
+  }
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
@@ -139,19 +169,6 @@ struct Bf16Tiles : FloatTiles {
     sum.store(sums);
   }
 };
-
-// Sets `to` [k.size()][16] to a panel's weights for this range of k, in the layout that F32Tiles
-// reads. k.size() is even.
-HWY_INLINE void widen_panel(const uint8_t* panel, Range k, float* to) {
-  const uint32_t* from = reinterpret_cast<const uint32_t*>(panel) + k.begin / 2 * kPanelOutputs;
-  for (int64_t i = 0; i < k.size(); i += 2, from += kPanelOutputs, to += 2 * kPanelOutputs) {
-    for (int64_t lane = 0; lane < kPanelOutputs; lane += kLanes) {
-      const auto pairs = hn::Load(Words(), from + lane);
-      hn::Store(upper_of(pairs), Floats(), to + lane);
-      hn::Store(lower_of(pairs), Floats(), to + kPanelOutputs + lane);
-    }
-  }
-}
 
 // bf16 weights times bf16 activations, two values of k at a time.
 template <class Pairs>

@@ -22,12 +22,17 @@ struct PackedJob {
   // Activations for other bf16 weights, as words of two: [depth/2][R] for each tile of R rows, or
   // [rows][depth/2] for AMX's tiles.
   const uint32_t* pairs;
-  // Activations for int8 and int4 weights. For each tile of R rows: integers q [K/4][R][4]; for
+  // Activations for weights that are integers. For each tile of R rows: integers q [K/4][R][4]; for
   // each of its groups, scales and corrections [K/G][R]. A correction is minus the sum of q times
   // the weights' offset.
   const int8_t* bytes;
   const float* scales;
   const int32_t* corrections;
+  // Block types (kernels/blocks.h): corrections for each group of weights, which has 16 or 32, or,
+  // if the type has minimums, `totals`: scale times the sum of q.
+  const float* totals;
+  // The scales and minimums (or null) of unpacked blocks of panels, see UnpackedTiles.
+  const float *block_scales, *block_minimums;
 
   // Returns this job with the weights, bias and output of `product`, and the same activations.
   PackedJob of(const PackedProduct& product) const {
@@ -45,6 +50,9 @@ struct PackedJob {
     return weight.scales + index * groups * kPanelOutputs;
   }
 };
+
+// Like cpu::packed_linear, for weights of a block type.
+void block_linear(std::span<const PackedProduct> products, In x, int64_t rows);
 
 // Like cpu::packed_linear, with a given kind of bf16 products.
 void packed_linear_with(Bf16Products how, std::span<const PackedProduct> products, In x,

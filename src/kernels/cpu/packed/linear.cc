@@ -1,13 +1,7 @@
-// Products with weights that were packed once. Threads share the panels, and also the rows if there
-// are fewer panels than threads. Each thread loops over blocks of panels, then blocks of k, then
-// all rows, so that weights are read from memory once for up to kCarriedTiles tiles of rows.
-// Blocking does not affect results: sums are kept unrounded between blocks.
+// Products with weights that were packed once; schedule-inl.h divides the work.
 
-#include <algorithm>
-#include <cstring>
-
-#include "base/error.h"
 #include "base/threads.h"
+#include "kernels/blocks.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/packed/job.h"
 #include "kernels/cpu/scratch.h"
@@ -18,188 +12,12 @@
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "hwy/highway.h"
+#include "kernels/cpu/packed/schedule-inl.h"
 #include "kernels/cpu/packed/tiles-inl.h"
-#include "kernels/cpu/packed/whole-inl.h"
 #include "kernels/isa.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
-
-// Fewer multiply-adds (about 1 microsecond) are not worth waking a second thread.
-constexpr int64_t kThreadGrain = 65536;
-// Threads are never equally fast: if each has more work than this, the work is split into several
-// pieces per thread, and a free thread takes the next piece.
-constexpr int64_t kPieceWork = 8 * kThreadGrain, kMostPieces = 8;
-// Limits the sums that a thread keeps between blocks of k: kCarriedTiles x 8 rows x 64 floats (1
-// MB, in L2); 2 MB for AMX's tiles.
-constexpr int64_t kCarriedTiles = 512;
-
-using Tile = void (*)(const PackedJob&, Range rows, int64_t panel, Range k, float* sums,
-                      const Ahead&);
-
-// Returns the function for a tile of `rows` rows and `panels` panels. `panels` is 1 or the largest
-// number for `rows` or rows + 1 rows.
-template <class Tiles, int kRows = Tiles::kMostRows>
-Tile tile_of(int64_t rows, int64_t panels) {
-  if constexpr (requires { Tiles::function_of(rows, panels); }) {
-    return Tiles::function_of(rows, panels);
-  } else {
-    if constexpr (kRows > 1) {
-      if (rows < kRows) return tile_of<Tiles, kRows - 1>(rows, panels);
-    }
-    constexpr int kPanels = Tiles::panels(kRows), kNext = Tiles::panels(kRows + 1);
-    if (panels == 1) return Tiles::template multiply<kRows, 1>;
-    if constexpr (kNext != kPanels && kRows < Tiles::kMostRows) {
-      if (panels == kNext) return Tiles::template multiply<kRows, kNext>;
-    }
-    return Tiles::template multiply<kRows, kPanels>;
-  }
-}
-
-// Writes the rows and panels of one tile to y from its finished sums.
-void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels, float* sums) {
-  const int64_t first = panel * kPanelOutputs;
-  const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
-  for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
-    if (job.bias.data != nullptr) {
-      float room[4 * kPanelOutputs];  // at most 4 panels
-      add_floats(sums, widened(job.bias, first, columns, room), columns);
-    }
-    const int64_t at = row * job.weight.outputs + first;
-    if (job.y.dtype == DType::f32 && !job.y.add)  // a few vectors: a call would cost more
-      map(
-          static_cast<float*>(job.y.data) + at, columns, [](Vector v) HWY_ATTR { return v; }, sums);
-    else
-      narrow_into(job.y, at, columns, sums);
-  }
-}
-
-// A tile that alone uses the weights prefetches its own, this number of bytes ahead: as many as a
-// core reads in the memory latency of 100 ns.
-constexpr int64_t kNear = 1024;
-
-// Returns what a tile prefetches while the kernel `Running` computes it; `Tiles` is the form of the
-// stored weights. A tile alone prefetches its own weights, and at the end of its panels the
-// beginning of the next ones. Tiles that share a block of weights each prefetch a part of the next
-// block, a little with each line, so that memory stays busy but not overloaded.
-template <class Tiles, class Running>
-Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
-               int64_t tile) {
-  const bool alone = tiles.size() == 1;
-  const int64_t bytes = k.size() * Tiles::kPanelBytes;
-  const int64_t lines = ceil_div(k.size() * Running::kPanelBytes, kLineBytes);
-  const int64_t part = ceil_div(bytes, tiles.size());
-  Ahead ahead = {};
-  ahead.step = alone ? kLineBytes : ceil_div(part, std::max<int64_t>(1, lines));
-  for (int64_t p = 0; p < panels; ++p) {
-    const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
-    const uint8_t* next = k.end < job.depth ? here + bytes : job.panel(panel + panels + p);
-    if (alone)
-      ahead.at[p] = k.end < job.depth ? here + kNear : next;
-    else
-      ahead.at[p] = next + (tile - tiles.begin) * part;
-  }
-  return ahead;
-}
-
-// If at least this many tiles share a block of bf16 weights, the block is widened once for all of
-// them.
-constexpr int64_t kManyTiles = 4;
-
-// Returns a job whose panels are the widened blocks [panels][Tiles::kBlock][16] of `job`.
-template <class Tiles>
-PackedJob widened_job(const PackedJob& job, int64_t panel, int64_t panels, Range k, float* blocks) {
-  constexpr int64_t kBlockFloats = Tiles::kBlock * kPanelOutputs;
-  for (int64_t p = 0; p < panels; ++p)
-    widen_panel(job.panel(panel + p), k, blocks + p * kBlockFloats);
-  PackedJob wide = job;
-  wide.weight.panels = blocks;
-  wide.panel_size = kBlockFloats * static_cast<int64_t>(sizeof(float));
-  wide.first_k = k.begin;
-  return wide;
-}
-
-template <class Tiles>
-void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t panels,
-                     float* carried) {
-  const int64_t K = job.depth, first = job.rows_of(tiles.begin).begin;
-  const bool widens = std::is_same_v<Tiles, Bf16Tiles> && tiles.size() >= kManyTiles;
-  float* blocks =
-      widens ? scratch(ScratchUse::packed_b, 4 * Tiles::kBlock * kPanelOutputs) : nullptr;
-  // Blocks have nearly equal sizes and consist of complete groups.
-  constexpr int64_t kUnit = 64;
-  const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
-  const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
-  // Where a tile alone begins to prefetch the next panels.
-  const int64_t end_of_panels = (K - kNear / Tiles::kPanelBytes) / kUnit * kUnit;
-  int64_t begin = 0;
-  do {  // at least once: if K is 0, y is still set to the bias
-    Range k = {begin, std::min(K, begin + block)};
-    if (k.end == K && tiles.size() == 1 && end_of_panels > begin) k.end = end_of_panels;
-    const PackedJob wide = widens ? widened_job<Tiles>(job, panel, panels, k, blocks) : job;
-    for (int64_t t = tiles.begin; t < tiles.end; ++t) {
-      const Range rows = job.rows_of(t);
-      float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
-      if (widens)
-        tile_of<F32Tiles>(rows.size(), panels)(
-            wide, rows, 0, k, sums, ahead_of<Tiles, F32Tiles>(job, panel, panels, k, tiles, t));
-      else
-        tile_of<Tiles>(rows.size(), panels)(
-            job, rows, panel, k, sums, ahead_of<Tiles, Tiles>(job, panel, panels, k, tiles, t));
-      if (k.end == K) store_sums(job, rows, panel, panels, sums);
-    }
-    begin = k.end;
-  } while (begin < K);
-}
-
-template <class Tiles>
-void multiply_share(const PackedJob& job, Range tiles, Range panels) {
-  // All tiles take the same number of panels: that of the largest tile.
-  const int64_t most = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
-  for (int64_t t = tiles.begin; t < tiles.end; t += kCarriedTiles) {
-    const Range part = {t, std::min(tiles.end, t + kCarriedTiles)};
-    float* carried =
-        scratch(ScratchUse::carry, part.size() * Tiles::kMostRows * most * kPanelOutputs);
-    for (int64_t panel = panels.begin, count = 0; panel < panels.end; panel += count) {
-      count = panel + most <= panels.end ? most : 1;
-      multiply_panels<Tiles>(job, part, panel, count, carried);
-    }
-  }
-}
-
-// Divides the panels of all products, as one list, among the threads; if there are many pieces, the
-// panels of a tile stay together.
-template <class Tiles>
-void multiply_packed(const PackedJob& job, std::span<const PackedProduct> products) {
-  int64_t panels = 0, outputs = 0;
-  for (const PackedProduct& product : products) {
-    panels += panels_of(product.weight);
-    outputs += product.weight.outputs;
-  }
-  const int64_t work = job.rows * outputs * std::max<int64_t>(1, job.weight.width);
-  const int64_t threads = std::min<int64_t>(thread_count(), work / kThreadGrain + 1);
-  const int64_t pieces = std::clamp<int64_t>(work / (threads * kPieceWork), 1, kMostPieces);
-  const int64_t together = Tiles::panels(static_cast<int>(ceil_div(job.rows, job.tiles)));
-  const int64_t unit = pieces > 1 && panels >= threads * together ? together : 1;
-  const int64_t units = ceil_div(panels, unit);
-  const int64_t tile_shares = std::clamp<int64_t>(threads / panels, 1, job.tiles);
-  const int64_t panel_shares = std::min(units, threads * pieces / tile_shares);
-  parallel_tasks(tile_shares * panel_shares, [&](int64_t share) HWY_ATTR {
-    const int64_t t = share / panel_shares, p = share % panel_shares;
-    const Range tiles = {job.tiles * t / tile_shares, job.tiles * (t + 1) / tile_shares};
-    const Range mine = {units * p / panel_shares * unit,
-                        std::min(panels, units * (p + 1) / panel_shares * unit)};
-    int64_t first = 0;
-    for (const PackedProduct& product : products) {
-      const int64_t count = panels_of(product.weight);
-      const Range part = {std::max<int64_t>(mine.begin - first, 0),
-                          std::min(mine.end - first, count)};
-      if (part.begin < part.end) multiply_share<Tiles>(job.of(product), tiles, part);
-      first += count;
-    }
-    if constexpr (requires { Tiles::finish(); }) Tiles::finish();
-  });
-}
 
 template <int64_t kGroup>
 void quantize_rows(PackedJob& job, In x) {
@@ -468,6 +286,7 @@ void packed_linear_with(Bf16Products how, std::span<const PackedProduct> product
     outputs += product.weight.outputs;
   }
   if (rows == 0 || outputs == 0) return;
+  if (is_block_type(products.front().weight.format)) return block_linear(products, x, rows);
   const bool bf16_weights = products.front().weight.format == WeightFormat::bf16;
   const FloatMode mode(bf16_weights ? kFlushToZero : FloatMode::current());
   // Without VNNI, integers are multiplied 256 bits at a time, even with AVX-512.

@@ -287,10 +287,10 @@ HWY_INLINE WholeVector nearest_wholes(Vector x, Vector inverse) {
 HWY_INLINE float inverse_of(float most) { return most >= kLeastActivation ? 127 / most : 0; }
 HWY_INLINE float scale_of(float most) { return most * (1.0f / 127); }
 
-// Rounds a group of x to integers q (see packed_linear in kernels.h), sets `sum` to their sum and
-// returns the scale.
-template <int64_t kGroup>
-HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
+// Rounds a group of x to integers q (see packed_linear in kernels.h), sets `sums` to the sums of
+// kSums equal parts of q, and returns the scale.
+template <int64_t kGroup, int64_t kSums>
+HWY_INLINE float round_group(const float* x, int8_t* q, int32_t (&sums)[kSums]) {
   constexpr int64_t kVectors = kGroup / kLanes;
   const hn::Rebind<int8_t, Floats> narrow_bytes;
   Vector part[kVectors];
@@ -301,14 +301,18 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t& sum) {
     largest = hn::Max(largest, magnitude_bits(part[v]));
   }
   const float most = largest_of(largest);
-  WholeVector sums = hn::Zero(Wholes());
+  constexpr int64_t kEach = kVectors / kSums;
+#pragma GCC unroll 2
+  for (int64_t s = 0; s < kSums; ++s) {
+    WholeVector sum = hn::Zero(Wholes());
 #pragma GCC unroll 8
-  for (int64_t v = 0; v < kVectors; ++v) {
-    const WholeVector whole = nearest_wholes(part[v], all(inverse_of(most)));
-    sums = hn::Add(sums, whole);
-    hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, q + v * kLanes);
+    for (int64_t v = s * kEach; v < (s + 1) * kEach; ++v) {
+      const WholeVector whole = nearest_wholes(part[v], all(inverse_of(most)));
+      sum = hn::Add(sum, whole);
+      hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, q + v * kLanes);
+    }
+    sums[s] = hn::GetLane(hn::SumOfLanes(Wholes(), sum));
   }
-  sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
   return scale_of(most);
 }
 
@@ -349,9 +353,9 @@ HWY_INLINE void round_row(const float* x, Range groups, int64_t width, int32_t o
       std::fill(padded + rest, padded + kGroup, 0.0f);
       from = padded;
     }
-    int32_t sum;
+    int32_t sum[1];
     scales[g * rows + row] = round_group<kGroup>(from, whole, sum);
-    corrections[g * rows + row] = -offset * sum;
+    corrections[g * rows + row] = -offset * sum[0];
     int8_t* to = q + g * kGroup * rows + row * 4;
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kGroup; i += 4, to += 4 * rows) __builtin_memcpy(to, whole + i, 4);
