@@ -8,9 +8,11 @@ import numpy as np
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests/goldens/gguf/every_type.gguf"
 Type = gguf.GGMLQuantizationType
-DECODED = (Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q4_K, Type.Q5_K, Type.Q6_K)
+DECODED = (Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.Q2_K, Type.Q3_K, Type.IQ4_NL,
+           Type.IQ4_XS, Type.MXFP4)
 ENCODED = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0)
-SCALES = {Type.Q4_1: (0, 2), Type.Q5_1: (0, 2), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,)}  # offsets of the fp16 scales in bytes; (0,) for all other types
+SCALES = {Type.Q4_1: (0, 2), Type.Q5_1: (0, 2), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,), Type.Q2_K: (80, 82),
+          Type.Q3_K: (108,), Type.MXFP4: ()}  # offsets of the fp16 scales in bytes; (0,) for all other types
 
 
 def blocks(random, kind, count):
@@ -18,6 +20,8 @@ def blocks(random, kind, count):
     bits = random.integers(0, 256, (count, gguf.GGML_QUANT_SIZES[kind][1]), dtype=np.uint8)
     for place in SCALES.get(kind, (0,)):
         bits[:, place:place + 2] = random.normal(0, 0.1, (count, 1)).astype(np.float16).view(np.uint8)
+    if kind == Type.MXFP4:
+        bits[:, 0] = np.arange(count)  # exponents of subnormal and of the smallest normal scales
     return bits
 
 

@@ -15,119 +15,179 @@ namespace {
 
 using Bytes = const uint8_t*;
 
-float half_at(Bytes block, size_t place) {
+uint16_t half_at(Bytes at) {
   uint16_t bits;
-  std::memcpy(&bits, block + place, sizeof bits);
-  return widen_half(bits);
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
 }
 
-// Returns the low 4 bits of element i in a block of 32. The first 16 elements use the lower halves
-// of the bytes, the others the upper halves.
-int low_bits(Bytes quants, int i) { return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4; }
+// A minimum that the file adds instead of subtracting it.
+uint16_t added_half_at(Bytes at) { return half_at(at) ^ 0x8000u; }
 
-int fifth_bit(Bytes bits, int i) { return (bits[i / 8] >> (i % 8) & 1) << 4; }
-
-void q4_0(Bytes b, float* y) {
-  for (int i = 0; i < 32; ++i) y[i] = half_at(b, 0) * static_cast<float>(low_bits(b + 2, i) - 8);
+// Reads 32 numbers of 4 bits: the first 16 are in the lower halves of the bytes.
+void read_nibbles(Bytes from, uint8_t* to) {
+  for (int i = 0; i < 16; ++i) to[i] = from[i] & 15;
+  for (int i = 0; i < 16; ++i) to[16 + i] = static_cast<uint8_t>(from[i] >> 4);
 }
 
-void q4_1(Bytes b, float* y) {
-  for (int i = 0; i < 32; ++i)
-    y[i] = half_at(b, 0) * static_cast<float>(low_bits(b + 4, i)) + half_at(b, 2);
+// Adds the fifth bits of 32 numbers, bit i % 8 of byte i / 8.
+void add_fifth_bits(Bytes from, uint8_t* to) {
+  for (int i = 0; i < 32; ++i) to[i] |= static_cast<uint8_t>((from[i / 8] >> (i % 8) & 1) << 4);
 }
 
-void q5_0(Bytes b, float* y) {
-  for (int i = 0; i < 32; ++i) {
-    const int quant = low_bits(b + 6, i) | fifth_bit(b + 2, i);
-    y[i] = half_at(b, 0) * static_cast<float>(quant - 16);
-  }
+void q4_0(Bytes b, Block& to) {
+  to.scale = half_at(b);
+  read_nibbles(b + 2, to.numbers);
 }
 
-void q5_1(Bytes b, float* y) {
-  for (int i = 0; i < 32; ++i) {
-    const int quant = low_bits(b + 8, i) | fifth_bit(b + 4, i);
-    y[i] = half_at(b, 0) * static_cast<float>(quant) + half_at(b, 2);
-  }
+void q4_1(Bytes b, Block& to) {
+  to.scale = half_at(b);
+  to.minimum = added_half_at(b + 2);
+  read_nibbles(b + 4, to.numbers);
 }
 
-void q8_0(Bytes b, float* y) {
-  for (int i = 0; i < 32; ++i)
-    y[i] = static_cast<float>(static_cast<int8_t>(b[2 + i])) * half_at(b, 0);
+void q5_0(Bytes b, Block& to) {
+  to.scale = half_at(b);
+  read_nibbles(b + 6, to.numbers);
+  add_fifth_bits(b + 2, to.numbers);
+}
+
+void q5_1(Bytes b, Block& to) {
+  to.scale = half_at(b);
+  to.minimum = added_half_at(b + 2);
+  read_nibbles(b + 8, to.numbers);
+  add_fifth_bits(b + 4, to.numbers);
+}
+
+void q8_0(Bytes b, Block& to) {
+  to.scale = half_at(b);
+  for (int i = 0; i < 32; ++i) to.numbers[i] = b[2 + i] ^ 0x80;
+}
+
+void mxfp4(Bytes b, Block& to) {
+  // An exponent e means 2^(e - 128): half of its usual value, because the table has doubled values.
+  // As bf16: two subnormal numbers, then the exponent e - 1.
+  to.scale = static_cast<uint16_t>(b[0] < 2 ? 0x20 << b[0] : (b[0] - 1) << 7);
+  read_nibbles(b + 1, to.numbers);
 }
 
 // A Q4_K or Q5_K block has 256 elements in eight groups of 32. The 6-bit scales and minimums of the
 // groups are in twelve bytes. Groups 0-3 use the low six bits of bytes 0-3 (scales) and 4-7
 // (minimums). For groups 4-7, bytes 8-11 have the low four bits (scales in the lower halves,
 // minimums in the upper halves), and the top two bits of bytes 0-7 are the high bits.
-struct Group {
-  float scale, minimum;
-};
-Group group_of(Bytes b, int group) {
+void read_groups(Bytes b, Block& to) {
+  to.scale = half_at(b);
+  to.minimum = half_at(b + 2);
   Bytes s = b + 4;
-  int scale = s[group % 4], minimum = s[4 + group % 4];
-  if (group < 4) {
-    scale &= 63;
-    minimum &= 63;
-  } else {
-    const int low = s[4 + group];
-    scale = (low & 15) | (scale >> 2 & 48);
-    minimum = low >> 4 | (minimum >> 2 & 48);
+  for (int g = 0; g < 4; ++g) {
+    to.scales[g] = s[g] & 63;
+    to.minimums[g] = s[4 + g] & 63;
+    to.scales[4 + g] = static_cast<int8_t>((s[8 + g] & 15) | (s[g] >> 2 & 48));
+    to.minimums[4 + g] = static_cast<int8_t>(s[8 + g] >> 4 | (s[4 + g] >> 2 & 48));
   }
-  return {half_at(b, 0) * static_cast<float>(scale), half_at(b, 2) * static_cast<float>(minimum)};
 }
 
-// Returns the low 4 bits of element i of a group. Two groups share 32 bytes; the first group uses
-// the lower halves of the bytes.
-int group_quant(Bytes quants, int group, int i) {
-  return quants[group / 2 * 32 + i] >> (group % 2 * 4) & 15;
+// Reads 256 numbers of 4 bits. Two groups of 32 share 32 bytes; the first group uses the lower
+// halves of the bytes.
+void read_group_nibbles(Bytes from, uint8_t* to) {
+  for (int pair = 0; pair < 4; ++pair, from += 32, to += 64) {
+    for (int i = 0; i < 32; ++i) to[i] = from[i] & 15;
+    for (int i = 0; i < 32; ++i) to[32 + i] = static_cast<uint8_t>(from[i] >> 4);
+  }
 }
 
-void q4_k(Bytes b, float* y) {
-  for (int group = 0; group < 8; ++group) {
-    const auto [scale, minimum] = group_of(b, group);
+void q4_k(Bytes b, Block& to) {
+  read_groups(b, to);
+  read_group_nibbles(b + 16, to.numbers);
+}
+
+// The fifth bit of element i of group g is bit g of byte i.
+void q5_k(Bytes b, Block& to) {
+  read_groups(b, to);
+  read_group_nibbles(b + 48, to.numbers);
+  for (int g = 0; g < 8; ++g)
     for (int i = 0; i < 32; ++i)
-      *y++ = scale * static_cast<float>(group_quant(b + 16, group, i)) - minimum;
-  }
-}
-
-void q5_k(Bytes b, float* y) {
-  for (int group = 0; group < 8; ++group) {
-    const auto [scale, minimum] = group_of(b, group);
-    for (int i = 0; i < 32; ++i) {
-      const int quant = group_quant(b + 48, group, i) | (b[16 + i] >> group & 1) << 4;
-      *y++ = scale * static_cast<float>(quant) - minimum;
-    }
-  }
+      to.numbers[32 * g + i] |= static_cast<uint8_t>((b[16 + i] >> g & 1) << 4);
 }
 
 // Every four groups of 32 elements share 64 bytes of low bits and 32 bytes of high bits; there is a
 // scale per 16 elements.
-void q6_k(Bytes b, float* y) {
-  const float whole = half_at(b, 208);
-  for (int i = 0; i < 256; ++i) {
-    const int half = i / 128, part = i % 128 / 32, at = i % 32;
-    const int low = b[half * 64 + part % 2 * 32 + at] >> (part / 2 * 4) & 15;
-    const int high = b[128 + half * 32 + at] >> (part * 2) & 3;
-    const float scale = whole * static_cast<float>(static_cast<int8_t>(b[192 + i / 16]));
-    y[i] = scale * static_cast<float>((low | high << 4) - 32);
+void q6_k(Bytes b, Block& to) {
+  to.scale = half_at(b + 208);
+  std::memcpy(to.scales, b + 192, 16);
+  for (int half = 0; half < 2; ++half) {
+    for (int part = 0; part < 4; ++part) {
+      Bytes low = b + half * 64 + part % 2 * 32, high = b + 128 + half * 32;
+      uint8_t* numbers = to.numbers + half * 128 + part * 32;
+      const int low_shift = part / 2 * 4, high_shift = part * 2;
+      for (int i = 0; i < 32; ++i) {
+        numbers[i] =
+            static_cast<uint8_t>((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4);
+      }
+    }
   }
 }
 
-struct Decoder {
-  std::string_view name;
-  int elements, bytes;
-  void (*decode)(Bytes, float*);
-};
-constexpr std::array kDecoders = {Decoder{"Q4_0", 32, 18, q4_0},   Decoder{"Q4_1", 32, 20, q4_1},
-                                  Decoder{"Q5_0", 32, 22, q5_0},   Decoder{"Q5_1", 32, 24, q5_1},
-                                  Decoder{"Q8_0", 32, 34, q8_0},   Decoder{"Q4_K", 256, 144, q4_k},
-                                  Decoder{"Q5_K", 256, 176, q5_k}, Decoder{"Q6_K", 256, 210, q6_k}};
-
-const Decoder* find_decoder(std::string_view block) {
-  for (const Decoder& decoder : kDecoders)
-    if (decoder.name == block) return &decoder;
-  return nullptr;
+// Reads 256 numbers of 2 bits. Four groups of 32 share 32 bytes.
+void read_quarters(Bytes from, uint8_t* to) {
+  for (int half = 0; half < 2; ++half, from += 32) {
+    for (int shift = 0; shift < 8; shift += 2, to += 32)
+      for (int i = 0; i < 32; ++i) to[i] = from[i] >> shift & 3;
+  }
 }
+
+// There is a byte per 16 elements, with a scale in the lower half and a minimum in the upper half.
+void q2_k(Bytes b, Block& to) {
+  to.scale = half_at(b + 80);
+  to.minimum = half_at(b + 82);
+  for (int g = 0; g < 16; ++g) {
+    to.scales[g] = b[g] & 15;
+    to.minimums[g] = static_cast<int8_t>(b[g] >> 4);
+  }
+  read_quarters(b + 16, to.numbers);
+}
+
+// The third bit of element i of the groups of 32 number g is bit g of byte i. There is a 6-bit
+// scale per 16 elements: the low four bits in the halves of eight bytes, the high two bits in four
+// bytes.
+void q3_k(Bytes b, Block& to) {
+  to.scale = half_at(b + 108);
+  Bytes s = b + 96;
+  for (int g = 0; g < 16; ++g) {
+    const int low = g < 8 ? s[g] & 15 : s[g - 8] >> 4, high = s[8 + g % 4] >> (g / 4 * 2) & 3;
+    to.scales[g] = static_cast<int8_t>((low | high << 4) - 32);
+  }
+  read_quarters(b + 32, to.numbers);
+  for (int g = 0; g < 8; ++g)
+    for (int i = 0; i < 32; ++i)
+      to.numbers[32 * g + i] |= static_cast<uint8_t>((b[i] >> g & 1) << 2);
+}
+
+// There is a 6-bit scale per 32 elements: the low four bits in the halves of four bytes, the high
+// two bits in 16 bits.
+void iq4_xs(Bytes b, Block& to) {
+  to.scale = half_at(b);
+  const int high = half_at(b + 2);
+  for (int g = 0; g < 8; ++g) {
+    const int low = b[4 + g / 2] >> (g % 2 * 4) & 15;
+    to.scales[g] = static_cast<int8_t>((low | (high >> 2 * g & 3) << 4) - 32);
+    read_nibbles(b + 8 + 16 * g, to.numbers + 32 * g);
+  }
+}
+
+constexpr std::array kGgufFormats = {GgufFormat{"Q4_0", WeightFormat::int4, {18, q4_0}},
+                                     GgufFormat{"Q4_1", WeightFormat::q4_1, {20, q4_1}},
+                                     GgufFormat{"Q5_0", WeightFormat::q5_0, {22, q5_0}},
+                                     GgufFormat{"Q5_1", WeightFormat::q5_1, {24, q5_1}},
+                                     GgufFormat{"Q8_0", WeightFormat::int8, {34, q8_0}},
+                                     GgufFormat{"Q2_K", WeightFormat::q2_k, {84, q2_k}},
+                                     GgufFormat{"Q3_K", WeightFormat::q3_k, {110, q3_k}},
+                                     GgufFormat{"Q4_K", WeightFormat::q4_k, {144, q4_k}},
+                                     GgufFormat{"Q5_K", WeightFormat::q5_k, {176, q5_k}},
+                                     GgufFormat{"Q6_K", WeightFormat::q6_k, {210, q6_k}},
+                                     GgufFormat{"IQ4_NL", WeightFormat::iq4_nl, {18, q4_0}},
+                                     GgufFormat{"IQ4_XS", WeightFormat::iq4_xs, {136, iq4_xs}},
+                                     GgufFormat{"MXFP4", WeightFormat::mxfp4, {17, mxfp4}}};
 
 // Converts to IEEE binary16; rounds to nearest, ties to even.
 uint16_t narrow_half(float x) {
@@ -181,17 +241,33 @@ std::string encode_blocks(const Tensor& values, int64_t elements, int64_t bytes,
 
 }  // namespace
 
-bool decodes_gguf(std::string_view block) { return find_decoder(block) != nullptr; }
+const GgufFormat* find_gguf_format(std::string_view block) {
+  const auto* found = std::find_if(kGgufFormats.begin(), kGgufFormats.end(),
+                                   [&](const GgufFormat& format) { return format.name == block; });
+  return found == kGgufFormats.end() ? nullptr : found;
+}
+
+std::string gguf_format_names() {
+  std::string names;
+  for (const GgufFormat& format : kGgufFormats) {
+    if (!names.empty()) names += &format == &kGgufFormats.back() ? " or " : ", ";
+    names += format.name;
+  }
+  return names;
+}
 
 void decode_gguf(std::string_view block, const char* from, int64_t count, float* to) {
-  const Decoder* decoder = find_decoder(block);
-  check(decoder != nullptr && count % decoder->elements == 0,
+  const GgufFormat* type = find_gguf_format(block);
+  check(type != nullptr && count % block_format(type->format).block == 0,
         "{}: cannot decode {} elements; expected a supported format and complete blocks", block,
         count);
-  parallel_for(count / decoder->elements, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      decoder->decode(reinterpret_cast<Bytes>(from) + i * decoder->bytes,
-                      to + i * decoder->elements);
+  const BlockFormat& format = block_format(type->format);
+  parallel_for(count / format.block, 64, [&](int64_t begin, int64_t end) {
+    Block values;
+    for (int64_t i = begin; i < end; ++i) {
+      type->reader.read(reinterpret_cast<Bytes>(from) + i * type->reader.bytes, values);
+      decode_block(format, values, to + i * format.block);
+    }
   });
 }
 

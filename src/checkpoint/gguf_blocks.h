@@ -1,18 +1,28 @@
 #pragma once
 
-// The block formats of GGUF files, bit for bit as ggml decodes and encodes them
-// (github.com/ggml-org/ggml/blob/master/src/ggml-quants.c). A block has a scale, in some kinds also
+// The block types of GGUF files, bit for bit as ggml decodes and encodes them
+// (github.com/ggml-org/ggml/blob/master/src/ggml-quants.c). A block has a scale, in some types also
 // a minimum, and a few bits for each element.
 
+#include <string>
 #include <string_view>
 
+#include "kernels/blocks.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
 
-// Returns whether blocks of this name can be decoded; false for F32, F16 and BF16, which have no
-// blocks.
-bool decodes_gguf(std::string_view block);
+// A block type that can be decoded, the format of its packed weights, and how its blocks are read.
+struct GgufFormat {
+  std::string_view name;
+  WeightFormat format;
+  BlockReader reader;
+};
+// Returns null for types that cannot be decoded, and for F32, F16 and BF16, which have no blocks.
+const GgufFormat* find_gguf_format(std::string_view block);
+std::string gguf_format_names();  // the types that can be decoded, "Q4_0, Q4_1 ... or Q6_K"
+
+inline bool decodes_gguf(std::string_view block) { return find_gguf_format(block) != nullptr; }
 
 // Decodes `count` elements, which must fill complete blocks, to floats.
 void decode_gguf(std::string_view block, const char* from, int64_t count, float* to);

@@ -30,11 +30,8 @@ Tensor GgufTensors::tensor(std::string_view name) const {
          file_->path(), name, stored_.size());
   }
   if (!stored->dtype) {
-    fail(
-        ErrorKind::Unsupported,
-        "{}: {} is stored as {}; expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K "
-        "or Q6_K",
-        file_->path(), name, stored->type);
+    fail(ErrorKind::Unsupported, "{}: {} is stored as {}; expected F32, F16, BF16, {}",
+         file_->path(), name, stored->type, gguf_format_names());
   }
   const bool plain = !decodes_gguf(stored->type);
   if (plain && reinterpret_cast<uintptr_t>(stored->data) % size_of(*stored->dtype) == 0)

@@ -150,6 +150,18 @@ void get_scales(const BlockFormat& format, const uint8_t* record, int64_t lane, 
   }
 }
 
+// Decodes 16 numbers of a group; `minimum` is null if the type has none.
+void decode_sixteen(const BlockFormat& format, const uint8_t* numbers, float factor,
+                    const float* minimum, float* to) {
+  if (format.table != nullptr) {
+    for (int i = 0; i < 16; ++i) to[i] = factor * static_cast<float>(format.table[numbers[i]]);
+  } else {
+    for (int i = 0; i < 16; ++i) to[i] = factor * static_cast<float>(numbers[i] - format.offset);
+  }
+  if (minimum == nullptr) return;
+  for (int i = 0; i < 16; ++i) to[i] -= *minimum;
+}
+
 int64_t part_bytes(const BlockFormat& format) { return (format.low + format.high) * kLine; }
 
 // Whether all values of a block are finite; may return false although they are.
@@ -182,12 +194,8 @@ void decode_block(const BlockFormat& format, const Block& block, float* to) {
   for (int64_t g = 0; g < format.block / format.group; ++g) {
     const float factor = bytes ? scale * static_cast<float>(block.scales[g]) : scale;
     const float least = bytes && less ? minimum * static_cast<float>(block.minimums[g]) : minimum;
-    for (int64_t i = g * format.group; i < (g + 1) * format.group; ++i) {
-      const int number = block.numbers[i];
-      const int value = format.table != nullptr ? format.table[number] : number - format.offset;
-      to[i] = factor * static_cast<float>(value);
-      if (less) to[i] -= least;
-    }
+    for (int64_t i = g * format.group; i < (g + 1) * format.group; i += 16)
+      decode_sixteen(format, block.numbers + i, factor, less ? &least : nullptr, to + i);
   }
 }
 

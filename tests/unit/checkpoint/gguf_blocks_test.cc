@@ -27,7 +27,7 @@ TEST_P(GgufBlocks, DecodeLikeTheReference) {
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, GgufBlocks,
                          testing::Values("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K",
-                                         "Q6_K"));
+                                         "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "MXFP4"));
 
 class GgufEncoding : public testing::TestWithParam<const char*> {};
 
