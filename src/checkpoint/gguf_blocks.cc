@@ -24,58 +24,93 @@ uint16_t half_at(Bytes at) {
 // A minimum that the file adds instead of subtracting it.
 uint16_t added_half_at(Bytes at) { return half_at(at) ^ 0x8000u; }
 
-// Reads 32 numbers of 4 bits: the first 16 are in the lower halves of the bytes.
+// The functions below process eight bytes at a time, as words.
+uint64_t word_at(Bytes at) {
+  uint64_t word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+void put_word(uint64_t word, uint8_t* to) { std::memcpy(to, &word, sizeof word); }
+
+// Returns a word of eight equal bytes.
+constexpr uint64_t in_each(uint8_t byte) { return 0x0101010101010101u * byte; }
+
+// Returns the bits `mask` of each byte of a word, after shifting it.
+uint64_t masked(uint64_t word, int shift, uint8_t mask) { return word >> shift & in_each(mask); }
+
+// Reads `count` bytes with two numbers of 4 bits: first all lower halves, then all upper halves.
+template <int count>
 void read_nibbles(Bytes from, uint8_t* to) {
-  for (int i = 0; i < 16; ++i) to[i] = from[i] & 15;
-  for (int i = 0; i < 16; ++i) to[16 + i] = static_cast<uint8_t>(from[i] >> 4);
+  for (int i = 0; i < count; i += 8) {
+    const uint64_t word = word_at(from + i);
+    put_word(masked(word, 0, 15), to + i);
+    put_word(masked(word, 4, 15), to + count + i);
+  }
 }
 
 // Adds the fifth bits of 32 numbers, bit i % 8 of byte i / 8.
 void add_fifth_bits(Bytes from, uint8_t* to) {
-  for (int i = 0; i < 32; ++i) to[i] |= static_cast<uint8_t>((from[i / 8] >> (i % 8) & 1) << 4);
+  for (int i = 0; i < 4; ++i) {
+    // Each byte of a copy keeps a bit of its own; then all bytes that are not 0 become 16.
+    const uint64_t own = in_each(from[i]) & 0x8040201008040201u;
+    put_word(word_at(to + 8 * i) | masked(own + in_each(0x7f), 3, 16), to + 8 * i);
+  }
 }
 
-void q4_0(Bytes b, Block& to) {
+// Adds bits to 256 numbers: that of element i of the group of 32 number g is bit g of byte i. The
+// bit becomes bit `to` of the number.
+void add_bit_plane(Bytes from, int to, uint8_t* numbers) {
+  for (int i = 0; i < 32; i += 8) {
+    const uint64_t bits = word_at(from + i);
+    for (int g = 0; g < 8; ++g) {
+      uint8_t* at = numbers + 32 * g + i;
+      put_word(word_at(at) | masked(bits, g, 1) << to, at);
+    }
+  }
+}
+
+void q4_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  read_nibbles(b + 2, to.numbers);
+  read_nibbles<16>(b + 2, to.numbers);
 }
 
-void q4_1(Bytes b, Block& to) {
+void q4_1(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   to.minimum = added_half_at(b + 2);
-  read_nibbles(b + 4, to.numbers);
+  read_nibbles<16>(b + 4, to.numbers);
 }
 
-void q5_0(Bytes b, Block& to) {
+void q5_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  read_nibbles(b + 6, to.numbers);
+  read_nibbles<16>(b + 6, to.numbers);
   add_fifth_bits(b + 2, to.numbers);
 }
 
-void q5_1(Bytes b, Block& to) {
+void q5_1(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   to.minimum = added_half_at(b + 2);
-  read_nibbles(b + 8, to.numbers);
+  read_nibbles<16>(b + 8, to.numbers);
   add_fifth_bits(b + 4, to.numbers);
 }
 
-void q8_0(Bytes b, Block& to) {
+void q8_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  for (int i = 0; i < 32; ++i) to.numbers[i] = b[2 + i] ^ 0x80;
+  for (int i = 0; i < 32; i += 8) put_word(word_at(b + 2 + i) ^ in_each(0x80), to.numbers + i);
 }
 
-void mxfp4(Bytes b, Block& to) {
+void mxfp4(Bytes b, WeightBlock& to) {
   // An exponent e means 2^(e - 128): half of its usual value, because the table has doubled values.
   // As bf16: two subnormal numbers, then the exponent e - 1.
   to.scale = static_cast<uint16_t>(b[0] < 2 ? 0x20 << b[0] : (b[0] - 1) << 7);
-  read_nibbles(b + 1, to.numbers);
+  read_nibbles<16>(b + 1, to.numbers);
 }
 
 // A Q4_K or Q5_K block has 256 elements in eight groups of 32. The 6-bit scales and minimums of the
 // groups are in twelve bytes. Groups 0-3 use the low six bits of bytes 0-3 (scales) and 4-7
 // (minimums). For groups 4-7, bytes 8-11 have the low four bits (scales in the lower halves,
 // minimums in the upper halves), and the top two bits of bytes 0-7 are the high bits.
-void read_groups(Bytes b, Block& to) {
+void read_groups(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   to.minimum = half_at(b + 2);
   Bytes s = b + 4;
@@ -90,29 +125,23 @@ void read_groups(Bytes b, Block& to) {
 // Reads 256 numbers of 4 bits. Two groups of 32 share 32 bytes; the first group uses the lower
 // halves of the bytes.
 void read_group_nibbles(Bytes from, uint8_t* to) {
-  for (int pair = 0; pair < 4; ++pair, from += 32, to += 64) {
-    for (int i = 0; i < 32; ++i) to[i] = from[i] & 15;
-    for (int i = 0; i < 32; ++i) to[32 + i] = static_cast<uint8_t>(from[i] >> 4);
-  }
+  for (int pair = 0; pair < 4; ++pair) read_nibbles<32>(from + 32 * pair, to + 64 * pair);
 }
 
-void q4_k(Bytes b, Block& to) {
+void q4_k(Bytes b, WeightBlock& to) {
   read_groups(b, to);
   read_group_nibbles(b + 16, to.numbers);
 }
 
-// The fifth bit of element i of group g is bit g of byte i.
-void q5_k(Bytes b, Block& to) {
+void q5_k(Bytes b, WeightBlock& to) {
   read_groups(b, to);
   read_group_nibbles(b + 48, to.numbers);
-  for (int g = 0; g < 8; ++g)
-    for (int i = 0; i < 32; ++i)
-      to.numbers[32 * g + i] |= static_cast<uint8_t>((b[16 + i] >> g & 1) << 4);
+  add_bit_plane(b + 16, 4, to.numbers);
 }
 
 // Every four groups of 32 elements share 64 bytes of low bits and 32 bytes of high bits; there is a
 // scale per 16 elements.
-void q6_k(Bytes b, Block& to) {
+void q6_k(Bytes b, WeightBlock& to) {
   to.scale = half_at(b + 208);
   std::memcpy(to.scales, b + 192, 16);
   for (int half = 0; half < 2; ++half) {
@@ -120,9 +149,10 @@ void q6_k(Bytes b, Block& to) {
       Bytes low = b + half * 64 + part % 2 * 32, high = b + 128 + half * 32;
       uint8_t* numbers = to.numbers + half * 128 + part * 32;
       const int low_shift = part / 2 * 4, high_shift = part * 2;
-      for (int i = 0; i < 32; ++i) {
-        numbers[i] =
-            static_cast<uint8_t>((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4);
+      for (int i = 0; i < 32; i += 8) {
+        put_word(masked(word_at(low + i), low_shift, 15) | masked(word_at(high + i), high_shift, 3)
+                                                               << 4,
+                 numbers + i);
       }
     }
   }
@@ -132,12 +162,12 @@ void q6_k(Bytes b, Block& to) {
 void read_quarters(Bytes from, uint8_t* to) {
   for (int half = 0; half < 2; ++half, from += 32) {
     for (int shift = 0; shift < 8; shift += 2, to += 32)
-      for (int i = 0; i < 32; ++i) to[i] = from[i] >> shift & 3;
+      for (int i = 0; i < 32; i += 8) put_word(masked(word_at(from + i), shift, 3), to + i);
   }
 }
 
 // There is a byte per 16 elements, with a scale in the lower half and a minimum in the upper half.
-void q2_k(Bytes b, Block& to) {
+void q2_k(Bytes b, WeightBlock& to) {
   to.scale = half_at(b + 80);
   to.minimum = half_at(b + 82);
   for (int g = 0; g < 16; ++g) {
@@ -147,10 +177,9 @@ void q2_k(Bytes b, Block& to) {
   read_quarters(b + 16, to.numbers);
 }
 
-// The third bit of element i of the groups of 32 number g is bit g of byte i. There is a 6-bit
-// scale per 16 elements: the low four bits in the halves of eight bytes, the high two bits in four
-// bytes.
-void q3_k(Bytes b, Block& to) {
+// There is a 6-bit scale per 16 elements: the low four bits in the halves of eight bytes, the high
+// two bits in four bytes.
+void q3_k(Bytes b, WeightBlock& to) {
   to.scale = half_at(b + 108);
   Bytes s = b + 96;
   for (int g = 0; g < 16; ++g) {
@@ -158,20 +187,18 @@ void q3_k(Bytes b, Block& to) {
     to.scales[g] = static_cast<int8_t>((low | high << 4) - 32);
   }
   read_quarters(b + 32, to.numbers);
-  for (int g = 0; g < 8; ++g)
-    for (int i = 0; i < 32; ++i)
-      to.numbers[32 * g + i] |= static_cast<uint8_t>((b[i] >> g & 1) << 2);
+  add_bit_plane(b, 2, to.numbers);
 }
 
 // There is a 6-bit scale per 32 elements: the low four bits in the halves of four bytes, the high
 // two bits in 16 bits.
-void iq4_xs(Bytes b, Block& to) {
+void iq4_xs(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   const int high = half_at(b + 2);
   for (int g = 0; g < 8; ++g) {
     const int low = b[4 + g / 2] >> (g % 2 * 4) & 15;
     to.scales[g] = static_cast<int8_t>((low | (high >> 2 * g & 3) << 4) - 32);
-    read_nibbles(b + 8 + 16 * g, to.numbers + 32 * g);
+    read_nibbles<16>(b + 8 + 16 * g, to.numbers + 32 * g);
   }
 }
 
@@ -263,7 +290,7 @@ void decode_gguf(std::string_view block, const char* from, int64_t count, float*
         count);
   const BlockFormat& format = block_format(type->format);
   parallel_for(count / format.block, 64, [&](int64_t begin, int64_t end) {
-    Block values;
+    WeightBlock values;
     for (int64_t i = begin; i < end; ++i) {
       type->reader.read(reinterpret_cast<Bytes>(from) + i * type->reader.bytes, values);
       decode_block(format, values, to + i * format.block);

@@ -23,6 +23,10 @@ GgufTensors::GgufTensors(std::shared_ptr<const Gguf> file) : file_(std::move(fil
   }
 }
 
+void GgufTensors::release(const StoredTensor& stored) const {
+  file_->file()->release(stored.data, stored.bytes);
+}
+
 Tensor GgufTensors::tensor(std::string_view name) const {
   const StoredTensor* stored = find(name);
   if (stored == nullptr) {

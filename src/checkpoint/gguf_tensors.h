@@ -16,6 +16,7 @@ class GgufTensors : public TensorSource {
 
   const std::vector<StoredTensor>& stored() const override { return stored_; }
   Tensor tensor(std::string_view name) const override;
+  void release(const StoredTensor& stored) const override;
 
  private:
   std::shared_ptr<const Gguf> file_;

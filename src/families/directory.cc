@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "checkpoint/gguf_blocks.h"
+#include "checkpoint/gguf_weights.h"
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
 #include "model/pack.h"
@@ -45,13 +47,10 @@ bool is_buffer(const Family& family, const std::string& name) {
                      [&](auto& end) { return name.ends_with(end); });
 }
 
-// Returns the default packed format of a tensor. Two kinds of GGUF blocks convert to fovea's
-// formats without loss; other quantised blocks become bf16.
-WeightFormat format_as_stored(const StoredTensor& stored, DType dtype) {
-  if (stored.type == "Q8_0") return WeightFormat::int8;
-  if (stored.type == "Q4_0") return WeightFormat::int4;
-  return dtype == DType::bf16 || stored.type.starts_with("Q") ? WeightFormat::bf16
-                                                              : WeightFormat::f32;
+// Returns the default packed format of a tensor that is not packed as stored: blocks become bf16.
+WeightFormat default_format(const StoredTensor& stored, DType dtype) {
+  return dtype == DType::bf16 || find_gguf_format(stored.type) != nullptr ? WeightFormat::bf16
+                                                                          : WeightFormat::f32;
 }
 
 // Returns whether the parameter may stay bf16 in inference, because the ops that read it widen it.
@@ -100,7 +99,10 @@ class Loader {
         continue;
       }
       if (stored->shape == expected) {
-        load_full(model.spec, tensor, *stored, shapes, parts);
+        if (stays_in_blocks(model.spec, tensor, *stored, shapes, parts))
+          load_blocks(tensor, *stored, shapes, parts);
+        else
+          load_full(model.spec, tensor, *stored, shapes, parts);
       } else {
         misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
                                          describe(stored->shape), describe(expected)));
@@ -164,11 +166,42 @@ class Loader {
 
   Tensor checked(const StoredTensor& stored) {
     const Tensor value = file_.tensor(stored.name);
-    if (const int64_t bad = count_nonfinite(value); bad > 0) {
-      not_finite_.insert(fmt::format("{}: {} of {} elements of {} are not finite", folder_, bad,
-                                     value.size(), stored.name));
-    }
+    warn_of_nonfinite(stored, count_nonfinite(value), value.size());
     return value;
+  }
+
+  // Returns whether the blocks of a tensor are packed as they are stored: unless another format is
+  // requested, matrices that would be packed anyway, and the token embedding.
+  bool stays_in_blocks(const Spec& spec, const FileTensor& tensor, const StoredTensor& stored,
+                       const std::vector<Shape>& shapes,
+                       const std::vector<Parameter*>& parts) const {
+    if (loading_.weights != Weights::packed || loading_.packing.format) return false;
+    const auto format = format_as_stored(tensor, stored, shapes);
+    if (!format) return false;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto packed = packed_format(spec, tensor.parts[i], *parts[i], WeightFormat::bf16);
+      if (packed != WeightFormat::bf16 && tensor.parts[i] != "embedding.token") return false;
+    }
+    return true;
+  }
+
+  void load_blocks(const FileTensor& tensor, const StoredTensor& stored,
+                   const std::vector<Shape>& shapes, const std::vector<Parameter*>& parts) {
+    files_.origin.dtypes[tensor.name] = DType::f32;
+    int64_t bad = 0, size = 0;
+    const auto values = blocks_from_file(tensor, stored, shapes, bad);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i]->packed = values[i];
+      size += values[i].matrix().outputs * values[i].matrix().width;
+    }
+    warn_of_nonfinite(stored, bad, size);
+    file_.release(stored);
+  }
+
+  void warn_of_nonfinite(const StoredTensor& stored, int64_t bad, int64_t size) {
+    if (bad == 0) return;
+    not_finite_.insert(
+        fmt::format("{}: {} of {} elements of {} are not finite", folder_, bad, size, stored.name));
   }
 
   void load_full(const Spec& spec, const FileTensor& tensor, const StoredTensor& stored,
@@ -189,7 +222,7 @@ class Loader {
         packs && dtype == DType::bf16 && tensor.stored != Stored::transposed &&
         std::all_of(parts.begin(), parts.end(), [](const Parameter* p) { return reads_bf16(*p); });
     const auto values = from_file(tensor, value, shapes, as_bf16);
-    const WeightFormat as_stored = format_as_stored(stored, dtype);
+    const WeightFormat as_stored = default_format(stored, dtype);
     bool all_packed = true;
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto format = packs ? packed_format(spec, tensor.parts[i], *parts[i],

@@ -53,7 +53,8 @@ struct ModelFiles {
 enum class Weights { mapped, owned, packed };
 
 struct Packing {
-  // Unset: Q8_0 becomes int8, Q4_0 int4, bf16 and other quantised GGUF blocks bf16, the rest f32.
+  // Unset: blocks of GGUF files stay as stored (Q8_0 is int8 and Q4_0 is int4, with groups of 32),
+  // bf16 stays bf16, and the rest becomes f32.
   std::optional<WeightFormat> format;
   int64_t group = 32;
 };

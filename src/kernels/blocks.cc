@@ -1,5 +1,7 @@
 #include "kernels/blocks.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -45,34 +47,52 @@ float scale_of(const BlockFormat& format, uint16_t bits) {
   return format.scales == BlockScales::bfloat ? widen(bf16{bits}) : widen_half(bits);
 }
 
+// Returns the bits of four numbers of 2 bits for each byte: the two bits from `shift` of `u`[f] in
+// bits 2 f and 2 f + 1.
+uint32_t quarters(const uint8_t* u, int shift) {
+  const __m128i bits = _mm_srli_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(u)), shift);
+  __m128i v = _mm_and_si128(bits, _mm_set1_epi8(3));
+  v = _mm_sllv_epi32(v, _mm_setr_epi32(0, 2, 4, 6));
+  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0x4e));
+  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0xb1));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(v));
+}
+
+// Returns bit `shift` of u[t] in bit t, for each of 8 numbers for each byte.
+uint32_t eighths(const uint8_t* u, int shift) {
+  const __m256i bits =
+      _mm256_srli_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(u)), shift);
+  const __m256i each = _mm256_sllv_epi32(_mm256_and_si256(bits, _mm256_set1_epi8(1)),
+                                         _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  __m128i v = _mm_or_si128(_mm256_castsi256_si128(each), _mm256_extracti128_si256(each, 1));
+  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0x4e));
+  v = _mm_or_si128(v, _mm_shuffle_epi32(v, 0xb1));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(v));
+}
+
 // Writes 32 numbers of an output to the lines of a panel; `to` is the output's place in the first
 // line.
 template <int kLow, int kHigh>
 void put_numbers(const uint8_t* numbers, uint8_t* to) {
-  uint32_t u[8];
-  std::memcpy(u, numbers, sizeof u);
-  const auto put = [&](uint32_t bits) {
-    std::memcpy(to, &bits, sizeof bits);
+  const auto put = [&](const void* bits) {
+    std::memcpy(to, bits, 4);
     to += kLine;
   };
-  const auto quarters = [&](int line, int shift) {
-    uint32_t bits = 0;
-    for (int f = 0; f < 4; ++f) bits |= (u[4 * line + f] >> shift & 0x03030303u) << 2 * f;
-    return bits;
-  };
+  const auto put_word = [&](uint32_t bits) { put(&bits); };
   if constexpr (kLow == 8)
-    for (const uint32_t bits : u) put(bits);
-  if constexpr (kLow == 4)
-    for (int l = 0; l < 4; ++l) put((u[l] & 0x0f0f0f0fu) | (u[l + 4] & 0x0f0f0f0fu) << 4);
-  if constexpr (kLow == 2)
-    for (int l = 0; l < 2; ++l) put(quarters(l, 0));
-  if constexpr (kHigh == 2)
-    for (int l = 0; l < 2; ++l) put(quarters(l, kLow));
-  if constexpr (kHigh == 1) {
-    uint32_t bits = 0;
-    for (int t = 0; t < 8; ++t) bits |= (u[t] >> kLow & 0x01010101u) << t;
-    put(bits);
+    for (int t = 0; t < 8; ++t) put(numbers + 4 * t);
+  if constexpr (kLow == 4) {
+    uint64_t u[4], line[2];
+    std::memcpy(u, numbers, sizeof u);
+    constexpr uint64_t kMask = 0x0f0f0f0f0f0f0f0f;
+    for (int i = 0; i < 2; ++i) line[i] = (u[i] & kMask) | (u[i + 2] & kMask) << 4;
+    for (int l = 0; l < 4; ++l) put(reinterpret_cast<const uint8_t*>(line) + 4 * l);
   }
+  if constexpr (kLow == 2)
+    for (int l = 0; l < 2; ++l) put_word(quarters(numbers + 16 * l, 0));
+  if constexpr (kHigh == 2)
+    for (int l = 0; l < 2; ++l) put_word(quarters(numbers + 16 * l, kLow));
+  if constexpr (kHigh == 1) put_word(eighths(numbers, kLow));
 }
 
 // The inverse of put_numbers().
@@ -129,7 +149,8 @@ void each_scale(const BlockFormat& format, Record* record, int64_t lane, Fields&
 // Scales and minimums of four bits follow the two f16.
 constexpr int64_t kNibblesAt = 4 * kOut;
 
-void put_scales(const BlockFormat& format, const Block& block, int64_t lane, uint8_t* record) {
+void put_scales(const BlockFormat& format, const WeightBlock& block, int64_t lane,
+                uint8_t* record) {
   each_scale(format, record, lane, block,
              [](uint8_t* at, const void* field, size_t size) { std::memcpy(at, field, size); });
   if (format.scales != BlockScales::nibbles_minimum) return;
@@ -139,7 +160,8 @@ void put_scales(const BlockFormat& format, const Block& block, int64_t lane, uin
   }
 }
 
-void get_scales(const BlockFormat& format, const uint8_t* record, int64_t lane, Block& block) {
+void get_scales(const BlockFormat& format, const uint8_t* record, int64_t lane,
+                WeightBlock& block) {
   each_scale(format, record, lane, block,
              [](const uint8_t* at, void* field, size_t size) { std::memcpy(field, at, size); });
   if (format.scales != BlockScales::nibbles_minimum) return;
@@ -164,13 +186,19 @@ void decode_sixteen(const BlockFormat& format, const uint8_t* numbers, float fac
 
 int64_t part_bytes(const BlockFormat& format) { return (format.low + format.high) * kLine; }
 
-// Whether all values of a block are finite; may return false although they are.
-bool is_surely_finite(const BlockFormat& format, const Block& block) {
+// Returns whether all values of a block are finite; may return false although they are.
+bool is_surely_finite(const BlockFormat& format, const WeightBlock& block) {
   constexpr uint16_t kHalfExponent = 0x7c00, kLargeBfloat = 0x7c00;  // 2^121, times 12 is finite
   if (format.scales == BlockScales::bfloat) return (block.scale & 0x7fff) < kLargeBfloat;
   const bool minimum =
       has_minimum(format.scales) && (block.minimum & kHalfExponent) == kHalfExponent;
   return (block.scale & kHalfExponent) != kHalfExponent && !minimum;
+}
+
+int64_t count_nonfinite(const BlockFormat& format, const WeightBlock& block) {
+  float values[kMostBlock];
+  decode_block(format, block, values);
+  return std::count_if(values, values + format.block, [](float v) { return !std::isfinite(v); });
 }
 
 }  // namespace
@@ -187,7 +215,7 @@ int64_t record_bytes(const BlockFormat& format) {
   return (halves + bytes * (format.block / format.group)) * kOut;
 }
 
-void decode_block(const BlockFormat& format, const Block& block, float* to) {
+void decode_block(const BlockFormat& format, const WeightBlock& block, float* to) {
   const float scale = scale_of(format, block.scale);
   const bool bytes = has_bytes(format.scales), less = has_minimum(format.scales);
   const float minimum = less ? widen_half(block.minimum) : 0;
@@ -199,8 +227,8 @@ void decode_block(const BlockFormat& format, const Block& block, float* to) {
   }
 }
 
-void pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
-                 const BlockReader& reader, void* panels, void* scales) {
+int64_t pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
+                    const BlockReader& reader, void* panels, void* scales) {
   const BlockFormat& format = block_format(w.format);
   check(w.width % format.block == 0 && w.group == kPart && std::ssize(rows) == w.outputs,
         "pack_blocks: {} rows of {} weights; expected {} rows of blocks of {}", rows.size(),
@@ -208,8 +236,9 @@ void pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
   const PutNumbers put = put_of(format);
   const int64_t blocks = w.width / format.block, record = record_bytes(format);
   const int64_t parts = format.block / kPart, bytes = part_bytes(format);
+  std::atomic<int64_t> nonfinite = 0;
   parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
-    Block block;
+    WeightBlock block;
     for (int64_t p = begin; p < end; ++p) {
       const int64_t count = std::min(kOut, w.outputs - p * kOut);
       auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
@@ -224,13 +253,15 @@ void pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
           uint8_t* to = panel + b * parts * bytes + lane * 4;
           for (int64_t i = 0; i < parts; ++i) put(block.numbers + i * kPart, to + i * bytes);
           put_scales(format, block, lane, records + b * record);
+          if (!is_surely_finite(format, block)) nonfinite += count_nonfinite(format, block);
         }
       }
     }
   });
+  return nonfinite;
 }
 
-void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, Block& block) {
+void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, WeightBlock& block) {
   const BlockFormat& format = block_format(w.format);
   const int64_t p = n / kOut, lane = n % kOut, parts = format.block / kPart;
   const auto* from = static_cast<const uint8_t*>(w.panels) + p * panel_bytes(w) +
@@ -240,30 +271,6 @@ void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, Block& block)
   const auto* records = reinterpret_cast<const uint8_t*>(w.scales);
   const int64_t record = p * (w.width / format.block) + index;
   get_scales(format, records + record * record_bytes(format), lane, block);
-}
-
-int64_t count_nonfinite(const PackedMatrix& w) {
-  const BlockFormat& format = block_format(w.format);
-  const int64_t blocks = w.width / format.block, record = record_bytes(format);
-  const auto* records = reinterpret_cast<const uint8_t*>(w.scales);
-  std::atomic<int64_t> count = 0;
-  parallel_for(w.outputs, 16, [&](int64_t begin, int64_t end) {
-    Block block;
-    float values[kMostBlock];
-    for (int64_t n = begin; n < end; ++n) {
-      for (int64_t b = 0; b < blocks; ++b) {
-        const uint8_t* at = records + (n / kOut * blocks + b) * record + n % kOut * 2;
-        std::memcpy(&block.scale, at, 2);
-        if (has_minimum(format.scales)) std::memcpy(&block.minimum, at + 2 * kOut, 2);
-        if (is_surely_finite(format, block)) continue;
-        unpack_block(w, n, b, block);
-        decode_block(format, block, values);
-        count +=
-            std::count_if(values, values + format.block, [](float v) { return !std::isfinite(v); });
-      }
-    }
-  });
-  return count;
 }
 
 }  // namespace fovea

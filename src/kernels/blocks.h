@@ -71,7 +71,7 @@ int64_t record_bytes(const BlockFormat& format);       // bytes of the scales of
 
 // One block of a row: numbers without offset, and the bits of its scales. `minimum` times
 // `minimums[g]` is subtracted. Types without super-blocks leave `scales` and `minimums` unset.
-struct Block {
+struct WeightBlock {
   uint8_t numbers[kMostBlock];
   uint16_t scale, minimum;
   int8_t scales[16], minimums[16];
@@ -80,21 +80,19 @@ struct Block {
 // The layout of blocks in a file: the bytes of a block, and a function that reads it.
 struct BlockReader {
   int64_t bytes;
-  void (*read)(const uint8_t* from, Block& to);
+  void (*read)(const uint8_t* from, WeightBlock& to);
 };
 
 // Writes the values of a block to `to`: the numbers that ggml decodes, bit for bit.
-void decode_block(const BlockFormat& format, const Block& block, float* to);
+void decode_block(const BlockFormat& format, const WeightBlock& block, float* to);
 
 // Packs rows of blocks. `rows` has the address of the first block of each output of w, whose width
-// consists of complete blocks.
-void pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
-                 const BlockReader& reader, void* panels, void* scales);
+// consists of complete blocks. Returns the number of weights that are infinite or NaN, because of
+// the scales of their blocks.
+int64_t pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
+                    const BlockReader& reader, void* panels, void* scales);
 
 // The inverse for one block: block `index` of row n.
-void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, Block& block);
-
-// Returns the number of weights that are infinite or NaN, because of the scales of their blocks.
-int64_t count_nonfinite(const PackedMatrix& w);
+void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, WeightBlock& block);
 
 }  // namespace fovea

@@ -314,7 +314,7 @@ void unpack_quantized(const PackedMatrix& w, uint8_t* rows, uint16_t* row_scales
 void unpack_row(const PackedMatrix& w, int64_t n, float* row) {
   if (is_block_type(w.format)) {
     const BlockFormat& format = block_format(w.format);
-    Block block;
+    WeightBlock block;
     for (int64_t b = 0; b < w.width / format.block; ++b) {
       unpack_block(w, n, b, block);
       decode_block(format, block, row + b * format.block);

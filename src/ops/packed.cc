@@ -57,6 +57,16 @@ PackedWeight::PackedWeight(const Tensor& rows, const Tensor& scales, int64_t wid
                  scales_.data_as<uint16_t>());
 }
 
+PackedWeight::PackedWeight(WeightFormat format, int64_t width, std::span<const uint8_t* const> rows,
+                           const BlockReader& reader, int64_t& nonfinite) {
+  matrix_.format = format;
+  matrix_.outputs = std::ssize(rows);
+  matrix_.width = width;
+  matrix_.group = group_size(32, width);
+  allocate();
+  nonfinite += pack_blocks(matrix_, rows, reader, panels_.data(), scales_.data());
+}
+
 void PackedWeight::allocate() {
   set_panels(empty({panels_of(matrix_) * panel_bytes(matrix_)}, DType::u8),
              empty({scale_bytes(matrix_) / 2}, DType::f16));
@@ -77,6 +87,7 @@ PackedWeight PackedWeight::to(const Device& device) const {
 }
 
 PackedWeight::Quantized PackedWeight::quantized() const {
+  check(is_quantized(matrix_.format), "quantized: the weights are not int8 or int4");
   const DType dtype = matrix_.format == WeightFormat::int4 ? DType::u8 : DType::i8;
   const PackedWeight host = to(cpu_device());
   Quantized q = {empty({matrix_.outputs, quantized_row_bytes(matrix_)}, dtype),

@@ -4,7 +4,7 @@
 // no gradient. linear() passes gradients to x and bias; grouped_linear() throws InvalidArgument if
 // x wants a gradient while ops are recorded.
 
-#include "kernels/packed.h"
+#include "kernels/blocks.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
@@ -19,6 +19,11 @@ class PackedWeight {
   // From the layout of files: rows i8 [N, C], or u8 [N, ceil(C/2)] with two weights per byte;
   // scales f16 [N, ceil(C/group)].
   PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group);
+  // From blocks of a GGUF file, whose numbers stay the same: the address of the first block of each
+  // row. The format has blocks (see kernels/blocks.h); `width` consists of complete blocks. Adds
+  // the number of weights that are infinite or NaN to `nonfinite`.
+  PackedWeight(WeightFormat format, int64_t width, std::span<const uint8_t* const> rows,
+               const BlockReader& reader, int64_t& nonfinite);
 
   explicit operator bool() const { return static_cast<bool>(panels_); }
   const PackedMatrix& matrix() const { return matrix_; }
