@@ -236,7 +236,7 @@ struct BlockTiles {
 #pragma GCC unroll 4
       for (int p = 0; p < kPanels; ++p)
         for (int line = 0; line < kPlanes.lines(); ++line) ahead.ask(p, i * kPlanes.lines() + line);
-      const auto group = [&]<int kGroup>() HWY_ATTR {
+      const auto group = [&]<int kGroup>() HWY_ATTR __attribute__((always_inline)) {
         GroupSums<kRows, kVectors> sums;
         sums.template start<Dot>(in.corrections);
         add_group<kGroup * kPlanes.group / 4>(sums, parts, table, in.q);
