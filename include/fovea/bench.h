@@ -49,6 +49,7 @@ struct GenerationBench {
   int64_t prompt = 0, decode = 0, batch = 0;  // prompt tokens, new tokens per sequence, sequences
   int64_t depth = 0;                          // tokens before the measured decoding
   int64_t weight_bytes = 0;
+  std::vector<FormatBytes> weight_formats;  // largest first
   double prompt_seconds = 0;  // reading one sequence of `prompt` tokens and choosing the next one
   double prompt_tokens_per_second = 0;
   double decode_seconds = 0;  // `decode` steps of all sequences, after prompts of `depth` tokens

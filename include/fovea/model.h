@@ -12,13 +12,20 @@ namespace fovea {
 
 // Precision of a model's matrices in memory. full: fp32, mapped from the file if possible; required
 // for gradients. The others are packed for fast inference. stored: the file's precision, except
-// that fp16 becomes fp32, and GGUF blocks other than Q8_0 and Q4_0 become bf16. The rest convert to
-// the named format. Weights that are quantised in the file (quantization_config) always stay so.
+// that fp16 becomes fp32; blocks of GGUF files keep their numbers. The rest convert to the named
+// format. Weights that are quantised in the file (quantization_config) always stay so.
 enum class WeightPrecision { full, stored, fp32, bf16, int8, int4 };
 
 // Precision of the cached keys and values of a decoder. automatic: fp32 for fp32 weights, else
 // bf16. int8: with one scale per head and token.
 enum class CachePrecision { automatic, fp32, bf16, int8 };
+
+// The weights that have a format in memory: "fp32", "bf16", "int8" (Q8_0 of a GGUF file too),
+// "int4" (Q4_0 too), or the name of another block type of GGUF files, such as "Q4_K".
+struct FormatBytes {
+  std::string format;
+  int64_t bytes = 0;
+};
 
 // A Transformer with its tokenizer. Cheap to copy: copies share the weights. Functions that take a
 // const Model, such as generate(), evaluate() and trace(), are safe to call from several threads.
@@ -43,9 +50,10 @@ class Model {
   const std::vector<std::string>& warnings() const;
   const Spec& spec() const;
   bool has_tokenizer() const;
-  const Tokenizer& tokenizer() const;  // throws InvalidArgument if the model has none
-  int64_t parameters() const;          // tied weights count once
-  int64_t weight_bytes() const;        // in memory or in the mapped file
+  const Tokenizer& tokenizer() const;               // throws InvalidArgument if the model has none
+  int64_t parameters() const;                       // tied weights count once
+  int64_t weight_bytes() const;                     // in memory or in the mapped file
+  std::vector<FormatBytes> weight_formats() const;  // their sum is weight_bytes(); largest first
 
   struct Parts;  // internals, for the library only
   Parts& parts() const { return *parts_; }

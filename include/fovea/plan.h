@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/model.h"
 #include "fovea/spec.h"
 
 namespace fovea {
@@ -88,6 +89,11 @@ Plan plan(const Spec& spec, const PlanOptions& options = {});
 // directory are not needed. Throws BadFile if the file is damaged, and Unsupported if its
 // model_type is not known.
 Spec read_model_spec(const std::string& folder);
+
+// Returns the formats of the weights of a .gguf file that is opened with its own types
+// (WeightPrecision::stored), and their bytes in memory, largest first. Reads the file's header
+// only.
+std::vector<FormatBytes> read_weight_formats(const std::string& path);
 
 // Returns 6 N D for N parameters and D tokens.
 double rule_flops(double parameters, double tokens);

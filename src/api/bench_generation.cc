@@ -85,6 +85,7 @@ GenerationBench bench_generation(const Model& model, const BenchOptions& options
   result.batch = batch;
   result.depth = depth;
   result.weight_bytes = model.weight_bytes();
+  result.weight_formats = model.weight_formats();
 
   result.first_token_seconds = seconds_to_read(model.parts(), std::min(kFirst, depth));
   result.prompt_seconds = seconds_to_read(model.parts(), prompt);

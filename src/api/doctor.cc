@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "base/gguf.h"
 #include "base/machine.h"
 #include "base/threads.h"
 #include "checkpoint/snapshot.h"
@@ -18,9 +19,16 @@ namespace {
 
 void check_model(const std::string& folder, std::vector<Finding>& findings) {
   try {
-    const Model model = Model::open(folder);
-    findings.push_back(
-        {"model", fmt::format("{}: intact, {} parameters", folder, model.parameters()), true});
+    // Blocks of a .gguf file would take several times as much memory as floats.
+    const Model model =
+        Model::open(folder, is_gguf(folder) ? WeightPrecision::stored : WeightPrecision::full);
+    std::string formats;
+    for (const FormatBytes& each : model.weight_formats())
+      formats += (formats.empty() ? "" : ", ") + each.format;
+    findings.push_back({"model",
+                        fmt::format("{}: intact, {} parameters, weights in {}", folder,
+                                    model.parameters(), formats),
+                        true});
     for (const std::string& warning : model.warnings())
       findings.push_back({"model", warning, false});
     if (!model.has_tokenizer())

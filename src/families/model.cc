@@ -1,5 +1,8 @@
 #include "fovea/model.h"
 
+#include <algorithm>
+#include <map>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
@@ -95,6 +98,25 @@ int64_t Model::weight_bytes() const {
     bytes += p.packed ? p.packed.bytes() : p.value.bytes();
   });
   return static_cast<int64_t>(bytes);
+}
+
+std::vector<FormatBytes> largest_first(const std::map<std::string, int64_t>& formats) {
+  std::vector<FormatBytes> list;
+  for (const auto& [name, bytes] : formats) list.push_back({name, bytes});
+  std::stable_sort(list.begin(), list.end(),
+                   [](const FormatBytes& a, const FormatBytes& b) { return a.bytes > b.bytes; });
+  return list;
+}
+
+std::vector<FormatBytes> Model::weight_formats() const {
+  std::map<std::string, int64_t> formats;
+  parts_->transformer.each([&](const std::string&, const Parameter& p) {
+    const bool packed = static_cast<bool>(p.packed);
+    const std::string name =
+        packed ? name_of(p.packed.matrix().format) : std::string(name_of(p.value.dtype()));
+    formats[name] += static_cast<int64_t>(packed ? p.packed.bytes() : p.value.bytes());
+  });
+  return largest_first(formats);
 }
 
 int64_t Model::parameters() const { return parameter_count(parts_->transformer); }

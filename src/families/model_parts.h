@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 
 #include "families/directory.h"
@@ -10,6 +11,9 @@ namespace fovea {
 // Return the arguments of open_model_files() for a precision.
 Weights weights_of(WeightPrecision precision);
 Packing packing_of(WeightPrecision precision);
+
+// Returns formats and their bytes, those with most bytes first.
+std::vector<FormatBytes> largest_first(const std::map<std::string, int64_t>& formats);
 
 struct Model::Parts {
   Transformer transformer;

@@ -207,6 +207,16 @@ const BlockFormat& block_format(WeightFormat format) {
   return kFormats[static_cast<int>(format) - static_cast<int>(WeightFormat::int8)];
 }
 
+const char* name_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::f32: return "fp32";
+    case WeightFormat::bf16: return "bf16";
+    case WeightFormat::int8: return "int8";
+    case WeightFormat::int4: return "int4";
+    default: return block_format(format).name;
+  }
+}
+
 int64_t record_bytes(const BlockFormat& format) {
   const int64_t halves = has_minimum(format.scales) ? 4 : 2;
   const int64_t bytes = format.scales == BlockScales::bytes_minimum ? 2

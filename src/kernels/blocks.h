@@ -67,7 +67,8 @@ inline bool has_minimum(BlockScales scales) {
 }
 
 const BlockFormat& block_format(WeightFormat format);  // has_blocks(format)
-int64_t record_bytes(const BlockFormat& format);       // bytes of the scales of 16 blocks
+const char* name_of(WeightFormat format);         // "fp32", "bf16", "int8", "int4", "Q4_K", ...
+int64_t record_bytes(const BlockFormat& format);  // bytes of the scales of 16 blocks
 
 // One block of a row: numbers without offset, and the bits of its scales. `minimum` times
 // `minimums[g]` is subtracted. Types without super-blocks leave `scales` and `minimums` unset.

@@ -103,6 +103,11 @@ Plan plan(const Spec& given, const PlanOptions& options) {
   return plan;
 }
 
+std::vector<FormatBytes> read_weight_formats(const std::string& path) {
+  const FloatMode mode;
+  return read_gguf_formats(path);
+}
+
 Spec read_model_spec(const std::string& folder) {
   const FloatMode mode;
   if (is_gguf(folder)) return read_gguf_spec(folder);

@@ -4,6 +4,8 @@
 #include "families/gguf.h"
 #include "base/memory_file.h"
 #include "checkpoint/gguf_tensors.h"
+#include "checkpoint/gguf_weights.h"
+#include "checkpoint/safetensors.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "use_tokenizer.h"
 
@@ -16,6 +18,15 @@ void within(const Gguf& file, const char* data, size_t bytes) {
           "a value or a tensor lies within its file");
 }
 
+void pack_as_stored(const StoredTensor& stored) {
+  const FileTensor plain = {stored.name, Stored::plain, {stored.name}};
+  const std::vector<Shape> shapes = {stored.shape};
+  if (!format_as_stored(plain, stored, shapes)) return;
+  int64_t nonfinite = 0;
+  const PackedWeight packed = blocks_from_file(plain, stored, shapes, nonfinite)[0];
+  require(count_nonfinite(packed.floats()) == nonfinite, "packing counts NaN and infinity");
+}
+
 void use(const std::string& path) {
   const auto file = std::make_shared<const Gguf>(path);
   for (const GgufValue& value : file->values())
@@ -23,8 +34,10 @@ void use(const std::string& path) {
   for (const GgufTensor& tensor : file->tensors()) within(*file, tensor.data, tensor.bytes);
   succeeds([&] {
     const GgufTensors tensors(file);
-    for (const StoredTensor& stored : tensors.stored())
+    for (const StoredTensor& stored : tensors.stored()) {
       succeeds([&] { tensors.tensor(stored.name); });
+      succeeds([&] { pack_as_stored(stored); });
+    }
   });
   succeeds([&] { read_gguf_spec(path); });
   succeeds([&] { use_tokenizer(Tokenizer(parse_tokenizer(tokenizer_files(*file), path, path))); });

@@ -114,9 +114,19 @@ std::string work_rows(const Plan& p) {
   return rows + row("attention scores", shares + " tokens");
 }
 
-std::string memory_rows(const Plan& p) {
+std::string memory_rows(const Plan& p, const std::vector<FormatBytes>& stored) {
   const MemoryPlan& m = p.memory;
   std::string rows = "\nMemory\n";
+  if (!stored.empty()) {
+    double bytes = 0;
+    std::string formats;
+    for (const FormatBytes& each : stored) {
+      bytes += static_cast<double>(each.bytes);
+      formats += fmt::format("{}{} in {}", formats.empty() ? "" : ", ",
+                             size(static_cast<double>(each.bytes)), each.format);
+    }
+    rows += row("weights as stored", fmt::format("{}: {}", size(bytes), formats));
+  }
   rows += row("weights",
               fmt::format("{} in fp32, {} in bf16, {} in int8, {} in int4", size(m.weights.fp32),
                           size(m.weights.bf16), size(m.weights.int8), size(m.weights.int4)));
@@ -168,13 +178,15 @@ Json json_of(const Bytes& b) {
 }  // namespace
 
 std::string plan_text(const std::string& name, const Spec& spec, const Plan& plan,
-                      const PlanOptions& options) {
-  return headline(name, spec) + parts_table(spec, plan) + work_rows(plan) + memory_rows(plan) +
-         training_rows(plan, options);
+                      const PlanOptions& options, const std::vector<FormatBytes>& stored) {
+  return headline(name, spec) + parts_table(spec, plan) + work_rows(plan) +
+         memory_rows(plan, stored) + training_rows(plan, options);
 }
 
 std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
-                      const PlanOptions& o) {
+                      const PlanOptions& o, const std::vector<FormatBytes>& stored) {
+  Json formats = Json::object();
+  for (const FormatBytes& each : stored) formats[each.format] = each.bytes;
   Json parts = Json::array(), attention = Json::array();
   for (const PlanPart& part : p.parts)
     parts.push_back({{"name", part.name},
@@ -186,6 +198,7 @@ std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
   const MemoryPlan& m = p.memory;
   const TrainingPlan& t = p.training;
   const Json bytes = {{"weights", json_of(m.weights)},
+                      {"weights_as_stored", stored.empty() ? Json() : formats},
                       {"gradients", m.gradients},
                       {"moments", m.moments},
                       {"activations", {{"fp32", m.activations.fp32}, {"bf16", m.activations.bf16}}},

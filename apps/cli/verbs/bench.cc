@@ -148,11 +148,14 @@ class BenchCommand : public Command {
   }
 
   static std::string as_text(const GenerationBench& r, double open_seconds) {
+    std::string formats;
+    for (const FormatBytes& each : r.weight_formats)
+      formats += (formats.empty() ? "" : ", ") + each.format;
     return fmt::format(
-        "open    {:.2f} s, {} of weights\nfirst   {:.3f} s, 16 tokens read and one "
+        "open    {:.2f} s, {} of weights ({})\nfirst   {:.3f} s, 16 tokens read and one "
         "generated\nprompt  {:.1f} tokens/s, {} tokens\ndecode  {:.1f} tokens/s, {} x {} "
         "tokens after {}\nmemory  {} resident ({}, {} threads)\n",
-        open_seconds, memory(static_cast<double>(r.weight_bytes)), r.first_token_seconds,
+        open_seconds, memory(static_cast<double>(r.weight_bytes)), formats, r.first_token_seconds,
         r.prompt_tokens_per_second, r.prompt, r.decode_tokens_per_second, r.batch, r.decode,
         r.depth, memory(static_cast<double>(r.peak_bytes)), r.isa, r.threads);
   }

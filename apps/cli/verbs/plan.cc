@@ -115,7 +115,10 @@ class PlanCommand : public Command {
     }
     const Spec spec = validated(spec_);
     const Plan p = plan(spec, options_);
-    print(json ? plan_json(model_, spec, p, options_) : plan_text(model_, spec, p, options_));
+    const auto stored =
+        model_.ends_with(".gguf") ? read_weight_formats(model_) : std::vector<FormatBytes>();
+    print(json ? plan_json(model_, spec, p, options_, stored)
+               : plan_text(model_, spec, p, options_, stored));
     return 0;
   }
 
