@@ -130,17 +130,22 @@ struct GroupSums {
       for (int v = 0; v < kVectors; ++v) at[r][v] = hn::Set(Wholes(), first);
     }
   }
-  // `scales` and `totals` [kRows] are those of the activations; `totals` is null if there are no
-  // minimums.
+  // Returns `sum` plus that of row r and vector v. `scales` and `totals` [kRows] are those of the
+  // activations; `totals` is null if there are no minimums.
+  HWY_INLINE Vector added_to(Vector sum, int r, int v, Vector scale, Vector minimum,
+                             const float* scales, const float* totals) const {
+    const Vector both = hn::Mul(scale, all(scales[r]));
+    sum = hn::MulAdd(both, hn::ConvertTo(Floats(), at[r][v]), sum);
+    return totals == nullptr ? sum : hn::NegMulAdd(minimum, all(totals[r]), sum);
+  }
+  // Adds all rows of vector v to `carried`.
   HWY_INLINE void finish(int v, Vector scale, Vector minimum, const float* scales,
                          const float* totals, float* carried) const {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       float* to = carried + (r * kVectors + v) * kLanes;
-      const Vector both = hn::Mul(scale, all(scales[r]));
-      Vector sum = hn::MulAdd(both, hn::ConvertTo(Floats(), at[r][v]), hn::Load(Floats(), to));
-      if (totals != nullptr) sum = hn::NegMulAdd(minimum, all(totals[r]), sum);
-      hn::Store(sum, Floats(), to);
+      const Vector sum = hn::Load(Floats(), to);
+      hn::Store(added_to(sum, r, v, scale, minimum, scales, totals), Floats(), to);
     }
   }
 };
@@ -268,9 +273,12 @@ struct BlockTiles {
 };
 
 // Tiles of unpacked blocks of panels: bytes [K/4][16][4] without sign, with scales and minimums as
-// floats.
+// floats. The registers hold the integer sums of a group and, with AVX-512, the sums of floats.
 template <class Dot>
-struct ByteBlockTiles : WholeTiles {
+struct ByteBlockTiles {
+  static constexpr int kMostRows = 4;
+  static constexpr int panels(int rows) { return kLanes == 16 ? 3 : WholeTiles::panels(rows); }
+  static constexpr int64_t kBlock = WholeTiles::kBlock;
   static constexpr int64_t kPanelBytes = kPanelOutputs;
   static constexpr int64_t kPanelScales = kBlock;  // 16 outputs, at least 16 weights per scale
 
@@ -283,7 +291,8 @@ struct ByteBlockTiles : WholeTiles {
     const uint8_t* w = job.panel(panel);
     const float* scales = job.block_scales;
     int64_t line = 0;
-    if (k.begin == 0) zero_sums(carried, kRows * kVectors);
+    Sums<kRows, kVectors> total;
+    total.load(carried, k.begin == 0);
     for (int64_t g = first; g < k.end / size; ++g, scales += kPanelOutputs) {
       GroupSums<kRows, kVectors> sums;
       sums.template start<Dot>(in.corrections);
@@ -303,11 +312,16 @@ struct ByteBlockTiles : WholeTiles {
             in.totals == nullptr
                 ? all(0)
                 : hn::Load(Floats(), scales + (job.block_minimums - job.block_scales) + at);
-        sums.finish(v, scale, minimum, in.scales, in.totals, carried);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          total.at[r][v] =
+              sums.added_to(total.at[r][v], r, v, scale, minimum, in.scales, in.totals);
+        }
       }
       in.next();
       if ((g + 1) * size % kPart == 0) in.scales += kRows;
     }
+    total.store(carried);
   }
 
  private:
@@ -333,10 +347,13 @@ struct ByteBlockTiles : WholeTiles {
 
 // Tiles of many rows: blocks of panels are unpacked to bytes once for all tiles.
 template <Planes kPlanes, class Dot>
-struct UnpackedTiles : WholeTiles {
-  static constexpr int64_t kPanelBytes = BlockTiles<kPlanes, Dot>::kPanelBytes;
-  static constexpr bool kOnlyWide = true;
+struct UnpackedTiles {
   using Wide = ByteBlockTiles<Dot>;
+  static constexpr bool kOnlyWide = true;
+  static constexpr int kMostRows = Wide::kMostRows;
+  static constexpr int panels(int rows) { return Wide::panels(rows); }
+  static constexpr int64_t kBlock = Wide::kBlock;
+  static constexpr int64_t kPanelBytes = BlockTiles<kPlanes, Dot>::kPanelBytes;
   static bool widens(int64_t) { return true; }
 
   static PackedJob widened(const PackedJob& job, int64_t panel, int64_t panels, Range k) {

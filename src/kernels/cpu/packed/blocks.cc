@@ -67,7 +67,8 @@ template <Planes kPlanes, template <WeightFormat> class DotOf>
 void multiply_blocks(PackedJob& job, std::span<const PackedProduct> products, In x) {
   using Dot = BlockDot<DotOf, kPlanes.table>;
   const bool few = job.rows <= kFewRows;
-  job.tiles = ceil_div(job.rows, few ? BlockTiles<kPlanes, Dot>::kMostRows : WholeTiles::kMostRows);
+  job.tiles = ceil_div(
+      job.rows, few ? BlockTiles<kPlanes, Dot>::kMostRows : UnpackedTiles<kPlanes, Dot>::kMostRows);
   quantize_block_rows<kPlanes.group>(job, x);
   if (few)
     multiply_packed<BlockTiles<kPlanes, Dot>>(job, products);
