@@ -197,6 +197,36 @@ TEST_F(GgufWeights, LogitsHaveTheSameBitsOnAnyThreads) {
   set_thread_count(threads);
 }
 
+TEST_F(GgufWeights, FormatsAreKnownFromTheHeader) {
+  Spec untied = wide_spec();
+  untied.head.tied = false;
+  write(untied, nullptr, block_types());
+  const auto planned = read_gguf_formats(path_);
+  const auto opened = Model::open(path_, WeightPrecision::stored).weight_formats();
+  ASSERT_EQ(planned.size(), opened.size());
+  ASSERT_EQ(opened.size(), block_types().size() + 1);  // and fp32
+  for (size_t i = 0; i < opened.size(); ++i) {
+    EXPECT_EQ(planned[i].format, opened[i].format);
+    EXPECT_EQ(planned[i].bytes, opened[i].bytes) << opened[i].format;
+  }
+}
+
+TEST_F(GgufWeights, ASavedModelHasTheDecodedWeights) {
+  write(wide_spec(), nullptr, {block_types()[0], block_types()[1]});
+  ModelFiles packed = open_model_files(path_, Weights::packed);
+  EXPECT_FALSE(packed.origin.quantization);
+  const TemporaryFolder saved;
+  save_model_files(saved.path(), packed.model, 3, packed.origin);
+  ModelFiles again = open_model_files(saved.path(), Weights::mapped),
+             full = open_model_files(path_, Weights::mapped);
+  std::map<std::string, std::vector<float>> values;
+  full.model.each(
+      [&](const std::string& name, Parameter& p) { values[name] = to_floats(p.value); });
+  again.model.each([&](const std::string& name, Parameter& p) {
+    EXPECT_EQ(to_floats(p.value), values.at(name)) << name;
+  });
+}
+
 TEST_F(GgufWeights, ScalesThatAreNotFiniteGiveAWarning) {
   for (const BlockType& type : block_types()) {
     if (type.halves.empty()) continue;
