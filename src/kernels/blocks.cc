@@ -245,6 +245,7 @@ int64_t pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
         w.width, w.outputs, format.block);
   const PutNumbers put = put_of(format);
   const int64_t blocks = w.width / format.block, record = record_bytes(format);
+  if (blocks == 0) return 0;
   const int64_t parts = format.block / kPart, bytes = part_bytes(format);
   std::atomic<int64_t> nonfinite = 0;
   parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {

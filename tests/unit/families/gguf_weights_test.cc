@@ -211,20 +211,26 @@ TEST_F(GgufWeights, FormatsAreKnownFromTheHeader) {
   }
 }
 
-TEST_F(GgufWeights, ASavedModelHasTheDecodedWeights) {
-  write(wide_spec(), nullptr, {block_types()[0], block_types()[1]});
-  ModelFiles packed = open_model_files(path_, Weights::packed);
-  EXPECT_FALSE(packed.origin.quantization);
-  const TemporaryFolder saved;
-  save_model_files(saved.path(), packed.model, 3, packed.origin);
-  ModelFiles again = open_model_files(saved.path(), Weights::mapped),
-             full = open_model_files(path_, Weights::mapped);
-  std::map<std::string, std::vector<float>> values;
-  full.model.each(
-      [&](const std::string& name, Parameter& p) { values[name] = to_floats(p.value); });
-  again.model.each([&](const std::string& name, Parameter& p) {
-    EXPECT_EQ(to_floats(p.value), values.at(name)) << name;
-  });
+// Q8_0 and Q4_0 are saved as int8 and int4, all other types as fp32.
+TEST_F(GgufWeights, ASavedModelHasTheSameWeights) {
+  Spec untied = wide_spec();
+  untied.head.tied = false;
+  for (const std::vector<BlockType>& types :
+       {block_types(), std::vector<BlockType>{block_types()[0], block_types()[1]}}) {
+    write(untied, nullptr, types);
+    ModelFiles packed = open_model_files(path_, Weights::packed);
+    EXPECT_EQ(packed.origin.quantization.has_value(), types.size() > 2);
+    const TemporaryFolder saved;
+    save_model_files(saved.path(), packed.model, 3, packed.origin);
+    ModelFiles again = open_model_files(saved.path(), Weights::mapped),
+               full = open_model_files(path_, Weights::mapped);
+    std::map<std::string, std::vector<float>> values;
+    full.model.each(
+        [&](const std::string& name, Parameter& p) { values[name] = to_floats(p.value); });
+    again.model.each([&](const std::string& name, Parameter& p) {
+      EXPECT_EQ(to_floats(p.packed ? p.packed.floats() : p.value), values.at(name)) << name;
+    });
+  }
 }
 
 TEST_F(GgufWeights, ScalesThatAreNotFiniteGiveAWarning) {
