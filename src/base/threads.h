@@ -62,10 +62,10 @@ void parallel_tasks(int64_t count, Body&& body) {
   team().run(
       count, thread_count(),
       [](void* context, int64_t index) {
-        auto& [work, mode, exception] = *static_cast<Region*>(context);
-        exception.guard([&] {
-          const FloatMode same(mode);
-          work(index);
+        auto& shared = *static_cast<Region*>(context);
+        shared.exception.guard([&] {
+          const FloatMode same(shared.mode);
+          shared.body(index);
         });
       },
       &region);
