@@ -122,19 +122,19 @@ class Names(FoveaTest):
 
     def test_errors_of_the_library_name_the_option(self):
         # The library's errors name fields, such as data or best; the program names the options instead.
-        self.refused(fovea("train", self.text, "--out", "out", "--pairs", "a"), 2, "DATA: several kinds of data; expected only one of DATA, --pairs and --labels")
-        self.refused(fovea("train", self.text, "--out", "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
-        self.refused(fovea("train", self.text, "--out", "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
-        self.refused(fovea("train", self.text, "--out", "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
+        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--pairs", "a"), 2, "DATA: several kinds of data; expected only one of DATA, --pairs and --labels")
+        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
+        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
+        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
         self.refused(fovea("plan", "gpt2", "--length", "2000"), 2, "--length: 2000 tokens; expected 1 to 1024")
-        self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", "out", self.text), 2, "--vocab-size: is 3; expected")
+        self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", self.folder / "out", self.text), 2, "--vocab-size: is 3; expected")
         self.refused(fovea("convert", "model", self.folder / "out", "--group", "48"), 2, "--group: 48; expected 32, 64 or, with int8, 0")
         self.refused(fovea("bench", "--train", "bert-base"), 2, "--train: bert-base is not a decoder; expected")
         self.refused(fovea("bench", self.model(), "--prompt", "1000"), 2, "--prompt: 1000; expected 1 to 32, the model's context")
         self.refused(fovea("inspect", self.model(), "The fox", "--layer", "2"), 2, "--layer: 2; expected 0 to 1")
         self.refused(fovea("inspect", self.model(), "The fox", "--head", "9", "--out", self.folder / "map.html"), 2, "--head: 9; expected 0 to 1")
         self.refused(fovea("inspect", self.model(), "The fox", "--look", "cross", "--out", self.folder / "map.html"), 2, "--look: encoder and cross need")
-        self.refused(fovea("trace", self.model(), "--ids", "1,-2", "--out", "out"), 2, "--ids: \"-2\" is out of range; expected 0 to")
+        self.refused(fovea("trace", self.model(), "--ids", "1,-2", "--out", self.folder / "out"), 2, "--ids: \"-2\" is out of range; expected 0 to")
 
     def test_options_that_exclude_each_other_are_refused(self):
         for option in (["--pairs", self.text], ["--labels", self.text], ["--one-by-one"]):
