@@ -106,14 +106,13 @@ Field with(Field field, decltype(Field::put) put) {
   return field;
 }
 
-Field option(std::string name, unsigned of, std::string option, std::string initial = {}) {
-  return described(std::move(name), of, &ApiRequest::options, std::move(option),
-                   std::move(initial));
+Field option(std::string name, unsigned of, const std::string& option, std::string initial = {}) {
+  return described(std::move(name), of, &ApiRequest::options, option, std::move(initial));
 }
 
-Field vector_option(std::string name, unsigned of, std::string option, std::string initial = {}) {
-  return described(std::move(name), of, &ApiRequest::embedding, std::move(option),
-                   std::move(initial));
+Field vector_option(std::string name, unsigned of, const std::string& option,
+                    std::string initial = {}) {
+  return described(std::move(name), of, &ApiRequest::embedding, option, std::move(initial));
 }
 
 std::vector<Field> prompt_fields() {

@@ -131,7 +131,8 @@ class ModelTiles {
         for (size_t word = 0; word < kWords; ++word) {
           const uint32_t x = at_[kA][row * kWords + word], w = at_[kB][word * kWords + column];
           for (int byte = 0; byte < 32; byte += 8) {
-            const int factor = static_cast<int8_t>(x >> byte), weight = w >> byte & 255;
+            const auto factor = static_cast<int8_t>(x >> byte);
+            const auto weight = static_cast<uint8_t>(w >> byte);
             sum += static_cast<uint32_t>(factor * weight);
           }
         }
