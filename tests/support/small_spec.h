@@ -26,6 +26,19 @@ inline Spec small_decoder(const SmallSize& size = {}) {
   return spec;
 }
 
+// Returns a decoder with RMSNorm, gated SiLU and rotary positions, without biases.
+inline Spec small_llama(const SmallSize& size, int64_t ffn_width) {
+  Spec spec = small_decoder(size);
+  StackSpec& d = *spec.decoder;
+  d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
+  d.norm.kind = NormKind::rms;
+  d.position.kind = PositionKind::rotary;
+  d.ffn.gated = true;
+  d.ffn.activation = ActivationKind::silu;
+  d.ffn.width = ffn_width;
+  return spec;
+}
+
 inline Spec small_encoder(const SmallSize& size = {}) {
   Spec spec = small_decoder(size);
   spec.encoder.swap(spec.decoder);

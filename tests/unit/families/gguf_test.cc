@@ -20,18 +20,7 @@ struct GgufVariant {
   void (*change)(Spec&);
 };
 
-// Returns a Spec with RMSNorm, gated SiLU and rotary positions, without biases.
-Spec small_spec() {
-  Spec s = test::small_decoder({.context = 6, .width = 64, .heads = 4});
-  StackSpec& d = *s.decoder;
-  d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
-  d.norm.kind = NormKind::rms;
-  d.position.kind = PositionKind::rotary;
-  d.ffn.gated = true;
-  d.ffn.activation = ActivationKind::silu;
-  d.ffn.width = 96;
-  return s;
-}
+Spec small_spec() { return test::small_llama({.context = 6, .width = 64, .heads = 4}, 96); }
 
 void gpt(Spec& s) {
   StackSpec& d = *s.decoder;

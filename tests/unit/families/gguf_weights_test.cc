@@ -62,15 +62,7 @@ std::string random_blocks(const BlockType& type, int64_t elements, unsigned seed
 }
 
 Spec wide_spec() {
-  Spec s = test::small_decoder({.vocabulary = 77, .context = 16, .width = 256, .heads = 4});
-  StackSpec& d = *s.decoder;
-  d.attention.bias = d.attention.output_bias = d.ffn.bias = false;
-  d.norm.kind = NormKind::rms;
-  d.position.kind = PositionKind::rotary;
-  d.ffn.gated = true;
-  d.ffn.activation = ActivationKind::silu;
-  d.ffn.width = 512;
-  return s;
+  return test::small_llama({.vocabulary = 77, .context = 16, .width = 256, .heads = 4}, 512);
 }
 
 class GgufWeights : public testing::Test {

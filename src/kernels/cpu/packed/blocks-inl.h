@@ -422,9 +422,7 @@ HWY_INLINE void round_block_row(const float* x, Range parts, int32_t offset, int
       else
         corrections[at] = -offset * sums[s];
     }
-    int8_t* to = q + part * kPart * rows + row * 4;
-#pragma GCC unroll 8
-    for (int64_t i = 0; i < kPart; i += 4, to += 4 * rows) __builtin_memcpy(to, whole + i, 4);
+    put_fours<kPart>(whole, rows, q + part * kPart * rows + row * 4);
   }
 }
 

@@ -53,12 +53,9 @@ void quantize_block_rows(PackedJob& job, In x) {
   job.totals = totals;
 }
 
-// Values of tables have 8 bits; PairsDot then needs their sign.
+// Values of tables have 8 bits, so PairsDot must remove their offset.
 template <template <WeightFormat> class DotOf, bool kTable>
-using BlockDot = DotOf < kTable&& requires {
-  DotOf<WeightFormat::int8>::kSigned;
-}
-? WeightFormat::int8 : WeightFormat::int4 > ;
+using BlockDot = DotOf<kTable ? WeightFormat::int8 : WeightFormat::int4>;
 
 // Up to this many rows, tiles unpack weights in registers: for more, unpacking once costs less.
 constexpr int64_t kFewRows = 16;

@@ -316,6 +316,13 @@ HWY_INLINE float round_group(const float* x, int8_t* q, int32_t (&sums)[kSums]) 
   return scale_of(most);
 }
 
+// Writes consecutive integers of a row to their places in a tile of `rows` rows, four at a time.
+template <int64_t kCount>
+HWY_INLINE void put_fours(const int8_t* integers, int64_t rows, int8_t* to) {
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kCount; i += 4, to += 4 * rows) __builtin_memcpy(to, integers + i, 4);
+}
+
 // Rounds a whole row x [padded], whose padding is 0, to the integers of a row of a tile of `rows`
 // rows, four after another; sets `sum` to their sum and returns the scale.
 HWY_INLINE float round_whole_row(const float* x, int64_t padded, int64_t rows, int8_t* q,
@@ -331,8 +338,8 @@ HWY_INLINE float round_whole_row(const float* x, int64_t padded, int64_t rows, i
     const WholeVector whole = nearest_wholes(hn::LoadU(Floats(), x + k), inverse);
     sums = hn::Add(sums, whole);
     hn::StoreU(hn::DemoteTo(narrow_bytes, whole), narrow_bytes, bytes);
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < kLanes; i += 4, q += 4 * rows) __builtin_memcpy(q, bytes + i, 4);
+    put_fours<kLanes>(bytes, rows, q);
+    q += kLanes * rows;
   }
   sum = hn::GetLane(hn::SumOfLanes(Wholes(), sums));
   return scale_of(most);
@@ -356,9 +363,7 @@ HWY_INLINE void round_row(const float* x, Range groups, int64_t width, int32_t o
     int32_t sum[1];
     scales[g * rows + row] = round_group<kGroup>(from, whole, sum);
     corrections[g * rows + row] = -offset * sum[0];
-    int8_t* to = q + g * kGroup * rows + row * 4;
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < kGroup; i += 4, to += 4 * rows) __builtin_memcpy(to, whole + i, 4);
+    put_fours<kGroup>(whole, rows, q + g * kGroup * rows + row * 4);
   }
 }
 
