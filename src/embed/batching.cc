@@ -8,6 +8,27 @@
 #include "tensor/tape.h"
 
 namespace fovea {
+namespace {
+
+// The maximum of tokens per batch if each thread computes batches of its own, which are in memory
+// at the same time, and the fewest that are worth it.
+constexpr int64_t kThreadBatchTokens = 512, kLeastThreadBatchTokens = 128;
+
+struct Batching {
+  int64_t most;      // tokens per batch
+  bool own_batches;  // whether each thread computes batches of its own
+};
+Batching batching_of(const std::vector<TokenizedText>& texts, int64_t most) {
+  const int64_t limit = most > 0 ? most : kFastBatchTokens, threads = thread_count();
+  const int64_t share = std::min(kThreadBatchTokens, most > 0 ? most / threads : limit);
+  int64_t tokens = 0;
+  for (const TokenizedText& text : texts) tokens += std::ssize(text.ids);
+  // With fewer than two batches for each thread, some threads would have nothing to do at the end.
+  if (share < kLeastThreadBatchTokens || tokens < 2 * threads * share) return {limit, false};
+  return {share, true};
+}
+
+}  // namespace
 
 std::vector<TokenizedText> tokenize_all(size_t count,
                                         const std::function<TokenizedText(size_t)>& tokenize) {
@@ -44,17 +65,23 @@ std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedTe
 
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model) {
-  const NoGradient no_gradient;
   const Tensor all = zeros({static_cast<int64_t>(texts.size()), width});
-  for (const std::vector<size_t>& chosen :
-       batches_by_length(texts, most > 0 ? most : kFastBatchTokens)) {
+  const auto compute = [&](const std::vector<size_t>& chosen) {
+    const NoGradient no_gradient;
     const Tensor rows = model(token_batch(texts, chosen));
     check(rows.dim(0) == static_cast<int64_t>(chosen.size()) && rows.dim(1) == width,
           "batch: its result is {}; expected [{}, {}]", rows.shape(), chosen.size(), width);
     for (size_t b = 0; b < chosen.size(); ++b)
       std::copy_n(rows.data_as<float>() + static_cast<int64_t>(b) * width, width,
                   all.data_as<float>() + static_cast<int64_t>(chosen[b]) * width);
-  }
+  };
+  const Batching batching = batching_of(texts, most);
+  const auto batches = batches_by_length(texts, batching.most);
+  if (batching.own_batches)  // without waiting for the other threads after each operation
+    parallel_tasks(std::ssize(batches),
+                   [&](int64_t i) { compute(batches[static_cast<size_t>(i)]); });
+  else
+    for (const std::vector<size_t>& chosen : batches) compute(chosen);
   return all;
 }
 

@@ -144,9 +144,11 @@ void GrammarAutomaton::end_step() {
   while (!called_.empty()) {
     const auto last = std::prev(called_.end());
     const int32_t below = node_of(last->second.edges);
-    // Rules of the same order may call each other; all of them share the node below.
-    for (size_t i = 0; i < last->second.rules.size(); ++i) {
-      for (const int32_t first : grammar_->alternatives(last->second.rules[i])) {
+    // Rules of the same order may call each other, which adds them to this list; all of them share
+    // the node below.
+    size_t next = 0;
+    while (next < last->second.rules.size()) {
+      for (const int32_t first : grammar_->alternatives(last->second.rules[next++])) {
         if (grammar_->shortest_rest(first) < Grammar::kNever) follow({first, below});
       }
       follow_rest();

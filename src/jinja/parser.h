@@ -60,7 +60,10 @@ class Parser {
   const LexedToken& token(size_t ahead = 0) const {
     return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
   }
-  LexedToken take() { return token().type == TokenType::end ? token() : std::move(tokens_[at_++]); }
+  LexedToken take() {
+    if (token().type == TokenType::end) return token();
+    return std::move(tokens_[at_++]);
+  }
   bool is(TokenType type, std::string_view text, size_t ahead = 0) const {
     return token(ahead).type == type && token(ahead).text == text;
   }

@@ -52,7 +52,7 @@ class TraceCommand : public Command {
     const bool one_stack = !model.spec().encoder || !model.spec().decoder;
     if (list_ && options_.what.empty()) {
       options_.what = {"*"};
-      if (one_stack) options_.what.push_back("*hook*");  // models with two stacks have no aliases
+      if (one_stack) options_.what.emplace_back("*hook*");  // models with two stacks have no aliases
     }
     const std::vector<TracedTensor> tensors = trace(model, options_);
     print(json ? as_json(tensors) : as_text(tensors));

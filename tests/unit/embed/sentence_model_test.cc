@@ -70,6 +70,21 @@ TEST_F(SentenceModelTest, GivesTheSameBitsInAnyBatch) {
     EXPECT_EQ(to_floats(vectors(model, texts, "", most)), to_floats(together)) << most;
 }
 
+// Enough texts for batches of each thread.
+TEST_F(SentenceModelTest, GivesTheSameBitsInBatchesOfEachThread) {
+  const SentenceModel model = open();
+  const auto texts = folder_.texts();
+  const std::vector<float> once = to_floats(vectors(model, texts));
+  constexpr size_t kRepetitions = 400;
+  std::vector<std::string> many;
+  for (size_t i = 0; i < kRepetitions; ++i) many.insert(many.end(), texts.begin(), texts.end());
+  const std::vector<float> all = to_floats(vectors(model, many, "", 0));
+  ASSERT_EQ(all.size(), kRepetitions * once.size());
+  for (size_t i = 0; i < kRepetitions; ++i)
+    EXPECT_TRUE(std::equal(once.begin(), once.end(), all.begin() + std::ptrdiff_t(i * once.size())))
+        << i;
+}
+
 TEST_F(SentenceModelTest, GivesTheSameVectorsWithPackedWeights) {
   const SentenceModel packed = SentenceModel::open(folder_.path(), Weights::packed);
   EXPECT_LT(largest_difference(vectors(packed, folder_.texts()), folder_.expected("vectors")),
