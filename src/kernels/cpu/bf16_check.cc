@@ -1,6 +1,9 @@
 #include "kernels/cpu/bf16_check.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <iterator>
 
 #include "base/float_mode.h"
 #include "base/random.h"
@@ -73,9 +76,12 @@ Sample multiplied_pairs(Sample s) {
 template <class Multiply, class Model>
 bool agree(const Multiply& multiply, const Model& model) {
   const FloatMode flush(kFlushToZero);
+  const auto same_bits = [](float x, float y) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+  };
   for (const uint32_t exponent : {1u, 55u, 63u, 120u}) {
     const Sample s = sample(exponent), native = multiply(s), expected = model(s);
-    if (std::memcmp(native.c, expected.c, sizeof s.c) != 0) return false;
+    if (!std::equal(std::begin(native.c), std::end(native.c), expected.c, same_bits)) return false;
   }
   return true;
 }
