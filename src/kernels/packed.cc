@@ -1,6 +1,7 @@
 #include "kernels/packed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -122,6 +123,18 @@ float best_scale(const float* x, int64_t count, WeightFormat format) {
   return best;
 }
 
+// Returns how many of `count` floats or bf16 have all bits of the exponent set: NaN and infinity.
+template <class Bits>
+int64_t count_full_exponents(const void* numbers, int64_t count, Bits exponent) {
+  int64_t full = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, static_cast<const Bits*>(numbers) + i, sizeof bits);
+    full += (bits & exponent) == exponent ? 1 : 0;
+  }
+  return full;
+}
+
 // The rows of the matrix that form a panel: `count` rows, at most 16, from `begin`.
 struct PanelRows {
   int64_t begin, count;
@@ -235,34 +248,47 @@ uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8
   return narrow_to_half(scale);
 }
 
-void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales) {
-  check(!is_block_type(w.format), "pack: the weights are floats; expected no block type");
-  parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> floats;
-    for (int64_t p = begin; p < end; ++p) {
-      const auto [first, count] = rows_of(w, p);
-      auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
-      clear_panel(w, panel);
-      const float* rows = static_cast<const float*>(matrix.data) + first * w.width;
-      if (matrix.dtype == DType::bf16) {
-        const bf16* halves = static_cast<const bf16*>(matrix.data) + first * w.width;
-        if (w.format == WeightFormat::bf16) {
-          pack_bf16_panel(w, halves, count, panel);
-          continue;
-        }
-        floats.resize(static_cast<size_t>(count * w.width));
-        std::transform(halves, halves + count * w.width, floats.begin(), widen);
-        rows = floats.data();
-      }
-      if (!is_quantized(w.format)) {
-        pack_float_panel(w, rows, count, panel);
+int64_t pack_panels(const PackedMatrix& w, In matrix, int64_t begin, int64_t end, void* panels,
+                    uint16_t* scales) {
+  check(!is_block_type(w.format), "pack_panels: the weights are floats; expected no block type");
+  std::vector<float> floats;
+  int64_t nonfinite = 0;
+  for (int64_t p = begin; p < end; ++p) {
+    const auto [first, count] = rows_of(w, p);
+    const int64_t size = count * w.width;
+    auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
+    clear_panel(w, panel);
+    const float* rows = static_cast<const float*>(matrix.data) + first * w.width;
+    if (matrix.dtype == DType::bf16) {
+      const bf16* halves = static_cast<const bf16*>(matrix.data) + first * w.width;
+      nonfinite += count_full_exponents<uint16_t>(&halves->bits, size, 0x7f80u);
+      if (w.format == WeightFormat::bf16) {
+        pack_bf16_panel(w, halves, count, panel);
         continue;
       }
-      uint16_t* panel_scales = scales + p * groups_of(w) * kOut;
-      std::fill_n(panel_scales, groups_of(w) * kOut, uint16_t{0});
-      quantize_panel(w, rows, count, panel, panel_scales);
+      floats.resize(static_cast<size_t>(size));
+      std::transform(halves, halves + size, floats.begin(), widen);
+      rows = floats.data();
+    } else {
+      nonfinite += count_full_exponents<uint32_t>(rows, size, 0x7f800000u);
     }
+    if (!is_quantized(w.format)) {
+      pack_float_panel(w, rows, count, panel);
+      continue;
+    }
+    uint16_t* panel_scales = scales + p * groups_of(w) * kOut;
+    std::fill_n(panel_scales, groups_of(w) * kOut, uint16_t{0});
+    quantize_panel(w, rows, count, panel, panel_scales);
+  }
+  return nonfinite;
+}
+
+int64_t pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales) {
+  std::atomic<int64_t> nonfinite = 0;
+  parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
+    nonfinite += pack_panels(w, matrix, begin, end, panels, scales);
   });
+  return nonfinite;
 }
 
 void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* row_scales,
