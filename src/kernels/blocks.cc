@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
+#include "kernels/lines.h"
 
 namespace fovea {
 namespace {
@@ -92,29 +93,6 @@ template <int kLow, int kHigh>
 void put_words(const uint8_t* numbers, int64_t count, uint32_t* to) {
   for (int64_t i = 0; i < count; i += kPart, to += kLow + kHigh)
     put_part<kLow, kHigh>(numbers + i, to);
-}
-
-// Writes words [16][stride], of which each row has `count`, to lines of 16 words.
-void put_lines(const uint32_t* words, int64_t stride, int64_t count, uint8_t* to) {
-  for (int64_t line = 0; line < count; line += 4) {
-    const int64_t end = std::min<int64_t>(4, count - line);
-    for (int64_t lane = 0; lane < kOut; lane += 8) {
-      // Row i in the lower half of a vector, row i + 4 in the upper half.
-      const auto two_rows = [&](int64_t i) {
-        const uint32_t* row = words + (lane + i) * stride + line;
-        return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(row + 4 * stride),
-                                   reinterpret_cast<const __m128i*>(row));
-      };
-      const __m256i r0 = two_rows(0), r1 = two_rows(1), r2 = two_rows(2), r3 = two_rows(3);
-      const __m256i a = _mm256_unpacklo_epi32(r0, r1), b = _mm256_unpacklo_epi32(r2, r3);
-      const __m256i c = _mm256_unpackhi_epi32(r0, r1), d = _mm256_unpackhi_epi32(r2, r3);
-      const __m256i lines[4] = {_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b),
-                                _mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d)};
-      for (int64_t i = 0; i < end; ++i)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + (line + i) * kLine + lane * 4),
-                            lines[i]);
-    }
-  }
 }
 
 // Writes bytes [16][16] to `to` [count][16], transposed: each round of four interleaves row i with
@@ -296,7 +274,7 @@ class PanelPacker {
         const uint8_t* row = rows_.begins[static_cast<size_t>(first + lane)];
         nonfinite += read_row(row + b * rows_.reader.bytes, lane, count, records);
       }
-      put_lines(words_, kWords, words, panel);
+      interleave(words_, kWords, words, panel);
       if (bytes_per_scale_) {  // then `count` is 1
         const int64_t halves = half_bytes(format_);
         put_columns(bytes_, (record_ - halves) / kOut, records + halves);
