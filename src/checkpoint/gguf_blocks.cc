@@ -1,5 +1,7 @@
 #include "checkpoint/gguf_blocks.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -24,86 +26,76 @@ uint16_t half_at(Bytes at) {
 // A minimum that the file adds instead of subtracting it.
 uint16_t added_half_at(Bytes at) { return half_at(at) ^ 0x8000u; }
 
-// The functions below process eight bytes at a time, as words.
-uint64_t word_at(Bytes at) {
-  uint64_t word;
-  std::memcpy(&word, at, sizeof word);
-  return word;
+// The functions below process 32 numbers at a time: smaller stores could not be forwarded to the
+// loads of the packing.
+__m256i load(Bytes at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
+void store(__m256i v, uint8_t* to) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v); }
+
+// Returns the bits `mask` of each byte, after shifting them to the right.
+__m256i masked(__m256i v, int shift, char mask) {
+  return _mm256_and_si256(_mm256_srli_epi16(v, shift), _mm256_set1_epi8(mask));
 }
 
-void put_word(uint64_t word, uint8_t* to) { std::memcpy(to, &word, sizeof word); }
-
-// Returns a word of eight equal bytes.
-constexpr uint64_t in_each(uint8_t byte) { return 0x0101010101010101u * byte; }
-
-// Returns the bits `mask` of each byte of a word, after shifting it.
-uint64_t masked(uint64_t word, int shift, uint8_t mask) { return word >> shift & in_each(mask); }
-
-// Reads `count` bytes with two numbers of 4 bits: first all lower halves, then all upper halves.
-template <int count>
-void read_nibbles(Bytes from, uint8_t* to) {
-  for (int i = 0; i < count; i += 8) {
-    const uint64_t word = word_at(from + i);
-    put_word(masked(word, 0, 15), to + i);
-    put_word(masked(word, 4, 15), to + count + i);
-  }
+// Reads 32 numbers of 4 bits from 16 bytes: first all lower halves, then all upper halves.
+__m256i read_nibbles(Bytes from) {
+  const __m128i both = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const __m256i halves =
+      _mm256_inserti128_si256(_mm256_castsi128_si256(both), _mm_srli_epi16(both, 4), 1);
+  return _mm256_and_si256(halves, _mm256_set1_epi8(15));
 }
 
-// Adds the fifth bits of 32 numbers, bit i % 8 of byte i / 8.
-void add_fifth_bits(Bytes from, uint8_t* to) {
-  for (int i = 0; i < 4; ++i) {
-    // Each byte of a copy keeps a bit of its own; then all bytes that are not 0 become 16.
-    const uint64_t own = in_each(from[i]) & 0x8040201008040201u;
-    put_word(word_at(to + 8 * i) | masked(own + in_each(0x7f), 3, 16), to + 8 * i);
-  }
+// Returns the fifth bits of 32 numbers, bit i % 8 of byte i / 8, as 0 or 16.
+__m256i read_fifth_bits(Bytes from) {
+  uint32_t bits;
+  std::memcpy(&bits, from, sizeof bits);
+  const __m256i each = _mm256_shuffle_epi8(
+      _mm256_set1_epi32(static_cast<int>(bits)),
+      _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
+  const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(each, own), own);
+  return _mm256_and_si256(set, _mm256_set1_epi8(16));
 }
 
 // Adds bits to 256 numbers: that of element i of the group of 32 number g is bit g of byte i. The
 // bit becomes bit `to` of the number.
 void add_bit_plane(Bytes from, int to, uint8_t* numbers) {
-  for (int i = 0; i < 32; i += 8) {
-    const uint64_t bits = word_at(from + i);
-    for (int g = 0; g < 8; ++g) {
-      uint8_t* at = numbers + 32 * g + i;
-      put_word(word_at(at) | masked(bits, g, 1) << to, at);
-    }
-  }
+  const __m256i bits = load(from);
+  for (int g = 0; g < 8; ++g, numbers += 32)
+    store(_mm256_or_si256(load(numbers), _mm256_slli_epi16(masked(bits, g, 1), to)), numbers);
 }
 
 void q4_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  read_nibbles<16>(b + 2, to.numbers);
+  store(read_nibbles(b + 2), to.numbers);
 }
 
 void q4_1(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   to.minimum = added_half_at(b + 2);
-  read_nibbles<16>(b + 4, to.numbers);
+  store(read_nibbles(b + 4), to.numbers);
 }
 
 void q5_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  read_nibbles<16>(b + 6, to.numbers);
-  add_fifth_bits(b + 2, to.numbers);
+  store(_mm256_or_si256(read_nibbles(b + 6), read_fifth_bits(b + 2)), to.numbers);
 }
 
 void q5_1(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   to.minimum = added_half_at(b + 2);
-  read_nibbles<16>(b + 8, to.numbers);
-  add_fifth_bits(b + 4, to.numbers);
+  store(_mm256_or_si256(read_nibbles(b + 8), read_fifth_bits(b + 4)), to.numbers);
 }
 
 void q8_0(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
-  for (int i = 0; i < 32; i += 8) put_word(word_at(b + 2 + i) ^ in_each(0x80), to.numbers + i);
+  store(_mm256_xor_si256(load(b + 2), _mm256_set1_epi8(-128)), to.numbers);
 }
 
 void mxfp4(Bytes b, WeightBlock& to) {
   // An exponent e means 2^(e - 128): half of its usual value, because the table has doubled values.
   // As bf16: two subnormal numbers, then the exponent e - 1.
   to.scale = static_cast<uint16_t>(b[0] < 2 ? 0x20 << b[0] : (b[0] - 1) << 7);
-  read_nibbles<16>(b + 1, to.numbers);
+  store(read_nibbles(b + 1), to.numbers);
 }
 
 // A Q4_K or Q5_K block has 256 elements in eight groups of 32. The 6-bit scales and minimums of the
@@ -113,19 +105,24 @@ void mxfp4(Bytes b, WeightBlock& to) {
 void read_groups(Bytes b, WeightBlock& to) {
   to.scale = half_at(b);
   to.minimum = half_at(b + 2);
-  Bytes s = b + 4;
-  for (int g = 0; g < 4; ++g) {
-    to.scales[g] = s[g] & 63;
-    to.minimums[g] = s[4 + g] & 63;
-    to.scales[4 + g] = static_cast<int8_t>((s[8 + g] & 15) | (s[g] >> 2 & 48));
-    to.minimums[4 + g] = static_cast<int8_t>(s[8 + g] >> 4 | (s[4 + g] >> 2 & 48));
-  }
+  uint32_t word[3];
+  std::memcpy(word, b + 4, sizeof word);
+  constexpr uint32_t kSix = 0x3f3f3f3f, kFour = 0x0f0f0f0f, kTop = 0x30303030;
+  const auto put = [](uint32_t first, uint32_t second, int8_t* eight) {
+    const uint64_t both = first | static_cast<uint64_t>(second) << 32;
+    std::memcpy(eight, &both, sizeof both);
+  };
+  put(word[0] & kSix, (word[2] & kFour) | (word[0] >> 2 & kTop), to.scales);
+  put(word[1] & kSix, (word[2] >> 4 & kFour) | (word[1] >> 2 & kTop), to.minimums);
 }
 
 // Reads 256 numbers of 4 bits. Two groups of 32 share 32 bytes; the first group uses the lower
 // halves of the bytes.
 void read_group_nibbles(Bytes from, uint8_t* to) {
-  for (int pair = 0; pair < 4; ++pair) read_nibbles<32>(from + 32 * pair, to + 64 * pair);
+  for (int pair = 0; pair < 4; ++pair, from += 32, to += 64) {
+    store(masked(load(from), 0, 15), to);
+    store(masked(load(from), 4, 15), to + 32);
+  }
 }
 
 void q4_k(Bytes b, WeightBlock& to) {
@@ -148,12 +145,8 @@ void q6_k(Bytes b, WeightBlock& to) {
     for (int part = 0; part < 4; ++part) {
       Bytes low = b + half * 64 + part % 2 * 32, high = b + 128 + half * 32;
       uint8_t* numbers = to.numbers + half * 128 + part * 32;
-      const int low_shift = part / 2 * 4, high_shift = part * 2;
-      for (int i = 0; i < 32; i += 8) {
-        put_word(masked(word_at(low + i), low_shift, 15) | masked(word_at(high + i), high_shift, 3)
-                                                               << 4,
-                 numbers + i);
-      }
+      const __m256i upper = _mm256_slli_epi16(masked(load(high), part * 2, 3), 4);
+      store(_mm256_or_si256(masked(load(low), part / 2 * 4, 15), upper), numbers);
     }
   }
 }
@@ -161,8 +154,7 @@ void q6_k(Bytes b, WeightBlock& to) {
 // Reads 256 numbers of 2 bits. Four groups of 32 share 32 bytes.
 void read_quarters(Bytes from, uint8_t* to) {
   for (int half = 0; half < 2; ++half, from += 32) {
-    for (int shift = 0; shift < 8; shift += 2, to += 32)
-      for (int i = 0; i < 32; i += 8) put_word(masked(word_at(from + i), shift, 3), to + i);
+    for (int shift = 0; shift < 8; shift += 2, to += 32) store(masked(load(from), shift, 3), to);
   }
 }
 
@@ -198,7 +190,7 @@ void iq4_xs(Bytes b, WeightBlock& to) {
   for (int g = 0; g < 8; ++g) {
     const int low = b[4 + g / 2] >> (g % 2 * 4) & 15;
     to.scales[g] = static_cast<int8_t>((low | (high >> 2 * g & 3) << 4) - 32);
-    read_nibbles<16>(b + 8 + 16 * g, to.numbers + 32 * g);
+    store(read_nibbles(b + 8 + 16 * g), to.numbers + 32 * g);
   }
 }
 

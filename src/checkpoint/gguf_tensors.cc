@@ -23,8 +23,8 @@ GgufTensors::GgufTensors(std::shared_ptr<const Gguf> file) : file_(std::move(fil
   }
 }
 
-void GgufTensors::release(const StoredTensor& stored) const {
-  file_->file()->release(stored.data, stored.bytes);
+void GgufTensors::release(const StoredTensor&, const char* begin, size_t bytes) const {
+  file_->file()->release(begin, bytes);
 }
 
 Tensor GgufTensors::tensor(std::string_view name) const {

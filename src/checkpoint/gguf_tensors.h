@@ -16,7 +16,8 @@ class GgufTensors : public TensorSource {
 
   const std::vector<StoredTensor>& stored() const override { return stored_; }
   Tensor tensor(std::string_view name) const override;
-  void release(const StoredTensor& stored) const override;
+  using TensorSource::release;
+  void release(const StoredTensor& stored, const char* begin, size_t bytes) const override;
 
  private:
   std::shared_ptr<const Gguf> file_;

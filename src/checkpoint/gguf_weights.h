@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "checkpoint/names.h"
+#include "checkpoint/packing_queue.h"
 #include "checkpoint/tensor_source.h"
 
 namespace fovea {
@@ -15,8 +16,11 @@ std::optional<WeightFormat> format_as_stored(const FileTensor& tensor, const Sto
                                              const std::vector<Shape>& shapes);
 
 // Returns the parts of a tensor with the given `shapes`, for which format_as_stored() returns a
-// format. Sets `nonfinite` to the number of weights that are infinite or NaN.
-std::vector<PackedWeight> blocks_from_file(const FileTensor& tensor, const StoredTensor& stored,
-                                           const std::vector<Shape>& shapes, int64_t& nonfinite);
+// format, to be packed. `stored` and `file` must exist until then; pages of the file that were
+// packed are released.
+std::vector<PackingQueue::Matrix> blocks_from_file(const FileTensor& tensor,
+                                                   const StoredTensor& stored,
+                                                   const std::vector<Shape>& shapes,
+                                                   const TensorSource& file);
 
 }  // namespace fovea

@@ -57,12 +57,16 @@ nlohmann::ordered_json quantization_json(const Quantization& quantization) {
 }
 
 void check_quantizable(const std::string& model, const std::string& name, const Tensor& values) {
-  const int64_t bad = count_nonfinite(values);
-  if (bad == 0) return;
+  check_quantizable(model, name, count_nonfinite(values), values.size());
+}
+
+void check_quantizable(const std::string& model, const std::string& name, int64_t nonfinite,
+                       int64_t size) {
+  if (nonfinite == 0) return;
   fail(ErrorKind::BadFile,
        "{}: {} of {} elements of {} are not finite, which quantised weights cannot store; expected "
        "finite ones",
-       model, bad, values.size(), name);
+       model, nonfinite, size, name);
 }
 
 std::string scale_name(const std::string& tensor) { return tensor + "_scale"; }

@@ -29,6 +29,9 @@ nlohmann::ordered_json quantization_json(const Quantization& quantization);
 // Throws BadFile if an element is not finite: integers with a scale cannot represent NaN, and one
 // infinite element would change its entire group. `model` is the model of the tensor, for errors.
 void check_quantizable(const std::string& model, const std::string& name, const Tensor& values);
+// The same for `size` elements of which `nonfinite` are not finite.
+void check_quantizable(const std::string& model, const std::string& name, int64_t nonfinite,
+                       int64_t size);
 
 std::string scale_name(const std::string& tensor);
 

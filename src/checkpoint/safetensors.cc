@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/threads.h"
 #include "checkpoint/safetensors_header.h"
 #include "fovea/excerpt.h"
 
@@ -205,7 +206,9 @@ Tensor widen_halves(const Tensor& halves) {
   Tensor floats = empty(halves.shape(), DType::f32);
   const uint16_t* from = halves.data_as<uint16_t>();
   float* to = floats.data_as<float>();
-  for (int64_t i = 0; i < halves.size(); ++i) to[i] = widen_half(from[i]);
+  parallel_for(halves.size(), 65536, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = widen_half(from[i]);
+  });
   return floats;
 }
 

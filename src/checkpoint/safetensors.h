@@ -39,9 +39,9 @@ class SafeTensors : public TensorSource {
   // Borrows the mapping, or copies if the elements are not aligned. Throws BadFile if the tensor is
   // missing, Unsupported if fovea does not support its type.
   Tensor tensor(std::string_view name) const override;
-  // Call it after the last use of a tensor: its pages stop counting as this process's memory.
-  void release(const StoredTensor& stored) const override {
-    files_[stored.file]->release(stored.data, stored.bytes);
+  using TensorSource::release;
+  void release(const StoredTensor& stored, const char* begin, size_t bytes) const override {
+    files_[stored.file]->release(begin, bytes);
   }
 
  private:

@@ -30,8 +30,10 @@ class TensorSource {
   // the tensor is missing, Unsupported if fovea does not support its type.
   virtual Tensor tensor(std::string_view name) const = 0;
 
-  // Call it after the last use of a tensor: its pages may stop counting as this process's memory.
-  virtual void release(const StoredTensor&) const {}
+  // Call it after the last use of bytes of a tensor: their pages may stop counting as this
+  // process's memory.
+  virtual void release(const StoredTensor&, const char*, size_t) const {}
+  void release(const StoredTensor& stored) const { release(stored, stored.data, stored.bytes); }
 
   // Returns null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const {

@@ -59,6 +59,9 @@ bool reads_bf16(const Parameter& p) {
          p.role == Role::token_embedding;
 }
 
+// The copies of tensors that wait to be packed may take this number of bytes.
+constexpr size_t kMostCopied = size_t{128} << 20;
+
 // Loads a file's tensors into a model, and records everything that does not fit.
 class Loader {
  public:
@@ -103,11 +106,13 @@ class Loader {
           load_blocks(tensor, *stored, shapes, parts);
         else
           load_full(model.spec, tensor, *stored, shapes, parts);
+        if (copied_ > kMostCopied) pack_queued();
       } else {
         misshapen_.push_back(fmt::format("{} is {}, expected {}", tensor.name,
                                          describe(stored->shape), describe(expected)));
       }
     }
+    pack_queued();
   }
 
   // Sets the name of a tensor that report() ignores: a copy of a tied weight.
@@ -188,14 +193,17 @@ class Loader {
   void load_blocks(const FileTensor& tensor, const StoredTensor& stored,
                    const std::vector<Shape>& shapes, const std::vector<Parameter*>& parts) {
     files_.origin.dtypes[tensor.name] = DType::f32;
-    int64_t bad = 0, size = 0;
-    const auto values = blocks_from_file(tensor, stored, shapes, bad);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i]->packed = values[i];
-      size += values[i].matrix().outputs * values[i].matrix().width;
-    }
-    warn_of_nonfinite(stored, bad, size);
-    file_.release(stored);
+    auto matrices = blocks_from_file(tensor, stored, shapes, file_);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i]->packed = matrices[i].weight;
+    queue_.add(std::move(matrices), [this, &stored](int64_t bad) {
+      warn_of_nonfinite(stored, bad, elements(stored.shape));
+    });
+  }
+
+  // Packs what load_blocks() and load_full() have added.
+  void pack_queued() {
+    queue_.run();
+    copied_ = 0;
   }
 
   void warn_of_nonfinite(const StoredTensor& stored, int64_t bad, int64_t size) {
@@ -206,37 +214,86 @@ class Loader {
 
   void load_full(const Spec& spec, const FileTensor& tensor, const StoredTensor& stored,
                  const std::vector<Shape>& shapes, const std::vector<Parameter*>& parts) {
-    Tensor value = checked(stored);
+    Tensor value = file_.tensor(stored.name);
     const DType dtype = value.dtype();
-    if (dtype == DType::f16) value = widen_halves(value);
     if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16 && dtype != DType::f64) {
       fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16, fp16 or fp64", folder_,
            tensor.name, name_of(dtype));
     }
-    const bool packs = loading_.weights == Weights::packed;
+    const auto formats = formats_of(spec, tensor, default_format(stored, dtype), parts);
+    const bool all_packed = std::all_of(formats.begin(), formats.end(),
+                                        [](const auto& format) { return format.has_value(); });
+    // Packing counts NaN and infinity. Converting fp64 could add infinity.
+    const bool counted = !all_packed || dtype == DType::f64;
+    if (counted) warn_of_nonfinite(stored, count_nonfinite(value), value.size());
+    if (dtype == DType::f16) value = widen_halves(value);
     if (loading_.weights != Weights::owned && dtype != DType::f64) {
       files_.origin.dtypes[tensor.name] = dtype;
       if (dtype != DType::f32) files_.origin.dtype = dtype;
     }
     const bool as_bf16 =
-        packs && dtype == DType::bf16 && tensor.stored != Stored::transposed &&
+        loading_.weights == Weights::packed && dtype == DType::bf16 &&
+        tensor.stored != Stored::transposed &&
         std::all_of(parts.begin(), parts.end(), [](const Parameter* p) { return reads_bf16(*p); });
     const auto values = from_file(tensor, value, shapes, as_bf16);
-    const WeightFormat as_stored = default_format(stored, dtype);
-    bool all_packed = true;
+    std::vector<PackingQueue::Matrix> matrices;
     for (size_t i = 0; i < parts.size(); ++i) {
-      const auto format = packs ? packed_format(spec, tensor.parts[i], *parts[i],
-                                                loading_.packing.format.value_or(as_stored))
-                                : std::nullopt;
-      const bool copies = !format && (loading_.weights == Weights::owned || parts.size() > 1);
-      parts[i]->value = copies ? copy(values[i]) : values[i];
-      if (format) {
-        if (is_quantized(*format)) check_quantizable(folder_, tensor.name, parts[i]->value);
-        pack(*parts[i], *format, loading_.packing.group);
+      if (formats[i]) {
+        matrices.push_back(packed_later(stored, values[i], *formats[i]));
+        parts[i]->packed = matrices.back().weight;
+        parts[i]->value = {};
+      } else {
+        const bool copies = loading_.weights == Weights::owned || parts.size() > 1;
+        parts[i]->value = copies ? copy(values[i]) : values[i];
       }
-      all_packed = all_packed && format;
     }
-    if (all_packed) file_.release(stored);
+    if (!matrices.empty()) queue(tensor.name, stored, std::move(matrices), counted);
+  }
+
+  // Returns the formats of a tensor's parts; unset = not packed.
+  std::vector<std::optional<WeightFormat>> formats_of(const Spec& spec, const FileTensor& tensor,
+                                                      WeightFormat as_stored,
+                                                      const std::vector<Parameter*>& parts) const {
+    std::vector<std::optional<WeightFormat>> formats(parts.size());
+    if (loading_.weights != Weights::packed) return formats;
+    const WeightFormat wanted = loading_.packing.format.value_or(as_stored);
+    for (size_t i = 0; i < parts.size(); ++i)
+      formats[i] = packed_format(spec, tensor.parts[i], *parts[i], wanted);
+    return formats;
+  }
+
+  // Returns a matrix that is packed from `value`: a part of the file, or a copy of one.
+  PackingQueue::Matrix packed_later(const StoredTensor& stored, const Tensor& value,
+                                    WeightFormat format) {
+    const auto* data = static_cast<const char*>(value.data());
+    const bool mapped = data >= stored.data && data < stored.data + stored.bytes;
+    if (!mapped) copied_ += value.bytes();
+    const auto fill = [value, mapped, &stored, &file = file_](PackedWeight& weight, int64_t begin,
+                                                              int64_t end) {
+      const int64_t nonfinite = weight.fill(value, begin, end);
+      if (!mapped) return nonfinite;
+      const int64_t last = std::min(end * kPanelOutputs, value.dim(0));
+      const Tensor rows = value.rows(begin * kPanelOutputs, last);
+      file.release(stored, static_cast<const char*>(rows.data()), rows.bytes());
+      return nonfinite;
+    };
+    const int64_t group = is_quantized(format) ? loading_.packing.group : 32;
+    return {PackedWeight(format, value.dim(0), value.dim(1), group), fill};
+  }
+
+  // Queues the matrices of a tensor; `counted`: its NaN and infinities are known already.
+  void queue(const std::string& name, const StoredTensor& stored,
+             std::vector<PackingQueue::Matrix> matrices, bool counted) {
+    bool quantizes = false;
+    int64_t size = 0;
+    for (const auto& [weight, fill] : matrices) {
+      quantizes |= is_quantized(weight.matrix().format);
+      size += weight.matrix().outputs * weight.matrix().width;
+    }
+    queue_.add(std::move(matrices), [this, name, &stored, quantizes, size, counted](int64_t bad) {
+      if (quantizes) check_quantizable(folder_, name, bad, size);
+      if (!counted) warn_of_nonfinite(stored, bad, size);
+    });
   }
 
   void load_quantized(const FileTensor& tensor, const StoredTensor& stored,
@@ -256,6 +313,8 @@ class Loader {
   ModelFiles& files_;
   std::string folder_, passed_over_;
   std::set<std::string> used_, not_finite_;
+  PackingQueue queue_;
+  size_t copied_ = 0;  // bytes of tensors in the queue that are not in the mapping
   std::vector<std::string> missing_, misshapen_;
 };
 

@@ -1,7 +1,9 @@
 #include "fovea/model.h"
 
 #include <algorithm>
+#include <future>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -42,10 +44,18 @@ DType cache_type(Transformer& model, CachePrecision precision) {
   return rounded ? DType::bf16 : DType::f32;
 }
 
+std::optional<TranslationTokenizers> tokenizers_of(const std::string& path) {
+  if (!comes_with_tokenizer(path)) return std::nullopt;
+  return TranslationTokenizers::open(path);
+}
+
 }  // namespace
 
 Model Model::open(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
   const FloatMode mode;
+  // While this thread waits for files and memory, another one makes the tokenizers. Without a
+  // second thread, get() makes them.
+  auto tokenizers = std::async([&] { return tokenizers_of(folder); });
   ModelFiles files = open_model_files(folder, weights_of(precision), packing_of(precision));
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);
@@ -53,10 +63,9 @@ Model Model::open(const std::string& folder, WeightPrecision precision, CachePre
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
   parts->cache = cache_type(parts->transformer, cache);
-  if (comes_with_tokenizer(folder)) {
-    const TranslationTokenizers both = TranslationTokenizers::open(folder);
-    parts->tokenizer = both.source;
-    parts->target_tokenizer = both.target;
+  if (const auto both = tokenizers.get()) {
+    parts->tokenizer = both->source;
+    parts->target_tokenizer = both->target;
   }
   return Model(std::move(parts));
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/threads.h"
+#include "kernels/lines.h"
 
 namespace fovea {
 namespace {
@@ -70,32 +71,48 @@ uint32_t eighths(const uint8_t* u, int shift) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(v));
 }
 
-// Writes 32 numbers of an output to the lines of a panel; `to` is the output's place in the first
-// line.
+// Sets `to` to the bits of 32 numbers of an output in the lines of a panel.
 template <int kLow, int kHigh>
-void put_numbers(const uint8_t* numbers, uint8_t* to) {
-  const auto put = [&](const void* bits) {
-    std::memcpy(to, bits, 4);
-    to += kLine;
-  };
-  const auto put_word = [&](uint32_t bits) { put(&bits); };
-  if constexpr (kLow == 8)
-    for (int t = 0; t < 8; ++t) put(numbers + 4 * t);
+void put_part(const uint8_t* numbers, uint32_t* to) {
+  if constexpr (kLow == 8) std::memcpy(to, numbers, 32);
   if constexpr (kLow == 4) {
-    uint64_t u[4], line[2];
-    std::memcpy(u, numbers, sizeof u);
-    constexpr uint64_t kMask = 0x0f0f0f0f0f0f0f0f;
-    for (int i = 0; i < 2; ++i) line[i] = (u[i] & kMask) | (u[i + 2] & kMask) << 4;
-    for (int l = 0; l < 4; ++l) put(reinterpret_cast<const uint8_t*>(line) + 4 * l);
+    const auto* from = reinterpret_cast<const __m128i*>(numbers);
+    const __m128i lower = _mm_and_si128(_mm_loadu_si128(from), _mm_set1_epi8(15));
+    const __m128i upper = _mm_and_si128(_mm_loadu_si128(from + 1), _mm_set1_epi8(15));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_or_si128(lower, _mm_slli_epi16(upper, 4)));
   }
   if constexpr (kLow == 2)
-    for (int l = 0; l < 2; ++l) put_word(quarters(numbers + 16 * l, 0));
+    for (int l = 0; l < 2; ++l) to[l] = quarters(numbers + 16 * l, 0);
   if constexpr (kHigh == 2)
-    for (int l = 0; l < 2; ++l) put_word(quarters(numbers + 16 * l, kLow));
-  if constexpr (kHigh == 1) put_word(eighths(numbers, kLow));
+    for (int l = 0; l < 2; ++l) to[kLow + l] = quarters(numbers + 16 * l, kLow);
+  if constexpr (kHigh == 1) to[kLow] = eighths(numbers, kLow);
 }
 
-// The inverse of put_numbers().
+// The same for the `count` numbers of a block.
+template <int kLow, int kHigh>
+void put_words(const uint8_t* numbers, int64_t count, uint32_t* to) {
+  for (int64_t i = 0; i < count; i += kPart, to += kLow + kHigh)
+    put_part<kLow, kHigh>(numbers + i, to);
+}
+
+// Writes bytes [16][16] to `to` [count][16], transposed: each round of four interleaves row i with
+// row i + 8.
+void put_columns(const uint8_t* bytes, int64_t count, uint8_t* to) {
+  __m128i rows[16], next[16];
+  for (int i = 0; i < 16; ++i)
+    rows[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * i));
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      next[2 * i] = _mm_unpacklo_epi8(rows[i], rows[i + 8]);
+      next[2 * i + 1] = _mm_unpackhi_epi8(rows[i], rows[i + 8]);
+    }
+    std::copy_n(next, 16, rows);
+  }
+  for (int64_t i = 0; i < count; ++i)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * i), rows[i]);
+}
+
+// The inverse of put_part(); `from` is the place of the output in the first line.
 void get_numbers(const BlockFormat& format, const uint8_t* from, uint8_t* numbers) {
   const auto line = [&](int index) {
     uint32_t bits;
@@ -114,61 +131,50 @@ void get_numbers(const BlockFormat& format, const uint8_t* from, uint8_t* number
   std::memcpy(numbers, u, sizeof u);
 }
 
-using PutNumbers = void (*)(const uint8_t* numbers, uint8_t* to);
+using PutWords = void (*)(const uint8_t* numbers, int64_t count, uint32_t* to);
 
-PutNumbers put_of(const BlockFormat& format) {
+PutWords words_function(const BlockFormat& format) {
   switch (10 * format.low + format.high) {
-    case 80: return put_numbers<8, 0>;
-    case 40: return put_numbers<4, 0>;
-    case 41: return put_numbers<4, 1>;
-    case 42: return put_numbers<4, 2>;
-    case 20: return put_numbers<2, 0>;
-    default: return put_numbers<2, 1>;
+    case 80: return put_words<8, 0>;
+    case 40: return put_words<4, 0>;
+    case 41: return put_words<4, 1>;
+    case 42: return put_words<4, 2>;
+    case 20: return put_words<2, 0>;
+    default: return put_words<2, 1>;
   }
 }
 
-// Writes or reads the scales of a block of output `lane` in its record; `copy` is called with the
-// place in the record and the field.
-template <class Record, class Fields, class Copy>
-void each_scale(const BlockFormat& format, Record* record, int64_t lane, Fields& block,
-                const Copy& copy) {
-  copy(record + 2 * lane, &block.scale, 2);
-  Record* at = record + 2 * kOut;
-  if (has_minimum(format.scales)) {
-    copy(at + 2 * lane, &block.minimum, 2);
-    at += 2 * kOut;
-  }
-  if (!has_bytes(format.scales) || format.scales == BlockScales::nibbles_minimum) return;
-  const int64_t groups = format.block / format.group;
-  for (int64_t g = 0; g < groups; ++g) copy(at + g * kOut + lane, &block.scales[g], 1);
-  if (format.scales != BlockScales::bytes_minimum) return;
-  at += groups * kOut;
-  for (int64_t g = 0; g < groups; ++g) copy(at + g * kOut + lane, &block.minimums[g], 1);
+// Bytes of the f16 or bf16 scales and minimums at the beginning of a record.
+int64_t half_bytes(const BlockFormat& format) {
+  return (has_minimum(format.scales) ? 4 : 2) * kOut;
 }
 
-// Scales and minimums of four bits follow the two f16.
-constexpr int64_t kNibblesAt = 4 * kOut;
-
-void put_scales(const BlockFormat& format, const WeightBlock& block, int64_t lane,
-                uint8_t* record) {
-  each_scale(format, record, lane, block,
-             [](uint8_t* at, const void* field, size_t size) { std::memcpy(at, field, size); });
-  if (format.scales != BlockScales::nibbles_minimum) return;
-  for (int64_t g = 0; g < 16; ++g) {
-    record[kNibblesAt + g * kOut + lane] =
-        static_cast<uint8_t>(block.scales[g] | block.minimums[g] << 4);
+// Sets `to` [16] to the bytes of an output in a record, one for each 16 bytes after the halves.
+void bytes_of(const BlockFormat& format, const WeightBlock& block, uint8_t* to) {
+  if (format.scales == BlockScales::nibbles_minimum) {
+    for (int g = 0; g < 16; ++g)
+      to[g] = static_cast<uint8_t>(block.scales[g] | block.minimums[g] << 4);
+    return;
   }
+  if (format.scales == BlockScales::bytes) return void(std::memcpy(to, block.scales, 16));
+  std::memcpy(to, block.scales, 8);
+  std::memcpy(to + 8, block.minimums, 8);
 }
 
 void get_scales(const BlockFormat& format, const uint8_t* record, int64_t lane,
                 WeightBlock& block) {
-  each_scale(format, record, lane, block,
-             [](const uint8_t* at, void* field, size_t size) { std::memcpy(field, at, size); });
-  if (format.scales != BlockScales::nibbles_minimum) return;
-  for (int64_t g = 0; g < 16; ++g) {
-    const uint8_t both = record[kNibblesAt + g * kOut + lane];
-    block.scales[g] = both & 15;
-    block.minimums[g] = static_cast<int8_t>(both >> 4);
+  std::memcpy(&block.scale, record + 2 * lane, 2);
+  if (has_minimum(format.scales)) std::memcpy(&block.minimum, record + 2 * (kOut + lane), 2);
+  if (!has_bytes(format.scales)) return;
+  const uint8_t* at = record + half_bytes(format) + lane;
+  const int64_t groups = format.block / format.group;
+  for (int64_t g = 0; g < groups; ++g) {
+    const uint8_t byte = at[g * kOut];
+    const bool nibbles = format.scales == BlockScales::nibbles_minimum;
+    block.scales[g] = static_cast<int8_t>(nibbles ? byte & 15 : byte);
+    if (nibbles) block.minimums[g] = static_cast<int8_t>(byte >> 4);
+    if (format.scales == BlockScales::bytes_minimum)
+      block.minimums[g] = static_cast<int8_t>(at[(groups + g) * kOut]);
   }
 }
 
@@ -218,11 +224,10 @@ const char* name_of(WeightFormat format) {
 }
 
 int64_t record_bytes(const BlockFormat& format) {
-  const int64_t halves = has_minimum(format.scales) ? 4 : 2;
   const int64_t bytes = format.scales == BlockScales::bytes_minimum ? 2
                         : has_bytes(format.scales)                  ? 1
                                                                     : 0;
-  return (halves + bytes * (format.block / format.group)) * kOut;
+  return half_bytes(format) + bytes * (format.block / format.group) * kOut;
 }
 
 void decode_block(const BlockFormat& format, const WeightBlock& block, float* to) {
@@ -237,37 +242,100 @@ void decode_block(const BlockFormat& format, const WeightBlock& block, float* to
   }
 }
 
-int64_t pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
-                    const BlockReader& reader, void* panels, void* scales) {
+namespace {
+
+// Packs panels of a matrix, up to 256 weights of 16 rows at a time: first each row, in the order of
+// the panel, then all rows are interleaved.
+class PanelPacker {
+ public:
+  PanelPacker(const PackedMatrix& w, const BlockRows& rows)
+      : w_(w),
+        format_(block_format(w.format)),
+        rows_(rows),
+        put_words_(words_function(format_)),
+        words_of_block_(format_.block / kPart * (format_.low + format_.high)),
+        record_(record_bytes(format_)),
+        minimums_(has_minimum(format_.scales)),
+        bytes_per_scale_(has_bytes(format_.scales)) {}
+
+  // Packs one panel, and returns the number of weights that are not finite.
+  int64_t pack(int64_t index, uint8_t* panel, uint8_t* records) {
+    const int64_t blocks = w_.width / format_.block, step = kMostBlock / format_.block;
+    const int64_t first = index * kOut, rows = std::min(kOut, w_.outputs - first);
+    if (rows < kOut) {  // the missing rows are zeros
+      std::memset(records, 0, static_cast<size_t>(blocks * record_));
+      std::memset(words_, 0, sizeof words_);
+      std::memset(bytes_, 0, sizeof bytes_);
+    }
+    int64_t nonfinite = 0;
+    for (int64_t b = 0; b < blocks; b += step, records += step * record_) {
+      const int64_t count = std::min(step, blocks - b), words = count * words_of_block_;
+      for (int64_t lane = 0; lane < rows; ++lane) {
+        const uint8_t* row = rows_.begins[static_cast<size_t>(first + lane)];
+        nonfinite += read_row(row + b * rows_.reader.bytes, lane, count, records);
+      }
+      interleave(words_, kWords, words, panel);
+      if (bytes_per_scale_) {  // then `count` is 1
+        const int64_t halves = half_bytes(format_);
+        put_columns(bytes_, (record_ - halves) / kOut, records + halves);
+      }
+      panel += words * kLine;
+    }
+    return nonfinite;
+  }
+
+ private:
+  static constexpr int64_t kWords = kMostBlock / 4;  // of an output, for 256 weights of 8 bits
+
+  // Reads consecutive blocks of an output.
+  int64_t read_row(const uint8_t* from, int64_t lane, int64_t count, uint8_t* records) {
+    uint32_t* words = words_ + lane * kWords;
+    int64_t nonfinite = 0;
+    for (int64_t i = 0; i < count; ++i, from += rows_.reader.bytes) {
+      rows_.reader.read(from, block_);
+      put_words_(block_.numbers, format_.block, words + i * words_of_block_);
+      auto* halves = reinterpret_cast<uint16_t*>(records + i * record_);
+      halves[lane] = block_.scale;
+      if (minimums_) halves[kOut + lane] = block_.minimum;
+      if (bytes_per_scale_) bytes_of(format_, block_, bytes_ + lane * 16);
+      if (!is_surely_finite(format_, block_)) nonfinite += count_nonfinite(format_, block_);
+    }
+    return nonfinite;
+  }
+
+  const PackedMatrix& w_;
+  const BlockFormat format_;
+  const BlockRows& rows_;
+  const PutWords put_words_;
+  const int64_t words_of_block_, record_;
+  const bool minimums_, bytes_per_scale_;
+  WeightBlock block_ = {};
+  alignas(64) uint32_t words_[kOut * kWords] = {};
+  uint8_t bytes_[kOut * 16] = {};
+};
+
+}  // namespace
+
+int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin, int64_t end,
+                    void* panels, void* scales) {
   const BlockFormat& format = block_format(w.format);
-  check(w.width % format.block == 0 && w.group == kPart && std::ssize(rows) == w.outputs,
-        "pack_blocks: {} rows of {} weights; expected {} rows of blocks of {}", rows.size(),
+  check(w.width % format.block == 0 && w.group == kPart && std::ssize(rows.begins) == w.outputs,
+        "pack_panels: {} rows of {} weights; expected {} rows of blocks of {}", rows.begins.size(),
         w.width, w.outputs, format.block);
-  const PutNumbers put = put_of(format);
-  const int64_t blocks = w.width / format.block, record = record_bytes(format);
-  if (blocks == 0) return 0;
-  const int64_t parts = format.block / kPart, bytes = part_bytes(format);
+  const int64_t size = panel_bytes(w), records = w.width / format.block * record_bytes(format);
+  PanelPacker packer(w, rows);
+  int64_t nonfinite = 0;
+  for (int64_t p = begin; p < end; ++p) {
+    nonfinite += packer.pack(p, static_cast<uint8_t*>(panels) + p * size,
+                             static_cast<uint8_t*>(scales) + p * records);
+  }
+  return nonfinite;
+}
+
+int64_t pack_blocks(const PackedMatrix& w, const BlockRows& rows, void* panels, void* scales) {
   std::atomic<int64_t> nonfinite = 0;
   parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
-    WeightBlock block;
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t count = std::min(kOut, w.outputs - p * kOut);
-      auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
-      auto* records = static_cast<uint8_t*>(scales) + p * blocks * record;
-      if (count < kOut) {
-        std::memset(panel, 0, static_cast<size_t>(panel_bytes(w)));
-        std::memset(records, 0, static_cast<size_t>(blocks * record));
-      }
-      for (int64_t b = 0; b < blocks; ++b) {
-        for (int64_t lane = 0; lane < count; ++lane) {
-          reader.read(rows[static_cast<size_t>(p * kOut + lane)] + b * reader.bytes, block);
-          uint8_t* to = panel + b * parts * bytes + lane * 4;
-          for (int64_t i = 0; i < parts; ++i) put(block.numbers + i * kPart, to + i * bytes);
-          put_scales(format, block, lane, records + b * record);
-          if (!is_surely_finite(format, block)) nonfinite += count_nonfinite(format, block);
-        }
-      }
-    }
+    nonfinite += pack_panels(w, rows, begin, end, panels, scales);
   });
   return nonfinite;
 }

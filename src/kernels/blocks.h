@@ -87,11 +87,18 @@ struct BlockReader {
 // Writes the values of a block to `to`: the numbers that ggml decodes, bit for bit.
 void decode_block(const BlockFormat& format, const WeightBlock& block, float* to);
 
-// Packs rows of blocks. `rows` has the address of the first block of each output of w, whose width
-// consists of complete blocks. Returns the number of weights that are infinite or NaN, because of
-// the scales of their blocks.
-int64_t pack_blocks(const PackedMatrix& w, std::span<const uint8_t* const> rows,
-                    const BlockReader& reader, void* panels, void* scales);
+// The rows of a matrix in blocks.
+struct BlockRows {
+  std::span<const uint8_t* const> begins;  // of the first block of each output
+  BlockReader reader;
+};
+
+// Packs the panels from `begin` to `end` of w, whose width consists of complete blocks. Returns the
+// number of weights that are infinite or NaN, because of the scales of their blocks.
+int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin, int64_t end,
+                    void* panels, void* scales);
+// Packs all panels, on all threads.
+int64_t pack_blocks(const PackedMatrix& w, const BlockRows& rows, void* panels, void* scales);
 
 // The inverse for one block: block `index` of row n.
 void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, WeightBlock& block);

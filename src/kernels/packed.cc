@@ -1,6 +1,7 @@
 #include "kernels/packed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "base/half.h"
 #include "base/threads.h"
 #include "kernels/blocks.h"
+#include "kernels/cpu/packed/quantize.h"
+#include "kernels/lines.h"
 
 namespace fovea {
 namespace {
@@ -122,6 +125,18 @@ float best_scale(const float* x, int64_t count, WeightFormat format) {
   return best;
 }
 
+// Returns how many of `count` floats or bf16 have all bits of the exponent set: NaN and infinity.
+template <class Bits>
+int64_t count_full_exponents(const void* numbers, int64_t count, Bits exponent) {
+  int64_t full = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, static_cast<const Bits*>(numbers) + i, sizeof bits);
+    full += (bits & exponent) == exponent ? 1 : 0;
+  }
+  return full;
+}
+
 // The rows of the matrix that form a panel: `count` rows, at most 16, from `begin`.
 struct PanelRows {
   int64_t begin, count;
@@ -139,55 +154,100 @@ void clear_panel(const PackedMatrix& w, uint8_t* panel) {
   std::memset(panel, zero, static_cast<size_t>(panel_bytes(w)));
 }
 
-void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel) {
-  auto* floats = reinterpret_cast<float*>(panel);
-  auto* halves = reinterpret_cast<bf16*>(panel);
-  // Processes one cache line of each row at a time.
-  for (int64_t block = 0; block < w.width; block += 16) {
-    const int64_t end = std::min(w.width, block + 16);
-    for (int64_t lane = 0; lane < count; ++lane) {
-      const float* row = rows + lane * w.width;
-      if (w.format == WeightFormat::f32)
-        for (int64_t k = block; k < end; ++k) floats[k * kOut + lane] = row[k];
-      else
-        for (int64_t k = block; k < end; ++k)
-          halves[(k / 2 * kOut + lane) * 2 + 1 - k % 2] = narrow(row[k]);
-    }
+// Packs the words of a panel; words_of(lane, begin, end, to) writes the words of a row from `begin`
+// to `end`.
+template <class WordsOf>
+void pack_words(int64_t rows, int64_t words, uint8_t* panel, const WordsOf& words_of) {
+  constexpr int64_t kStep = 64;
+  alignas(64) uint32_t block[kOut * kStep] = {};
+  for (int64_t begin = 0; begin < words; begin += kStep) {
+    const int64_t end = std::min(words, begin + kStep);
+    for (int64_t lane = 0; lane < rows; ++lane) words_of(lane, begin, end, block + lane * kStep);
+    interleave(block, kStep, end - begin, panel + begin * kLineBytes);
   }
+}
+
+int64_t words_of_row(const PackedMatrix& w) {
+  return w.format == WeightFormat::f32 ? w.width : (w.width + 1) / 2;
+}
+
+void pack_float_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel) {
+  const auto row = [&](int64_t lane) { return rows + lane * w.width; };
+  if (w.format == WeightFormat::f32) {
+    pack_words(count, words_of_row(w), panel,
+               [&](int64_t lane, int64_t begin, int64_t end, uint32_t* to) {
+                 std::memcpy(to, row(lane) + begin, static_cast<size_t>(end - begin) * sizeof *to);
+               });
+    return;
+  }
+  const auto pairs = [&](int64_t lane, int64_t begin, int64_t end, uint32_t* to) {
+    for (int64_t k = 2 * begin; k < 2 * end; k += 2) {
+      const uint32_t later = k + 1 < w.width ? narrow(row(lane)[k + 1]).bits : 0;
+      *to++ = static_cast<uint32_t>(narrow(row(lane)[k]).bits) << 16 | later;
+    }
+  };
+  pack_words(count, words_of_row(w), panel, pairs);
 }
 
 // Packs bf16 rows as words of two.
 void pack_bf16_panel(const PackedMatrix& w, const bf16* rows, int64_t count, uint8_t* panel) {
-  for (int64_t block = 0; block < w.width; block += 32) {
-    const int64_t end = std::min(w.width, block + 32);
-    for (int64_t lane = 0; lane < count; ++lane) {
-      const bf16* row = rows + lane * w.width;
-      uint32_t* to = reinterpret_cast<uint32_t*>(panel) + lane;
-      for (int64_t k = block; k < end; k += 2) {
-        const uint32_t later = k + 1 < end ? row[k + 1].bits : 0;
-        to[k / 2 * kOut] = static_cast<uint32_t>(row[k].bits) << 16 | later;
-      }
+  const auto pairs = [&](int64_t lane, int64_t begin, int64_t end, uint32_t* to) {
+    const bf16* row = rows + lane * w.width;
+    const int64_t complete = std::min(end, w.width / 2);
+    for (int64_t i = begin; i < complete; ++i, ++to) {
+      std::memcpy(to, row + 2 * i, sizeof *to);
+      *to = *to << 16 | *to >> 16;
+    }
+    if (complete < end) *to = static_cast<uint32_t>(row[w.width - 1].bits) << 16;
+  };
+  pack_words(count, words_of_row(w), panel, pairs);
+}
+
+// Rounds a row: `numbers` receives complete groups, including the offset.
+void quantize_row(const PackedMatrix& w, const float* row, uint8_t* numbers, uint16_t* scales) {
+  const int offset = offset_of(w.format);
+  const int64_t complete = w.width / w.group, begin = complete * w.group;
+  const auto round =
+      w.format == WeightFormat::int8 ? cpu::quantize_to_bytes : cpu::quantize_to_nibbles;
+  round(row, complete, w.group, numbers, scales, kOut);
+  if (begin == w.width) return;
+  std::vector<int8_t> q(static_cast<size_t>(w.width - begin));
+  scales[complete * kOut] = quantize_group(row + begin, w.width - begin, w.format, q.data());
+  const auto last = std::transform(q.begin(), q.end(), numbers + begin, [=](int8_t number) {
+    return static_cast<uint8_t>(number + offset);
+  });
+  std::fill(last, numbers + begin + w.group, static_cast<uint8_t>(offset));
+}
+
+// Joins the numbers of the two halves of each group, as int4 stores them.
+void join_halves(uint8_t* numbers, int64_t groups, int64_t group) {
+  const int64_t half = group / 2;
+  uint8_t* to = numbers;
+  for (int64_t g = 0; g < groups; ++g, numbers += group) {
+    for (int64_t i = 0; i < half; i += 8, to += 8) {
+      uint64_t lower, upper;
+      std::memcpy(&lower, numbers + i, sizeof lower);
+      std::memcpy(&upper, numbers + half + i, sizeof upper);
+      lower |= upper << 4;
+      std::memcpy(to, &lower, sizeof lower);
     }
   }
 }
 
 void quantize_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel,
                     uint16_t* scales) {
-  const int offset = offset_of(w.format);
-  std::vector<int8_t> q(static_cast<size_t>(w.group));
-  std::vector<uint8_t> numbers(static_cast<size_t>(w.group));
-  for (int64_t lane = 0; lane < count; ++lane) {
-    for (int64_t k = 0, g = 0; k < w.width; k += w.group, ++g) {
-      const int64_t size = std::min(w.group, w.width - k);
-      scales[g * kOut + lane] = quantize_group(rows + lane * w.width + k, size, w.format, q.data());
-      std::fill(numbers.begin(), numbers.end(), static_cast<uint8_t>(offset));
-      for (int64_t i = 0; i < size; ++i) {
-        const auto at = static_cast<size_t>(i);
-        numbers[at] = static_cast<uint8_t>(q[at] + offset);
-      }
-      put_group(w, panel, g, lane, numbers.data());
-    }
+  const int64_t words = groups_of(w) * w.group / 4;
+  const int64_t stride = words + 16;  // not a power of two, so that rows do not share cache sets
+  std::vector<uint32_t> all(static_cast<size_t>(kOut * stride));
+  for (int64_t lane = 0; lane < kOut; ++lane) {
+    auto* numbers = reinterpret_cast<uint8_t*>(all.data() + lane * stride);
+    if (lane < count)
+      quantize_row(w, rows + lane * w.width, numbers, scales + lane);
+    else
+      std::fill_n(numbers, 4 * words, static_cast<uint8_t>(offset_of(w.format)));
+    if (w.format == WeightFormat::int4) join_halves(numbers, groups_of(w), w.group);
   }
+  interleave(all.data(), stride, w.format == WeightFormat::int4 ? words / 2 : words, panel);
 }
 
 }  // namespace
@@ -235,34 +295,49 @@ uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8
   return narrow_to_half(scale);
 }
 
-void pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales) {
-  check(!is_block_type(w.format), "pack: the weights are floats; expected no block type");
-  parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> floats;
-    for (int64_t p = begin; p < end; ++p) {
-      const auto [first, count] = rows_of(w, p);
-      auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
-      clear_panel(w, panel);
-      const float* rows = static_cast<const float*>(matrix.data) + first * w.width;
-      if (matrix.dtype == DType::bf16) {
-        const bf16* halves = static_cast<const bf16*>(matrix.data) + first * w.width;
-        if (w.format == WeightFormat::bf16) {
-          pack_bf16_panel(w, halves, count, panel);
-          continue;
-        }
-        floats.resize(static_cast<size_t>(count * w.width));
-        std::transform(halves, halves + count * w.width, floats.begin(), widen);
-        rows = floats.data();
-      }
-      if (!is_quantized(w.format)) {
-        pack_float_panel(w, rows, count, panel);
+int64_t pack_panels(const PackedMatrix& w, In matrix, int64_t begin, int64_t end, void* panels,
+                    uint16_t* scales) {
+  check(!is_block_type(w.format), "pack_panels: the weights are floats; expected no block type");
+  std::vector<float> floats;
+  int64_t nonfinite = 0;
+  for (int64_t p = begin; p < end; ++p) {
+    const auto [first, count] = rows_of(w, p);
+    const int64_t size = count * w.width, end_of_panel = panel_bytes(w);
+    auto* panel = static_cast<uint8_t*>(panels) + p * end_of_panel;
+    if (const int64_t used = words_of_row(w) * kLineBytes;
+        !is_quantized(w.format) && used < end_of_panel)
+      std::memset(panel + used, 0, static_cast<size_t>(end_of_panel - used));  // bf16's padding
+    const float* rows = static_cast<const float*>(matrix.data) + first * w.width;
+    if (matrix.dtype == DType::bf16) {
+      const bf16* halves = static_cast<const bf16*>(matrix.data) + first * w.width;
+      nonfinite += count_full_exponents<uint16_t>(&halves->bits, size, 0x7f80u);
+      if (w.format == WeightFormat::bf16) {
+        pack_bf16_panel(w, halves, count, panel);
         continue;
       }
-      uint16_t* panel_scales = scales + p * groups_of(w) * kOut;
-      std::fill_n(panel_scales, groups_of(w) * kOut, uint16_t{0});
-      quantize_panel(w, rows, count, panel, panel_scales);
+      floats.resize(static_cast<size_t>(size));
+      std::transform(halves, halves + size, floats.begin(), widen);
+      rows = floats.data();
+    } else {
+      nonfinite += count_full_exponents<uint32_t>(rows, size, 0x7f800000u);
     }
+    if (!is_quantized(w.format)) {
+      pack_float_panel(w, rows, count, panel);
+      continue;
+    }
+    uint16_t* panel_scales = scales + p * groups_of(w) * kOut;
+    std::fill_n(panel_scales, groups_of(w) * kOut, uint16_t{0});
+    quantize_panel(w, rows, count, panel, panel_scales);
+  }
+  return nonfinite;
+}
+
+int64_t pack(const PackedMatrix& w, In matrix, void* panels, uint16_t* scales) {
+  std::atomic<int64_t> nonfinite = 0;
+  parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
+    nonfinite += pack_panels(w, matrix, begin, end, panels, scales);
   });
+  return nonfinite;
 }
 
 void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* row_scales,

@@ -38,12 +38,8 @@ Tensor recorded(const Tensor& y, const Tensor& x, const PackedWeight& weight, co
 
 }  // namespace
 
-PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t group) {
-  matrix_.format = format;
-  matrix_.outputs = weight.dim(0);
-  matrix_.width = weight.dim(1);
-  matrix_.group = is_quantized(format) ? group_size(group, matrix_.width) : 0;
-  allocate();
+PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t group)
+    : PackedWeight(format, weight.dim(0), weight.dim(1), group) {
   pack(matrix_, weight.to(cpu_device()), panels_.data(), scales_.data_as<uint16_t>());
 }
 
@@ -57,14 +53,20 @@ PackedWeight::PackedWeight(const Tensor& rows, const Tensor& scales, int64_t wid
                  scales_.data_as<uint16_t>());
 }
 
-PackedWeight::PackedWeight(WeightFormat format, int64_t width, std::span<const uint8_t* const> rows,
-                           const BlockReader& reader, int64_t& nonfinite) {
+PackedWeight::PackedWeight(WeightFormat format, int64_t outputs, int64_t width, int64_t group) {
   matrix_.format = format;
-  matrix_.outputs = std::ssize(rows);
+  matrix_.outputs = outputs;
   matrix_.width = width;
-  matrix_.group = group_size(32, width);
+  matrix_.group = has_integers(format) ? group_size(group, width) : 0;
   allocate();
-  nonfinite += pack_blocks(matrix_, rows, reader, panels_.data(), scales_.data());
+}
+
+int64_t PackedWeight::fill(const Tensor& weight, int64_t begin, int64_t end) {
+  return pack_panels(matrix_, weight, begin, end, panels_.data(), scales_.data_as<uint16_t>());
+}
+
+int64_t PackedWeight::fill(const BlockRows& rows, int64_t begin, int64_t end) {
+  return pack_panels(matrix_, rows, begin, end, panels_.data(), scales_.data());
 }
 
 void PackedWeight::allocate() {

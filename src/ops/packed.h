@@ -19,11 +19,14 @@ class PackedWeight {
   // From the layout of files: rows i8 [N, C], or u8 [N, ceil(C/2)] with two weights per byte;
   // scales f16 [N, ceil(C/group)].
   PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group);
-  // From blocks of a GGUF file, whose numbers stay the same: the address of the first block of each
-  // row. The format has blocks (see kernels/blocks.h); `width` consists of complete blocks. Adds
-  // the number of weights that are infinite or NaN to `nonfinite`.
-  PackedWeight(WeightFormat format, int64_t width, std::span<const uint8_t* const> rows,
-               const BlockReader& reader, int64_t& nonfinite);
+  // Memory for a matrix [N, C], whose panels fill() sets. Block types have groups of 32.
+  PackedWeight(WeightFormat format, int64_t outputs, int64_t width, int64_t group = 32);
+
+  // Packs the panels from `begin` to `end`: from f32 or bf16 [N, C] of the host, or from blocks of
+  // a GGUF file, whose numbers stay the same (see kernels/blocks.h). Several threads may fill
+  // different panels. Returns the number of weights that are infinite or NaN.
+  int64_t fill(const Tensor& weight, int64_t begin, int64_t end);
+  int64_t fill(const BlockRows& rows, int64_t begin, int64_t end);
 
   explicit operator bool() const { return static_cast<bool>(panels_); }
   const PackedMatrix& matrix() const { return matrix_; }

@@ -18,13 +18,17 @@ void within(const Gguf& file, const char* data, size_t bytes) {
           "a value or a tensor lies within its file");
 }
 
-void pack_as_stored(const StoredTensor& stored) {
+void pack_as_stored(const StoredTensor& stored, const TensorSource& file) {
   const FileTensor plain = {stored.name, Stored::plain, {stored.name}};
   const std::vector<Shape> shapes = {stored.shape};
   if (!format_as_stored(plain, stored, shapes)) return;
-  int64_t nonfinite = 0;
-  const PackedWeight packed = blocks_from_file(plain, stored, shapes, nonfinite)[0];
-  require(count_nonfinite(packed.floats()) == nonfinite, "packing counts NaN and infinity");
+  auto matrices = blocks_from_file(plain, stored, shapes, file);
+  const PackedWeight packed = matrices[0].weight;
+  PackingQueue queue;
+  queue.add(std::move(matrices), [&](int64_t nonfinite) {
+    require(count_nonfinite(packed.floats()) == nonfinite, "packing counts NaN and infinity");
+  });
+  queue.run();
 }
 
 void use(const std::string& path) {
@@ -36,7 +40,7 @@ void use(const std::string& path) {
     const GgufTensors tensors(file);
     for (const StoredTensor& stored : tensors.stored()) {
       succeeds([&] { tensors.tensor(stored.name); });
-      succeeds([&] { pack_as_stored(stored); });
+      succeeds([&] { pack_as_stored(stored, tensors); });
     }
   });
   succeeds([&] { read_gguf_spec(path); });

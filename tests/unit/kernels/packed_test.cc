@@ -123,7 +123,7 @@ struct Packed {
     for (int64_t n = 0; n < w.outputs; ++n)
       starts.push_back(reinterpret_cast<const uint8_t*>(blocks.data() + n * each));
     void* panels = const_cast<void*>(w.panels);
-    nonfinite = pack_blocks(w, starts, kCopiedBlocks, panels, scales.data());
+    nonfinite = pack_blocks(w, {starts, kCopiedBlocks}, panels, scales.data());
   }
   std::vector<float> rows() const {
     std::vector<float> all(static_cast<size_t>(w.outputs * w.width));
@@ -443,6 +443,53 @@ TEST_F(PackedTest, Int4ErrsLessThanQ4_0) {
     theirs += error_of_q4_0(x);
   }
   EXPECT_LT(ours, 0.92 * theirs);
+}
+
+// Groups of all kinds: zeros, magnitudes whose scales are 0, subnormal or infinite in f16, and
+// numbers half way between two integers.
+std::vector<float> groups_of_all_kinds(int64_t count) {
+  std::vector<float> x = random_floats(count, 7);
+  constexpr float kFactors[] = {1, 0, 1e-7f, 3e-6f, 1e-30f, 4e5f, 6.5e5f, 1e8f, 1e30f};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t group = i / 32;
+    if (group % 11 == 9) x[i] = std::nearbyint(x[i] * 4) / 4;
+    if (group % 11 == 10) x[i] = std::nearbyint(x[i]);
+    if (group % 11 < 9) x[i] *= kFactors[group % 11];
+  }
+  return x;
+}
+
+// Quantises groups one by one.
+std::vector<float> quantized_alone(const PackedMatrix& w, const std::vector<float>& x) {
+  std::vector<float> y;
+  for (int64_t n = 0; n < w.outputs; ++n) {
+    for (int64_t k = 0; k < w.width; k += w.group) {
+      const int64_t size = std::min(w.group, w.width - k);
+      std::vector<int8_t> q(static_cast<size_t>(size));
+      const uint16_t scale = quantize_group(x.data() + n * w.width + k, size, w.format, q.data());
+      for (const int8_t number : q) y.push_back(static_cast<float>(number) * widen_half(scale));
+    }
+  }
+  return y;
+}
+
+TEST_F(PackedTest, QuantizesLikeEachGroupAloneOnEveryInstructionSet) {
+  for (const std::string& isa : testable_isas()) {
+    use_isa(isa);
+    for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
+      for (const auto& [width, group] :
+           {std::pair{64, 32}, {2016, 32}, {131, 64}, {640, 64}, {96, 0}}) {
+        if (group == 0 && format == WeightFormat::int4) continue;
+        Packed packed(format, 37, width, group);
+        const std::vector<float> x = groups_of_all_kinds(37 * width);
+        const int64_t bad = pack(packed.w, {x.data(), DType::f32},
+                                 const_cast<void*>(packed.w.panels), packed.scales.data());
+        EXPECT_EQ(bad, 0);
+        EXPECT_EQ(bits(packed.rows()), bits(quantized_alone(packed.w, x)))
+            << isa << " " << name_of(format) << " " << width << " " << group;
+      }
+    }
+  }
 }
 
 TEST_F(PackedTest, QuantizedRowsOfAFileRoundTrip) {
