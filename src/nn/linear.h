@@ -52,7 +52,7 @@ struct Linear {
 void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed);
 
 // Applies several layers to the same x. If all are packed, consecutive layers of the same format
-// and group size become one product.
+// and group size become one product, unless ops are recorded.
 template <class... Layers>
 std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
   if (!(layers.weight.packed && ...)) return {layers(x)...};
