@@ -81,6 +81,8 @@ struct PackedMatrix {
   const void* panels = nullptr;      // aligned to a cache line
   const uint16_t* scales = nullptr;  // integers: f16; blocks: see kernels/blocks.h
   uint8_t device = 0;                // of panels and scales
+
+  void show_arrays(DeviceOfCall& call) const { call.meet(In{panels, DType::u8, device}); }
 };
 
 // y [rows, N] (+)= x W^T, plus bias [N].
@@ -89,9 +91,7 @@ struct PackedProduct {
   In bias;
   PackedMatrix weight;
 
-  void show_arrays(DeviceOfCall& call) const {
-    call.meet(y), call.meet(bias), call.meet(In{weight.panels, DType::u8, weight.device});
-  }
+  void show_arrays(DeviceOfCall& call) const { call.meet(y), call.meet(bias), call.meet(weight); }
 };
 
 // A tensor as R = count rows of C = width elements. The units matter only for sums over rows.
@@ -320,6 +320,13 @@ struct Kernels {
   // ascending groups.
   Kernel<"packed_linear", void(std::span<const PackedProduct> products, In x, int64_t rows)>
       packed_linear{device};
+  // gemm with b = the matrix W [N, K] that w represents, rounded to a's dtype: c (+)= a W^T plus
+  // bias, with n = N and k = K, if transpose_b, else c (+)= a W, with n = K and k = N. For training
+  // over frozen weights: the first is the forward product, the second the gradient of its input. a
+  // is [m, k], with one unit. The bits are those of gemm with the unpacked matrix in a's dtype, but
+  // only blocks of it are unpacked at a time.
+  Kernel<"packed_gemm", void(Out c, In a, const PackedMatrix& w, In bias, const GemmShape& shape)>
+      packed_gemm{device};
   // y[i] = row rows[i] of the matrix that w represents, f32; rows null = all in order.
   Kernel<"unpack_rows", void(Out y, const PackedMatrix& w, Indices rows, int64_t count)>
       unpack_rows{device};

@@ -283,6 +283,28 @@ int64_t scale_bytes(const PackedMatrix& w) {
   return is_quantized(w.format) ? panels_of(w) * groups_of(w) * kOut * 2 : 0;
 }
 
+void check_packed_gemm(const PackedMatrix& w, const GemmShape& shape) {
+  const bool matches = shape.transpose_b ? shape.n == w.outputs && shape.k == w.width
+                                         : shape.n == w.width && shape.k == w.outputs;
+  check(!shape.transpose_a && shape.units.count == 1 && matches,
+        "packed_gemm: the matrix is [{}, {}], n is {}, k is {}, {} units; expected n and k of the "
+        "matrix, 1 unit and a [m, k]",
+        w.outputs, w.width, shape.n, shape.k, shape.units.count);
+}
+
+PackedMatrix outputs_of(const PackedMatrix& w, int64_t begin, int64_t end) {
+  check(begin % kOut == 0 && 0 <= begin && begin <= end && end <= w.outputs,
+        "outputs_of: {} to {} of {}; expected a multiple of {} and at most all", begin, end,
+        w.outputs, kOut);
+  PackedMatrix part = w;
+  part.outputs = end - begin;
+  const int64_t panel = begin / kOut, panels = panels_of(w);
+  part.panels = static_cast<const uint8_t*>(w.panels) + panel * panel_bytes(w);
+  if (panels > 0 && w.scales != nullptr)
+    part.scales = w.scales + panel * (scale_bytes(w) / 2 / panels);
+  return part;
+}
+
 uint16_t quantize_group(const float* x, int64_t count, WeightFormat format, int8_t* q) {
   const float scale = best_scale(x, count, format);
   // If the scale is 0 or not finite, all integers are 0.

@@ -61,6 +61,12 @@ inline int64_t quantized_row_bytes(const PackedMatrix& w) {
   return w.format == WeightFormat::int4 ? (w.width + 1) / 2 : w.width;
 }
 
+// Checks the arguments of packed_gemm(); see Kernels.
+void check_packed_gemm(const PackedMatrix& w, const GemmShape& shape);
+
+// Returns the outputs [begin, end) of w, where `begin` is a multiple of 16; shares its memory.
+PackedMatrix outputs_of(const PackedMatrix& w, int64_t begin, int64_t end);
+
 // Writes row n of the matrix that w represents to row [K].
 void unpack_row(const PackedMatrix& w, int64_t n, float* row);
 

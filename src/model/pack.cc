@@ -26,4 +26,12 @@ void pack(Transformer& model, WeightFormat format, int64_t group) {
   });
 }
 
+void freeze_packed(Transformer& model) {
+  model.each([](const std::string&, Parameter& parameter) {
+    if (!parameter.packed) return;
+    parameter.trainable = false;
+    parameter.packed.multiply_exactly();
+  });
+}
+
 }  // namespace fovea

@@ -51,11 +51,13 @@ struct Linear {
 // which of the layer's own parameters are trainable.
 void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed);
 
-// Applies several layers to the same x. If all are packed, consecutive layers of the same format
-// and group size become one product.
+// Applies several layers to the same x. If all multiply in the fast arithmetic of packed weights,
+// consecutive layers of the same format and group size become one product. Otherwise each layer is
+// applied separately, so that gradients are added in the same order for dense and packed weights.
 template <class... Layers>
 std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
-  if (!(layers.weight.packed && ...)) return {layers(x)...};
+  const auto fast = [](const PackedWeight& w) { return w && !w.multiplies_exactly(); };
+  if (!(fast(layers.weight.packed) && ...)) return {layers(x)...};
   std::vector<Tensor> y = linear(x, {{layers.weight.packed, layers.bias.value}...}, x.dtype());
   size_t i = 0;
   const auto next = [&](const LowRankAdapter& adapter) { return adapter.added_to(y[i++], x); };

@@ -28,7 +28,7 @@ struct Parameter {
   Shape shape;
   Role role = Role::matrix;
   Tensor value;
-  PackedWeight packed = {};  // instead of `value` if the model is opened for inference only
+  PackedWeight packed = {};  // instead of `value`, for inference or as frozen weights
   // Whether an optimiser updates it and a snapshot stores it. A task may change it before the
   // optimiser is created.
   bool trainable = role != Role::sinusoids && role != Role::selection_bias;

@@ -52,7 +52,11 @@ Tensor Recurrence::recurrent_part(const Tensor& h, DType compute) const {
 
 Tensor Recurrence::from_zero(const Tensor& gates) const {
   check_no_adapter(hidden);
-  if (!hidden.weight.packed) return recurrence(gates, hidden.weight.value, hidden.bias.value, cell);
+  const PackedWeight& packed = hidden.weight.packed;
+  if (!packed) return recurrence(gates, hidden.weight.value, hidden.bias.value, cell);
+  // A product for each token would unpack the matrix each time.
+  if (packed.multiplies_exactly())
+    return recurrence(gates, packed.floats(), hidden.bias.value, cell);
   const int64_t B = gates.dim(0), T = gates.dim(1);
   std::vector<Text> texts;
   for (int64_t b = 0; b < B; ++b) texts.push_back({b * T, T});
@@ -73,8 +77,7 @@ Tensor Recurrence::from_cache(const Tensor& gates, KvCache& cache) const {
 // result does not depend on the others.
 Tensor Recurrence::step_by_step(const Tensor& gates, const std::vector<Text>& texts,
                                 KvCache* cache) const {
-  check(!recording(),
-        "recurrence: decoding and packed weights have no gradients; expected NoGradient");
+  check(!recording(), "recurrence: decoding has no gradients; expected NoGradient");
   const int64_t G = gates_of(cell), S = states_of(cell), W = width;
   const Tensor x = gates.view({gates.size() / (G * W), G * W});
   Shape shape = gates.shape();

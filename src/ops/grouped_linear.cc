@@ -1,7 +1,7 @@
-#include "ops/groups.h"
-#include "ops/in_dtype.h"
+#include "base/error.h"
 #include "ops/offset.h"
 #include "ops/ops.h"
+#include "ops/weights.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -23,41 +23,94 @@ std::vector<Group> groups_of(const std::vector<int64_t>& counts) {
   return groups;
 }
 
+template <class Weight>
+void check_groups(const Tensor& x, const std::vector<int64_t>& counts,
+                  const std::vector<Weight>& weights, const std::vector<Tensor>& biases) {
+  check(!weights.empty() && counts.size() == weights.size() &&
+            (biases.empty() || biases.size() == weights.size()),
+        "grouped_linear: {} counts, {} weights, {} biases; expected equal numbers", counts.size(),
+        weights.size(), biases.size());
+  int64_t rows = 0;
+  for (const int64_t count : counts) {
+    check(count >= 0, "grouped_linear: a group of {} rows; expected at least 0", count);
+    rows += count;
+  }
+  const Shape shape = shape_of(weights[0]);
+  check(x.rank() == 2 && x.dim(0) == rows && shape.size() == 2 && shape[1] == x.dim(1),
+        "grouped_linear: x is {}, {} rows are in groups, weights are {}; expected [rows, C] and "
+        "[N, C]",
+        x.shape(), rows, shape);
+  for (const Weight& weight : weights) {
+    check(shape_of(weight) == shape, "grouped_linear: weights are {} and {}; expected equal shapes",
+          shape, shape_of(weight));
+  }
+  for (const Tensor& bias : biases) {
+    check(bias.shape() == Shape{shape[0]},
+          "grouped_linear: a bias is {}, weights are {}; expected [N] and [N, C]", bias.shape(),
+          shape);
+  }
+}
+
+// `weights` are Tensors or PackedWeights, which get no gradient.
+template <class Weight>
+Tensor grouped_with(const Tensor& x, const std::vector<int64_t>& counts,
+                    const std::vector<Weight>& weights, const std::vector<Tensor>& biases) {
+  const int64_t outputs = shape_of(weights[0])[0], width = x.dim(1);
+  const std::vector<Group> groups = groups_of(counts);
+  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
+  for (const auto& [e, begin, count] : groups) {
+    multiply(kernels(x), at(Out(y), begin * outputs), at(In(x), begin * width), weights[e],
+             biases.empty() ? In{} : In(biases[e]), {count, outputs, width, false, true});
+  }
+  std::vector<Tensor> inputs{x};
+  if constexpr (kIsDense<Weight>) inputs.insert(inputs.end(), weights.begin(), weights.end());
+  inputs.insert(inputs.end(), biases.begin(), biases.end());
+
+  return record(
+      y, inputs,
+      [=, x = kIsDense<Weight> ? Saved(x) : Saved::slot(x)](const Tensor& dy, Gradients& d) {
+        // For each group: dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
+        const Kernels& k = kernels(dy);
+        const Tensor elements = kIsDense<Weight> ? x.elements() : Tensor();
+        const Out dx = d[x];
+        for (const auto& [e, begin, count] : groups) {
+          const In part = at(In(dy), begin * outputs);
+          if (!biases.empty() && d.wants(biases[e]))
+            k.sum_rows(d[biases[e]], part, {count, outputs});
+          if constexpr (kIsDense<Weight>) {
+            if (d.wants(weights[e])) {
+              k.gemm(d[weights[e]], part, at(In(elements), begin * width), {},
+                     {outputs, width, count, true, false});
+            }
+          }
+          if (dx.data != nullptr) {
+            multiply(k, at(dx, begin * width), part, weights[e], {},
+                     {count, width, outputs, false, false});
+          }
+        }
+      });
+}
+
 }  // namespace
 
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<Tensor>& weights, const std::vector<Tensor>& biases) {
-  check_groups(x, counts, weights, biases, [](const Tensor& weight) { return weight.shape(); });
-  const int64_t outputs = weights[0].dim(0), width = x.dim(1);
-  const std::vector<Group> groups = groups_of(counts);
-  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
-  for (const auto& [e, begin, count] : groups) {
-    kernels(x).gemm(at(Out(y), begin * outputs), at(In(x), begin * width),
-                    in_dtype(weights[e], x.dtype()), biases.empty() ? In{} : In(biases[e]),
-                    {count, outputs, width, false, true});
-  }
-  std::vector<Tensor> inputs{x};
-  inputs.insert(inputs.end(), weights.begin(), weights.end());
-  inputs.insert(inputs.end(), biases.begin(), biases.end());
+  check_groups(x, counts, weights, biases);
+  return grouped_with(x, counts, weights, biases);
+}
 
-  return record(y, inputs, [=, x = Saved(x)](const Tensor& dy, Gradients& d) {
-    // For each group: dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
-    const Kernels& k = kernels(dy);
-    const Tensor elements = x.elements();
-    const Out dx = d[x];
-    for (const auto& [e, begin, count] : groups) {
-      const In part = at(In(dy), begin * outputs);
-      if (!biases.empty() && d.wants(biases[e])) k.sum_rows(d[biases[e]], part, {count, outputs});
-      if (d.wants(weights[e])) {
-        k.gemm(d[weights[e]], part, at(In(elements), begin * width), {},
-               {outputs, width, count, true, false});
-      }
-      if (dx.data != nullptr) {
-        k.gemm(at(dx, begin * width), part, in_dtype(weights[e], dy.dtype()), {},
-               {count, width, outputs, false, false});
-      }
-    }
-  });
+Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
+                      const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases) {
+  check_groups(x, counts, weights, biases);
+  if (weights[0].multiplies_exactly()) return grouped_with(x, counts, weights, biases);
+  const int64_t outputs = weights[0].matrix().outputs, width = x.dim(1);
+  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
+  for (const auto& [e, begin, count] : groups_of(counts)) {
+    const PackedProduct product{at(Out(y), begin * outputs), biases.empty() ? In{} : In(biases[e]),
+                                weights[e].matrix()};
+    kernels(x).packed_linear({&product, 1}, at(In(x), begin * width), count);
+  }
+  return y;
 }
 
 }  // namespace fovea

@@ -1,11 +1,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/in_dtype.h"
 #include "ops/offset.h"
-#include "ops/ops.h"
 #include "ops/statistics.h"
 #include "ops/targets.h"
+#include "ops/weights.h"
 #include "tensor/tape.h"
 
 // The logits are computed block by block, up to twice, and each block is freed after its use (cf.
@@ -23,11 +22,14 @@ namespace {
 constexpr int64_t kFewest = 64;  // rows or columns of a block; fewer would make products slow
 
 // The logits of x [R, C] or of some of its rows: softcap(x weight^T + bias).
+template <class Weight>
 struct Logits {
-  Tensor weight, bias;  // [V, C], [V] or empty; without gradients, the weight in x's dtype
+  DType operands;  // of the products: x's dtype
+  Weight weight;   // [V, C]; a Tensor has this dtype
+  Tensor bias;     // [V] or empty
   float softcap, smoothing;
 
-  int64_t classes() const { return weight.dim(0); }
+  int64_t classes() const { return shape_of(weight)[0]; }
   Interval all() const { return {0, classes()}; }
 
   // Returns columns of x weight^T + bias.   x [r, C] -> [r, columns]
@@ -35,8 +37,8 @@ struct Logits {
     const int64_t rows = x.dim(0), width = columns.end - columns.begin;
     const Tensor y = empty({rows, width}, working_type(x), x.device());
     const Tensor part = bias ? bias.rows(columns.begin, columns.end) : Tensor();
-    kernels(x).gemm(y, x, weight.rows(columns.begin, columns.end), part ? In(part) : In{},
-                    {rows, width, x.dim(1), false, true});
+    multiply(kernels(x), y, x, outputs_of(weight, columns.begin, columns.end),
+             part ? In(part) : In{}, {rows, width, x.dim(1), false, true});
     return y;
   }
   Tensor capped(const Tensor& products) const {
@@ -66,14 +68,16 @@ void each_block(int64_t count, int64_t size, const Use& use) {
 }
 
 // dx = dy weight, for some rows
-void multiply_by_weight(Out dx, const Tensor& dproducts, const Logits& of) {
-  const Tensor dy = in_dtype(dproducts, of.weight.dtype());
-  kernels(dy).gemm(dx, dy, of.weight, {},
-                   {dy.dim(0), of.weight.dim(1), of.classes(), false, false});
+template <class Weight>
+void multiply_by_weight(Out dx, const Tensor& dproducts, const Logits<Weight>& of) {
+  const Tensor dy = in_dtype(dproducts, of.operands);
+  multiply(kernels(dy), dx, dy, of.weight, {},
+           {dy.dim(0), shape_of(of.weight)[1], of.classes(), false, false});
 }
 
 // dweight = dy^T x,   dbias = sum over rows of dy
-void add_gradients_of_weights(Out dweight, Out dbias, const Tensor& x, const Logits& of,
+template <class Weight>
+void add_gradients_of_weights(Out dweight, Out dbias, const Tensor& x, const Logits<Weight>& of,
                               const Tensor& lse, const Tensor& targets, float factor,
                               const LogitBlocks& blocks, const RowUnits& row_units) {
   if (dweight.data == nullptr && dbias.data == nullptr) return;
@@ -91,13 +95,13 @@ void add_gradients_of_weights(Out dweight, Out dbias, const Tensor& x, const Log
   });
 }
 
-void check_shapes(const Tensor& x, const Tensor& weight, const Tensor& bias, float softcap) {
-  check(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1),
-        "linear_cross_entropy: weight is {}, x is {}; expected [V, C] and [..., C]", weight.shape(),
+void check_shapes(const Tensor& x, const Shape& weight, const Tensor& bias, float softcap) {
+  check(weight.size() == 2 && x.rank() >= 1 && x.dim(-1) == weight[1],
+        "linear_cross_entropy: weight is {}, x is {}; expected [V, C] and [..., C]", weight,
         x.shape());
-  check(!bias || bias.shape() == Shape{weight.dim(0)},
+  check(!bias || bias.shape() == Shape{weight[0]},
         "linear_cross_entropy: bias is {}, weight is {}; expected [V] and [V, C]", bias.shape(),
-        weight.shape());
+        weight);
   check(softcap >= 0 && std::isfinite(softcap),
         "linear_cross_entropy: softcap {}; expected 0 (none) or more", softcap);
 }
@@ -110,18 +114,33 @@ LogitBlocks logit_blocks(int64_t rows, int64_t classes) {
           std::max(kFewest, columns)};
 }
 
-Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                            const Tensor& targets, const LossOptions& options) {
-  check_shapes(x, weight, bias, options.softcap);
-  const int64_t V = weight.dim(0), R = targets.size(), C = weight.dim(1);
+namespace {
+
+LogitBlocks blocks_of(const LossOptions& options, int64_t rows, int64_t classes, bool packed) {
+  LogitBlocks blocks = options.blocks.rows > 0 ? options.blocks : logit_blocks(rows, classes);
+  constexpr int64_t kStep = kPanelOutputs;  // packed columns begin at a panel
+  if (packed) blocks.columns = (blocks.columns + kStep - 1) / kStep * kStep;
+  return blocks;
+}
+
+// `weight` is a Tensor or a PackedWeight, which gets no gradient.
+template <class Weight>
+Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, const Tensor& targets,
+                 const LossOptions& options) {
+  check_shapes(x, shape_of(weight), bias, options.softcap);
+  const int64_t V = shape_of(weight)[0], R = targets.size(), C = shape_of(weight)[1];
   check(x.size() == R * C, "linear_cross_entropy: x is {}, targets are {}; expected one per row",
         x.shape(), targets.shape());
   const double divisor =
       checked_divisor("linear_cross_entropy", targets, {R, V}, options.divisor, options.smoothing);
-  const LogitBlocks blocks = options.blocks.rows > 0 ? options.blocks : logit_blocks(R, V);
+  const LogitBlocks blocks = blocks_of(options, R, V, !kIsDense<Weight>);
   const Tensor there = targets.view({R}).to(x.device()), rows = x.view({R, C}).detach();
-  const Logits of{in_dtype(weight, x.dtype()), bias ? bias.detach() : bias, options.softcap,
-                  options.smoothing};
+  const auto logits_of = [=, softcap = options.softcap,
+                          smoothing = options.smoothing](DType dtype) {
+    return Logits<Weight>{dtype, in_dtype(weight, dtype), bias ? bias.detach() : bias, softcap,
+                          smoothing};
+  };
+  const Logits<Weight> of = logits_of(x.dtype());
   const Tensor losses = statistics(rows, {R, V}), lse = statistics(rows, {R, V});
   const auto first_factor = static_cast<float>(1 / divisor);
   const bool wants_dx = recording() && x.wants_gradient();
@@ -139,15 +158,16 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const Tensor loss = sum_of_losses(losses, divisor);
 
   if (!recording()) return loss;
+  std::vector<Tensor> inputs = {x, bias};
+  if constexpr (kIsDense<Weight>) inputs.push_back(weight);
   return record(
-      loss, {x, weight, bias},
-      [=, softcap = of.softcap, smoothing = of.smoothing, x = Saved(x), units = row_units()](
-          const Tensor& dy, Gradients& d) {
+      loss, inputs, [=, x = Saved(x), units = row_units()](const Tensor& dy, Gradients& d) {
         const Tensor input = x.elements().view({R, C});
-        const Logits again{in_dtype(weight, input.dtype()), bias ? bias.detach() : bias, softcap,
-                           smoothing};
+        const Logits<Weight> again = logits_of(input.dtype());
         const auto factor = static_cast<float>(number_of(dy) / divisor);
-        const Out dbias = d[bias], dweight = d[weight];
+        const Out dbias = d[bias];
+        Out dweight = {};
+        if constexpr (kIsDense<Weight>) dweight = d[weight];
         add_gradients_of_weights(dweight, dbias, input, again, lse, there, factor, blocks, units);
         if (!d.wants(x)) return;
         const Out dx = d[x];
@@ -160,6 +180,18 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
                              again);
         });
       });
+}
+
+}  // namespace
+
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Tensor& targets, const LossOptions& options) {
+  return loss_with(x, weight, bias, targets, options);
+}
+
+Tensor linear_cross_entropy(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                            const Tensor& targets, const LossOptions& options) {
+  return loss_with(x, weight, bias, targets, options);
 }
 
 }  // namespace fovea

@@ -1,43 +1,9 @@
 #include "ops/packed.h"
 
-#include <algorithm>
-
 #include "base/error.h"
-#include "ops/groups.h"
-#include "ops/in_dtype.h"
-#include "ops/offset.h"
-#include "ops/units.h"
 #include "tensor/tape.h"
 
 namespace fovea {
-namespace {
-
-void refuse_gradient(const Tensor& x) {
-  check(!recording() || !x.wants_gradient(),
-        "grouped_linear: x wants a gradient, but the weights are packed; expected the model to be "
-        "opened with unpacked weights");
-}
-
-// Records dx = dy W and dbias, where W is the matrix that the packed weight represents.
-Tensor recorded(const Tensor& y, const Tensor& x, const PackedWeight& weight, const Tensor& bias) {
-  if (!recording() || !(x.wants_gradient() || bias.wants_gradient())) return y;
-  return record(y, {x, bias},
-                [=, x = Saved::slot(x), units = row_units()](const Tensor& gradient, Gradients& d) {
-                  const Tensor& input = x;
-                  const int64_t outputs = weight.matrix().outputs, width = weight.matrix().width,
-                                count = rows_of(gradient).count;
-                  const Kernels& k = kernels(gradient);
-                  if (d.wants(bias))
-                    k.sum_rows(d[bias], gradient, {count, outputs, units.of(count)});
-                  if (!d.wants(input)) return;
-                  const Tensor dy = in_dtype(gradient, input.dtype());
-                  k.gemm(d[input], dy, in_dtype(weight.floats(), dy.dtype()), {},
-                         {count, width, outputs, false, false});
-                });
-}
-
-}  // namespace
-
 PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t group)
     : PackedWeight(format, weight.dim(0), weight.dim(1), group) {
   pack(matrix_, weight.to(cpu_device()), panels_.data(), scales_.data_as<uint16_t>());
@@ -88,6 +54,8 @@ PackedWeight PackedWeight::to(const Device& device) const {
   return y;
 }
 
+bool PackedWeight::multiplies_exactly() const { return exact_ || recording(); }
+
 PackedWeight::Quantized PackedWeight::quantized() const {
   check(is_quantized(matrix_.format), "quantized: the weights are not int8 or int4");
   const DType dtype = matrix_.format == WeightFormat::int4 ? DType::u8 : DType::i8;
@@ -110,6 +78,10 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
   results.reserve(layers.size());
   products.reserve(layers.size());
   for (const auto& [weight, bias] : layers) {
+    if (weight.multiplies_exactly()) {
+      results.push_back(exact_linear(x, weight, bias, out));
+      continue;
+    }
     const PackedMatrix& w = weight.matrix();
     check(x.rank() >= 1 && x.dim(-1) == w.width && (!bias || bias.shape() == Shape{w.outputs}),
           "linear: the packed weight is [{}, {}], x is {}, bias is {}; expected [..., C] and [N]",
@@ -128,32 +100,11 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
     while (end < all.size() && alike(all[begin], all[end])) ++end;
     kernels(x).packed_linear(all.subspan(begin, end - begin), x, rows);
   }
-  for (size_t i = 0; i < results.size(); ++i)
-    results[i] = recorded(results[i], x, layers[i].weight, layers[i].bias);
   return results;
 }
 
 Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out) {
   return linear(x, {{weight, bias}}, out)[0];
-}
-
-Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
-                      const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases) {
-  check_groups(x, counts, weights, biases, [](const PackedWeight& weight) {
-    return Shape{weight.matrix().outputs, weight.matrix().width};
-  });
-  refuse_gradient(x);
-  const int64_t outputs = weights[0].matrix().outputs, width = x.dim(1);
-  Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
-  int64_t begin = 0;
-  for (size_t e = 0; e < counts.size(); ++e) {
-    if (counts[e] == 0) continue;
-    const PackedProduct product{at(Out(y), begin * outputs), biases.empty() ? In{} : In(biases[e]),
-                                weights[e].matrix()};
-    kernels(x).packed_linear({&product, 1}, at(In(x), begin * width), counts[e]);
-    begin += counts[e];
-  }
-  return y;
 }
 
 Tensor embedding(const Tensor& ids, const PackedWeight& table) {

@@ -1,10 +1,16 @@
 #pragma once
 
-// Weights packed for inference (kernels/packed.h), and the ops that use them. A packed weight gets
-// no gradient. linear() passes gradients to x and bias; grouped_linear() throws InvalidArgument if
-// x wants a gradient while ops are recorded.
+// Packed weights (kernels/packed.h), and the ops that use them. A packed weight gets no gradient;
+// the ops pass gradients to x and to biases.
+//
+// A product has one of two arithmetics. The fast one, for inference, rounds x as the format
+// requires (`packed_linear` in kernels.h). The exact one has the bits of the same op with
+// weight.floats() (`packed_gemm`), forward and backward. It is used while ops are recorded, and
+// always by weights that are marked with multiply_exactly(), so that a model that is trained over
+// frozen packed weights (QLoRA, Dettmers et al. 2023) has the same arithmetic when it is evaluated.
 
 #include "kernels/blocks.h"
+#include "ops/ops.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
@@ -32,6 +38,8 @@ class PackedWeight {
   const PackedMatrix& matrix() const { return matrix_; }
   size_t bytes() const { return panels_.bytes() + scales_.bytes(); }
   const Device& device() const { return panels_.device(); }
+  void multiply_exactly() { exact_ = true; }
+  bool multiplies_exactly() const;  // true while ops are recorded
   PackedWeight to(const Device& device) const;
 
   // The layout of files, as above.
@@ -47,21 +55,28 @@ class PackedWeight {
 
   PackedMatrix matrix_;
   Tensor panels_, scales_;  // u8, f16
+  bool exact_ = false;
 };
 
 // y = x weight^T + bias.   x [..., C], bias [N] or empty -> [..., N] of dtype `out`
 Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
+// The same in the exact arithmetic: the bits of linear(x, weight.floats(), bias, out).
+Tensor exact_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
 struct PackedLayer {
   const PackedWeight& weight;
   const Tensor& bias;
 };
-// Applies several layers to the same x; consecutive layers whose weights have the same format and
-// group size become one product.
+// Applies several layers to the same x; in the fast arithmetic, consecutive layers whose weights
+// have the same format and group size become one product.
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out);
 
 // Applies weights[e] and biases[e] to the next counts[e] rows of x; see ops.h.
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
                       const std::vector<PackedWeight>& weights, const std::vector<Tensor>& biases);
+
+// linear_cross_entropy() of ops.h in the exact arithmetic.   weight [V, C]
+Tensor linear_cross_entropy(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                            const Tensor& targets, const LossOptions& options = {});
 
 // y[...] = table[ids[...]].   ids i32 [...], table [V, C] -> f32 [..., C]
 Tensor embedding(const Tensor& ids, const PackedWeight& table);

@@ -97,6 +97,7 @@ inline const Kernels& second_kernels(DType = DType::f32) {
       .device = "second",
       .gemm = OnSecond<&Kernels::gemm>::run,
       .packed_linear = OnSecond<&Kernels::packed_linear>::run,
+      .packed_gemm = OnSecond<&Kernels::packed_gemm>::run,
       .unpack_rows = OnSecond<&Kernels::unpack_rows>::run,
       .convert = OnSecond<&Kernels::convert>::run,
       .add = OnSecond<&Kernels::add>::run,

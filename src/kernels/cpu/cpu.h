@@ -10,6 +10,7 @@ namespace fovea::cpu {
 
 // gemm/gemm.cc
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
+void packed_gemm(Out c, In a, const PackedMatrix& w, In bias, const GemmShape& shape);
 // packed/linear.cc
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows);
 // storage.cc

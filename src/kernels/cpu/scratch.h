@@ -5,7 +5,17 @@
 namespace fovea::cpu {
 
 // The uses of scratch buffers. A thread has one buffer for each.
-enum class ScratchUse { packed_a, packed_b, carry, bias, scales, corrections, pieces, count };
+enum class ScratchUse {
+  packed_a,
+  packed_b,
+  unpacked,
+  carry,
+  bias,
+  scales,
+  corrections,
+  pieces,
+  count
+};
 
 // Returns a buffer of the calling thread, aligned to cache lines. The buffer exists until the
 // thread ends and only grows, so that training allocates nothing in its steady state. Its contents

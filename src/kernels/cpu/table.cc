@@ -8,6 +8,7 @@ const Kernels kTable = {
     .device = "cpu",
     .gemm = cpu::gemm,
     .packed_linear = cpu::packed_linear,
+    .packed_gemm = cpu::packed_gemm,
     .unpack_rows = cpu::unpack_rows,
     .convert = cpu::convert,
     .add = cpu::add,

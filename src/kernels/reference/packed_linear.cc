@@ -57,4 +57,13 @@ void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows) 
   for (const PackedProduct& product : products) multiply(product, x, rows);
 }
 
+void packed_gemm(Out c, In a, const PackedMatrix& w, In bias, const GemmShape& shape) {
+  check_packed_gemm(w, shape);
+  std::vector<float> matrix(static_cast<size_t>(w.outputs * w.width));
+  unpack_rows({matrix.data()}, w, nullptr, w.outputs);
+  if (a.dtype == DType::bf16)
+    for (float& weight : matrix) weight = widen(narrow(weight));
+  gemm(c, a, {matrix.data()}, bias, shape);
+}
+
 }  // namespace fovea::reference

@@ -10,6 +10,7 @@ namespace fovea::reference {
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape);
 void packed_linear(std::span<const PackedProduct> products, In x, int64_t rows);
+void packed_gemm(Out c, In a, const PackedMatrix& w, In bias, const GemmShape& shape);
 void unpack_rows(Out y, const PackedMatrix& w, Indices rows, int64_t count);
 void convert(Out y, In x, int64_t size);
 void add(Out y, In a, In b, int64_t size);

@@ -8,6 +8,7 @@ const Kernels kTable = {
     .device = "reference",
     .gemm = reference::gemm,
     .packed_linear = reference::packed_linear,
+    .packed_gemm = reference::packed_gemm,
     .unpack_rows = reference::unpack_rows,
     .convert = reference::convert,
     .add = reference::add,

@@ -67,6 +67,8 @@ TEST(Table, RefusesArraysOfSeveralDevices) {
   refused("packed_linear", [&] { k.packed_linear({&product, 1}, {&x}, 1); });
   const PackedProduct panels{{&x}, {}, {.panels = &x, .device = other}};
   refused("packed_linear", [&] { k.packed_linear({&panels, 1}, {&x}, 1); });
+  const PackedMatrix matrix = {.panels = &x, .device = other};
+  refused("packed_gemm", [&] { k.packed_gemm({&x}, {&x}, matrix, {}, {}); });
   const PageRows rows{nullptr, PagePart::keys, {&x, DType::u8}, 0, 1, {&x, DType::f32, other}};
   refused("put_in_pages", [&] { k.put_in_pages({&rows, 1}); });
   const CellGradients gradients{{}, {}, {}, {}, {&x, DType::f32, false, other}};

@@ -11,25 +11,32 @@ void check_dtype(DType dtype, const char* operand) {
   fail(ErrorKind::Unsupported, "gemm: {} is {}; expected fp32 or bf16", operand, name_of(dtype));
 }
 
+void multiply(const Product& p) {
+  check_dtype(p.a.dtype, "a");
+  check_dtype(p.b.dtype, "b");
+  check_dtype(p.c.dtype, "c");
+  if (p.bias.data) check_dtype(p.bias.dtype, "the bias");
+  if (p.m == 0 || p.n == 0) return;
+  switch (p.bf16_pairs ? bf16_products() : Bf16Products::widened) {
+    case Bf16Products::widened: return gemm_vectors(p, VectorProducts::floats);
+    case Bf16Products::pairs: return gemm_vectors(p, VectorProducts::pairs);
+    case Bf16Products::model_pairs: return gemm_vectors(p, VectorProducts::model_pairs);
+    case Bf16Products::tiles: return gemm_tiles(p, true);
+    case Bf16Products::model_tiles: return gemm_tiles(p, false);
+  }
+}
+
 }  // namespace
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape) {
-  check_dtype(a.dtype, "a");
-  check_dtype(b.dtype, "b");
-  check_dtype(c.dtype, "c");
-  if (bias.data) check_dtype(bias.dtype, "the bias");
   check(shape.units.count == 1 || (shape.transpose_a && !shape.transpose_b && !bias.data),
         "gemm: {} units; expected 1, or a [k, m], b [k, n] and no bias", shape.units.count);
-  if (shape.m == 0 || shape.n == 0) return;
-  const bool both_bf16 = a.dtype == DType::bf16 && b.dtype == DType::bf16;
-  switch (both_bf16 ? bf16_products() : Bf16Products::widened) {
-    case Bf16Products::widened: return gemm_vectors(c, a, b, bias, shape, VectorProducts::floats);
-    case Bf16Products::pairs: return gemm_vectors(c, a, b, bias, shape, VectorProducts::pairs);
-    case Bf16Products::model_pairs:
-      return gemm_vectors(c, a, b, bias, shape, VectorProducts::model_pairs);
-    case Bf16Products::tiles: return gemm_tiles(c, a, b, bias, shape, true);
-    case Bf16Products::model_tiles: return gemm_tiles(c, a, b, bias, shape, false);
-  }
+  multiply({c, a, b, bias, shape});
+}
+
+void packed_gemm(Out c, In a, const PackedMatrix& w, In bias, const GemmShape& shape) {
+  check_packed_gemm(w, shape);
+  multiply({c, a, w, bias, shape});
 }
 
 }  // namespace fovea::cpu

@@ -1,9 +1,8 @@
 #pragma once
 
-// The implementations of cpu::gemm, which the tests also call. m and n are positive; GemmShape
-// documents the rest.
+// The implementations of cpu::gemm. m and n are positive; GemmShape documents the rest.
 
-#include "kernels/kernels.h"
+#include "kernels/cpu/gemm/product.h"
 
 namespace fovea::cpu {
 
@@ -15,9 +14,9 @@ namespace fovea::cpu {
 // floats: bf16 is widened during packing. pairs (bf16 operands only): AVX512-BF16. model_pairs: its
 // software model. All three give the same bits.
 enum class VectorProducts { floats, pairs, model_pairs };
-void gemm_vectors(Out c, In a, In b, In bias, const GemmShape& shape, VectorProducts how);
+void gemm_vectors(const Product& product, VectorProducts how);
 
 // bf16 operands on AMX's tiles or their software model; gemm/tiles.cc describes the order of sums.
-void gemm_tiles(Out c, In a, In b, In bias, const GemmShape& shape, bool native);
+void gemm_tiles(const Product& product, bool native);
 
 }  // namespace fovea::cpu

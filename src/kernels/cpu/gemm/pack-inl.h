@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/bf16_pairs-inl.h"
 #include "kernels/cpu/gemm/product.h"
+#include "kernels/cpu/packed/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -159,6 +160,33 @@ void pack_across(const typename W::T* from, int64_t stride, int64_t k, int64_t c
     for (int64_t column = 0; column < width; column += kLanes)
       hn::Store(words_across<W>(from, stride, k, columns, i, column), Floats(), to + column);
   }
+}
+
+// Packs a block of B as pack_transposed() and pack_across() do. A block of a packed matrix [N, K]
+// is first unpacked as [K, N], so it is packed in the opposite way.
+template <class W>
+void pack_block(const Product& p, Range k, Range columns, float* HWY_RESTRICT to, int64_t words,
+                int64_t width) {
+  using T = typename W::T;
+  bool transposed = p.b.transposed;
+  int64_t stride = p.b.stride;
+  const T* from = nullptr;
+  if (p.packed == nullptr) {
+    from = static_cast<const T*>(p.b.data) +
+           (transposed ? columns.begin * stride + k.begin : k.begin * stride + columns.begin);
+  } else {
+    const Range inputs = transposed ? k : columns, outputs = transposed ? columns : k;
+    const int64_t floats = ceil_div(unpacked_size(inputs, outputs), 4 / int64_t{sizeof(T)});
+    T* room = reinterpret_cast<T*>(scratch(ScratchUse::unpacked, floats));
+    unpack(*p.packed, inputs, outputs, room);
+    transposed = !transposed;
+    stride = unpacked_stride(outputs);
+    from = room;
+  }
+  if (transposed)
+    pack_transposed<W>(from, stride, k.size(), columns.size(), to, words, width);
+  else
+    pack_across<W>(from, stride, k.size(), columns.size(), to, words, width);
 }
 
 // Sets to[row][i] to word i of from[row][0, k), for i < words, and to zero beyond k.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "kernels/kernels.h"
+#include "kernels/packed.h"
 
 namespace fovea::cpu {
 
@@ -48,6 +48,8 @@ struct Product {
   int64_t m, n, k;
   Units units;
   bool bf16_pairs;  // whether both operands are bf16: all CPUs then process k in pairs
+  // If set, B is this matrix, unpacked block by block to b.dtype.
+  const PackedMatrix* packed = nullptr;
 
   Product(Out out, In in_a, In in_b, In in_bias, const GemmShape& s)
       : c(out),
@@ -59,6 +61,10 @@ struct Product {
         k(s.k),
         units(s.units),
         bf16_pairs(in_a.dtype == DType::bf16 && in_b.dtype == DType::bf16) {}
+  Product(Out out, In in_a, const PackedMatrix& w, In in_bias, const GemmShape& s)
+      : Product(out, in_a, In{nullptr, in_a.dtype}, in_bias, s) {
+    packed = &w;
+  }
 };
 
 // A range of k that lies within one unit.

@@ -106,19 +106,12 @@ class TileShare {
 
   // Packs B as [tile of 16 columns][step][16 pairs][16 columns][2].
   void pack_b(const std::vector<Segment>& block, Range columns, char* to) {
-    const auto* b = static_cast<const bf16*>(p_.b.data);
     for (int64_t column = columns.begin; column < columns.end; column += kTileSide) {
       const int64_t count = std::min(kTileSide, columns.end - column);
       for (const Segment& segment : block) {
         auto* words = reinterpret_cast<float*>(to);
-        const int64_t pairs = steps_of(segment) * kTileSide;
-        if (p_.b.transposed) {
-          pack_transposed<NaturalPairs>(b + column * p_.b.stride + segment.k.begin, p_.b.stride,
-                                        segment.k.size(), count, words, pairs, kTileSide);
-        } else {
-          pack_across<NaturalPairs>(b + segment.k.begin * p_.b.stride + column, p_.b.stride,
-                                    segment.k.size(), count, words, pairs, kTileSide);
-        }
+        pack_block<NaturalPairs>(p_, segment.k, {column, column + count}, words,
+                                 steps_of(segment) * kTileSide, kTileSide);
         to += steps_of(segment) * kTileBytes;
       }
     }
@@ -334,9 +327,8 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 HWY_EXPORT(gemm_tiles_on);
 
-void gemm_tiles(Out c, In a, In b, In bias, const GemmShape& shape, bool native) {
+void gemm_tiles(const Product& product, bool native) {
   const FloatMode flush(kFlushToZero);
-  const Product product(c, a, b, bias, shape);
   HWY_DYNAMIC_DISPATCH(gemm_tiles_on)(native, product);
 }
 

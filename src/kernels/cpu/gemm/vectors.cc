@@ -72,7 +72,9 @@ class Block {
         by_units_(p_.units.count > 1),
         whole_(p_.c.dtype == DType::f32 && !p_.c.add && !by_units_),
         places_(SumTree::places(p_.units.count)) {
-    blocks_ = blocks_of_k(p_, kDepth * (by_units_ ? kBlockKOfUnits : kBlockK), 4);
+    // Packed weights are unpacked from complete vectors of outputs, which may lie along k.
+    const int64_t step = p_.packed == nullptr ? 4 : kPanelOutputs;
+    blocks_ = blocks_of_k(p_, kDepth * (by_units_ ? kBlockKOfUnits : kBlockK), step);
     for (const auto& block : blocks_) most_words_ = std::max(most_words_, words_of(block));
     const int64_t most_rows = std::max(kTileRows, kBlockA / most_words_ / kTileRows * kTileRows);
     block_rows_ = even_block(rows_.size(), most_rows, kTileRows);
@@ -121,17 +123,11 @@ class Block {
   // Packs `columns` of B for a block of k into one panel [word][width].
   void pack_panel(const std::vector<Segment>& block, Range columns, float* panel) {
     const int64_t width = round_up(columns.size(), kLanes);
-    with_words<kPairs>(p_.b, [&](auto kind, const auto* data) HWY_ATTR {
+    with_words<kPairs>(p_.b, [&](auto kind, const auto*) HWY_ATTR {
       using W = decltype(kind);
       for (const Segment& segment : block) {
         const int64_t words = words_of(segment);
-        if (p_.b.transposed) {
-          pack_transposed<W>(data + columns.begin * p_.b.stride + segment.k.begin, p_.b.stride,
-                             segment.k.size(), columns.size(), panel, words, width);
-        } else {
-          pack_across<W>(data + segment.k.begin * p_.b.stride + columns.begin, p_.b.stride,
-                         segment.k.size(), columns.size(), panel, words, width);
-        }
+        pack_block<W>(p_, segment.k, columns, panel, words, width);
         panel += words * width;
       }
     });
@@ -348,8 +344,7 @@ HWY_AFTER_NAMESPACE();
 namespace fovea::cpu {
 HWY_EXPORT(gemm_vectors_on);
 
-void gemm_vectors(Out c, In a, In b, In bias, const GemmShape& shape, VectorProducts how) {
-  const Product product(c, a, b, bias, shape);
+void gemm_vectors(const Product& product, VectorProducts how) {
   const FloatMode mode(product.bf16_pairs ? kFlushToZero : FloatMode::current());
   HWY_DYNAMIC_DISPATCH(gemm_vectors_on)(how, product);
 }

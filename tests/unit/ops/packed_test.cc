@@ -1,0 +1,188 @@
+// Ops with packed weights have the bits of those with the weights that these represent, while ops
+// are recorded and for weights that are marked with multiply_exactly().
+
+#include "ops/packed.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kernels/isa.h"
+#include "ops/units.h"
+#include "support/gradient_check.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+constexpr DType kDtypes[] = {DType::f32, DType::bf16, DType::f64};
+
+Tensor leaf_of(Shape shape, uint64_t seed, DType dtype) {
+  return convert(test::normal(std::move(shape), seed), dtype).want_gradient();
+}
+
+// A weight of each kind: [83, 50] in the formats that pack floats, and [83, 256] of Q4_K.
+std::vector<PackedWeight> packed_weights() {
+  const Tensor weight = convert(test::normal({83, 50}, 2), DType::f32);
+  std::vector<PackedWeight> all = {
+      {weight, WeightFormat::f32, 0},   {weight, WeightFormat::bf16, 0},
+      {weight, WeightFormat::int8, 32}, {weight, WeightFormat::int8, 0},
+      {weight, WeightFormat::int4, 32}, {weight, WeightFormat::int4, 64}};
+  std::vector<WeightBlock> blocks(83);
+  std::vector<const uint8_t*> rows;
+  Random random(1, Stream::init);
+  for (WeightBlock& block : blocks) {
+    for (uint8_t& number : block.numbers) number = static_cast<uint8_t>(random.word() % 16);
+    block.scale = 0x0c00, block.minimum = 0x1c00;  // 2^-12, 2^-8
+    for (int g = 0; g < 16; ++g) {
+      block.scales[g] = static_cast<int8_t>(random.word() % 64);
+      block.minimums[g] = static_cast<int8_t>(random.word() % 64);
+    }
+    rows.push_back(reinterpret_cast<const uint8_t*>(&block));
+  }
+  const BlockReader copied = {sizeof(WeightBlock), [](const uint8_t* from, WeightBlock& to) {
+                                std::memcpy(&to, from, sizeof to);
+                              }};
+  int64_t nonfinite = 0;
+  all.emplace_back(WeightFormat::q4_k, 256, rows, copied, nonfinite);
+  return all;
+}
+
+class PackedOps : public testing::Test {
+ protected:
+  void TearDown() override { use_isa("auto"); }
+
+  // Compares the outputs and gradients of f(inputs, weight) and g(inputs, dense weight).
+  template <class F, class G>
+  static void expect_same_bits(const std::vector<Tensor>& inputs, const std::string& what,
+                               const F& f, const G& g) {
+    const auto results = [&](const auto& op) {
+      const Tensor y = op(inputs);
+      std::vector<std::vector<float>> all = {to_floats(y)};
+      backward(y.size() == 1 ? y : test::weighted_sum(y));
+      for (const Tensor& x : inputs) {
+        if (!x) continue;
+        all.push_back(to_floats(x.gradient()));
+        x.clear_gradient();
+      }
+      return all;
+    };
+    EXPECT_TRUE(results(f) == results(g)) << what;
+  }
+};
+
+TEST_F(PackedOps, LinearHasTheBitsOfDenseWeights) {
+  for (const PackedWeight& packed : packed_weights()) {
+    const Tensor dense = packed.floats();
+    for (const std::string& isa : testable_isas()) {
+      use_isa(isa);
+      for (const DType dtype : kDtypes) {
+        for (const DType out : {dtype, DType::f32}) {
+          const RowUnits units = {3, nullptr};
+          const UnitScope scope(units);
+          expect_same_bits(
+              {leaf_of({3, 7, dense.dim(1)}, 1, dtype), leaf_of({83}, 3, DType::f32)},
+              name_of(packed.matrix().format) + std::string(" ") + isa,
+              [&](auto& in) { return linear(in[0], packed, in[1], out); },
+              [&](auto& in) { return linear(in[0], dense, in[1], out); });
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PackedOps, LayersOfTheSameInputHaveTheBitsOfDenseWeights) {
+  for (const PackedWeight& packed : packed_weights()) {
+    const Tensor dense = packed.floats(), none;
+    expect_same_bits(
+        {leaf_of({5, dense.dim(1)}, 1, DType::f32), leaf_of({83}, 3, DType::f32)},
+        name_of(packed.matrix().format),
+        [&](auto& in) {
+          const std::vector<Tensor> y =
+              linear(in[0], {{packed, in[1]}, {packed, none}, {packed, in[1]}}, DType::f32);
+          return add(multiply(y[0], y[1]), y[2]);
+        },
+        [&](auto& in) {
+          const Tensor first = linear(in[0], dense, in[1]), second = linear(in[0], dense, {}),
+                       third = linear(in[0], dense, in[1]);
+          return add(multiply(first, second), third);
+        });
+  }
+}
+
+TEST_F(PackedOps, GroupedLinearHasTheBitsOfDenseWeights) {
+  for (const PackedWeight& packed : packed_weights()) {
+    const Tensor dense = packed.floats();
+    for (const DType dtype : kDtypes) {
+      expect_same_bits(
+          {leaf_of({9, dense.dim(1)}, 1, dtype), leaf_of({83}, 3, DType::f32),
+           leaf_of({83}, 4, DType::f32)},
+          name_of(packed.matrix().format),
+          [&](auto& in) {
+            return grouped_linear(in[0], {4, 5}, std::vector{packed, packed}, {in[1], in[2]});
+          },
+          [&](auto& in) {
+            return grouped_linear(in[0], {4, 5}, std::vector{dense, dense}, {in[1], in[2]});
+          });
+    }
+  }
+}
+
+TEST_F(PackedOps, LossesOfPackedHeadsHaveTheBitsOfDenseOnes) {
+  const Tensor targets = empty({70}, DType::i32);
+  for (int i = 0; i < 70; ++i) targets.data_as<int32_t>()[i] = i % 5 == 3 ? -1 : i * 37 % 83;
+  for (const PackedWeight& packed : packed_weights()) {
+    const Tensor dense = packed.floats();
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const LogitBlocks blocks : {LogitBlocks{}, LogitBlocks{1, 1}, LogitBlocks{33, 20}}) {
+        for (const bool with_bias : {false, true}) {
+          const LossOptions options = {.smoothing = 0.1f, .softcap = 5, .blocks = blocks};
+          std::vector<Tensor> inputs = {leaf_of({70, dense.dim(1)}, 1, dtype), {}};
+          if (with_bias) inputs[1] = leaf_of({83}, 3, DType::f32);
+          expect_same_bits(
+              inputs, name_of(packed.matrix().format),
+              [&](auto& in) {
+                return linear_cross_entropy(in[0], packed, in[1], targets, options);
+              },
+              [&](auto& in) {
+                const Tensor logits = linear(in[0], dense, in[1], DType::f32);
+                return cross_entropy(softcap(logits, 5), targets, 0, 0.1f);
+              });
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PackedOps, HaveTheGradientsOfFiniteDifferences) {
+  for (PackedWeight packed : packed_weights()) {
+    packed.multiply_exactly();
+    const int64_t width = packed.matrix().width;
+    test::check_gradients({test::normal({3, width}, 1), test::normal({83}, 2)},
+                          [&](auto& in) { return linear(in[0], packed, in[1], DType::f64); });
+    test::check_gradients({test::normal({4, width}, 1)}, [&](auto& in) {
+      return grouped_linear(in[0], {1, 3}, std::vector{packed, packed}, {});
+    });
+  }
+}
+
+TEST_F(PackedOps, RoundTheirInputOnlyInInference) {
+  PackedWeight packed(convert(test::normal({83, 50}, 2), DType::f32), WeightFormat::int8, 32);
+  const Tensor x = convert(test::normal({4, 50}, 1), DType::f32);
+  const auto product = [&] { return to_floats(linear(x, packed, {}, DType::f32)); };
+  const auto grouped = [&] { return to_floats(grouped_linear(x, {4}, std::vector{packed}, {})); };
+  EXPECT_TRUE(packed.multiplies_exactly());
+  const std::vector<float> recorded = product();
+  EXPECT_EQ(recorded, to_floats(linear(x, packed.floats(), {}, DType::f32)));
+  const NoGradient off;
+  EXPECT_FALSE(packed.multiplies_exactly());
+  EXPECT_NE(product(), recorded);
+  EXPECT_NE(grouped(), recorded);
+  packed.multiply_exactly();
+  EXPECT_EQ(product(), recorded);
+  EXPECT_EQ(grouped(), recorded);
+  EXPECT_TRUE(packed.to(cpu_device()).multiplies_exactly());
+}
+
+}  // namespace
+}  // namespace fovea
