@@ -214,8 +214,10 @@ const GgufBlock* find_gguf_block(uint32_t number) {
 
 bool is_gguf(const std::string& path) { return path.ends_with(".gguf"); }
 
-Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(path)) {
-  HeaderReader header(*file_);
+void Gguf::read(const std::string& path) {
+  files_ = {std::make_shared<const MappedFile>(path)};
+  const MappedFile& file = *files_[0];
+  HeaderReader header(file);
   check_version(header, path);
   const uint64_t tensors = checked_count(header, "tensors", kTensorLimit);
   const uint64_t keys = checked_count(header, "keys", kKeyLimit);
@@ -240,7 +242,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
   }
   const auto unit = static_cast<uint64_t>(alignment);
   const uint64_t data = (header.position() + unit - 1) / unit * unit;
-  const uint64_t room = file_->size() > data ? file_->size() - data : 0;
+  const uint64_t room = file.size() > data ? file.size() - data : 0;
   for (Place& place : places) {
     GgufTensor& tensor = tensors_[place.tensor];
     if (place.begin % unit != 0 || place.begin > room || tensor.bytes > room - place.begin) {
@@ -250,7 +252,7 @@ Gguf::Gguf(const std::string& path) : file_(std::make_shared<const MappedFile>(p
            path, excerpt(tensor.name), place.begin, tensor.bytes, unit, room);
     }
     place.end = place.begin + tensor.bytes;
-    tensor.data = file_->data() + data + place.begin;
+    tensor.data = file.data() + data + place.begin;
   }
   std::sort(places.begin(), places.end(),
             [](const Place& a, const Place& b) { return a.begin < b.begin; });

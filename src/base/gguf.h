@@ -61,14 +61,19 @@ struct GgufTensor {
   std::vector<int64_t> shape;
   const char* data = nullptr;  // in the mapped file
   size_t bytes = 0;
+  size_t part = 0;  // index of its file, if a model has several
 };
 
 class Gguf {
  public:
+  // Opens a file or, if it is a part of a model (NAME-00001-of-0000N.gguf), all parts: the metadata
+  // of the first one, and the tensors of all. Throws BadFile, naming the part, if one is missing,
+  // the numbers of the parts or of the tensors do not match, or two parts contain the same tensor.
   explicit Gguf(const std::string& path);
 
-  const std::string& path() const { return file_->path(); }
-  const std::shared_ptr<const MappedFile>& file() const { return file_; }
+  const std::string& path() const { return files_[0]->path(); }  // of the first part
+  const std::shared_ptr<const MappedFile>& file() const { return files_[0]; }
+  const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
   const std::vector<GgufValue>& values() const { return values_; }     // sorted by key
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // sorted by name
   const GgufTensor* find_tensor(std::string_view name) const;          // null if there is none
@@ -89,7 +94,11 @@ class Gguf {
   const GgufValue* find(std::string_view key) const;
   [[noreturn]] void refuse(const GgufValue& value, const char* expected) const;
 
-  std::shared_ptr<const MappedFile> file_;
+  Gguf() = default;
+  void read(const std::string& path);  // one file
+  void read_parts(const std::string& beginning, int64_t count);
+
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // at least one
   std::vector<GgufValue> values_;
   std::vector<GgufTensor> tensors_;
 };

@@ -58,7 +58,8 @@ const GgufValue* Gguf::find(std::string_view key) const {
 void Gguf::refuse(const GgufValue& value, const char* expected) const {
   fail(ErrorKind::BadFile, "{}: {} is {}{} (byte {}); expected {}", path(), excerpt(value.key),
        value.is_array ? fmt::format("an array of {} ", value.count) : "",
-       kTypeNames[static_cast<size_t>(value.type)], value.bytes.data() - file_->data(), expected);
+       kTypeNames[static_cast<size_t>(value.type)], value.bytes.data() - files_[0]->data(),
+       expected);
 }
 
 std::optional<int64_t> Gguf::integer(std::string_view key) const {

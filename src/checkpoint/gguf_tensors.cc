@@ -19,12 +19,12 @@ GgufTensors::GgufTensors(std::shared_ptr<const Gguf> file) : file_(std::move(fil
   for (const GgufTensor& tensor : file_->tensors()) {
     stored_.push_back({tensor.name, tensor.block->name, dtype_of(tensor.block->name),
                        Shape(tensor.shape.begin(), tensor.shape.end()), tensor.data, tensor.bytes,
-                       0});
+                       tensor.part});
   }
 }
 
-void GgufTensors::release(const StoredTensor&, const char* begin, size_t bytes) const {
-  file_->file()->release(begin, bytes);
+void GgufTensors::release(const StoredTensor& stored, const char* begin, size_t bytes) const {
+  file_->files()[stored.file]->release(begin, bytes);
 }
 
 Tensor GgufTensors::tensor(std::string_view name) const {
@@ -39,7 +39,8 @@ Tensor GgufTensors::tensor(std::string_view name) const {
   }
   const bool plain = !decodes_gguf(stored->type);
   if (plain && reinterpret_cast<uintptr_t>(stored->data) % size_of(*stored->dtype) == 0)
-    return borrow(const_cast<char*>(stored->data), stored->shape, *stored->dtype, file_->file());
+    return borrow(const_cast<char*>(stored->data), stored->shape, *stored->dtype,
+                  file_->files()[stored->file]);
   Tensor values = empty(stored->shape, *stored->dtype);
   if (plain)
     std::copy_n(stored->data, stored->bytes, values.data_as<char>());

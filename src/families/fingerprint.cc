@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/gguf.h"
 #include "base/hash.h"
 #include "fovea/doctor.h"
 
@@ -16,6 +17,10 @@ constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
 
 uint64_t model_fingerprint(const std::string& path) {
   Hasher hasher;
+  if (is_gguf(path)) {
+    for (const auto& file : Gguf(path).files()) hasher.add(file->bytes());
+    return hasher.hash();
+  }
   if (!is_folder(path)) {
     hasher.add(MappedFile(path).bytes());
     return hasher.hash();

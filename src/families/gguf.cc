@@ -248,12 +248,6 @@ std::vector<FormatBytes> read_gguf_formats(const std::string& path) {
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto file = std::make_shared<const Gguf>(path);
   const auto& [architecture, family] = pair_of(*file);
-  if (file->integer("split.count").value_or(1) > 1) {
-    fail(ErrorKind::Unsupported,
-         "{}: it is one of {} files of a model (split.count); expected one file, as "
-         "written by llama-gguf-split --merge",
-         path, *file->integer("split.count"));
-  }
   ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,
                                 GgufTensors(file), loading, path);
   const Spec& spec = files.model.spec;

@@ -13,7 +13,7 @@ namespace fovea {
 namespace {
 
 void within(const Gguf& file, const char* data, size_t bytes) {
-  const MappedFile& mapping = *file.file();
+  const MappedFile& mapping = *file.file();  // hostile files have no other parts
   require(data >= mapping.data() && data + bytes <= mapping.data() + mapping.size(),
           "a value or a tensor lies within its file");
 }

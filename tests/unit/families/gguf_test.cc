@@ -307,7 +307,7 @@ TEST_F(GgufModelFiles, UnknownKeysAreRefused) {
   refused([](GgufMetadata& m) { m.number("llama.expert_count", 2); },
           {"expert_count is 2.0; expected an integer"});
   refused([](GgufMetadata& m) { m.integer("split.count", 2); },
-          {"it is one of 2 files of a model (split.count)"}, ErrorKind::Unsupported);
+          {"split.no is 0 and its split.count is 2", "such as NAME-00001-of-00002.gguf"});
   refused(
       [](GgufMetadata& m) {
         m.integers("llama.sliding_window", {4, 8});

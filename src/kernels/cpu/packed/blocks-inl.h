@@ -69,30 +69,41 @@ class ScaleReader {
   }
   bool has_minimums() const { return has_minimum(scales_); }
 
-  // Sets the scales, and the minimums if the type has them, of kLanes outputs from `lane`.
-  HWY_INLINE void read(int64_t panel, int64_t group, int64_t lane, Vector& scale,
-                       Vector& minimum) const {
-    const int64_t block = groups_ == 1 ? group : group / groups_, g = group - block * groups_;
-    const uint8_t* record = records_ + panel * panel_ + block * record_;
-    const uint8_t* bytes = record + (has_minimum(scales_) ? 4 : 2) * kPanelOutputs + lane;
+  int64_t groups() const { return groups_; }  // of a block
+
+  // A block of kLanes outputs from `lane`: its scales, and its minimums if the type has them.
+  struct Block {
+    Vector scale, minimum;
+    const uint8_t* bytes;  // those of the first group
+  };
+  HWY_INLINE Block block(int64_t panel, int64_t index, int64_t lane) const {
+    const uint8_t* record = records_ + panel * panel_ + index * record_;
+    const auto* halves = reinterpret_cast<const uint16_t*>(record) + lane;
+    const bool minimums = has_minimum(scales_);
+    Block block = {all(0), all(0), record + (minimums ? 4 : 2) * kPanelOutputs + lane};
     if (scales_ == BlockScales::bfloat) {
-      const hn::Rebind<uint16_t, Floats> halves;
-      const auto bits = hn::LoadU(halves, reinterpret_cast<const uint16_t*>(record) + lane);
-      scale = hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(Words(), bits)));
-      return;
+      const auto bits = hn::LoadU(hn::Rebind<uint16_t, Floats>(), halves);
+      block.scale = hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(Words(), bits)));
+      return block;
     }
-    scale = widen_scales(reinterpret_cast<const uint16_t*>(record) + lane);
-    if (has_minimum(scales_))
-      minimum = widen_scales(reinterpret_cast<const uint16_t*>(record) + kPanelOutputs + lane);
+    block.scale = widen_scales(halves);
+    if (minimums) block.minimum = widen_scales(halves + kPanelOutputs);
+    return block;
+  }
+  // Sets the scales and minimums of group g of a block.
+  HWY_INLINE void read(const Block& block, int64_t g, Vector& scale, Vector& minimum) const {
+    const uint8_t* bytes = block.bytes + g * kPanelOutputs;
+    scale = block.scale;
+    minimum = block.minimum;
     switch (scales_) {
-      case BlockScales::bytes: scale = hn::Mul(scale, integers(bytes + g * kPanelOutputs)); break;
+      case BlockScales::bytes: scale = hn::Mul(scale, integers(bytes)); break;
       case BlockScales::bytes_minimum:
-        scale = hn::Mul(scale, integers(bytes + g * kPanelOutputs));
-        minimum = hn::Mul(minimum, integers(bytes + (groups_ + g) * kPanelOutputs));
+        scale = hn::Mul(scale, integers(bytes));
+        minimum = hn::Mul(minimum, integers(bytes + groups_ * kPanelOutputs));
         break;
       case BlockScales::nibbles_minimum: {
-        const WordVector both = hn::PromoteTo(
-            Words(), hn::LoadU(hn::Rebind<uint8_t, Floats>(), bytes + g * kPanelOutputs));
+        const WordVector both =
+            hn::PromoteTo(Words(), hn::LoadU(hn::Rebind<uint8_t, Floats>(), bytes));
         const WordVector low = hn::And(both, hn::Set(Words(), 15)), high = hn::ShiftRight<4>(both);
         scale = hn::Mul(scale, hn::ConvertTo(Floats(), hn::BitCast(Wholes(), low)));
         minimum = hn::Mul(minimum, hn::ConvertTo(Floats(), hn::BitCast(Wholes(), high)));
@@ -137,6 +148,13 @@ struct GroupSums {
     const Vector both = hn::Mul(scale, all(scales[r]));
     sum = hn::MulAdd(both, hn::ConvertTo(Floats(), at[r][v]), sum);
     return totals == nullptr ? sum : hn::NegMulAdd(minimum, all(totals[r]), sum);
+  }
+  // Adds all rows of vector v to `total`.
+  HWY_INLINE void add_to(Sums<kRows, kVectors>& total, int v, Vector scale, Vector minimum,
+                         const float* scales, const float* totals) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      total.at[r][v] = added_to(total.at[r][v], r, v, scale, minimum, scales, totals);
   }
   // Adds all rows of vector v to `carried`.
   HWY_INLINE void finish(int v, Vector scale, Vector minimum, const float* scales,
@@ -230,37 +248,56 @@ struct BlockTiles {
                                     float* carried, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors, kGroups = kPart / kPlanes.group;
     constexpr int kPartBytes = kPlanes.lines() * kLineBytes;
+    // Few sums stay in registers.
+    constexpr bool kInRegisters = kRows * kVectors <= (kLanes == 16 ? 8 : 4);
     const ScaleReader reader(job.weight);
     const ByteVector table = table_of(job.weight.format);
     TileInputs<kRows> in(job, rows, k.begin / kPlanes.group, kPlanes.group);
     const uint8_t* parts[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) parts[p] = job.panel(panel + p) + k.begin * kPanelBytes;
-    if (k.begin == 0) zero_sums(carried, kRows * kVectors);
-    for (int64_t i = 0; i < k.size() / kPart; ++i) {
-#pragma GCC unroll 4
-      for (int p = 0; p < kPanels; ++p)
-        for (int line = 0; line < kPlanes.lines(); ++line) ahead.ask(p, i * kPlanes.lines() + line);
-      const auto group = [&]<int kGroup>() HWY_ATTR __attribute__((always_inline)) {
-        GroupSums<kRows, kVectors> sums;
-        sums.template start<Dot>(in.corrections);
-        add_group<kGroup * kPlanes.group / 4>(sums, parts, table, in.q);
-        const int64_t index = (k.begin / kPart + i) * kGroups + kGroup;
+    Sums<kRows, kVectors> total;
+    if constexpr (kInRegisters)
+      total.load(carried, k.begin == 0);
+    else if (k.begin == 0)
+      zero_sums(carried, kRows * kVectors);
+    typename ScaleReader::Block blocks[kVectors];
+    const auto group = [&]<int kGroup>(int64_t g) HWY_ATTR __attribute__((always_inline)) {
+      GroupSums<kRows, kVectors> sums;
+      sums.template start<Dot>(in.corrections);
+      add_group<kGroup * kPlanes.group / 4>(sums, parts, table, in.q);
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          Vector scale, minimum = all(0);
-          reader.read(panel + v / kPanelVectors, index, v % kPanelVectors * kLanes, scale, minimum);
+      for (int v = 0; v < kVectors; ++v) {
+        Vector scale, minimum;
+        reader.read(blocks[v], g, scale, minimum);
+        if constexpr (kInRegisters)
+          sums.add_to(total, v, scale, minimum, in.scales, in.totals);
+        else
           sums.finish(v, scale, minimum, in.scales, in.totals, carried);
-        }
-        in.next();
-      };
-      group.template operator()<0>();
-      if constexpr (kGroups == 2) group.template operator()<1>();
+      }
+      in.next();
+    };
+    const int64_t block_parts = reader.groups() / kGroups;
+    int64_t ahead_line = 0, part = k.begin / kPart;
+    while (part < k.end / kPart) {
+      const int64_t block = part / block_parts, first = block * block_parts;
+      const int64_t end = std::min(k.end / kPart, first + block_parts);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v)
+        blocks[v] = reader.block(panel + v / kPanelVectors, block, v % kPanelVectors * kLanes);
+      for (; part < end; ++part, ahead_line += kPlanes.lines()) {
 #pragma GCC unroll 4
-      for (int p = 0; p < kPanels; ++p) parts[p] += kPartBytes;
-      in.q += kPart * kRows;
-      in.scales += kRows;
+        for (int p = 0; p < kPanels; ++p)
+          for (int line = 0; line < kPlanes.lines(); ++line) ahead.ask(p, ahead_line + line);
+        group.template operator()<0>((part - first) * kGroups);
+        if constexpr (kGroups == 2) group.template operator()<1>((part - first) * kGroups + 1);
+#pragma GCC unroll 4
+        for (int p = 0; p < kPanels; ++p) parts[p] += kPartBytes;
+        in.q += kPart * kRows;
+        in.scales += kRows;
+      }
     }
+    if constexpr (kInRegisters) total.store(carried);
   }
 
   static HWY_INLINE ByteVector table_of(WeightFormat format) {
@@ -312,11 +349,7 @@ struct ByteBlockTiles {
             in.totals == nullptr
                 ? all(0)
                 : hn::Load(Floats(), scales + (job.block_minimums - job.block_scales) + at);
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          total.at[r][v] =
-              sums.added_to(total.at[r][v], r, v, scale, minimum, in.scales, in.totals);
-        }
+        sums.add_to(total, v, scale, minimum, in.scales, in.totals);
       }
       in.next();
       if ((g + 1) * size % kPart == 0) in.scales += kRows;
@@ -380,8 +413,10 @@ struct UnpackedTiles {
       float *scale_at = scales, *minimum_at = minimums;
       for (int64_t g = k.begin / kPlanes.group; g < k.end / kPlanes.group; ++g) {
         for (int64_t lane = 0; lane < kPanelOutputs; lane += kLanes) {
-          Vector scale, minimum = all(0);
-          reader.read(panel + p, g, lane, scale, minimum);
+          Vector scale, minimum;
+          const int64_t block = g / reader.groups();
+          reader.read(reader.block(panel + p, block, lane), g - block * reader.groups(), scale,
+                      minimum);
           hn::Store(scale, Floats(), scale_at + lane);
           hn::Store(minimum, Floats(), minimum_at + lane);
         }

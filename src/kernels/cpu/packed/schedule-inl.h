@@ -141,10 +141,11 @@ void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t p
   PackedJob wide;
   // Blocks have nearly equal sizes and consist of complete groups.
   constexpr int64_t kUnit = 64;
-  const int64_t blocks_of_k = std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
+  // A tile alone uses each weight once, so it needs no blocks.
+  const bool alone = tiles.size() == 1 && !widens;
+  const int64_t blocks_of_k = alone ? 1 : std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   // Where a tile alone begins to prefetch the next panels.
-  const bool alone = tiles.size() == 1 && !widens;
   const int64_t end_of_panels = (K - kNear / Tiles::kPanelBytes) / kUnit * kUnit;
   int64_t begin = 0;
   do {  // at least once: if K is 0, y is still set to the bias
