@@ -105,6 +105,16 @@ void plan_data(Job& job, const Spec& spec, const Examples& examples) {
   plan.epochs = static_cast<double>(o.steps) * passes / epoch;
 }
 
+// Sets the number of steps that the epochs determine.
+void plan_epochs(Job& job, const Examples& examples) {
+  TrainOptions& o = job.options;
+  if (o.epochs <= 0) return;
+  const double passes = o.epochs * examples.passes_per_epoch();
+  o.steps =
+      std::max<int64_t>(1, std::llround(std::ceil(passes / static_cast<double>(o.accumulate))));
+  job.plan.steps = o.steps;
+}
+
 nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenizer& tokenizer,
                                 const Examples& examples) {
   nlohmann::ordered_json s;
@@ -142,6 +152,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
   plan_cost(job, task->cost(spec, job.compute));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
+  plan_epochs(job, task->loaded());
   plan_data(job, spec, task->loaded());
   job.plan.vocabulary = tokenizer.size();
   check_memory(job);

@@ -13,9 +13,9 @@
 
 namespace fovea {
 
-// A task on batches of examples: texts, pairs of texts or labelled texts. The loss of a batch needs
-// one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape() and load() in
-// this order. The functions of TrainingTask, except evaluation(), need load().
+// A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
+// of a batch needs one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape()
+// and load() in this order. The functions of TrainingTask, except evaluation(), need load().
 class ExamplesTask : public TrainingTask {
  public:
   // measure: all data is held out; data that only training needs may be missing.
@@ -69,11 +69,18 @@ class ExamplesTask : public TrainingTask {
   // the step: f64 [1]. The default is the cross-entropy of the labels.
   virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
                       double divisor) const;
+  // The tokens that samples continue, and those that end a sample; without `ids`, there is no
+  // sample. The default begins a new text, which no token ends.
+  struct SamplePrompt {
+    std::vector<int32_t> ids, ends;
+  };
+  virtual SamplePrompt sample_prompt(const Transformer& model) const;
 
   TrainOptions options_;
   Purpose purpose_;
 
   DType compute() const { return setting_->compute; }
+  const Setting& setting() const { return *setting_; }
 
  private:
   PassOptions pass_options() const;
@@ -98,5 +105,7 @@ std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
                                                ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
+                                              ExamplesTask::Purpose purpose);
 
 }  // namespace fovea
