@@ -102,7 +102,8 @@ class Tokenizer {
 
   // Returns the text with a mark (the noncharacter U+FDD0) before each special token in it.
   // encode() and tokens() with SpecialTokens::guarded then read the marked ones as plain text and
-  // drop the marks; a token's text may contain marks, but does not begin with one. Use guarded() for the user's part of a text whose other special tokens are parsed.
+  // drop the marks; a token's text may contain marks, but does not begin with one. Use guarded()
+  // for the user's part of a text whose other special tokens are parsed.
   std::string guarded(std::string_view text) const;
 
   // Returns what Hugging Face's encode() returns for a text or a pair of texts. Throws

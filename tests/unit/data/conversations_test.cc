@@ -27,10 +27,11 @@ class ReadConversations : public testing::Test {
 };
 
 TEST_F(ReadConversations, KeepsTheKeysOfMessagesInTheirOrder) {
-  const Conversation one = record(
-      R"({"id": 7, "messages": [{"z": 1, "role": "user", "content": "Hi", "a": [null]},)"
-      R"( {"content": null, "role": "assistant", "tool_calls": []}, {"role": "tool", "content": [{"type": "text"}]}],)"
-      R"( "tools": [{"b": 1, "a": 2}]})");
+  const Conversation one =
+      record(R"({"id": 7, "messages": [{"z": 1, "role": "user", "content": "Hi", "a": [null]},)"
+             R"( {"content": null, "role": "assistant", "tool_calls": []}, {"role": "tool",)"
+             R"( "content": [{"type": "text"}]}],)"
+             R"( "tools": [{"b": 1, "a": 2}]})");
   EXPECT_EQ(messages(one),
             (std::vector<std::string>{R"({"z":1,"role":"user","content":"Hi","a":[null]})",
                                       R"({"content":null,"role":"assistant","tool_calls":[]})",

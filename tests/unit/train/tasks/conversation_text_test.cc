@@ -112,8 +112,8 @@ TEST_F(ConversationTexts, ExpandRecordsIfTheTemplateChangesEarlierMessages) {
       "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
   const std::string record =
       R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b",)"
-      R"( "thinking": "x"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d",)"
-      R"( "thinking": "y"}]})";
+      R"( "thinking": "x"}, {"role": "user", "content": "c"}, {"role": "assistant", "content":)"
+      R"( "d", "thinking": "y"}]})";
   const Texts expected = {
       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n[[<think>x</think>b<|im_end|>]]\n",
       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
