@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "base/files.h"
+#include "model/grow_vocabulary.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
 #include "train/settings.h"
@@ -51,7 +52,8 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   const Spec before = spec;
   task.shape(spec, tokenizer, origin, say);
   const bool new_head = write_spec(before) != write_spec(spec);
-  if (!from.empty() && tokenizer.size() > spec.vocabulary) {
+  const int64_t most = spec.vocabulary + std::ssize(task.needed_tokens());
+  if (!from.empty() && tokenizer.size() > most) {
     fail(ErrorKind::BadFile,
          "{}: its tokenizer has {} tokens, but its model has a vocabulary of {}; expected at least "
          "as many",
@@ -87,6 +89,7 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
+  grow_vocabulary(job.model, spec.vocabulary);
   job.model.spec = spec;  // its context may be shorter, as requested
   job.plan.from = o.from;
 }
@@ -145,7 +148,9 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   std::unique_ptr<ExamplesTask> task = open_task(options, spec);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());
-  const TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
+  TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
+  if (!task->needed_tokens().empty())
+    tokenizers.source = tokenizers.target = with_needed_tokens(tokenizers.source, *task, say);
   const Tokenizer& tokenizer = tokenizers.source;
   const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);

@@ -33,6 +33,11 @@ class ChatsTask : public ExamplesTask {
 
   Tokenizer make_tokenizer(const Spec&) override { return Tokenizer::open(options_.tokenizer); }
 
+  std::vector<std::string> needed_tokens() const override {
+    const BuiltinTemplate* const builtin = find_builtin_template(options_.chat_template);
+    return builtin == nullptr ? std::vector<std::string>() : builtin->tokens;
+  }
+
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin&, const Say& say) override {
     check_field(spec.decoder && !spec.encoder && spec.head.kind == HeadKind::language_model,
                 "objective",
@@ -106,16 +111,10 @@ class ChatsTask : public ExamplesTask {
                   builtin_template_names());
       return ModelChat::open_file(name, tokenizer);
     }
-    std::vector<std::string> missing;
-    for (const std::string& token : builtin->tokens) {
-      const auto id = tokenizer.id_of(token);
-      if (!id || !tokenizer.is_special(*id)) missing.push_back(token);
-    }
-    if (builtin->needs_end && !tokenizer.eos_id()) missing.emplace_back("end-of-text");
-    check_field(missing.empty(), "chat_template",
-                "{} needs special tokens that the tokenizer of the model lacks: {}; expected a "
-                "model that has them, or another template",
-                name, fmt::join(missing, ", "));
+    check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
+                "{} ends answers with the end-of-text token, which the tokenizer of the model "
+                "lacks; expected another template",
+                name);
     return ModelChat::of_source(builtin->source, name, tokenizer);
   }
 
@@ -278,7 +277,8 @@ std::vector<ExamplePart> training_example(const TrainOptions& options) {
               "holds no conversations; expected a file of them");
   ChatsTask task(options, ExamplesTask::Purpose::train);
   Spec spec = open_model_files(options.from, Weights::mapped).model.spec;
-  task.shape(spec, Tokenizer::open(options.from), {}, [](const std::string&) {});
+  const auto unheard = [](const std::string&) {};
+  task.shape(spec, with_needed_tokens(Tokenizer::open(options.from), task, unheard), {}, unheard);
   return task.example();
 }
 

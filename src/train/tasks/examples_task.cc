@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "data/conversations.h"
 #include "generate/generate.h"
+#include "tokenizer/more_tokens.h"
 #include "train/evaluation.h"
 
 namespace fovea {
@@ -39,6 +40,17 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
   if (objective == Objective::labels) return make_labels_task(options, purpose);
   return make_text_task(options, purpose, objective);
+}
+
+Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+  std::vector<std::string> missing;
+  for (const std::string& token : task.needed_tokens()) {
+    const auto id = tokenizer.id_of(token);
+    if (!id || !tokenizer.is_special(*id)) missing.push_back(token);
+  }
+  if (missing.empty()) return tokenizer;
+  say(fmt::format("special tokens are added: {}", fmt::join(missing, ", ")));
+  return with_special_tokens(tokenizer, missing);
 }
 
 void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {

@@ -28,6 +28,9 @@ class ExamplesTask : public TrainingTask {
   virtual void watch(const std::function<bool(double fraction)>&) {}
   // Trains a tokenizer on the data, or opens one, as options.tokenizer requests.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
+  // Returns the special tokens that the data needs; those that the tokenizer lacks are added before
+  // shape(), and the vocabulary of a checkpoint grows.
+  virtual std::vector<std::string> needed_tokens() const { return {}; }
   // Sets the head that the task needs and, for a new model, the padding token. Calls `say` with
   // each note, such as a change of the head. Throws InvalidArgument if the model is unsuitable.
   // `origin` is that of the checkpoint; empty for a new model.
@@ -94,6 +97,9 @@ class ExamplesTask : public TrainingTask {
 std::unique_ptr<ExamplesTask> open_task(
     const TrainOptions& options, const Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
+
+// Returns the tokenizer with the special tokens that the task needs. Reports those that are added.
+Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say);
 
 // Returns the objective of the options. If it is automatic, the data and the Spec determine it.
 Objective objective_of(const TrainOptions& options, const Spec& spec);

@@ -140,10 +140,6 @@ TEST_F(Chats, CountTextsThatAreTooLongOrHaveNothingToTrain) {
 
 TEST_F(Chats, RefuseWhatDoesNotFit) {
   TrainOptions o = options("out");
-  o.chat_template = "llama3";
-  expect_error(ErrorKind::InvalidArgument,
-               {"chat_template: llama3 needs special tokens", "<|eot_id|>", "expected a model"},
-               [&] { plan_of(o); });
   o.chat_template = "alpaca";
   expect_error(ErrorKind::InvalidArgument, {"chat_template: alpaca is not a file", "chatml"},
                [&] { plan_of(o); });
@@ -162,6 +158,28 @@ TEST_F(Chats, RefuseWhatDoesNotFit) {
   write("chats.jsonl", chat("a", "b") + "{\"messages\": [{\"role\": \"user\"}]}\n");
   expect_error(ErrorKind::BadFile, {"chats.jsonl:2: messages[0].content is missing"},
                [&] { plan_of(options("out")); });
+}
+
+TEST_F(Chats, AddTheSpecialTokensOfABuiltinTemplate) {
+  TrainOptions o = options("whole"), resumed = options("resumed");
+  o.chat_template = resumed.chat_template = "gemma";
+  o.steps = resumed.steps = 4;
+  std::vector<std::string> notes;
+  train({}, o, [&](const TrainPlan& plan) {
+    notes = plan.notes;
+    return true;
+  });
+  EXPECT_NE(std::find(notes.begin(), notes.end(),
+                      "special tokens are added: <start_of_turn>, <end_of_turn>"),
+            notes.end());
+  const Tokenizer before = Tokenizer::open(o.from), after = Tokenizer::open(o.out);
+  ASSERT_EQ(after.size(), before.size() + 2);
+  EXPECT_TRUE(after.is_special(*after.id_of("<end_of_turn>")));
+  EXPECT_EQ(after.encode("the cat"), before.encode("the cat"));
+  EXPECT_EQ(open_model_files(o.out, Weights::mapped).model.spec.vocabulary, after.size());
+  train({}, resumed, {}, stop_after(2));
+  train({}, resumed);
+  EXPECT_EQ(state_bytes(o, 4), state_bytes(resumed, 4));
 }
 
 TEST_F(Chats, RepeatFilesByTheirWeights) {
