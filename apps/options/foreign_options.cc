@@ -50,7 +50,7 @@ constexpr Foreign kForeign[] = {
      "fovea chat holds conversations, and fovea generate continues texts"},
     {"--do-sample", "sampling is the default; --greedy turns it off"},
     {"--epochs --num-epochs --num-train-epochs",
-     "train --steps sets the length of a run, and --dry-run shows its epochs"},
+     "train --steps or --epochs sets the length of a run"},
     {"--eval-only --do-eval", "fovea eval evaluates a model"},
 };
 

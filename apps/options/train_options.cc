@@ -30,14 +30,16 @@ const Spellings& train_spellings() {
       {.field = "validation_labels", .placeholder = "FILE...", .most = kMostFiles},
       {.field = "objective",
        .values = {"automatic|auto", "next_token|next-token|text|clm", "masked|mlm",
-                  "pairs|translation", "labels|classification"}},
+                  "pairs|translation", "labels|classification", "chats|sft"}},
       {"out", {"-o", "--output", "--out-dir", "--output-dir"}, "", "DIR"},
       {"from", {"--pretrained-model", "--model-name-or-path"}, "", "DIR"},
       {"validation", {"--validation-split"}},
       {"tokenizer", {"--tokenizer-name"}, "", "NAME"},
+      {"chat_template", {}, "", "NAME"},
       {.field = "steps",
        .aliases = {"--iters", "--max-steps", "--max-iters", "--num-iterations"},
        .section = "Length"},
+      {"epochs", {"--num-epochs", "--num-train-epochs"}},
       {"batch",
        {"-b", "--batch-size", "--mini-batch", "--device-batch-size",
         "--per-device-train-batch-size"}},
@@ -185,6 +187,11 @@ void TrainRequest::declare(OptionTable& table) {
                    dropout, 0, 0.95));
   table.section("Other actions");
   table.add(flag("--dry-run", {}, "print the plan of the run and exit", dry_run));
+  table.add(
+      flag("--show-example", {},
+           "print the first conversation as the model reads it, with its trained part marked, "
+           "and exit",
+           show_example));
   table.add(flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
   table.show_only({"DATA",
                    "--pairs",
@@ -212,6 +219,8 @@ void TrainRequest::declare(OptionTable& table) {
 
 void TrainRequest::apply(OptionTable& table) {
   if (table.given("--pairs")) preset = "translate";
+  if (table.given("--epochs") && table.given("--steps"))
+    throw UsageError("--epochs: cannot be combined with --steps; expected one of them");
   table.apply("--preset");
   table.apply("--config");
   take_preset();
@@ -222,6 +231,7 @@ void TrainRequest::apply(OptionTable& table) {
     spec.dropout = {rate, rate, rate};
   }
   table.apply();
+  if (table.given("--steps")) options.epochs = 0;  // that of --config
   refuse_change_of_model(options, table);
 }
 

@@ -15,7 +15,7 @@ struct TrainRequest {
   std::string preset = "nano";
   std::string config;
   double dropout = 0;
-  bool dry_run = false, dump_config = false, inspect = false;
+  bool dry_run = false, dump_config = false, inspect = false, show_example = false;
 
   void declare(OptionTable& table);
   void apply(OptionTable& table);

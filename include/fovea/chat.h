@@ -105,6 +105,11 @@ class ModelChat {
   // Opens the template in a file; bos_token and eos_token are those of `tokenizer`. Throws BadFile
   // if the file cannot be read, and the errors of ChatTemplate::parse().
   static ModelChat open_file(const std::string& path, const std::optional<Tokenizer>& tokenizer);
+  // Like open_file(), with the template's text and its name in errors.
+  static ModelChat of_source(const std::string& source, const std::string& name,
+                             const std::optional<Tokenizer>& tokenizer);
+  // Returns whether open() finds a template.
+  static bool has_template(const std::filesystem::path& folder);
 
   // Renders the template that `request` selects. Throws the errors of choose() and
   // ChatTemplate::render(), BadFile if a field of `request` is not valid JSON, and InvalidArgument

@@ -12,7 +12,8 @@ namespace fovea {
 
 // How special tokens such as "<|endoftext|>" in a text are read. as_text: as plain characters, for
 // text that users type. parsed: as special tokens, as in Hugging Face unless split_special_tokens
-// is set. guarded: like parsed, except those marked by Tokenizer::guarded(); for encode() only.
+// is set. guarded: like parsed, except those marked by Tokenizer::guarded(); for encode() and
+// tokens() only.
 enum class SpecialTokens { as_text, parsed, guarded };
 
 // A token and the bytes of the text that it covers: a view of the text that was tokenised.
@@ -100,8 +101,9 @@ class Tokenizer {
                             SpecialTokens special = SpecialTokens::as_text) const;
 
   // Returns the text with a mark (the noncharacter U+FDD0) before each special token in it.
-  // encode(..., SpecialTokens::guarded) then reads the marked ones as plain text and drops the
-  // marks. Use guarded() for the user's part of a text whose other special tokens are parsed.
+  // encode() and tokens() with SpecialTokens::guarded then read the marked ones as plain text and
+  // drop the marks; a token's text may contain marks, but does not begin with one. Use guarded()
+  // for the user's part of a text whose other special tokens are parsed.
   std::string guarded(std::string_view text) const;
 
   // Returns what Hugging Face's encode() returns for a text or a pair of texts. Throws

@@ -21,14 +21,22 @@ enum class Precision { automatic, fp32, bf16 };
 // tokens (encoders; Devlin et al. 2019). spans: predict spans that were cut out of the text
 // (encoder-decoders; Raffel et al. 2020). pairs: predict a target text from a source text
 // (encoder-decoders). labels: predict the label of a text or of each word. automatic: pairs or
-// labels if such data is given, else the objective that fits the model.
-enum class Objective { automatic, next_token, masked, spans, pairs, labels };
+// labels if such data is given, chats if `data` holds conversations, else the objective that fits
+// the model. chats: predict the assistant's part of conversations (decoders; needs `from`).
+enum class Objective { automatic, next_token, masked, spans, pairs, labels, chats };
+
+// Which answers of a conversation are trained.
+enum class TrainOn { all, last };
+// What becomes of a conversation that is longer than a sequence: cut = keep its beginning.
+enum class TooLong { cut, skip };
 
 // Which evaluations contribute to averaged weights: the last ones or the best ones.
 enum class Averaged { last, best };
 
 struct TrainOptions {
-  std::vector<std::string> data;  // text files, directories, JSON lines
+  // Text files, directories, JSON lines; or files of conversations (see docs/training.md), each
+  // optionally as "path:weight", where an epoch contains each conversation `weight` times.
+  std::vector<std::string> data;
   // Instead of `data`: two files with corresponding lines, source and target, or one file of lines
   // "source<TAB>target".
   std::vector<std::string> pairs;
@@ -44,18 +52,24 @@ struct TrainOptions {
   std::string from;  // directory of initial weights; empty = random weights
 
   int64_t steps = 2000;  // number of optimiser steps
+  double epochs = 0;     // passes over the data; if above 0, they determine `steps`
   int64_t batch = 12;    // sequences per forward pass; for pairs see batch_tokens
   // Pairs: maximum tokens per forward pass, counted on the longer side, padding included. Sequences
   // of similar length share a batch.
   int64_t batch_tokens = 4096;
   // Tokens per sequence of text; 0 = the model's context, but at most 1024 for plain text with
-  // `from`.
+  // `from`; for chats also at most what the longest text needs.
   int64_t length = 0;
   // Text: tokens attend within their document only, and positions restart at its beginning. Each
   // text file and each JSON line is a document; all but the first begin with the end-of-text token.
   bool document_mask = false;
-  int64_t accumulate = 1;   // forward passes per optimiser step
-  double validation = 0.1;  // fraction of the data that is held out; of text, its end
+  // chats: the name of a built-in template, such as "chatml" (docs/training.md, Chats), or the path
+  // of a template; empty = the template of the model.
+  std::string chat_template;
+  TrainOn train_on = TrainOn::all;  // chats: the answers to train
+  TooLong too_long = TooLong::cut;  // chats: what becomes of texts with more than `length` tokens
+  int64_t accumulate = 1;           // forward passes per optimiser step
+  double validation = 0.1;          // fraction of the data that is held out; of text, its end
   // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (trained on the data), or the path of a
   // model directory or tokenizer.json. With `from`, the tokenizer of that model is used, if any.
   std::string tokenizer = "char";
@@ -108,12 +122,13 @@ TrainOptions preset_training(const std::string& preset);
 // Describes a run before it starts.
 struct TrainPlan {
   Spec spec;
-  std::string objective;  // "next_token", "masked", "spans", "pairs", "labels" or "embedding"
+  // "next_token", "masked", "spans", "pairs", "labels", "chats" or "embedding"
+  std::string objective;
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
   int64_t first_step = 0, steps = 0;  // the run takes steps [first_step, steps)
   int64_t parameters = 0;
   int64_t training_tokens = 0, validation_tokens = 0;  // in the data
-  // Pairs, labelled texts or an embedder's examples; 0 for plain text.
+  // Pairs, labelled texts, conversations or an embedder's examples; 0 for plain text.
   int64_t training_sequences = 0, validation_sequences = 0;
   int64_t vocabulary = 0;
   int64_t tokens_per_step = 0;  // mean number, without padding
@@ -168,6 +183,15 @@ struct TrainResult {
 // Returns the plan of a run. Reads the data and checks every option; writes nothing. Throws the
 // errors of train().
 TrainPlan plan_training(const Spec& spec, const TrainOptions& options);
+
+// A part of a text for training; special tokens are written by name.
+struct ExamplePart {
+  std::string text;
+  bool trained;  // whether its tokens are trained
+};
+// Returns the first training text of conversations, as `options` request it. Throws the errors of
+// train(), and InvalidArgument if the data holds no conversations.
+std::vector<ExamplePart> training_example(const TrainOptions& options);
 
 // Trains a model. Resumes if `options.out` contains a snapshot of the same run. `reading` receives
 // the fraction of a long text that has been read; return false to stop before the model is written.

@@ -97,51 +97,73 @@ Json special_tokens(const Json& config, const std::string& path) {
   return tokens;
 }
 
-}  // namespace
+// The templates of a model, and its configuration.
+struct Found {
+  std::vector<NamedSource> templates;
+  Json config;
+  std::string config_path;
+};
 
 // As in transformers, files take precedence over the configuration.
+Found find_templates(const std::filesystem::path& folder) {
+  Found found;
+  const std::string path = folder.string();
+  found.config_path = (folder / "tokenizer_config.json").string();
+  found.config = is_gguf(path)                ? parse_json(tokenizer_files(Gguf(path)).config, path)
+                 : is_file(found.config_path) ? read_json(found.config_path)
+                                              : Json::object();
+  if (!found.config.is_object())
+    fail(ErrorKind::BadFile, "{}: is not an object; expected a JSON object", found.config_path);
+  add_configured(found.templates, found.config, found.config_path);
+  const std::string file = (folder / "chat_template.jinja").string();
+  if (is_file(file)) add_file(found.templates, "default", file);
+  const std::string more = (folder / "additional_chat_templates").string();
+  for (const std::string& name : is_folder(more) ? list_files(more) : std::vector<std::string>()) {
+    if (!name.ends_with(".jinja")) continue;
+    add_file(found.templates, name.substr(0, name.size() - 6),
+             (folder / "additional_chat_templates" / name).string());
+  }
+  return found;
+}
+
+}  // namespace
+
+bool ModelChat::has_template(const std::filesystem::path& folder) {
+  const FloatMode mode;
+  return !find_templates(folder).templates.empty();
+}
+
 ModelChat ModelChat::open(const std::filesystem::path& folder) {
   const FloatMode mode;
   ModelChat chat;
   chat.folder_ = folder.string();
-  const std::string config_path = (folder / "tokenizer_config.json").string();
-  const Json config = is_gguf(chat.folder_)
-                          ? parse_json(tokenizer_files(Gguf(chat.folder_)).config, chat.folder_)
-                      : is_file(config_path) ? read_json(config_path)
-                                             : Json::object();
-  if (!config.is_object())
-    fail(ErrorKind::BadFile, "{}: is not an object; expected a JSON object", config_path);
-  std::vector<NamedSource> found;
-  add_configured(found, config, config_path);
-  const std::string file = (folder / "chat_template.jinja").string();
-  if (is_file(file)) add_file(found, "default", file);
-  const std::string more = (folder / "additional_chat_templates").string();
-  for (const std::string& name : is_folder(more) ? list_files(more) : std::vector<std::string>()) {
-    if (!name.ends_with(".jinja")) continue;
-    add_file(found, name.substr(0, name.size() - 6),
-             (folder / "additional_chat_templates" / name).string());
-  }
-  if (found.empty()) {
+  const Found found = find_templates(folder);
+  if (found.templates.empty()) {
     fail(ErrorKind::Unsupported,
          "{}: the model has no chat template (neither chat_template.jinja nor chat_template in "
          "tokenizer_config.json); expected a chat model",
          chat.folder_);
   }
-  for (const NamedSource& each : found) {
+  for (const NamedSource& each : found.templates) {
     chat.templates_.insert_or_assign(each.name, ChatTemplate::parse(each.source, each.path));
   }
-  chat.special_tokens_ = special_tokens(config, config_path).dump();
+  chat.special_tokens_ = special_tokens(found.config, found.config_path).dump();
   return chat;
 }
 
 ModelChat ModelChat::open_file(const std::string& path, const std::optional<Tokenizer>& tokenizer) {
+  return of_source(read_file(path, kTemplateBytes), path, tokenizer);
+}
+
+ModelChat ModelChat::of_source(const std::string& source, const std::string& name,
+                               const std::optional<Tokenizer>& tokenizer) {
   const FloatMode mode;
   ModelChat chat;
-  chat.folder_ = path;
+  chat.folder_ = name;
   const auto text_of = [&](std::optional<int32_t> id) {
     return id ? std::string(tokenizer->text_of(*id)) : std::string();
   };
-  chat.templates_.emplace("default", ChatTemplate::parse(read_file(path, kTemplateBytes), path));
+  chat.templates_.emplace("default", ChatTemplate::parse(source, name));
   chat.special_tokens_ = Json{{"bos_token", tokenizer ? text_of(tokenizer->bos_id()) : ""},
                               {"eos_token", tokenizer ? text_of(tokenizer->eos_id()) : ""}}
                              .dump();

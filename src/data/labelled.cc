@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "data/lines.h"
@@ -97,19 +96,13 @@ LabelledText row_of(const nlohmann::json& json, const std::string& name) {
 }
 
 void read_json_lines(const std::string& path, LabelledTexts& texts) {
-  const std::string content = read_file(path);
-  int64_t number = 0;
-  for (size_t begin = 0, end = 0; begin < content.size(); begin = end + 1) {
-    end = std::min(content.find('\n', begin), content.size());
-    const std::string line = content.substr(begin, end - begin);
-    const std::string name = fmt::format("{}:{}", path, ++number);
-    if (is_blank(line)) continue;
+  each_json_line(path, [&](const std::string& line, const std::string& name) {
     LabelledText row = row_of(parse_json(line, name), name);
     if (is_blank(row.text) && row.words.empty())
       ++texts.empty;
     else
       texts.rows.push_back(std::move(row));
-  }
+  });
 }
 
 uint64_t hash_of(const LabelledTexts& texts) {

@@ -78,6 +78,19 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
+void each_json_line(
+    const std::string& path,
+    const std::function<void(const std::string& line, const std::string& name)>& use) {
+  const std::string content = read_file(path);
+  int64_t number = 0;
+  for (size_t begin = 0, end = 0; begin < content.size(); begin = end + 1) {
+    end = std::min(content.find('\n', begin), content.size());
+    const std::string line = content.substr(begin, end - begin);
+    ++number;
+    if (!is_blank(line)) use(line, fmt::format("{}:{}", path, number));
+  }
+}
+
 TextPairs read_pairs(const std::vector<std::string>& files, const char* field) {
   check_field(files.size() == 1 || files.size() == 2, field,
               "{} files; expected two whose lines correspond, or one with a tab in each line",

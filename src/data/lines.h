@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,12 @@ namespace fovea {
 // Returns the lines of a text file without line ends ("\n" or "\r\n"). Throws BadFile if the path
 // is JSON or a folder of several files, or if the file is empty, binary, compressed or not UTF-8.
 std::vector<std::string> read_lines(const std::string& path);
+
+// Calls `use` with each line of a file that is not blank, and its name "path:line". Throws BadFile
+// if the file cannot be read.
+void each_json_line(
+    const std::string& path,
+    const std::function<void(const std::string& line, const std::string& name)>& use);
 
 inline bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == text.npos;

@@ -67,6 +67,12 @@ std::vector<EvaluationTask> make_tasks() {
       {"spans", "encoder-decoders", "text", of_tokens, {}, "loss"},
       {"pairs", "encoder-decoders", "pairs of texts", of_tokens, {bleu, chrf, rouge}, "bleu"},
       {"labels", "classifiers", "labelled texts", {loss("nats per label")}, {right, f1}, "loss"},
+      {"chats",
+       "decoders",
+       "conversations",
+       {loss("nats per trained token"), perplexity("perplexity")},
+       {},
+       "loss"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
 }
 

@@ -123,6 +123,49 @@ std::string without_guards(std::string_view text) {
   return rest += text;
 }
 
+// Converts positions in a text without its guards, both of which begin at `origin`, to positions in
+// the text with them. A token does not include the guard before it.
+class GuardedPlaces {
+ public:
+  GuardedPlaces(std::string_view written, uint32_t origin) : origin_(origin) {
+    for (size_t at = 0; (at = written.find(kGuard, at)) != written.npos; at += kGuard.size())
+      guards_.push_back(static_cast<uint32_t>(at - guards_.size() * kGuard.size()));
+  }
+  Span written(const Span& span) const {
+    const uint32_t end = span.end > span.begin ? span.end - 1 : span.begin;  // the last byte
+    return {moved(span.begin), moved(end) + (span.end - end)};
+  }
+
+ private:
+  uint32_t moved(uint32_t place) const {
+    const auto before = std::upper_bound(guards_.begin(), guards_.end(), place - origin_);
+    return place + static_cast<uint32_t>((before - guards_.begin()) * std::ssize(kGuard));
+  }
+
+  uint32_t origin_;
+  std::vector<uint32_t> guards_;  // their positions in the text without guards
+};
+
+// Encodes the part `written` of a guarded text, which begins at `begin`.
+template <class Sink>
+void encode_stretch(const TokenizerState& state, std::string_view written, uint32_t begin,
+                    GrowthLimit& limit, Sink& sink) {
+  const std::string stretch = without_guards(written);
+  if (stretch.empty()) return;
+  if (stretch == written)
+    return encode_part(state, written, begin, SpecialTokens::parsed, limit, sink);
+  if constexpr (Sink::aligned) {
+    const GuardedPlaces places(written, begin);
+    const OnToken on_stretch = [&](const PlacedToken& token) {
+      sink.on_token({token.id, places.written(token.span), token.text});
+    };
+    PlacedSink placed{on_stretch, sink.parsed};
+    encode_part(state, stretch, begin, SpecialTokens::as_text, limit, placed);
+  } else {
+    encode_part(state, stretch, begin, SpecialTokens::as_text, limit, sink);
+  }
+}
+
 // Encodes a text with guards: guarded special tokens are encoded as part of the text around them.
 template <class Sink>
 void encode_guarded(const TokenizerState& state, std::string_view text, GrowthLimit& limit,
@@ -131,11 +174,8 @@ void encode_guarded(const TokenizerState& state, std::string_view text, GrowthLi
   state.raw_added.cut(text, true, parts);
   size_t begin = 0;  // start of the part that is not encoded yet
   const auto encode_until = [&](size_t end) {
-    const std::string_view written = text.substr(begin, end - begin);
-    const std::string stretch = without_guards(written);
-    if (stretch.empty()) return;
-    encode_part(state, stretch, static_cast<uint32_t>(begin),
-                stretch == written ? SpecialTokens::parsed : SpecialTokens::as_text, limit, sink);
+    encode_stretch(state, text.substr(begin, end - begin), static_cast<uint32_t>(begin), limit,
+                   sink);
   };
   for (const AddedPart& part : parts) {
     if (part.token < 0) continue;
@@ -233,8 +273,6 @@ void encode_ids(const TokenizerState& state, std::string_view text, SpecialToken
 void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
                    const OnToken& on_token) {
   check_size(text.size());
-  check(special != SpecialTokens::guarded,
-        "guarded text: its tokens have no positions; expected encode(), which returns only ids");
   const bool parsed = special == SpecialTokens::parsed;
   if (utf8::valid_prefix(text) == text.size()) {
     PlacedSink sink{on_token, parsed};

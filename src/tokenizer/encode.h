@@ -27,8 +27,7 @@ std::string guarded_text(const TokenizerState& state, std::string_view text);
 // Appends the ids of the text's tokens, without adding special tokens and without truncation.
 void encode_ids(const TokenizerState& state, std::string_view text, SpecialTokens special,
                 std::vector<int32_t>& ids);
-// Calls on_token for each of the tokens whose ids encode_ids() appends. Throws InvalidArgument for
-// SpecialTokens::guarded.
+// Calls on_token for each of the tokens whose ids encode_ids() appends.
 void encode_placed(const TokenizerState& state, std::string_view text, SpecialTokens special,
                    const OnToken& on_token);
 

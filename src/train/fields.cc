@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "chat/builtin_templates.h"
 #include "fovea/metrics.h"
 #include "fovea/train.h"
 #include "fovea/train_embedder.h"
@@ -10,7 +11,10 @@ namespace {
 constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
 
 void visit_data(TrainOptions& o, OptionVisitor& v) {
-  v.texts({"data", "text files, directories or JSON lines to train on"}, o.data);
+  v.texts({"data",
+           "text files, directories or JSON lines to train on; with an initial model also files of "
+           "conversations, FILE or FILE:WEIGHT"},
+          o.data);
   v.texts({"pairs",
            "instead of text, for translation: a file of source lines and a file of target "
            "lines, or one file of lines source<TAB>target"},
@@ -29,14 +33,15 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
       o.validation_labels);
   v.choice({"objective",
             "training objective: predict the next token, masked tokens, spans cut out of the text, "
-            "the target of a pair, or a label; automatic = what fits the data and the model",
+            "the target of a pair, a label, or the answers of conversations; automatic = what fits "
+            "the data and the model",
             true},
-           o.objective, {"automatic", "next_token", "masked", "spans", "pairs", "labels"});
+           o.objective, {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
   v.number({"validation",
             "fraction of the data to hold out for validation: the end of the data or, of labelled "
-            "texts, evenly spaced ones",
+            "texts and conversations, evenly spaced ones",
             true},
            o.validation, 0, 0.9);
   v.text({"tokenizer",
@@ -47,9 +52,26 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
             o.max_vocabulary, 0, 10'000'000);
 }
 
+void visit_chats(TrainOptions& o, OptionVisitor& v) {
+  const bool chats = o.objective == Objective::chats;
+  v.text({"chat_template",
+          "conversations: the template instead of the model's: " + builtin_template_names() +
+              ", or a file",
+          chats},
+         o.chat_template);
+  v.choice({"train_on", "conversations: train all answers or the last one", chats}, o.train_on,
+           {"all", "last"});
+  v.choice(
+      {"too_long", "conversations longer than a sequence: keep the beginning, or skip them", chats},
+      o.too_long, {"cut", "skip"});
+}
+
 void visit_length(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
   v.integer({"steps", "optimiser steps", true}, o.steps, 1, kMostSteps);
+  // The number of steps that follows from the epochs is compared.
+  v.number({"epochs", "passes over the data, which determine the steps; 0 = the given steps"},
+           o.epochs, 0, 1e6);
   v.integer({"batch", "sequences per forward pass", true}, o.batch, 1, 65536);
   v.integer(
       {"length",
@@ -111,7 +133,9 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 }
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
-  const bool pairs = o.objective == Objective::pairs, labels = o.objective == Objective::labels;
+  const bool pairs = o.objective == Objective::pairs;
+  const bool windows =
+      !pairs && o.objective != Objective::labels && o.objective != Objective::chats;
   const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
   const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
                                            [&](const Metric& m) { return m.name == o.best_by; });
@@ -119,7 +143,7 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   v.integer({"evaluate_every", "steps between evaluations; 0 = only at the end", o.average > 1},
             o.evaluate_every, 0, kMostSteps);
   // Losses on different windows cannot be compared.
-  v.integer({"evaluate_windows", "windows of text per evaluation; 0 = all", !pairs && !labels},
+  v.integer({"evaluate_windows", "windows of text per evaluation; 0 = all", windows},
             o.evaluate_windows, 0, kMostSteps);
   v.integer({"bleu_lines",
              "held-out pairs translated per evaluation, for BLEU, chrF and ROUGE-L; 0 = none",
@@ -149,6 +173,7 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
 
 void visit(TrainOptions& o, OptionVisitor& v) {
   visit_data(o, v);
+  visit_chats(o, v);
   visit_length(o, v);
   visit_optimizer(o, v);
   visit_cadence(o, v);

@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "base/files.h"
+#include "model/grow_vocabulary.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/check_options.h"
 #include "train/settings.h"
@@ -51,7 +52,8 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   const Spec before = spec;
   task.shape(spec, tokenizer, origin, say);
   const bool new_head = write_spec(before) != write_spec(spec);
-  if (!from.empty() && tokenizer.size() > spec.vocabulary) {
+  const int64_t most = spec.vocabulary + std::ssize(task.needed_tokens());
+  if (!from.empty() && tokenizer.size() > most) {
     fail(ErrorKind::BadFile,
          "{}: its tokenizer has {} tokens, but its model has a vocabulary of {}; expected at least "
          "as many",
@@ -87,6 +89,7 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
+  grow_vocabulary(job.model, spec.vocabulary);
   job.model.spec = spec;  // its context may be shorter, as requested
   job.plan.from = o.from;
 }
@@ -103,6 +106,16 @@ void plan_data(Job& job, const Spec& spec, const Examples& examples) {
   const double passes = static_cast<double>(o.accumulate), epoch = examples.passes_per_epoch();
   plan.tokens_per_step = std::llround(passes * static_cast<double>(examples.learnt.tokens) / epoch);
   plan.epochs = static_cast<double>(o.steps) * passes / epoch;
+}
+
+// Sets the number of steps that the epochs determine.
+void plan_epochs(Job& job, const Examples& examples) {
+  TrainOptions& o = job.options;
+  if (o.epochs <= 0) return;
+  const double passes = o.epochs * examples.passes_per_epoch();
+  o.steps =
+      std::max<int64_t>(1, std::llround(std::ceil(passes / static_cast<double>(o.accumulate))));
+  job.plan.steps = o.steps;
 }
 
 nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenizer& tokenizer,
@@ -135,13 +148,16 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   std::unique_ptr<ExamplesTask> task = open_task(options, spec);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());
-  const TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
+  TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
+  if (!task->needed_tokens().empty())
+    tokenizers.source = tokenizers.target = with_needed_tokens(tokenizers.source, *task, say);
   const Tokenizer& tokenizer = tokenizers.source;
   const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
   plan_cost(job, task->cost(spec, job.compute));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
+  plan_epochs(job, task->loaded());
   plan_data(job, spec, task->loaded());
   job.plan.vocabulary = tokenizer.size();
   check_memory(job);

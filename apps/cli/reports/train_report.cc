@@ -168,7 +168,7 @@ std::string result_text(const TrainResult& r, const TrainOptions& options, const
 std::string result_json(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
   Json json = {{"out", options.out},
                {"step", r.step},
-               {"steps", options.steps},
+               {"steps", plan.steps},
                {"loss", finite(r.loss)},
                {"best_loss", finite(r.best_loss)},
                {"bits_per_byte", finite(r.bits_per_byte)},

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/ordered_json.h"
 #include "cli/command.h"
 #include "cli/page_server.h"
 #include "cli/reports/train_report.h"
@@ -20,15 +21,19 @@ class TrainCommand : public Command {
   TrainCommand()
       : Command("train DATA... --out DIR [OPTIONS]",
                 "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
-                "(--labels), from random weights or from a model (--from). Repeat the command to "
+                "(--labels), from random weights or from a model (--from), or such a model on "
+                "conversations. Repeat the command to "
                 "resume an interrupted run; add --steps and --allow-change to train longer. Ctrl-C "
                 "saves a snapshot and exits.") {}
 
   void declare(OptionTable& table) override { request_.declare(table); }
   void apply(OptionTable& table) override {
     request_.apply(table);
-    steps_spellings_ = table.find("--steps")->aliases;
-    steps_spellings_.emplace_back("--steps");
+    for (const char* name : {"--steps", "--epochs"}) {
+      const std::vector<std::string>& aliases = table.find(name)->aliases;
+      steps_spellings_.insert(steps_spellings_.end(), aliases.begin(), aliases.end());
+      steps_spellings_.emplace_back(name);
+    }
   }
 
   int run(const OptionTable& table) override {
@@ -37,6 +42,7 @@ class TrainCommand : public Command {
       return 0;
     }
     require();
+    if (request_.show_example) return show_example();
     if (strict && !request_.options.from.empty()) open_model(request_.options.from);
     catch_signals();
     return request_.dry_run ? plan_only() : train_now();
@@ -47,7 +53,7 @@ class TrainCommand : public Command {
     const TrainOptions& o = request_.options;
     if (o.data.empty() && o.pairs.empty() && o.labels.empty())
       throw UsageError("DATA: not given; expected text files or directories, --pairs or --labels");
-    if (request_.options.out.empty() && !request_.dry_run) {
+    if (request_.options.out.empty() && !request_.dry_run && !request_.show_example) {
       throw UsageError("--out: not given; expected the output directory");
     }
   }
@@ -55,6 +61,22 @@ class TrainCommand : public Command {
   int plan_only() const {
     const TrainPlan plan = plan_training(request_.spec, request_.options);
     print(json ? plan_json(plan, request_.options.out) : plan_table(plan, request_.options.out));
+    return 0;
+  }
+
+  // Prints the first training text of conversations, with its trained parts marked.
+  int show_example() const {
+    const bool coloured = is_terminal(Channel::output) && can_colour();
+    std::string text;
+    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+    for (const ExamplePart& part : training_example(request_.options)) {
+      const std::string written = printable(part.text);
+      parts.push_back({{"text", part.text}, {"trained", part.trained}});
+      const char* const before = !part.trained ? "" : coloured ? "\033[32m" : "[[";
+      const char* const after = !part.trained ? "" : coloured ? "\033[0m" : "]]";
+      text += before + written + after;
+    }
+    print(json ? json_line({{"parts", parts}}) + "\n" : text + "\n");
     return 0;
   }
 
@@ -98,7 +120,7 @@ class TrainCommand : public Command {
 
   void advise(const TrainPlan& plan) const {
     note("Next steps:\n" + uses(request_.options, plan) + "  " +
-         longer_command(arguments, request_.options.steps, steps_spellings_) + "\n");
+         longer_command(arguments, plan.steps, steps_spellings_) + "\n");
   }
 
   // Returns commands that use the new model.
@@ -115,6 +137,7 @@ class TrainCommand : public Command {
     }
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
+    if (plan.objective == "chats") return "  fovea chat " + out + "\n";
     const bool writes = plan.objective == "next_token";
     return (writes ? "  fovea generate " + out + "\n" : "") + eval("", {o.data.front()});
   }

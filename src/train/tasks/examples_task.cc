@@ -1,8 +1,10 @@
 #include "train/tasks/examples_task.h"
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/machine.h"
+#include "data/conversations.h"
 #include "generate/generate.h"
+#include "tokenizer/more_tokens.h"
 #include "train/evaluation.h"
 
 namespace fovea {
@@ -15,6 +17,7 @@ const char* name_of(Objective objective) {
     case Objective::spans: return "spans";
     case Objective::pairs: return "pairs";
     case Objective::labels: return "labels";
+    case Objective::chats: return "chats";
   }
   return "";
 }
@@ -23,6 +26,7 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
   if (o.objective != Objective::automatic) return o.objective;
   if (!o.pairs.empty()) return Objective::pairs;
   if (!o.labels.empty()) return Objective::labels;
+  if (holds_conversations(o.data)) return Objective::chats;
   if (!spec.encoder) return Objective::next_token;
   return spec.decoder ? Objective::spans : Objective::masked;
 }
@@ -30,9 +34,23 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
 std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
                                         ExamplesTask::Purpose purpose) {
   const Objective objective = objective_of(options, spec);
+  check_field(objective == Objective::chats || options.chat_template.empty(), "chat_template",
+              "given without conversations; expected both");
+  if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
   if (objective == Objective::labels) return make_labels_task(options, purpose);
   return make_text_task(options, purpose, objective);
+}
+
+Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+  std::vector<std::string> missing;
+  for (const std::string& token : task.needed_tokens()) {
+    const auto id = tokenizer.id_of(token);
+    if (!id || !tokenizer.is_special(*id)) missing.push_back(token);
+  }
+  if (missing.empty()) return tokenizer;
+  say(fmt::format("special tokens are added: {}", fmt::join(missing, ", ")));
+  return with_special_tokens(tokenizer, missing);
 }
 
 void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
@@ -79,11 +97,16 @@ std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {
   GenerateOptions options;
   options.max_tokens = options_.sample_tokens;
   options.sampling.seed = options_.seed + static_cast<uint64_t>(step);
-  const Tokenizer& tokenizer = setting_->tokenizers.source;
-  const Generator generator{model, &tokenizer, {}, setting_->compute};
-  return generate(generator, prompt_ids(tokenizer, model.spec, ""), options, {},
-                  available_memory() / 2)[0]
-      .text;
+  const SamplePrompt prompt = sample_prompt(model);
+  if (prompt.ids.empty()) return {};
+  GenerationRules rules;
+  rules.ends = prompt.ends;
+  const Generator generator{model, &setting_->tokenizers.source, rules, setting_->compute};
+  return generate(generator, prompt.ids, options, {}, available_memory() / 2)[0].text;
+}
+
+ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const Transformer& model) const {
+  return {prompt_ids(setting_->tokenizers.source, model.spec, ""), {}};
 }
 
 void ExamplesTask::write_fixed_files(const std::string& folder) const {

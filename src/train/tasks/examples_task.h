@@ -13,9 +13,9 @@
 
 namespace fovea {
 
-// A task on batches of examples: texts, pairs of texts or labelled texts. The loss of a batch needs
-// one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape() and load() in
-// this order. The functions of TrainingTask, except evaluation(), need load().
+// A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
+// of a batch needs one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape()
+// and load() in this order. The functions of TrainingTask, except evaluation(), need load().
 class ExamplesTask : public TrainingTask {
  public:
   // measure: all data is held out; data that only training needs may be missing.
@@ -28,6 +28,9 @@ class ExamplesTask : public TrainingTask {
   virtual void watch(const std::function<bool(double fraction)>&) {}
   // Trains a tokenizer on the data, or opens one, as options.tokenizer requests.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
+  // Returns the special tokens that the data needs; those that the tokenizer lacks are added before
+  // shape(), and the vocabulary of a checkpoint grows.
+  virtual std::vector<std::string> needed_tokens() const { return {}; }
   // Sets the head that the task needs and, for a new model, the padding token. Calls `say` with
   // each note, such as a change of the head. Throws InvalidArgument if the model is unsuitable.
   // `origin` is that of the checkpoint; empty for a new model.
@@ -69,11 +72,18 @@ class ExamplesTask : public TrainingTask {
   // the step: f64 [1]. The default is the cross-entropy of the labels.
   virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
                       double divisor) const;
+  // The tokens that samples continue, and those that end a sample; without `ids`, there is no
+  // sample. The default begins a new text, which no token ends.
+  struct SamplePrompt {
+    std::vector<int32_t> ids, ends;
+  };
+  virtual SamplePrompt sample_prompt(const Transformer& model) const;
 
   TrainOptions options_;
   Purpose purpose_;
 
   DType compute() const { return setting_->compute; }
+  const Setting& setting() const { return *setting_; }
 
  private:
   PassOptions pass_options() const;
@@ -88,6 +98,9 @@ std::unique_ptr<ExamplesTask> open_task(
     const TrainOptions& options, const Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
 
+// Returns the tokenizer with the special tokens that the task needs. Reports those that are added.
+Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say);
+
 // Returns the objective of the options. If it is automatic, the data and the Spec determine it.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
@@ -98,5 +111,7 @@ std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
                                                ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
+                                              ExamplesTask::Purpose purpose);
 
 }  // namespace fovea

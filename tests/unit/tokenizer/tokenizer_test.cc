@@ -70,8 +70,21 @@ TEST(Tokenizer, TreatsGuardedSpecialTokensAsText) {
   EXPECT_EQ(tokenizer.encode("<|endoftext|>" + guarded + "<|endoftext|>", SpecialTokens::guarded),
             expected);
   EXPECT_EQ(tokenizer.guarded("no <unk|>"), "no <unk|>");
-  expect_error(ErrorKind::InvalidArgument, {"guarded text", "expected encode()"},
-               [&] { tokenizer.tokens(guarded, SpecialTokens::guarded); });
+}
+
+TEST(Tokenizer, ReturnsThePlacesOfTheTokensOfAGuardedText) {
+  const Tokenizer tokenizer = trained_on("<unk>|endoftx", {.separate_documents = true});
+  const std::string text = "<|endoftext|>" + tokenizer.guarded("n<unk>") + "<|endoftext|>x";
+  std::vector<std::string_view> parts;
+  Ids ids;
+  for (const Token& token : tokenizer.tokens(text, SpecialTokens::guarded)) {
+    ids.push_back(token.id);
+    parts.push_back(token.text);
+  }
+  EXPECT_EQ(ids, tokenizer.encode(text, SpecialTokens::guarded));
+  EXPECT_EQ(parts, (std::vector<std::string_view>{"<|endoftext|>", "n", "<", "u", "n", "k", ">",
+                                                  "<|endoftext|>", "x"}));
+  EXPECT_EQ(parts[2].data() - text.data(), 13 + 1 + 3);  // after the mark
 }
 
 TEST(Tokenizer, TreatsNamesOfSpecialTokensAsText) {

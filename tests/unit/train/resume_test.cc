@@ -88,6 +88,9 @@ Changes decisive_changes() {
           {"source_prefix", [](auto& o) { o.source_prefix = "to Latin: "; }},
           {"tokenizer", [](auto& o) { o.tokenizer = "bpe:300"; }},
           {"max_vocabulary", [](auto& o) { o.max_vocabulary = 12; }},
+          {"chat_template", [](auto& o) { o.chat_template = "chatml"; }},
+          {"train_on", [](auto& o) { o.train_on = TrainOn::last; }},
+          {"too_long", [](auto& o) { o.too_long = TooLong::skip; }},
           {"learning_rate", [](auto& o) { o.learning_rate *= 2; }},
           {"final_rate", [](auto& o) { o.final_rate *= 2; }},
           {"warmup", [](auto& o) { o.warmup += 1; }},
@@ -112,7 +115,7 @@ Changes decisive_changes() {
 
 // Returns changes of options that are not compared when a run is resumed: the locations of files
 // (the settings contain hashes of their contents), the precision, limits, how often something is
-// saved or reported, and when a run ends.
+// saved or reported, when a run ends, and the epochs, which become a number of steps.
 Changes indifferent_changes() {
   return {{"data", [](auto& o) { o.data = {"elsewhere"}; }},
           {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
@@ -120,6 +123,7 @@ Changes indifferent_changes() {
           {"labels", [](auto& o) { o.labels = {"elsewhere"}; }},
           {"validation_labels", [](auto& o) { o.validation_labels = {"elsewhere"}; }},
           {"out", [](auto& o) { o.out = "elsewhere"; }},
+          {"epochs", [](auto& o) { o.epochs = 3; }},
           {"precision", [](auto& o) { o.precision = Precision::bf16; }},
           {"sample_every", [](auto& o) { o.sample_every += 1; }},
           {"sample_tokens", [](auto& o) { o.sample_tokens += 1; }},
@@ -142,15 +146,15 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
-                                f42, f43, f44, f45, f46, f47, f48] = options;
-  constexpr size_t kFields = 48;
+                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52] = options;
+  constexpr size_t kFields = 52;
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
     TrainOptions other = options;
     change(other);
     const std::vector all = {Objective::next_token, Objective::masked, Objective::spans,
-                             Objective::pairs, Objective::labels};
+                             Objective::pairs,      Objective::labels, Objective::chats};
     return std::count_if(all.begin(), all.end(), [&](Objective objective) {
       const Objective now = other.objective == Objective::automatic ? objective : other.objective;
       return settings_of(options, objective) != settings_of(other, now);

@@ -1,0 +1,263 @@
+#include "data/conversations.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/ordered_json.h"
+#include "data/file_reader.h"
+#include "data/lines.h"
+
+namespace fovea {
+namespace {
+
+using Record = nlohmann::ordered_json;
+
+constexpr double kMostWeight = 1000;
+
+// The other names of roles that files of "conversations" use.
+const std::map<std::string, std::string>& role_names() {
+  static const std::map<std::string, std::string> names = {{"human", "user"},
+                                                           {"user", "user"},
+                                                           {"gpt", "assistant"},
+                                                           {"assistant", "assistant"},
+                                                           {"model", "assistant"},
+                                                           {"chatgpt", "assistant"},
+                                                           {"bot", "assistant"},
+                                                           {"system", "system"},
+                                                           {"tool", "tool"},
+                                                           {"observation", "tool"},
+                                                           {"function_response", "tool"}};
+  return names;
+}
+
+[[noreturn]] void refuse(const std::string& place, const std::string& key, const Record* value,
+                         const char* expected) {
+  fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", place, key,
+       value == nullptr ? "missing" : brief(nlohmann::json(*value)), expected);
+}
+
+// Returns the value of a key; null if the key is missing or its value is null.
+const Record* found(const Record& record, const char* key) {
+  const auto at = record.find(key);
+  return at == record.end() || at->is_null() ? nullptr : &*at;
+}
+
+std::string text_under(const Record& record, const char* key, const std::string& place,
+                       const std::string& path) {
+  const Record* const value = found(record, key);
+  if (value == nullptr || !value->is_string()) refuse(place, path, value, "a text");
+  return value->get<std::string>();
+}
+
+std::string optional_text(const Record& record, const char* key, const std::string& place) {
+  return found(record, key) == nullptr ? "" : text_under(record, key, place, key);
+}
+
+// Makes the conversation of one record.
+class RecordReader {
+ public:
+  RecordReader(const Record& record, std::string place) : record_(record) {
+    made_.place = std::move(place);
+  }
+
+  Conversation read() && {
+    if (!record_.is_object())
+      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"messages\"", made_.place,
+           brief(nlohmann::json(record_)));
+    if (record_.contains("messages")) {
+      add_messages("messages");
+      read_tools();
+    } else if (record_.contains("conversations")) {
+      add_turns();
+      read_tools();
+    } else if (record_.contains("prompt") || record_.contains("completion")) {
+      read_prompt();
+    } else if (record_.contains("instruction") || record_.contains("output")) {
+      read_instruction();
+    } else {
+      refuse(made_.place, "messages", nullptr,
+             "a conversation: \"messages\", \"conversations\", \"prompt\" and \"completion\", or "
+             "\"instruction\" and \"output\"");
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void add(const std::string& role, const Record& message) {
+    made_.messages.push_back({json_line(message), role == "assistant"});
+  }
+  void add_text(const std::string& role, const std::string& content) {
+    add(role, Record{{"role", role}, {"content", content}});
+  }
+
+  const Record& list_under(const char* key, const char* expected) const {
+    const Record* const list = found(record_, key);
+    if (list == nullptr || !list->is_array() || list->empty())
+      refuse(made_.place, key, list, expected);
+    return *list;
+  }
+
+  void add_messages(const char* key) {
+    const Record& list = list_under(key, "a list of messages");
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Record& message = list[i];
+      const std::string path = fmt::format("{}[{}]", key, i);
+      if (!message.is_object())
+        refuse(made_.place, path, &message, "an object with \"role\" and \"content\"");
+      const std::string role = text_under(message, "role", made_.place, path + ".role");
+      const Record* const content = found(message, "content");
+      const bool written = content == nullptr
+                               ? message.contains("tool_calls") || message.contains("content")
+                               : content->is_string() || content->is_array();
+      if (!written) refuse(made_.place, path + ".content", content, "a text or a list of parts");
+      add(role, message);
+    }
+  }
+
+  void add_turns() {
+    const std::string system = optional_text(record_, "system", made_.place);
+    if (!system.empty()) add_text("system", system);
+    const Record& list = list_under("conversations", "a list of turns");
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string path = fmt::format("conversations[{}]", i);
+      if (!list[i].is_object())
+        refuse(made_.place, path, &list[i], "an object with \"from\" and \"value\"");
+      const std::string from = text_under(list[i], "from", made_.place, path + ".from");
+      const auto role = role_names().find(from);
+      if (role == role_names().end())
+        refuse(made_.place, path + ".from", &list[i]["from"], "human, gpt, system or tool");
+      add_text(role->second, text_under(list[i], "value", made_.place, path + ".value"));
+    }
+  }
+
+  void read_prompt() {
+    const Record* const prompt = found(record_, "prompt");
+    if (prompt != nullptr && prompt->is_array()) {
+      add_messages("prompt");
+      made_.first_trained = made_.messages.size();
+      add_messages("completion");
+      return read_tools();
+    }
+    made_.plain = {text_under(record_, "prompt", made_.place, "prompt"),
+                   text_under(record_, "completion", made_.place, "completion")};
+    add_text("user", made_.plain->prompt);
+    add_text("assistant", made_.plain->completion);
+  }
+
+  void read_instruction() {
+    const std::string system = optional_text(record_, "system", made_.place),
+                      input = optional_text(record_, "input", made_.place);
+    std::string question = text_under(record_, "instruction", made_.place, "instruction");
+    if (!input.empty()) question += "\n" + input;
+    if (!system.empty()) add_text("system", system);
+    add_text("user", question);
+    add_text("assistant", text_under(record_, "output", made_.place, "output"));
+  }
+
+  // Some data sets store the list as its JSON text.
+  void read_tools() {
+    const Record* given = found(record_, "tools");
+    if (given == nullptr) return;
+    Record parsed;
+    if (given->is_string()) {
+      const std::string& text = given->get_ref<const std::string&>();
+      if (is_blank(text)) return;
+      parsed = Record::parse(text, nullptr, false);
+      if (parsed.is_array()) given = &parsed;
+    }
+    if (!given->is_array()) refuse(made_.place, "tools", given, "a list of function schemas");
+    if (!given->empty()) made_.tools = json_line(*given);
+  }
+
+  const Record& record_;
+  Conversation made_;
+};
+
+Record parsed_line(std::string_view line, const std::string& place) try {
+  return parse_ordered_json(line, place);
+} catch (const JsonFault& fault) {
+  fail(ErrorKind::BadFile, "{}; expected one JSON object per line", fault.what());
+}
+
+// Returns the path and the weight in "path:weight". A file whose name has this form takes
+// precedence.
+Conversations::File weighted(const std::string& given) {
+  const size_t colon = given.rfind(':');
+  if (colon == given.npos || is_file(given)) return {given};
+  double weight = 0;
+  const char* const last = given.data() + given.size();
+  const auto [end, error] = std::from_chars(given.data() + colon + 1, last, weight);
+  if (error != std::errc() || end != last) return {given};
+  check_field(weight > 0 && weight <= kMostWeight, "data",
+              "{} has the weight {}; expected more than 0, at most {}", given, weight, kMostWeight);
+  return {given.substr(0, colon), weight};
+}
+
+uint64_t hash_of(const Conversations& conversations) {
+  Hasher hasher;
+  const auto add = [&](std::string_view text) {
+    hasher.add(text);
+    hasher.add(std::string_view("\0", 1));
+  };
+  for (const Conversations::File& file : conversations.files) add(fmt::format("{}", file.weight));
+  for (const Conversation& record : conversations.records) {
+    add(fmt::format("{} {} {}", record.file, record.first_trained, record.plain.has_value()));
+    add(record.tools);
+    for (const Conversation::Message& message : record.messages) add(message.json);
+  }
+  return hasher.hash();
+}
+
+// Returns the first line of a file that is not blank; empty if it is longer than a block, or if
+// there is none.
+std::string first_line(const std::string& path) {
+  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
+  std::string_view block = reader.next();
+  while (!block.empty()) {
+    const size_t end = block.find('\n');
+    const std::string_view line = block.substr(0, end);
+    if (!is_blank(line)) return std::string(line);
+    if (end == block.npos) break;
+    block.remove_prefix(end + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+Conversations read_conversations(const std::vector<std::string>& files) {
+  Conversations all;
+  for (const std::string& given : files) {
+    all.files.push_back(weighted(given));
+    each_json_line(all.files.back().path, [&](std::string_view line, const std::string& place) {
+      all.records.push_back(RecordReader(parsed_line(line, place), place).read());
+      all.records.back().file = all.files.size() - 1;
+    });
+  }
+  if (all.records.empty())
+    fail(ErrorKind::BadFile, "{}: contains no conversation; expected at least one", files.front());
+  all.hash = hash_of(all);
+  return all;
+}
+
+bool holds_conversations(const std::vector<std::string>& files) try {
+  if (files.empty()) return false;
+  const std::string path = weighted(files.front()).path;
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return false;
+  const Record record = parse_ordered_json(first_line(path), path);
+  const auto has = [&](const char* key) { return record.contains(key); };
+  return record.is_object() && !has("text") &&
+         (has("messages") || has("conversations") || has("prompt") || has("completion") ||
+          has("instruction"));
+} catch (const Error&) {
+  return false;
+}
+
+}  // namespace fovea

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+// One record of a file of conversations.
+struct Conversation {
+  struct Message {
+    std::string json;     // an object in one line; its keys keep their order
+    bool answer = false;  // whether its role is "assistant"
+  };
+  std::vector<Message> messages;
+  std::string tools;         // a JSON array of function schemas; empty = none
+  size_t first_trained = 0;  // answers among the messages before this one are not trained
+  // The texts of a record with a prompt and a completion, whose messages are a user's and an
+  // assistant's.
+  struct PlainTexts {
+    std::string prompt, completion;
+  };
+  std::optional<PlainTexts> plain;
+  size_t file = 0;    // index in Conversations::files
+  std::string place;  // "path:line"
+};
+
+struct Conversations {
+  struct File {
+    std::string path;
+    double weight = 1;  // how many times an epoch contains each of its records
+  };
+  std::vector<File> files;
+  std::vector<Conversation> records;
+  uint64_t hash = 0;  // hash of the content and of the weights
+};
+
+// Reads files of JSON lines. Each line is one of these objects, recognised by its keys; others are
+// ignored:
+//   "messages": objects with "role" and "content"; optionally "tools", a list or its JSON text
+//   "prompt" and "completion": two texts, or two lists of messages, of which the answers in
+//     "completion" are trained; optionally "tools"
+//   "instruction" and "output": texts; optionally "input", which follows the instruction in a new
+//     line, and "system"
+//   "conversations": objects with "from" (human, gpt, system, tool or one of their other names) and
+//     "value"; optionally "system" and "tools"
+// A file may be given as "path:weight", such as "chats.jsonl:0.5". Throws BadFile, naming the line
+// and the key, if a line has another form or if there is no record, and InvalidArgument if a weight
+// is out of range.
+Conversations read_conversations(const std::vector<std::string>& files);
+
+// Returns whether the first line of the first file, which may have a weight, has a key of a
+// conversation and no "text". False if the file cannot be read.
+bool holds_conversations(const std::vector<std::string>& files);
+
+}  // namespace fovea

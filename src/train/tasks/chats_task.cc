@@ -1,0 +1,285 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "cache/mixers.h"
+#include "chat/builtin_templates.h"
+#include "data/conversations.h"
+#include "families/directory.h"
+#include "fovea/excerpt.h"
+#include "train/tasks/conversation_text.h"
+#include "train/tasks/examples_task.h"
+#include "train/tasks/packed_examples.h"
+#include "train/tasks/special_tokens.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kLongestChat = 1024;  // default limit of a row, as for plain text
+
+// Predicts the answers of conversations.
+class ChatsTask : public ExamplesTask {
+ public:
+  ChatsTask(const TrainOptions& options, Purpose purpose) : ExamplesTask(options, purpose) {
+    check_field(purpose == Purpose::train, "data",
+                "holds conversations, which only training reads; expected plain text");
+    check_field(!options.from.empty(), "from",
+                "not given, but {} holds conversations; expected the model to fine-tune",
+                options.data.front());
+    data_ = read_conversations(options.data);
+  }
+
+  Tokenizer make_tokenizer(const Spec&) override { return Tokenizer::open(options_.tokenizer); }
+
+  std::vector<std::string> needed_tokens() const override {
+    const BuiltinTemplate* const builtin = find_builtin_template(options_.chat_template);
+    return builtin == nullptr ? std::vector<std::string>() : builtin->tokens;
+  }
+
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin&, const Say& say) override {
+    check_field(spec.decoder && !spec.encoder && spec.head.kind == HeadKind::language_model,
+                "objective",
+                "chats does not suit the model; expected a decoder with a language-model head");
+    for (int64_t layer = 0; layer < spec.decoder->layers; ++layer) {
+      check_field(!is_recurrent(*spec.decoder, layer), "objective",
+                  "chats does not suit recurrent layers, whose state continues in the next text of "
+                  "a row; expected a model without them");
+    }
+    chat_ = open_chat(tokenizer);
+    render(spec, tokenizer, say);
+  }
+
+  Cost cost(const Spec& spec, DType compute) const override {
+    return training_cost(spec, options_.batch, row_, options_.accumulate, compute);
+  }
+
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
+                                     const Origin&, bool, const Say&) override {
+    const int32_t padding = static_cast<int32_t>(
+        spec.padding >= 0 ? spec.padding : end_id(tokenizers.source).value_or(0));
+    auto examples = std::make_unique<PackedExamples>(
+        std::move(training_), std::move(held_out_), groups_,
+        PackedOptions{
+            .length = row_, .batch = options_.batch, .seed = options_.seed, .padding = padding});
+    examples->hash = data_.hash ^ hash_bytes(source());
+    return examples;
+  }
+
+  EvaluationTask evaluation() const override { return evaluation_task("chats"); }
+
+  void write_fixed_files(const std::string& folder) const override {
+    ExamplesTask::write_fixed_files(folder);
+    if (chat_) write_file_atomically(folder + "/chat_template.jinja", source());
+  }
+
+  // Generation stops at the tokens that end answers.
+  void write_model(const std::string& folder, Transformer& model) const override {
+    const std::optional<int32_t> end = setting().tokenizers.source.eos_id();
+    Origin origin = setting().origin;
+    auto written = nlohmann::ordered_json::parse(generation_config_json(model.spec, origin, end));
+    written["eos_token_id"] = ends(origin);
+    origin.generation = std::move(written);
+    save_model_files(folder, model, end, origin);
+  }
+
+  std::vector<ExamplePart> example() const { return example_; }
+
+ protected:
+  SamplePrompt sample_prompt(const Transformer& model) const override {
+    if (std::ssize(prompt_) >= model.spec.context) return {};
+    return {prompt_, ends(setting().origin)};
+  }
+
+ private:
+  // The texts of a part, before they are packed.
+  struct Rendered {
+    std::vector<TrainedText> texts;
+    std::vector<size_t> files;
+  };
+
+  std::optional<ModelChat> open_chat(const Tokenizer& tokenizer) const {
+    const std::string& name = options_.chat_template;
+    if (name.empty()) {
+      if (!ModelChat::has_template(options_.from)) return std::nullopt;
+      return ModelChat::open(options_.from);
+    }
+    const BuiltinTemplate* const builtin = find_builtin_template(name);
+    if (builtin == nullptr) {
+      check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
+                  builtin_template_names());
+      return ModelChat::open_file(name, tokenizer);
+    }
+    check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
+                "{} ends answers with the end-of-text token, which the tokenizer of the model "
+                "lacks; expected another template",
+                name);
+    return ModelChat::of_source(builtin->source, name, tokenizer);
+  }
+
+  // Returns the text of the template; empty if there is none.
+  std::string source() const { return chat_ ? chat_->choose({}).source() : std::string(); }
+
+  int64_t longest_row(const Spec& spec) const {
+    return std::min(spec.context, options_.length > 0 ? options_.length : kLongestChat);
+  }
+
+  // Converts the records to tokens. Evenly spaced records are held out, with all their texts.
+  void render(const Spec& spec, const Tokenizer& tokenizer, const Say& say) {
+    const ConversationText text(chat_, tokenizer, options_.train_on);
+    const auto before = [&](size_t i) {
+      return std::floor(static_cast<double>(i) * options_.validation);
+    };
+    Rendered training, held_out;
+    SpecialNames names(tokenizer);
+    bool prompted_held_out = false;
+    for (size_t i = 0; i < data_.records.size(); ++i) {
+      const Conversation& record = data_.records[i];
+      const bool held = before(i + 1) > before(i);
+      for (const auto& message : record.messages) names.add(message.json);
+      bool kept = false;
+      for (TrainedText& made : text.texts(record)) {
+        find_ends(made, tokenizer);
+        kept |= keep(std::move(made), record.file, longest_row(spec), held ? held_out : training);
+      }
+      if (!kept || !(prompt_.empty() || (held && !prompted_held_out))) continue;
+      prompt_ = text.prompt(record);
+      prompted_held_out = held;
+    }
+    report(longest_row(spec), say);
+    say_names(names, say);
+    if (training.texts.empty())
+      fail(ErrorKind::BadFile, "{}: contains no text with a trained token; expected answers",
+           data_.files.front().path);
+    finish(training, held_out, longest_row(spec), tokenizer);
+  }
+
+  // Adds a text to a part, unless it is too long or nothing is trained. Returns whether it does.
+  bool keep(TrainedText text, size_t file, int64_t longest, Rendered& part) {
+    if (std::ssize(text.ids) > longest) {
+      ++long_;
+      if (options_.too_long == TooLong::skip) return false;
+      text.ids.resize(static_cast<size_t>(longest));
+      text.trained.resize(static_cast<size_t>(longest));
+    }
+    // The first token has none before it.
+    if (text.ids.size() < 2 ||
+        std::find(text.trained.begin() + 1, text.trained.end(), true) == text.trained.end()) {
+      ++untrained_;
+      return false;
+    }
+    part.texts.push_back(std::move(text));
+    part.files.push_back(file);
+    return true;
+  }
+
+  void report(int64_t longest, const Say& say) const {
+    if (long_ > 0) {
+      say(fmt::format("{} texts with more than {} tokens are {}", long_, longest,
+                      options_.too_long == TooLong::cut ? "truncated" : "skipped"));
+    }
+    if (untrained_ > 0)
+      say(fmt::format("{} texts without a trained token are skipped", untrained_));
+    if (ends_.empty())
+      say("no special token ends the trained answers, so the model does not learn to stop");
+  }
+
+  void finish(const Rendered& training, const Rendered& held_out, int64_t longest,
+              const Tokenizer& tokenizer) {
+    size_t most = 0;
+    for (const auto* part : {&training.texts, &held_out.texts})
+      for (const TrainedText& text : *part) most = std::max(most, text.ids.size());
+    row_ = options_.length > 0
+               ? longest
+               : std::min(longest, PackedRows::next_start(static_cast<int64_t>(most)));
+    for (size_t file = 0, begin = 0, end = 0; file < data_.files.size(); ++file, begin = end) {
+      while (end < training.files.size() && training.files[end] == file) ++end;
+      groups_.push_back(
+          {static_cast<int64_t>(begin), static_cast<int64_t>(end), data_.files[file].weight});
+    }
+    example_ = parts_of(training.texts.front(), tokenizer);
+    add(training.texts, training_);
+    add(held_out.texts, held_out_);
+  }
+
+  static void add(const std::vector<TrainedText>& texts, LabelledSequences& all) {
+    for (const auto& [ids, trained] : texts) {
+      std::vector<int32_t> labels(ids.size(), -1);
+      for (size_t i = 1; i < ids.size(); ++i)
+        if (trained[i]) labels[i - 1] = ids[i];
+      all.ids.add(ids);
+      all.labels.add(labels);
+    }
+  }
+
+  // Adds the special tokens that end the trained parts of a text to ends_.
+  void find_ends(const TrainedText& text, const Tokenizer& tokenizer) {
+    for (size_t i = 0; i < text.ids.size(); ++i) {
+      const bool last = text.trained[i] && (i + 1 == text.ids.size() || !text.trained[i + 1]);
+      if (last && tokenizer.is_special(text.ids[i]) &&
+          std::find(ends_.begin(), ends_.end(), text.ids[i]) == ends_.end())
+        ends_.push_back(text.ids[i]);
+    }
+  }
+
+  // Returns the tokens at which generation stops: those of the checkpoint, and those that end
+  // trained answers.
+  std::vector<int32_t> ends(const Origin& origin) const {
+    std::vector<int32_t> all;
+    const auto add = [&](int32_t id) {
+      if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
+    };
+    for (const auto* json : {&origin.generation, &origin.carried}) {
+      if (!json->is_object() || !json->contains("eos_token_id") || !all.empty()) continue;
+      const nlohmann::ordered_json& known = (*json)["eos_token_id"];
+      if (known.is_number_integer()) add(known.get<int32_t>());
+      for (const auto& id : known)
+        if (known.is_array() && id.is_number_integer()) add(id.get<int32_t>());
+    }
+    if (const auto end = setting().tokenizers.source.eos_id(); end && all.empty()) add(*end);
+    for (const int32_t id : ends_) add(id);
+    return all;
+  }
+
+  // Divides a text into its trained and its other parts.
+  static std::vector<ExamplePart> parts_of(const TrainedText& text, const Tokenizer& tokenizer) {
+    std::vector<ExamplePart> parts;
+    StreamingDecoder decoder(tokenizer);
+    for (size_t i = 0; i < text.ids.size(); ++i) {
+      if (i == 0 || text.trained[i] != text.trained[i - 1]) parts.push_back({"", text.trained[i]});
+      parts.back().text += decoder.add(text.ids[i]);
+    }
+    if (!parts.empty()) parts.back().text += decoder.finish();
+    return parts;
+  }
+
+  Conversations data_;
+  std::optional<ModelChat> chat_;
+  LabelledSequences training_, held_out_;
+  std::vector<PackedRows::Group> groups_;
+  int64_t row_ = 0;  // tokens of a row
+  int64_t long_ = 0, untrained_ = 0;
+  std::vector<int32_t> ends_;    // special tokens that end trained answers
+  std::vector<int32_t> prompt_;  // of the samples
+  std::vector<ExamplePart> example_;
+};
+
+}  // namespace
+
+std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
+                                              ExamplesTask::Purpose purpose) {
+  return std::make_unique<ChatsTask>(options, purpose);
+}
+
+std::vector<ExamplePart> training_example(const TrainOptions& options) {
+  check_field(holds_conversations(options.data) || options.objective == Objective::chats, "data",
+              "holds no conversations; expected a file of them");
+  ChatsTask task(options, ExamplesTask::Purpose::train);
+  Spec spec = open_model_files(options.from, Weights::mapped).model.spec;
+  const auto unheard = [](const std::string&) {};
+  task.shape(spec, with_needed_tokens(Tokenizer::open(options.from), task, unheard), {}, unheard);
+  return task.example();
+}
+
+}  // namespace fovea

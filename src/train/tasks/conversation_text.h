@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/conversations.h"
+#include "fovea/chat.h"
+#include "fovea/tokenizer.h"
+#include "fovea/train.h"
+
+namespace fovea {
+
+// A text for training: its tokens, and which of them are trained, that is, predicted from those
+// before them.
+struct TrainedText {
+  std::vector<int32_t> ids;
+  std::vector<bool> trained;  // of the same size
+};
+
+// Converts conversations to the tokens that a chat template makes of them, as chat and serve do:
+// without special tokens other than those of the template; special tokens in the messages are plain
+// text.
+class ConversationText {
+ public:
+  // `chat`: unset if the model has no template, which suits records of plain texts only.
+  ConversationText(std::optional<ModelChat> chat, Tokenizer tokenizer, TrainOn train_on);
+
+  // Returns the texts of a conversation.
+  //   A template with {% generation %} blocks: one text, of which the tokens of the blocks are
+  //     trained, as in transformers' apply_chat_template(return_assistant_tokens_mask=True).
+  //   Any other template: an answer is what the rendered conversation up to it has in addition to
+  //     the prompt before it, without white space after the token that ends it. If the template
+  //     changes earlier messages when others follow, there is one text for each trained answer,
+  //     which ends with this answer.
+  //   No template: the prompt and the completion, surrounded by the tokenizer's special tokens, of
+  //     which the completion and the end-of-text token are trained.
+  // Throws the errors of the template, with the place of the record, and InvalidArgument if the
+  // template renders an answer and the prompt before it differently.
+  std::vector<TrainedText> texts(const Conversation& conversation) const;
+
+  // Returns the prompt of the first trained answer, from which a model generates an answer; empty
+  // if there is no such answer.
+  std::vector<int32_t> prompt(const Conversation& conversation) const;
+
+ private:
+  struct Turn;
+  std::vector<size_t> answers(const Conversation& conversation) const;
+  ChatTemplate::Result render(const Conversation& conversation, size_t count, bool prompt) const;
+  TrainedText plain(const Conversation& conversation) const;
+  TrainedText by_blocks(const Conversation& conversation, size_t first,
+                        const ChatTemplate::Result& whole) const;
+  std::vector<TrainedText> by_turns(const Conversation& conversation,
+                                    const std::vector<size_t>& answers) const;
+
+  std::optional<ModelChat> chat_;
+  Tokenizer tokenizer_;
+  TrainOn train_on_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,62 @@
+"""Fine-tuning on conversations: the options, the files and the errors."""
+import json
+import unittest
+
+from support import FoveaTest, fovea
+
+
+def chat(question, answer):
+    return json.dumps({"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]})
+
+
+class ChatsTrain(FoveaTest):
+    def base(self):
+        """Returns a model after two training steps, whose tokenizer has the special tokens of chatml."""
+        out = self.folder / "base"
+        self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, "--special-token", "<|im_start|>", "--special-token", "<|im_end|>", self.text,
+                      "--out", self.folder / "tokenizer"))
+        self.ok(fovea("train", self.text, "--out", out, "--preset", "tiny", "--layers", 2, "--heads", 2, "--width", 32, "--batch", 1,
+                      "--context", 128, "--tokenizer", self.folder / "tokenizer", "--steps", 2, "--sample-every", 0,
+                      "--evaluate-windows", 1, "--seed", 7))
+        return out
+
+    def chats(self):
+        return self.file("chats.jsonl", "".join(chat(f"What is {i}?", "a fox") + "\n" for i in range(8)))
+
+    def test_a_base_model_learns_conversations(self):
+        base, out = self.base(), self.folder / "chat"
+        options = ("--from", base, "--chat-template", "chatml", "--batch", 2, "--validation", "0.25", "--dtype", "fp32")
+        shown = self.ok(fovea("train", self.chats(), *options, "--show-example")).stdout.decode()
+        self.assertEqual(shown, "<|im_start|>user\nWhat is 0?<|im_end|>\n<|im_start|>assistant\n[[a fox<|im_end|>]]\n\n")
+        parts = json.loads(self.ok(fovea("train", self.chats(), *options, "--show-example", "--json")).stdout)["parts"]
+        self.assertEqual([part["text"] for part in parts if part["trained"]], ["a fox<|im_end|>"])
+        self.assertFalse(out.exists())
+        result = json.loads(self.ok(fovea("train", self.chats(), "--out", out, *options, "--epochs", 10, "--lr", "0.01", "--warmup", 2,
+                                          "--sample-tokens", 8, "--json")).stdout)
+        self.assertEqual(result["steps"], 30)  # six conversations, two in a step
+        losses = [json.loads(line)["loss"] for line in (out / "log.jsonl").read_text().splitlines() if '"loss"' in line]
+        self.assertLess(losses[-1], losses[0] / 2)
+        said = self.ok(fovea("chat", out, "-n", 8, "--greedy", "--json", input=b"What is 3?\n")).stdout
+        self.assertEqual(len(json.loads(said)["messages"]), 2)
+
+    def test_wrong_data_and_options_are_refused(self):
+        base, chats = self.base(), self.chats()
+        wrong = self.file("wrong.jsonl", chat("a", "b") + "\n" + '{"messages": [{"content": "a"}]}\n')
+        dry = ("--from", base, "--chat-template", "chatml", "--dry-run")
+        self.refused(fovea("train", wrong, *dry), 2, f"{wrong}:2: messages[0].role is missing; expected a text")
+        self.refused(fovea("train", chats, *dry, "--steps", 3, "--epochs", 2), 2, "--epochs: cannot be combined with --steps")
+        self.refused(fovea("train", chats, "--from", base, "--dry-run"), 2, "--chat-template: not given", "chatml")
+        self.refused(fovea("train", chats, "--dry-run"), 2, "--from: not given", "holds conversations")
+        self.refused(fovea("train", self.text, *dry), 2, "--chat-template: given without conversations")
+        self.refused(fovea("train", self.text, "--show-example", "--from", base), 2, "DATA: holds no conversations")
+
+    def test_long_conversations_are_counted(self):
+        long = self.file("long.jsonl", "".join(chat("q" * n, "b") + "\n" for n in (3, 300)))
+        plan = json.loads(self.ok(fovea("train", f"{long}:3", "--from", self.base(), "--chat-template", "chatml", "--dry-run", "--json",
+                                        "--too-long", "skip", "--validation", 0)).stdout)
+        self.assertEqual((plan["objective"], plan["training_sequences"]), ("chats", 1))
+        self.assertIn("1 texts with more than 128 tokens are skipped", plan["notes"])
+
+
+if __name__ == "__main__":
+    unittest.main()
