@@ -59,7 +59,10 @@ class NumberReader {
  private:
   HWY_INLINE void read_scale(int64_t panel, int64_t group, int64_t lane, Vector& scale,
                              Vector& minimum) const {
-    if (is_block_type(w_.format)) return scales_.read(panel, group, lane, scale, minimum);
+    if (is_block_type(w_.format)) {
+      const int64_t block = group / scales_.groups(), first = block * scales_.groups();
+      return scales_.read(scales_.block(panel, block, lane), group - first, scale, minimum);
+    }
     scale = widen_scales(w_.scales + (panel * groups_of(w_) + group) * kPanelOutputs + lane);
   }
 
