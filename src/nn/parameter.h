@@ -19,7 +19,10 @@ enum class Role {
   tanh_scale,  // alpha of DyT
   bias,
   selection_bias,  // of a router
-  sinusoids
+  sinusoids,
+  adapter_down,  // A of a low-rank adapter
+  adapter_up,    // B
+  magnitude      // of DoRA
 };
 
 // A parameter as its layer declares it; the shape is known before the elements exist. An empty
@@ -39,7 +42,7 @@ struct Parameter {
 
 inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::head_matrix ||
-         role == Role::token_embedding;
+         role == Role::token_embedding || role == Role::adapter_down || role == Role::adapter_up;
 }
 
 struct NamedParameter {
