@@ -44,17 +44,20 @@ DType cache_type(Transformer& model, CachePrecision precision) {
 
 }  // namespace
 
-Model Model::open(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
+Model Model::open(const std::string& folder, WeightPrecision precision, CachePrecision cache,
+                  const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
-  ModelFiles files = open_model_files(folder, weights_of(precision), packing_of(precision));
+  ModelFiles files =
+      open_model_files(folder, weights_of(precision), packing_of(precision), adapters);
+  const std::string& tokenizer = comes_with_tokenizer(folder) ? folder : files.base;
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);
   parts->warnings = std::move(files.warnings);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
   parts->cache = cache_type(parts->transformer, cache);
-  if (comes_with_tokenizer(folder)) {
-    const TranslationTokenizers both = TranslationTokenizers::open(folder);
+  if (comes_with_tokenizer(tokenizer)) {
+    const TranslationTokenizers both = TranslationTokenizers::open(tokenizer);
     parts->tokenizer = both.source;
     parts->target_tokenizer = both.target;
   }

@@ -40,6 +40,10 @@ struct Parameter {
   const Device& device() const { return packed ? packed.device() : value.device(); }
 };
 
+inline bool is_of_adapter(Role role) {
+  return role == Role::adapter_down || role == Role::adapter_up || role == Role::magnitude;
+}
+
 inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::head_matrix ||
          role == Role::token_embedding || role == Role::adapter_down || role == Role::adapter_up;
