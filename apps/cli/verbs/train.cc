@@ -20,7 +20,8 @@ class TrainCommand : public Command {
   TrainCommand()
       : Command("train DATA... --out DIR [OPTIONS]",
                 "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
-                "(--labels), from random weights or from a model (--from). Repeat the command to "
+                "(--labels), from random weights or from a model (--from), of which --lora trains "
+                "only low-rank adapters. Repeat the command to "
                 "resume an interrupted run; add --steps and --allow-change to train longer. Ctrl-C "
                 "saves a snapshot and exits.") {}
 
