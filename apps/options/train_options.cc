@@ -195,29 +195,12 @@ void TrainRequest::declare(OptionTable& table) {
   table.section("Other actions");
   table.add(flag("--dry-run", {}, "print the plan of the run and exit", dry_run));
   table.add(flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
-  table.show_only({"DATA",
-                   "--pairs",
-                   "--labels",
-                   "--out",
-                   "--from",
-                   "--lora",
-                   "--tokenizer",
-                   "--preset",
-                   "--steps",
-                   "--batch",
-                   "--learning-rate",
-                   "--warmup",
-                   "--sample-every",
-                   "--inspect",
-                   "--dtype",
-                   "--seed",
-                   "--context",
-                   "--width",
-                   "--layers",
-                   "--heads",
-                   "--dropout",
-                   "--evaluate-every",
-                   "--dry-run"});
+  table.show_only({"DATA",           "--pairs",          "--labels",        "--out",
+                   "--from",         "--lora",           "--tokenizer",     "--preset",
+                   "--steps",        "--batch",          "--learning-rate", "--warmup",
+                   "--sample-every", "--inspect",        "--dtype",         "--seed",
+                   "--context",      "--width",          "--layers",        "--heads",
+                   "--dropout",      "--evaluate-every", "--dry-run"});
 }
 
 void TrainRequest::apply(OptionTable& table) {

@@ -88,7 +88,8 @@ class Embedder {
   const std::vector<std::string>& warnings() const;  // see Model::warnings()
   const Spec& spec() const;                          // of the Transformer
   // Returns a hash of the files that determine the vectors, which it reads again. It does not
-  // depend on the precision chosen at open(), nor on adapters that were added. Throws BadFile if a file cannot be read.
+  // depend on the precision chosen at open(), nor on adapters that were added. Throws BadFile if a
+  // file cannot be read.
   uint64_t fingerprint() const;
 
   struct Parts;  // internals, for the library only

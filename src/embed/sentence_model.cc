@@ -41,8 +41,7 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
 }
 
 SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
-                                  const Packing& packing,
-                                  const std::vector<AdapterUse>& adapters) {
+                                  const Packing& packing, const std::vector<AdapterUse>& adapters) {
   const std::string inner = transformer_folder(folder);
   ModelFiles files = open_model_files(inner, weights, packing, adapters);
   const Spec& spec = files.model.spec;

@@ -261,10 +261,11 @@ void check_replacements(const std::vector<std::pair<Adapter, double>>& adapters)
           "{}: has modules_to_save, but its weight is {}; expected 1, since such modules cannot be "
           "scaled",
           adapter.folder, weight);
-    for (const auto& [name, value] : adapter.replaced)
-      check(owners.emplace(name, &adapter).second,
-            "{}: replaces {}, as {} does; expected one adapter with this module", adapter.folder,
-            name, owners.at(name)->folder);
+    for (const auto& [name, value] : adapter.replaced) {
+      const auto [owner, fresh] = owners.emplace(name, &adapter);
+      check(fresh, "{}: replaces {}, as {} does; expected one adapter with this module",
+            adapter.folder, name, owner->second->folder);
+    }
   }
 }
 

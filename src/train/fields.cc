@@ -150,7 +150,7 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
 void visit(AdapterOptions& o, OptionVisitor& v) {
   const bool used = o.rank > 0;
   v.integer({"lora",
-             "train adapters of this rank instead of all weights (LoRA); 0 = off. The output is an "
+             "train adapters of this rank instead of all weights (LoRA); 0 = off; the output is an "
              "adapter in the format of PEFT",
              true},
             o.rank, 0, 65536);

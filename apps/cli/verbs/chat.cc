@@ -105,7 +105,8 @@ class ChatCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const WeightPrecision precision = weight_precision(precision_);
-    const Model model = open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
+    const Model model =
+        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
     generation_.settle(model, precision, *table_);
     if (!table.given("--predict")) generation_.options.max_tokens = -1;
     Conversation conversation(model, format_of(model), system_);

@@ -21,7 +21,8 @@ class ConvertCommand : public Command {
                 "quantised weights. Quantised weights take 2 to 4 times less memory than bf16 "
                 "and speed up generation by about the same factor. By default, the weights of a "
                 "directory are not quantised, and a .gguf file keeps the precision of the model. "
-                "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN itself) "
+                "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN "
+                "itself) "
                 "are merged into the weights.") {}
 
   void declare(OptionTable& table) override {

@@ -98,7 +98,9 @@ class EmbedCommand : public Command {
   // rank.
   static constexpr size_t kLinesAtOnce = 512;
 
-  Embedder open() const { return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_)); }
+  Embedder open() const {
+    return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
+  }
 
   VectorFormat format() const {
     if (json || format_ == 2) return VectorFormat::json_lines;

@@ -71,7 +71,8 @@ class EvalCommand : public Command {
     if (!hypotheses_.empty() || !references_.empty()) return score_files();
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const auto open = [this] {
-      return open_model(model_, weight_precision(precision_), cache_precision(cache_), adapters_of(adapters_));
+      return open_model(model_, weight_precision(precision_), cache_precision(cache_),
+                        adapters_of(adapters_));
     };
     if (table.given("--score") || !candidates_.empty()) {
       print_scores(open(), score_, candidates_, json);

@@ -73,7 +73,8 @@ class GenerateCommand : public Command {
       throw UsageError("--prompt, --file, --ids: cannot be combined; expected one of them");
     if (!table.given("--ids")) read_prompt(table);
     const WeightPrecision precision = weight_precision(precision_);
-    const Model model = open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
+    const Model model =
+        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
     generation_.settle(model, precision, *table_);
     if (!table.given("--ids")) warn_unknown(model);
     return write(model);

@@ -49,8 +49,8 @@ class TraceCommand : public Command {
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
-    const Model model =
-        open_model(model_, WeightPrecision::full, CachePrecision::automatic, adapters_of(adapters_));
+    const Model model = open_model(model_, WeightPrecision::full, CachePrecision::automatic,
+                                   adapters_of(adapters_));
     const bool one_stack = !model.spec().encoder || !model.spec().decoder;
     if (list_ && options_.what.empty()) {
       options_.what = {"*"};

@@ -58,7 +58,8 @@ class TranslateCommand : public Command {
                       options_.best, options_.beams));
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
-    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_), adapters_of(adapters_));
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_),
+                                   adapters_of(adapters_));
     jobs::LineJob job;
     job.files = files_;
     job.out = out_;
