@@ -143,6 +143,9 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
   job.family = &family_to_save(spec, origin);
+  check_field(options.lora.rank == 0 || job.family == origin.family, "lora",
+              "the format of {} has no names for the new head; expected `labels` of another model",
+              options.from);
   plan_cost(job, spec, task->cost(spec, job.compute));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
   plan_data(job, spec, task->loaded());
