@@ -65,8 +65,6 @@ const Spellings& train_spellings() {
        .section = "Adapters (LoRA)",
        .implied = "16"},
       {"lora_targets", {"--lora-target-modules"}, "", "NAMES"},
-      {"rslora", {"--use-rslora"}},
-      {"dora", {"--use-dora"}},
       {"lora_plus", {"--loraplus-lr-ratio"}, "", "RATIO"},
       {.field = "evaluate_every",
        .aliases = {"--eval-every", "--eval-interval", "--eval-steps", "--steps-per-eval",

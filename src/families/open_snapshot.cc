@@ -27,6 +27,9 @@ Model open_snapshot(const std::string& folder, int64_t step) {
   transformer.each([&](const std::string& name, Parameter& p) {
     if (partial && snapshot.tensors.find("weight." + name) == nullptr) return;
     const Tensor weight = snapshot.tensors.tensor("weight." + name);
+    // The adapter of a fused tensor in the directory has the sum of its layers' ranks.
+    if (p.role == Role::adapter_down && weight.rank() == 2) p.shape[0] = weight.dim(0);
+    if (p.role == Role::adapter_up && weight.rank() == 2) p.shape[1] = weight.dim(1);
     if (weight.shape() != p.shape)
       fail(ErrorKind::BadFile, "{}: weight.{} is {}; expected {}", snapshot.path, name,
            weight.shape(), p.shape);
