@@ -1,5 +1,11 @@
 #include "options/open_model.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "jobs/ranks.h"
 #include "terminal/terminal.h"
@@ -24,14 +30,46 @@ Option cache_option(int& value) {
                 value, {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "int8"});
 }
 
-Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
-  Model model = Model::open(folder, precision, cache);
+Option adapter_option(std::vector<std::string>& typed) {
+  return as("DIR[:WEIGHT]",
+            list("--adapter", {"--adapter-path"},
+                 "add a low-rank adapter of PEFT, times the weight (default: 1); may be repeated",
+                 typed));
+}
+
+std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed) {
+  std::vector<AdapterUse> adapters;
+  for (const std::string& value : typed) {
+    AdapterUse& use = adapters.emplace_back(AdapterUse{value});
+    const size_t colon = value.rfind(':');
+    if (colon == value.npos || colon + 1 == value.size()) continue;
+    char* end = nullptr;
+    const double weight = std::strtod(value.c_str() + colon + 1, &end);
+    if (*end != '\0') continue;
+    if (!std::isfinite(weight))
+      throw UsageError("--adapter: \"" + value + "\": expected a finite weight");
+    use = {value.substr(0, colon), weight};
+  }
+  return adapters;
+}
+
+std::string identity_of(const std::vector<AdapterUse>& adapters) {
+  std::string text;
+  for (const AdapterUse& use : adapters)
+    text += fmt::format("{:016x}:{} ", model_fingerprint(use.folder), use.weight);
+  return text;
+}
+
+Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache,
+                 const std::vector<AdapterUse>& adapters) {
+  Model model = Model::open(folder, precision, cache, adapters);
   warn(model.warnings());
   return model;
 }
 
-Embedder open_embedder(const std::string& folder, WeightPrecision precision) {
-  Embedder embedder = Embedder::open(folder, precision);
+Embedder open_embedder(const std::string& folder, WeightPrecision precision,
+                       const std::vector<AdapterUse>& adapters) {
+  Embedder embedder = Embedder::open(folder, precision, adapters);
   warn(embedder.warnings());
   return embedder;
 }

@@ -14,11 +14,20 @@ namespace fovea::cli {
 void warn(const std::vector<std::string>& warnings);
 extern bool strict;  // --strict
 
+// --adapter DIR[:WEIGHT], which may be repeated; `typed` receives the values.
+Option adapter_option(std::vector<std::string>& typed);
+// Returns the adapters of these values. What follows the last colon is a weight if it is a number.
+std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed);
+// Returns a text that identifies the files of the adapters and their weights.
+std::string identity_of(const std::vector<AdapterUse>& adapters);
+
 // Opens a model and prints the warnings about its files.
 Model open_model(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
-                 CachePrecision cache = CachePrecision::automatic);
+                 CachePrecision cache = CachePrecision::automatic,
+                 const std::vector<AdapterUse>& adapters = {});
 
-Embedder open_embedder(const std::string& folder, WeightPrecision precision);
+Embedder open_embedder(const std::string& folder, WeightPrecision precision,
+                       const std::vector<AdapterUse>& adapters = {});
 
 // The choices of --dtype for the precision of a model's weights, and their values.
 extern const std::vector<std::string> kWeightPrecisions;

@@ -66,6 +66,29 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   }
 }
 
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+// Adds the implied value of options that are given without a value: "--lora" becomes "--lora 16",
+// unless a number follows.
+std::vector<std::string> with_implied(const std::vector<std::string>& arguments,
+                                      const OptionTable& table) {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    all.push_back(arguments[i]);
+    if (arguments[i] == "--") {
+      all.insert(all.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                 arguments.end());
+      break;
+    }
+    const Option* const option = table.find(arguments[i]);
+    const bool valued = i + 1 < arguments.size() && is_number(arguments[i + 1]);
+    if (option != nullptr && !option->implied.empty() && !valued) all.push_back(option->implied);
+  }
+  return all;
+}
+
 // CLI11 would read -np as -n p. In other programs -np is a single option, and a value that is
 // joined to a short option is easily misread, so both are refused.
 void refuse_joined(const std::vector<std::string>& arguments, const OptionTable& table) {
@@ -158,7 +181,8 @@ void OptionTable::refuse_training() const {
       throw UsageError(fmt::format("{}: requires --train", option.name));
 }
 
-void OptionTable::parse(const std::vector<std::string>& arguments) {
+void OptionTable::parse(const std::vector<std::string>& given) {
+  const std::vector<std::string> arguments = with_implied(given, *this);
   refuse_joined(arguments, *this);
   CLI::App app;
   app.set_help_flag();
@@ -244,6 +268,7 @@ std::string table_json(const OptionTable& table) {
                    {"expected", option.expected},
                    {"of_spec", option.of_spec},
                    {"default", option.initial},
+                   {"implied", option.implied},
                    {"help", option.help}});
   }
   return all.dump();

@@ -61,6 +61,13 @@ const Spellings& train_spellings() {
       {"epsilon", {"--adam-epsilon"}},
       {"clip", {"--grad-clip", "--clip-norm", "--max-grad-norm"}},
       {"mask", {"--mlm-probability"}},
+      {.field = "lora",
+       .aliases = {"--lora-r", "--lora-rank"},
+       .placeholder = "[RANK]",
+       .section = "Adapters (LoRA)",
+       .implied = "16"},
+      {"lora_targets", {"--lora-target-modules"}, "", "NAMES"},
+      {"lora_plus", {"--loraplus-lr-ratio"}, "", "RATIO"},
       {.field = "evaluate_every",
        .aliases = {"--eval-every", "--eval-interval", "--eval-steps", "--steps-per-eval",
                    "--valid-freq"},
@@ -193,28 +200,12 @@ void TrainRequest::declare(OptionTable& table) {
            "and exit",
            show_example));
   table.add(flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
-  table.show_only({"DATA",
-                   "--pairs",
-                   "--labels",
-                   "--out",
-                   "--from",
-                   "--tokenizer",
-                   "--preset",
-                   "--steps",
-                   "--batch",
-                   "--learning-rate",
-                   "--warmup",
-                   "--sample-every",
-                   "--inspect",
-                   "--dtype",
-                   "--seed",
-                   "--context",
-                   "--width",
-                   "--layers",
-                   "--heads",
-                   "--dropout",
-                   "--evaluate-every",
-                   "--dry-run"});
+  table.show_only({"DATA",           "--pairs",          "--labels",        "--out",
+                   "--from",         "--lora",           "--tokenizer",     "--preset",
+                   "--steps",        "--batch",          "--learning-rate", "--warmup",
+                   "--sample-every", "--inspect",        "--dtype",         "--seed",
+                   "--context",      "--width",          "--layers",        "--heads",
+                   "--dropout",      "--evaluate-every", "--dry-run"});
 }
 
 void TrainRequest::apply(OptionTable& table) {

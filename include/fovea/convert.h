@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/model.h"
 #include "fovea/options.h"
 
 namespace fovea {
@@ -37,7 +38,10 @@ struct Conversion {
 // Throws InvalidArgument if `to` already is or contains a model, or if a quantised directory would
 // be quantised in a different format, the errors of Model::open() for `from`, and Failed if `to`
 // cannot be written. After a failure, `to` contains nothing new.
+// The weighted sum of `adapters`, and the adapter of a `from` that holds one, are merged into the
+// weights.
 Conversion convert_model(const std::string& from, const std::string& to,
-                         const ConvertOptions& options);
+                         const ConvertOptions& options,
+                         const std::vector<AdapterUse>& adapters = {});
 
 }  // namespace fovea

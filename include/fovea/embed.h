@@ -61,9 +61,11 @@ class Embedder {
  public:
   // Opens a sentence-transformers directory, or a Hugging Face directory of an encoder or decoder.
   // Without modules.json, the vector is the mean over the tokens. Throws BadFile if a file is
-  // damaged or inconsistent, Unsupported if the model is not supported.
+  // damaged or inconsistent, Unsupported if the model is not supported. `adapters`: see
+  // Model::open().
   static Embedder open(const std::string& folder,
-                       WeightPrecision precision = WeightPrecision::stored);
+                       WeightPrecision precision = WeightPrecision::stored,
+                       const std::vector<AdapterUse>& adapters = {});
 
   // Returns one vector per text. Throws InvalidArgument if an option does not fit the model, or if
   // a text is too long and `truncate` is false. Throws Failed, with the text's name, if a vector is
@@ -86,7 +88,8 @@ class Embedder {
   const std::vector<std::string>& warnings() const;  // see Model::warnings()
   const Spec& spec() const;                          // of the Transformer
   // Returns a hash of the files that determine the vectors, which it reads again. It does not
-  // depend on the precision chosen at open(). Throws BadFile if a file cannot be read.
+  // depend on the precision chosen at open(), nor on adapters that were added. Throws BadFile if a
+  // file cannot be read.
   uint64_t fingerprint() const;
 
   struct Parts;  // internals, for the library only

@@ -27,23 +27,33 @@ struct FormatBytes {
   int64_t bytes = 0;
 };
 
+// A low-rank adapter in the format of PEFT (a directory with adapter_config.json), and its weight
+// in the sum of a model's adapters; a negative weight subtracts it.
+struct AdapterUse {
+  std::string folder;
+  double weight = 1;
+};
+
 // A Transformer with its tokenizer. Cheap to copy: copies share the weights. Functions that take a
 // const Model, such as generate(), evaluate() and trace(), are safe to call from several threads.
 // References that its functions return are valid as long as a copy of the model exists. The files
 // of an opened model may stay mapped: do not change them before its last copy is destroyed.
 class Model {
  public:
-  // Opens a Hugging Face directory (config.json, *.safetensors and optionally a tokenizer) or a
-  // .gguf file. Throws BadFile if a file is damaged or inconsistent, Unsupported if the model is
-  // not supported.
+  // Opens a Hugging Face directory (config.json, *.safetensors and optionally a tokenizer), a .gguf
+  // file, or the directory of an adapter, whose adapter_config.json names the base model (relative
+  // to the adapter's directory or to the current one). The weighted sum of `adapters` is added;
+  // they stay fp32 beside packed weights. Throws BadFile if a file is damaged or inconsistent, or
+  // if an adapter belongs to another base; Unsupported if the model is not supported.
   static Model open(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
-                    CachePrecision cache = CachePrecision::automatic);
+                    CachePrecision cache = CachePrecision::automatic,
+                    const std::vector<AdapterUse>& adapters = {});
   // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
   // size. Throws the errors of validated().
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);
 
-  // Writes a Hugging Face directory. Each file is written atomically. Throws Failed if a file
-  // cannot be written.
+  // Writes a Hugging Face directory, with adapters merged into the weights. Each file is written
+  // atomically. Throws Failed if a file cannot be written.
   void save(const std::string& folder) const;
 
   // Suspicious but harmless contents of the files, one message each.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/adapter.h"
 #include "fovea/model.h"
 
 namespace fovea {
@@ -91,6 +92,8 @@ struct TrainOptions {
   int64_t average = 1;
   Averaged average_of = Averaged::last;
 
+  AdapterOptions lora;  // trains adapters of `from` instead of all weights
+
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
 
@@ -125,8 +128,9 @@ struct TrainPlan {
   // "next_token", "masked", "spans", "pairs", "labels", "chats" or "embedding"
   std::string objective;
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
-  int64_t first_step = 0, steps = 0;  // the run takes steps [first_step, steps)
-  int64_t parameters = 0;
+  int64_t first_step = 0, steps = 0;                   // the run takes steps [first_step, steps)
+  int64_t parameters = 0;                              // including adapters
+  int64_t trained_parameters = 0;                      // all of them, unless adapters are trained
   int64_t training_tokens = 0, validation_tokens = 0;  // in the data
   // Pairs, labelled texts, conversations or an embedder's examples; 0 for plain text.
   int64_t training_sequences = 0, validation_sequences = 0;

@@ -33,6 +33,7 @@ struct EmbedderTraining {
   // Stop after this many evaluations without improvement; `out` then contains the best weights. 0 =
   // never; `out` then contains the newest weights.
   int64_t patience = 0;
+  AdapterOptions lora;  // trains adapters of the Transformer instead of all of its weights
   uint64_t seed = 1337;
   bool allow_change = false;  // resume even if data or options differ from the snapshot's
 };

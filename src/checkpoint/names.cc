@@ -177,7 +177,8 @@ std::vector<FileTensor> file_tensors(const Names& names, Transformer& model) {
 
   std::vector<FileTensor> tensors;
   std::map<std::string, size_t> known;
-  model.each([&](const std::string& name, Parameter&) {
+  model.each([&](const std::string& name, Parameter& p) {
+    if (is_of_adapter(p.role)) return;
     if (rules.empty()) return tensors.push_back({name, Stored::plain, {name}});
     for (const Expanded& rule : rules) {
       for (const std::string& pattern : rule.ours) {

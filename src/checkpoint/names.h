@@ -48,8 +48,8 @@ struct FileTensor {
                       // width; stacked: the number of experts
 };
 
-// Returns the file's tensors for a model's parameters, by the rules. Throws Internal if a parameter
-// has no rule.
+// Returns the file's tensors for a model's parameters, by the rules. Adapters are not among them:
+// they have their own files. Throws Internal if a parameter has no rule.
 std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
 
 // Makes the file's tensor from the values of its parts: fused and transposed according to the rule.

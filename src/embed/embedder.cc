@@ -14,10 +14,12 @@
 
 namespace fovea {
 
-Embedder Embedder::open(const std::string& folder, WeightPrecision precision) {
+Embedder Embedder::open(const std::string& folder, WeightPrecision precision,
+                        const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
-  return Embedder(std::make_shared<Parts>(
-      Parts{folder, SentenceModel::open(folder, weights_of(precision), packing_of(precision))}));
+  return Embedder(
+      std::make_shared<Parts>(Parts{folder, SentenceModel::open(folder, weights_of(precision),
+                                                                packing_of(precision), adapters)}));
 }
 
 const std::vector<std::string>& Embedder::warnings() const { return parts_->model.warnings; }

@@ -41,9 +41,9 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
 }
 
 SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
-                                  const Packing& packing) {
+                                  const Packing& packing, const std::vector<AdapterUse>& adapters) {
   const std::string inner = transformer_folder(folder);
-  ModelFiles files = open_model_files(inner, weights, packing);
+  ModelFiles files = open_model_files(inner, weights, packing, adapters);
   const Spec& spec = files.model.spec;
   if (spec.input.kind != InputKind::tokens)
     fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", folder);

@@ -42,8 +42,8 @@ struct SentenceModel {
 
   // Opens a sentence-transformers directory, or the directory of a Transformer alone. In the latter
   // case, the vector of a text is the mean of the vectors of its tokens.
-  static SentenceModel open(const std::string& folder, Weights weights,
-                            const Packing& packing = {});
+  static SentenceModel open(const std::string& folder, Weights weights, const Packing& packing = {},
+                            const std::vector<AdapterUse>& adapters = {});
 
   Tensor token_states(const TokenBatch& batch, DType compute) const {
     return fovea::token_states(transformer, modules, batch, compute);

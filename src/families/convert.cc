@@ -11,7 +11,10 @@
 #include "base/float_mode.h"
 #include "base/gguf.h"
 #include "families/model_parts.h"
+#include "families/peft_config.h"
 #include "fovea/gguf.h"
+#include "model/adapters.h"
+#include "model/pack.h"
 
 namespace fovea {
 namespace {
@@ -39,6 +42,19 @@ Packing packing_of(const ConvertOptions& options) {
 bool is_quantized_already(const ModelFiles& files, const Packing& packing) {
   const auto& stored = files.origin.quantization;
   return stored && (stored->format != packing.format || stored->group != packing.group);
+}
+
+bool is_adapted(const std::string& from, const std::vector<AdapterUse>& adapters) {
+  return !adapters.empty() || holds_adapter(from);
+}
+
+// Merges the adapters, and then packs the weights, which were opened in fp32, as the options
+// request.
+void merge_and_pack(ModelFiles& files, const Packing& packing) {
+  merge_adapters(files.model);
+  if (!packing.format) return;
+  pack(files.model, *packing.format, packing.group);
+  files.origin.quantization = Quantization{*packing.format, packing.group};
 }
 
 bool quantizes(const ConvertOptions& options) {
@@ -97,14 +113,16 @@ GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, con
   return origin.quantization->format == WeightFormat::int4 ? GgufDtype::q4_0 : GgufDtype::q8_0;
 }
 
-Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options) {
+Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
+                   const std::vector<AdapterUse>& adapters) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
               options.group);
   check(!is_file(to), "{}: exists already; expected a new file", to);
   // The packed bf16 weights of a directory take half the memory of fp32; GGUF blocks are decoded to
   // fp32 exactly.
-  const Model model =
-      Model::open(from, is_gguf(from) ? WeightPrecision::full : WeightPrecision::stored);
+  const bool dense = is_gguf(from) || is_adapted(from, adapters);
+  const Model model = Model::open(from, dense ? WeightPrecision::full : WeightPrecision::stored,
+                                  CachePrecision::automatic, adapters);
   const GgufDtype dtype = gguf_dtype(from, options, model.parts().origin);
   save_gguf(model, to, dtype);
   return {model.parameters(), weight_files(from), weight_files(to),
@@ -144,21 +162,23 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
 }
 
 Conversion convert_model(const std::string& from, const std::string& to,
-                         const ConvertOptions& options) {
+                         const ConvertOptions& options, const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
   check_fields(options);
-  if (is_gguf(to)) return to_gguf(from, to, options);
+  if (is_gguf(to)) return to_gguf(from, to, options, adapters);
   const bool rows = options.group == 0 && options.quantize == Quantize::int8;
   check_field(options.group == 32 || options.group == 64 || rows, "group",
               "{}; expected 32, 64 or, with int8, 0", options.group);
   check(!is_file(to + "/config.json"), "{}: contains a model already; expected a new folder", to);
   const Packing packing = packing_of(options);
-  const bool decodes_blocks = is_gguf(from) && !quantizes(options);
+  const bool adapted = is_adapted(from, adapters);
+  const bool dense = adapted || (is_gguf(from) && !quantizes(options));
   ModelFiles files =
-      open_model_files(from, decodes_blocks ? Weights::mapped : Weights::packed, packing);
+      open_model_files(from, dense ? Weights::mapped : Weights::packed, packing, adapters);
   check(!quantizes(options) || !is_quantized_already(files, packing),
         "{}: the weights are quantised already; expected unquantised weights, or the same format",
         from);
+  if (adapted) merge_and_pack(files, packing);
   if (!quantizes(options)) files.origin.quantization.reset();
   if (options.dtype == FileDType::fp32) files.origin.save_all_as(DType::f32);
   if (options.dtype == FileDType::bf16) files.origin.save_all_as(DType::bf16);
@@ -167,7 +187,8 @@ Conversion convert_model(const std::string& from, const std::string& to,
   StagedFolder folder(to);
   const auto end = files.end_ids.empty() ? std::nullopt : std::optional(files.end_ids[0]);
   save_model_files(folder.path(), files.model, end, files.origin);
-  if (comes_with_tokenizer(from)) Tokenizer::open(from).save(folder.path());
+  const std::string& tokenizer = comes_with_tokenizer(from) ? from : files.base;
+  if (comes_with_tokenizer(tokenizer)) Tokenizer::open(tokenizer).save(folder.path());
   folder.commit("config.json");
 
   return {parameter_count(files.model), weight_files(from), weight_files(to),

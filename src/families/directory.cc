@@ -12,6 +12,8 @@
 #include "checkpoint/gguf_weights.h"
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
+#include "families/open_adapters.h"
+#include "model/adapters.h"
 #include "model/pack.h"
 
 namespace fovea {
@@ -345,8 +347,16 @@ bool is_another(const TensorSource& file, const std::string& head, const StoredT
          (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
 }
 
-// Returns the labels of id2label, ordered by id; empty if an id is missing or a value is not a
-// string.
+void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json& config) {
+  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    config["id2label"][std::to_string(i)] = labels[i];
+    config["label2id"][labels[i]] = i;
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> labels_of(const nlohmann::json& config) {
   const auto names = config.find("id2label");
   std::vector<std::string> labels;
@@ -358,16 +368,6 @@ std::vector<std::string> labels_of(const nlohmann::json& config) {
   }
   return labels;
 }
-
-void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json& config) {
-  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
-  for (size_t i = 0; i < labels.size(); ++i) {
-    config["id2label"][std::to_string(i)] = labels[i];
-    config["label2id"][labels[i]] = i;
-  }
-}
-
-}  // namespace
 
 std::optional<int32_t> special_id(const Origin& origin, const char* key) {
   return first_id_under({origin.generation, origin.carried}, key);
@@ -460,15 +460,29 @@ ModelFiles open_files(const std::string& path, Loading loading) {
 
 }  // namespace
 
-ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing) {
-  return open_files(path, {.weights = weights, .packing = packing});
+ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing,
+                            const std::vector<AdapterUse>& adapters) {
+  const AdaptedModel adapted = adapted_model(path, adapters);
+  Loading loading{.weights = weights, .packing = packing};
+  if (adapted.head) loading.new_head = &*adapted.head;
+  ModelFiles files = open_files(adapted.base, loading);
+  files.base = adapted.base;
+  add_adapters(files, adapted, weights);
+  return files;
 }
 ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head) {
-  return open_files(path, {.weights = weights, .new_head = &head});
+  ModelFiles files = open_files(path, {.weights = weights, .new_head = &head});
+  files.base = path;
+  return files;
 }
 
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
                                                  bool keep_quantized) {
+  if (has_adapters(model)) {
+    Transformer merged = model;
+    merge_adapters(merged);
+    return checkpoint_tensors(merged, family, keep_quantized);
+  }
   std::map<std::string, const Parameter*> parameters;
   std::map<std::string, Tensor> tensors;
   model.each([&](const std::string& name, Parameter& p) { parameters[name] = &p; });

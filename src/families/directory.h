@@ -10,6 +10,7 @@
 #include "checkpoint/quantized.h"
 #include "checkpoint/tensor_source.h"
 #include "families/registry.h"
+#include "fovea/model.h"
 
 namespace fovea {
 
@@ -44,6 +45,7 @@ struct ModelFiles {
   std::vector<std::string> warnings;  // suspicious contents of the files
   std::vector<std::string> missing;   // parameters of a new head that the file lacks; their values
                                       // are empty
+  std::string base;  // where the weights were read: differs from the path of an adapter
 };
 
 // How the elements are stored in memory. `mapped` leaves them in the file if they are f32 in the
@@ -59,10 +61,13 @@ struct Packing {
   int64_t group = 32;
 };
 
-// Opens a directory or a .gguf file. Throws BadFile if the files are inconsistent, and Unsupported
-// if the library cannot run the model. The message names the file and the key or tensor; one
-// message lists all missing, unknown and misshapen tensors.
-ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {});
+// Opens a directory or a .gguf file, or the base of an adapter's directory with this adapter, and
+// adds the weighted sum of `adapters`. A single adapter of weight 1 is kept as it is stored if
+// `weights` is `mapped`; `owned` throws Unsupported for adapters. Throws BadFile if the files are
+// inconsistent, and Unsupported if the library cannot run the model. The message names the file and
+// the key or tensor; one message lists all missing, unknown and misshapen tensors.
+ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {},
+                            const std::vector<AdapterUse>& adapters = {});
 
 // Like open_model_files(), with `head` instead of the head of config.json; the tensors of `head`
 // are read if the file has them.
@@ -77,12 +82,16 @@ struct Loading {
                                        // file has them
 };
 
+// Returns the labels of id2label, ordered by id; empty if an id is missing or a value is not a
+// string.
+std::vector<std::string> labels_of(const nlohmann::json& config);
+
 // Makes a model from its config and tensors. Errors name the config `name` and the model `path`.
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
                       const TensorSource& file, const Loading& loading, const std::string& path);
 
-// Return the contents of the model's files, except the tokenizer. Quantised weights keep their
-// format, or become f32 like all others if `keep_quantized` is false.
+// Return the contents of the model's files, except the tokenizer, with adapters merged. Quantised
+// weights keep their format, or become f32 like all others if `keep_quantized` is false.
 std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
                                                  bool keep_quantized = true);
 std::string config_json(const Transformer& model, const Origin& origin,

@@ -4,6 +4,8 @@
 #include "base/files.h"
 #include "base/gguf.h"
 #include "base/hash.h"
+#include "families/open_adapters.h"
+#include "families/peft_config.h"
 #include "fovea/doctor.h"
 
 namespace fovea {
@@ -31,6 +33,7 @@ uint64_t model_fingerprint(const std::string& path) {
                     [&](std::string_view ending) { return name.ends_with(ending); });
     if (decides) hasher.add(MappedFile(path + "/" + name).bytes());
   }
+  if (holds_adapter(path)) hasher.add(hash_text(model_fingerprint(adapted_model(path, {}).base)));
   return hasher.hash();
 }
 

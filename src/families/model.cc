@@ -51,21 +51,25 @@ std::optional<TranslationTokenizers> tokenizers_of(const std::string& path) {
 
 }  // namespace
 
-Model Model::open(const std::string& folder, WeightPrecision precision, CachePrecision cache) {
+Model Model::open(const std::string& folder, WeightPrecision precision, CachePrecision cache,
+                  const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
   // While this thread waits for files and memory, another one makes the tokenizers. Without a
   // second thread, get() makes them.
-  auto tokenizers = std::async([&] { return tokenizers_of(folder); });
-  ModelFiles files = open_model_files(folder, weights_of(precision), packing_of(precision));
+  auto making = std::async([&] { return tokenizers_of(folder); });
+  ModelFiles files =
+      open_model_files(folder, weights_of(precision), packing_of(precision), adapters);
   auto parts = std::make_shared<Parts>();
   parts->transformer = std::move(files.model);
   parts->warnings = std::move(files.warnings);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
   parts->cache = cache_type(parts->transformer, cache);
-  if (const auto both = tokenizers.get()) {
-    parts->tokenizer = both->source;
-    parts->target_tokenizer = both->target;
+  auto tokenizers = making.get();
+  if (!tokenizers && !files.base.empty()) tokenizers = tokenizers_of(files.base);
+  if (tokenizers) {
+    parts->tokenizer = tokenizers->source;
+    parts->target_tokenizer = tokenizers->target;
   }
   return Model(std::move(parts));
 }

@@ -387,6 +387,8 @@ struct Kernels {
          void(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows)>
       rms_norm_backward{device};
 
+  // y (+)= x * factors + bias; bias may be null.
+  Kernel<"scale_columns", void(Out y, In x, In factors, In bias, Rows rows)> scale_columns{device};
   // y = weight * tanh(alpha * x) + bias; alpha has one element, bias may be null.
   Kernel<"dynamic_tanh", void(Out y, In x, In alpha, In weight, In bias, Rows rows)> dynamic_tanh{
       device};

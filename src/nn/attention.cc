@@ -41,7 +41,7 @@ Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t he
 }
 
 Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pass) const {
-  const auto [k, v] = all_of(memory, key, value);
+  const auto [k, v] = all_of(memory, pass, key, value);
   return {probed(pass, ProbePoint::What::key, heads_of(k, key_norm, spec.kv_heads, {}, pass)),
           probed(pass, ProbePoint::What::value, heads_of(v, {}, spec.kv_heads, {}, pass))};
 }
@@ -49,7 +49,8 @@ Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pas
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   const Tensor mixed = probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
                               across ? to_memory(x, pass) : to_one_another(x, pass));
-  return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.value_width}));  // [B, T, C]
+  return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.value_width}),  // [B, T, C]
+                pass);
 }
 
 Tensor Attention::probed(const Pass& pass, ProbePoint::What what, Tensor found) const {
@@ -72,7 +73,7 @@ PagedOptions Attention::paged(const KvCache& cache) const {
 
 Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
   const Angles& angles = window > 0 ? pass.local_angles : pass.angles;
-  const auto [all_q, all_k, all_v] = all_of(x, query, key, value);
+  const auto [all_q, all_k, all_v] = all_of(x, pass, query, key, value);
   const Tensor q = probed(pass, ProbePoint::What::query,  // [B, T, H, D]
                           heads_of(all_q, query_norm, spec.heads, angles, pass));
   const KeysValues kv = {
@@ -96,8 +97,8 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
 }
 
 Tensor Attention::to_memory(const Tensor& x, const Pass& pass) const {
-  const Tensor q =
-      probed(pass, ProbePoint::What::query, heads_of(query(x), query_norm, spec.heads, {}, pass));
+  const Tensor q = probed(pass, ProbePoint::What::query,
+                          heads_of(query(x, pass), query_norm, spec.heads, {}, pass));
   if (pass.cache == nullptr) {
     AttentionOptions options;
     options.mask.valid = pass.memory_valid;

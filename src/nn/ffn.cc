@@ -52,12 +52,12 @@ Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u, c
                             const Pass& pass) const {
   using What = ProbePoint::What;
   if (!gated) {
-    const Tensor before = probed(pass, What::mlp_pre, layer, u(x));
-    return d(probed(pass, What::mlp_hidden, layer, activation(before, kind)));
+    const Tensor before = probed(pass, What::mlp_pre, layer, u(x, pass));
+    return d(probed(pass, What::mlp_hidden, layer, activation(before, kind)), pass);
   }
-  const auto [gates, factors] = all_of(x, g, u);
+  const auto [gates, factors] = all_of(x, pass, g, u);
   const Tensor before = probed(pass, What::mlp_pre, layer, gates);
-  return d(probed(pass, What::mlp_hidden, layer, gated_activation(before, factors, kind)));
+  return d(probed(pass, What::mlp_hidden, layer, gated_activation(before, factors, kind)), pass);
 }
 
 Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
@@ -82,15 +82,44 @@ Routing FeedForward::routing(const Tensor& logits) const {
                selection_bias.value);
 }
 
-// With a gate, each row has one weight.
-Tensor FeedForward::shared_output(const Tensor& tokens) const {
-  const Tensor y = through(tokens, shared.gate, shared.up, shared.down, {});  // [R, C]
+// With a gate, each row has one weight. Probes do not see the shared expert.
+Tensor FeedForward::shared_output(const Tensor& tokens, const Pass& pass) const {
+  Pass unseen;
+  unseen.training = pass.training;
+  unseen.dropout = pass.dropout;
+  const Tensor y = through(tokens, shared.gate, shared.up, shared.down, unseen);  // [R, C]
   if (!shared_gate.weight.present()) return y;
   const Tensor weights = activation(linear(tokens, shared_gate.weight, {}, working_type(tokens)),
                                     Activation::sigmoid);  // [R, 1]
   const Tensor places = empty(weights.shape(), DType::i32);
   std::iota(places.data_as<int32_t>(), places.data_as<int32_t>() + places.size(), 0);
   return combine(y, places, weights);
+}
+
+// The outputs of one matrix of all experts, where the next counts[e] rows of x belong to expert e.
+// Adapters of the experts of a layer have the same rank and scale.
+Tensor FeedForward::by_expert(const Tensor& x, const std::vector<int64_t>& counts,
+                              Linear Expert::*part, const Pass& pass) const {
+  std::vector<Tensor> matrices, biases, downs, ups;
+  std::vector<PackedWeight> packed;
+  for (const Expert& expert : experts) {
+    const Linear& matrix = expert.*part;
+    if (matrix.weight.packed)
+      packed.push_back(matrix.weight.packed);
+    else
+      matrices.push_back(matrix.weight.value);
+    if (matrix.bias.present()) biases.push_back(matrix.bias.value);
+    if (!matrix.adapter.present()) continue;
+    downs.push_back(matrix.adapter.down.value);
+    ups.push_back(matrix.adapter.up.value);
+  }
+  const Tensor y = packed.empty() ? grouped_linear(x, counts, matrices, biases)
+                                  : grouped_linear(x, counts, packed, biases);
+  if (downs.empty()) return y;
+  const LowRankAdapter& adapter = (experts.front().*part).adapter;
+  const Dropout place = pass.dropout_at(adapter.place.probability, adapter.place.substream);
+  const Tensor narrow = grouped_linear(dropout(x, place), counts, downs, {});
+  return add(y, scale(grouped_linear(narrow, counts, ups, {}), adapter.scale));
 }
 
 // Sorts tokens by expert, so that each matrix of an expert needs one product for all of its tokens.
@@ -105,26 +134,15 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
     pass.side_losses->push_back(scale(balance_loss(shares, chosen), spec.balance));
   }
 
-  const auto by_expert = [&](const Tensor& y, Linear Expert::*part) {
-    std::vector<Tensor> matrices, biases;
-    std::vector<PackedWeight> packed;
-    for (const Expert& expert : experts) {
-      const Parameter& weight = (expert.*part).weight;
-      if (weight.packed)
-        packed.push_back(weight.packed);
-      else
-        matrices.push_back(weight.value);
-      if ((expert.*part).bias.present()) biases.push_back((expert.*part).bias.value);
-    }
-    return packed.empty() ? grouped_linear(y, groups.counts, matrices, biases)
-                          : grouped_linear(y, groups.counts, packed, biases);
+  const auto output = [&](const Tensor& rows, Linear Expert::*part) {
+    return by_expert(rows, groups.counts, part, pass);
   };
   const Tensor sorted = gather(groups.rows, tokens);  // [R k, C]
-  const Tensor first = by_expert(sorted, gated ? &Expert::gate : &Expert::up);
-  const Tensor inner = gated ? gated_activation(first, by_expert(sorted, &Expert::up), kind)
-                             : activation(first, kind);
-  Tensor y = combine(by_expert(inner, &Expert::down), groups.places, weights);  // [R, C]
-  if (has_shared()) y = add(y, shared_output(tokens));
+  const Tensor first = output(sorted, gated ? &Expert::gate : &Expert::up);
+  const Tensor inner =
+      gated ? gated_activation(first, output(sorted, &Expert::up), kind) : activation(first, kind);
+  Tensor y = combine(output(inner, &Expert::down), groups.places, weights);  // [R, C]
+  if (has_shared()) y = add(y, shared_output(tokens, pass));
   return cast(y, x.dtype()).view(x.shape());
 }
 

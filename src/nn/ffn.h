@@ -37,7 +37,8 @@ struct FeedForward {
   Tensor router_logits(const Tensor& tokens) const;  // [R, C] -> f32 (f64 for f64) [R, E]
   Tensor router_scores(const Tensor& logits) const;  // softmax or sigmoid of them, [R, E]
   Routing routing(const Tensor& logits) const;       // the choice of experts, [R, k]
-  Tensor shared_output(const Tensor& tokens) const;  // of the shared expert, [R, C] -> [R, C]
+  // Returns the output of the shared expert.   tokens [R, C] -> [R, C]
+  Tensor shared_output(const Tensor& tokens, const Pass& pass = {}) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
@@ -61,6 +62,8 @@ struct FeedForward {
   }
   Tensor through(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,
                  const Pass& pass) const;
+  Tensor by_expert(const Tensor& x, const std::vector<int64_t>& counts, Linear Expert::*part,
+                   const Pass& pass) const;
   Tensor mix(const Tensor& x, const Pass& pass) const;
 };
 

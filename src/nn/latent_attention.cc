@@ -33,8 +33,8 @@ float LatentAttention::score_scale() const {
 }
 
 Tensor LatentAttention::queries(const Tensor& x, const Pass& pass) const {
-  Tensor q = query(x);
-  if (query_up.weight.present()) q = query_up(query_norm(q, pass.compute));
+  Tensor q = query(x, pass);
+  if (query_up.weight.present()) q = query_up(query_norm(q, pass.compute), pass);
   q = q.view({x.dim(0), x.dim(1), attention.heads, spec.rotary + attention.head_width});
   if (spec.rotary == 0) return q;
   return rotate(q, pass.latent_angles.cosines, pass.latent_angles.sines, pass.pairing);
@@ -47,14 +47,14 @@ Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
   const Tensor c = probed(pass, ProbePoint::What::latent, layer, latent_of(x, pass));  // [B, T, W]
   Tensor rotated;  // [B, T, 1, N]
   if (spec.rotary > 0)
-    rotated = rotate(rotary_key(x).view({B, T, 1, spec.rotary}), pass.latent_angles.cosines,
+    rotated = rotate(rotary_key(x, pass).view({B, T, 1, spec.rotary}), pass.latent_angles.cosines,
                      pass.latent_angles.sines, pass.pairing);
   const bool shown = pass.probe != nullptr && (pass.probe->attend || pass.probe->wants_weights);
   const bool expands = pass.cache == nullptr && (recording() || shown);
   const Tensor heads =  // [B, T, H, D']
       probed(pass, ProbePoint::What::heads, layer,
              expands ? expanded(q, c, rotated, pass) : absorbed(q, c, rotated, pass));
-  return output(heads.view({B, T, attention.heads * attention.value_width}));
+  return output(heads.view({B, T, attention.heads * attention.value_width}), pass);
 }
 
 AttentionOptions LatentAttention::attention_options(const Pass& pass) const {
@@ -71,11 +71,11 @@ AttentionOptions LatentAttention::attention_options(const Pass& pass) const {
 Tensor LatentAttention::expanded(const Tensor& q, const Tensor& c, const Tensor& rotated,
                                  const Pass& pass) const {
   const int64_t B = q.dim(0), T = q.dim(1), H = attention.heads;
-  const Tensor own = key_up(c).view({B, T, H, attention.head_width});
+  const Tensor own = key_up(c, pass).view({B, T, H, attention.head_width});
   const Tensor k = probed(pass, ProbePoint::What::key, layer,
                           spec.rotary > 0 ? concat_shared(rotated, own) : own);
   const Tensor v = probed(pass, ProbePoint::What::value, layer,
-                          value_up(c).view({B, T, H, attention.value_width}));
+                          value_up(c, pass).view({B, T, H, attention.value_width}));
   return attend(q, k, v, attention_options(pass), pass, layer, pass.stack);
 }
 

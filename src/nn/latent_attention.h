@@ -39,7 +39,7 @@ struct LatentAttention {
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
   // Returns the latent c of keys and values.   x [B, T, C] -> [B, T, W]
   Tensor latent_of(const Tensor& x, const Pass& pass) const {
-    return latent_norm(latent(x), pass.compute);
+    return latent_norm(latent(x, pass), pass.compute);
   }
 
   template <class Visitor>

@@ -4,20 +4,106 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "ops/offset.h"
+#include "tensor/tape.h"
 
 namespace fovea {
+namespace {
 
-void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed) {
-  check(layer.weight.present() && rank >= 1, "adapter: rank {} of a weight {}; expected at least 1",
-        rank, layer.weight.shape);
+Tensor dense(const Parameter& weight) {
+  if (weight.packed) return weight.packed.floats().to(weight.packed.device());
+  return weight.value.dtype() == DType::bf16 ? convert(weight.value, DType::f32) : weight.value;
+}
+
+// W + scale B A, of W's dtype
+Tensor sum_of(const Tensor& weight, const LowRankAdapter& adapter) {
+  const Tensor &down = adapter.down.value, &up = adapter.up.value;
+  const Tensor product = empty_like(weight);
+  kernels(weight).gemm(product, up, down, {}, {up.dim(0), down.dim(1), up.dim(1), false, false});
+  return add(weight, scale(product, adapter.scale));
+}
+
+// y[r] = factors[r] * x[r]
+Tensor scale_rows(const Tensor& x, const Tensor& factors) {
+  const Tensor y = empty_like(x);
+  const int64_t width = x.dim(1);
+  for (int64_t r = 0; r < x.dim(0); ++r)
+    kernels(x).scale(at(Out(y), r * width), at(In(x), r * width), factors.data_as<float>()[r],
+                     width);
+  return y;
+}
+
+}  // namespace
+
+Tensor LowRankAdapter::change(const Tensor& x, const Pass& pass) const {
+  const Tensor input = dropout(x, pass.dropout_at(place.probability, place.substream));
+  const Tensor y = linear(linear(input, down.value), up.value);
+  return scale == 1 ? y : fovea::scale(y, scale);
+}
+
+Tensor LowRankAdapter::factors(const Parameter& weight) const {
+  if (fixed) return magnitude.value;
+  Tensor inverse;
+  {
+    const NoGradient off;
+    inverse = inverse_row_lengths(sum_of(dense(weight), *this));
+  }
+  return multiply(magnitude.value, inverse);
+}
+
+Tensor LowRankAdapter::merged(const Parameter& weight) const {
+  const NoGradient off;
+  const Tensor matrix = dense(weight);
+  if (!magnitude.present()) return sum_of(matrix, *this);
+  const Tensor f = factors(weight);
+  return fixed ? sum_of(scale_rows(matrix, f), *this) : scale_rows(sum_of(matrix, *this), f);
+}
+
+const Tensor& Linear::product_bias() const {
+  static const Tensor none;
+  return adapter.magnitude.present() ? none : bias.value;
+}
+
+Tensor Linear::adapted(const Tensor& product, const Tensor& x, const Pass& pass) const {
+  if (!adapter.present()) return product;
+  const Tensor change = adapter.change(x, pass);
+  if (!adapter.magnitude.present()) return add(product, change);
+  const Tensor f = adapter.factors(weight);
+  return adapter.fixed ? add(scale_columns(product, f, bias.value), change)
+                       : scale_columns(add(product, change), f, bias.value);
+}
+
+void add_adapter(Linear& layer, const AdapterShape& shape) {
+  check(layer.weight.present() && shape.rank >= 1,
+        "adapter: rank {} of a weight {}; expected at least 1", shape.rank, layer.weight.shape);
   const int64_t out = layer.weight.shape[0], in = layer.weight.shape[1];
-  layer.adapter.down = {{rank, in}, Role::matrix, empty({rank, in})};
-  layer.adapter.up = {{out, rank}, Role::matrix, zeros({out, rank})};
-  layer.adapter.scale = alpha / static_cast<float>(rank);
-  Random random(seed, Stream::init);
-  const float deviation = 1 / std::sqrt(static_cast<float>(in));
-  float* down = layer.adapter.down.value.data_as<float>();
-  for (int64_t i = 0; i < rank * in; ++i) down[i] = deviation * random.normal();
+  LowRankAdapter& adapter = layer.adapter;
+  adapter.down = {{shape.rank, in}, Role::adapter_down, {}};
+  adapter.up = {{out, shape.rank}, Role::adapter_up, {}};
+  adapter.magnitude = {shape.dora ? Shape{out} : Shape{}, Role::magnitude, {}};
+  adapter.scale = shape.scale;
+  adapter.fixed = false;
+  adapter.place = {};
+  adapter.place.probability = shape.dropout;
+  adapter.place.substream = kAdapterPlaces + shape.index;
+}
+
+void initialise_adapter(Linear& layer, uint64_t seed) {
+  LowRankAdapter& adapter = layer.adapter;
+  adapter.down.value = empty(adapter.down.shape);
+  adapter.up.value = zeros(adapter.up.shape);
+  Random random(seed, Stream::init, adapter.place.substream);
+  const float bound = 1 / std::sqrt(static_cast<float>(adapter.down.shape[1]));
+  float* down = adapter.down.value.data_as<float>();
+  for (int64_t i = 0; i < adapter.down.value.size(); ++i)
+    down[i] = bound * (2 * random.uniform() - 1);
+  if (!adapter.magnitude.present()) return;
+  const Tensor inverse = inverse_row_lengths(dense(layer.weight));
+  adapter.magnitude.value = empty(inverse.shape());
+  for (int64_t i = 0; i < inverse.size(); ++i) {
+    const float value = inverse.data_as<float>()[i];
+    adapter.magnitude.value.data_as<float>()[i] = value > 0 ? 1 / value : 0;
+  }
 }
 
 }  // namespace fovea

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "nn/parameter.h"
+#include "nn/pass.h"
 #include "ops/ops.h"
 
 namespace fovea {
@@ -13,19 +14,29 @@ inline Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& 
                        : linear(x, weight.value, bias.value, out);
 }
 
-// A low-rank adapter (LoRA) of a matrix W (Hu et al. 2021): W + (alpha / rank) up down.
+// A low-rank adapter of a matrix W (LoRA; Hu et al. 2021): W + scale B A, where B is `up`, A is
+// `down`, and scale is alpha / rank, or alpha / sqrt(rank) (rsLoRA; Kalajdzievski 2023). With a
+// magnitude m (DoRA; Liu et al. 2024, eq. 5), row i of this sum is multiplied by f_i = m_i / its
+// length; the gradient counts the length as a constant, as in section 4.3 of the paper.
+// If `fixed`, for inference only: f W + B A, where `magnitude` contains the factors f.
 struct LowRankAdapter {
-  Parameter down, up;  // [rank, in], [out, rank]; empty = no adapter
-  float scale = 1;     // alpha / rank
+  Parameter down, up;   // [rank, in], [out, rank]; empty = no adapter
+  Parameter magnitude;  // [out]; empty = 1, without DoRA
+  float scale = 1;
+  bool fixed = false;
+  Dropout place;  // probability and substream of the dropout of the adapter's input
 
   bool present() const { return down.present(); }
-  Tensor added_to(const Tensor& y, const Tensor& x) const {
-    return present() ? add(y, fovea::scale(linear(linear(x, down.value), up.value), scale)) : y;
-  }
+  // scale B A x.   x [..., in] -> [..., out]
+  Tensor change(const Tensor& x, const Pass& pass) const;
+  // The factors f of the rows of `weight`.   -> [out]
+  Tensor factors(const Parameter& weight) const;
+  // The matrix with the adapter: f (W + scale B A), or f W + B A if `fixed`. No gradient.
+  Tensor merged(const Parameter& weight) const;  // -> f32 (f64 for f64) [out, in]
 };
 
-// y = x weight^T + bias, with an adapter of the weight if there is one.   x [..., in] -> [...,
-// out]
+// y = x weight^T + bias, with an adapter of the weight if there is one. `pass` is for the
+// adapter's dropout.   x [..., in] -> [..., out]
 struct Linear {
   Parameter weight, bias;
   LowRankAdapter adapter;
@@ -34,34 +45,58 @@ struct Linear {
   Linear(int64_t in, int64_t out, bool with_bias, Role role = Role::matrix)
       : weight{{out, in}, role, {}}, bias{with_bias ? Shape{out} : Shape{}, Role::bias, {}} {}
 
-  Tensor operator()(const Tensor& x) const {
-    return adapter.added_to(linear(x, weight, bias, x.dtype()), x);
+  Tensor operator()(const Tensor& x, const Pass& pass = {}) const {
+    const Tensor& added = product_bias();
+    return adapted(weight.packed ? linear(x, weight.packed, added, x.dtype())
+                                 : linear(x, weight.value, added, x.dtype()),
+                   x, pass);
   }
 
+  // Returns the bias that belongs to the product with the weight: none with DoRA, whose factors
+  // apply to the product without the bias.
+  const Tensor& product_bias() const;
+  // Returns the layer's output, given the product of x with the weight, plus product_bias().
+  Tensor adapted(const Tensor& product, const Tensor& x, const Pass& pass) const;
+
+  // A visitor that has a member linear(name, layer) also receives the layer itself.
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
+    if constexpr (requires { f.linear(name, *this); }) f.linear(name, *this);
     visit(f, name + ".weight", weight);
     visit(f, name + ".bias", bias);
     visit(f, name + ".adapter.down", adapter.down);
     visit(f, name + ".adapter.up", adapter.up);
+    visit(f, name + ".adapter.magnitude", adapter.magnitude);
   }
 };
 
-// Adds an adapter that does not change the output yet: `down` is random, `up` zero. Does not change
-// which of the layer's own parameters are trainable.
-void add_adapter(Linear& layer, int64_t rank, float alpha, uint64_t seed);
+struct AdapterShape {
+  int64_t rank = 0;
+  float scale = 1, dropout = 0;
+  bool dora = false;
+  // Number of the adapter in its model: the substream of its random numbers.
+  uint32_t index = 0;
+};
+// Adds an adapter without values. Does not change which of the layer's own parameters are
+// trainable. Throws InvalidArgument if the layer has no weight or the rank is below 1.
+void add_adapter(Linear& layer, const AdapterShape& shape);
+// Sets the initial values, which do not change the output, as PEFT does: A is uniform in
+// +-1 / sqrt(in) (He et al. 2015 with a slope of sqrt(5)), B is zero, m is the length of each row
+// of the weight.
+void initialise_adapter(Linear& layer, uint64_t seed);
 
 // Applies several layers to the same x. If all multiply in the fast arithmetic of packed weights,
 // consecutive layers of the same format and group size become one product. Otherwise each layer is
 // applied separately, so that gradients are added in the same order for dense and packed weights.
 template <class... Layers>
-std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Layers&... layers) {
+std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Pass& pass,
+                                             const Layers&... layers) {
   const auto fast = [](const PackedWeight& w) { return w && !w.multiplies_exactly(); };
-  if (!(fast(layers.weight.packed) && ...)) return {layers(x)...};
-  std::vector<Tensor> y = linear(x, {{layers.weight.packed, layers.bias.value}...}, x.dtype());
+  if (!(fast(layers.weight.packed) && ...)) return {layers(x, pass)...};
+  const std::vector<Tensor> y =
+      linear(x, {{layers.weight.packed, layers.product_bias()}...}, x.dtype());
   size_t i = 0;
-  const auto next = [&](const LowRankAdapter& adapter) { return adapter.added_to(y[i++], x); };
-  return {next(layers.adapter)...};
+  return {layers.adapted(y[i++], x, pass)...};
 }
 
 }  // namespace fovea

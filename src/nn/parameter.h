@@ -19,7 +19,10 @@ enum class Role {
   tanh_scale,  // alpha of DyT
   bias,
   selection_bias,  // of a router
-  sinusoids
+  sinusoids,
+  adapter_down,  // A of a low-rank adapter
+  adapter_up,    // B
+  magnitude      // of DoRA
 };
 
 // A parameter as its layer declares it; the shape is known before the elements exist. An empty
@@ -37,9 +40,13 @@ struct Parameter {
   const Device& device() const { return packed ? packed.device() : value.device(); }
 };
 
+inline bool is_of_adapter(Role role) {
+  return role == Role::adapter_down || role == Role::adapter_up || role == Role::magnitude;
+}
+
 inline bool decays(Role role) {
   return role == Role::matrix || role == Role::residual_matrix || role == Role::head_matrix ||
-         role == Role::token_embedding;
+         role == Role::token_embedding || role == Role::adapter_down || role == Role::adapter_up;
 }
 
 struct NamedParameter {

@@ -51,12 +51,13 @@ struct Pass {
 
 // Places of dropout. In each stack, the first place is that of the embeddings, followed by three
 // places per layer: its attention weights and its two sublayers. The two places per layer of
-// cross-attention have a separate range.
+// cross-attention, and the places of low-rank adapters, have separate ranges.
 enum class Sublayer : uint32_t { attention_weights, attention, ffn };
 inline uint32_t place_of_dropout(uint32_t first_place, int64_t layer, Sublayer which) {
   return first_place + 1 + 3 * static_cast<uint32_t>(layer) + static_cast<uint32_t>(which);
 }
-constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 2 << 16;
+constexpr uint32_t kDecoderPlaces = 0, kCrossPlaces = 1 << 16, kEncoderPlaces = 2 << 16,
+                   kAdapterPlaces = 3 << 16;
 
 // Returns the value of a point, which a probe may read and replace.
 inline Tensor probed(const Pass& pass, const ProbePoint& point, Tensor value) {

@@ -36,8 +36,8 @@ Recurrence::Recurrence(const StackSpec& stack, int64_t model_width, int64_t laye
 Tensor Recurrence::operator()(const Tensor& x, const Pass& pass) const {
   check(pass.mask.documents == nullptr,
         "recurrence: the mask divides rows into documents; expected one document per row");
-  const Tensor gates = probed(pass, ProbePoint::What::gates, layer, input(x));
-  return projected(probed(pass, ProbePoint::What::state, layer, states(gates, pass)));
+  const Tensor gates = probed(pass, ProbePoint::What::gates, layer, input(x, pass));
+  return projected(probed(pass, ProbePoint::What::state, layer, states(gates, pass)), pass);
 }
 
 Tensor Recurrence::states(const Tensor& gates, const Pass& pass) const {

@@ -23,10 +23,10 @@ struct Recurrence {
 
   // The steps of operator(), for inspection: the states h, given gates = input(x); the recurrent
   // part of the gates, given the previous state h; and the output.
-  Tensor states(const Tensor& gates, const Pass& pass) const;   // [B, T, G W] -> [B, T, W]
-  Tensor recurrent_part(const Tensor& h, DType compute) const;  // [R, W] -> [R, G W]
-  Tensor projected(const Tensor& h) const {                     // [..., W] -> [..., C]
-    return output.weight.present() ? output(h) : h;
+  Tensor states(const Tensor& gates, const Pass& pass) const;       // [B, T, G W] -> [B, T, W]
+  Tensor recurrent_part(const Tensor& h, DType compute) const;      // [R, W] -> [R, G W]
+  Tensor projected(const Tensor& h, const Pass& pass = {}) const {  // [..., W] -> [..., C]
+    return output.weight.present() ? output(h, pass) : h;
   }
 
   template <class Visitor>

@@ -35,12 +35,26 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
     cost.parameters += part.parameters;
     forward += part.flops;
   }
+  cost.trained = cost.parameters;
+  cost.tokens = batch * lengths.total();
   cost.flops_per_step = 3 * forward * static_cast<double>(batch * passes);
   cost.weight_bytes = static_cast<uint64_t>(cost.parameters) * sizeof(float) +
                       gradient_bytes(s, cost.parameters, passes);
   cost.optimizer_bytes = static_cast<uint64_t>(cost.parameters) * 8;
   cost.activation_bytes = static_cast<uint64_t>(
       activation_bytes(s, lengths, batch, static_cast<double>(size_of(compute))));
+  return cost;
+}
+
+Cost adapted_cost(Cost cost, const AdaptedSizes& sizes, int64_t passes, DType compute) {
+  cost.parameters = sizes.parameters;
+  cost.trained = sizes.trained;
+  const int64_t sums = passes == 1 ? 1 : SumTree::places(passes);
+  cost.weight_bytes =
+      static_cast<uint64_t>(sizes.parameters + sizes.trained * sums) * sizeof(float);
+  cost.optimizer_bytes = static_cast<uint64_t>(sizes.trained) * 8;
+  cost.activation_bytes += static_cast<uint64_t>(sizes.kept * cost.tokens) * size_of(compute);
+  cost.flops_per_step *= 2.0 / 3;
   return cost;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/fields.h"
 #include "base/files.h"
+#include "train/adapters.h"
 
 namespace fovea {
 
@@ -32,6 +33,7 @@ void check_data(const TrainOptions& o) {
 void check_options(const TrainOptions& o) {
   check_data(o);
   check_fields(o);
+  check_adapter_options(o.lora, o.from);
   if (!o.out.empty() && !is_folder(o.out)) {
     std::string parent = o.out;  // the existing part of the path
     while (!is_folder(parent) && parent != "." && parent != "/") {

@@ -171,11 +171,32 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
 
 }  // namespace
 
+void visit(AdapterOptions& o, OptionVisitor& v) {
+  const bool used = o.rank > 0;
+  v.integer({"lora",
+             "train adapters of this rank instead of all weights (LoRA); 0 = off; the output is an "
+             "adapter in the format of PEFT",
+             true},
+            o.rank, 0, 65536);
+  v.number({"lora_alpha", "LoRA: factor of the adapters, times the rank; 0 = twice the rank", used},
+           o.alpha, 0, 1e6);
+  v.text({"lora_targets",
+          "LoRA: modules to adapt: all-linear, or names in the checkpoint, such as q_proj,v_proj",
+          used},
+         o.targets);
+  v.number({"lora_dropout", "LoRA: dropout of the adapters' inputs", used}, o.dropout, 0, 0.95);
+  v.boolean({"rslora", "LoRA: divide alpha by the square root of the rank", used}, o.rslora);
+  v.boolean({"dora", "LoRA: also train the length of each row of a weight (DoRA)", used}, o.dora);
+  v.number({"lora_plus", "LoRA: learning rate of B, as a multiple of that of A (LoRA+)", used},
+           o.plus, 1, 1000);
+}
+
 void visit(TrainOptions& o, OptionVisitor& v) {
   visit_data(o, v);
   visit_chats(o, v);
   visit_length(o, v);
   visit_optimizer(o, v);
+  visit(o.lora, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }
@@ -207,6 +228,7 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
              "stop after this many evaluations without improvement and keep the best "
              "model; 0 = never, and keep the newest"},
             t.patience, 0, kMostSteps);
+  visit(t.lora, v);
   v.seed({"seed", "random seed of the order of examples", true}, t.seed);
   v.boolean({"allow_change", "resume even if data or options differ from the snapshot's"},
             t.allow_change);

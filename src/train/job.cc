@@ -6,6 +6,7 @@
 #include "base/machine.h"
 #include "base/threads.h"
 #include "kernels/isa.h"
+#include "train/adapters.h"
 
 namespace fovea {
 namespace {
@@ -91,14 +92,18 @@ void check_memory(Job& job) {
        plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
 }
 
-void plan_cost(Job& job, const Cost& cost) {
+void plan_cost(Job& job, const Spec& spec, const Cost& of_all) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
+  const Cost cost = o.lora.rank == 0 ? of_all
+                                     : cost_with_adapters(spec, *job.family, o.lora, of_all,
+                                                          o.accumulate, job.compute);
   plan.steps = o.steps;
   plan.parameters = cost.parameters;
+  plan.trained_parameters = cost.trained;
   plan.weight_bytes = cost.weight_bytes;
   if (o.average > 1)  // the weights of N evaluations, and their mean
-    plan.weight_bytes += static_cast<uint64_t>(cost.parameters * (o.average + 1)) * sizeof(float);
+    plan.weight_bytes += static_cast<uint64_t>(cost.trained * (o.average + 1)) * sizeof(float);
   plan.optimizer_bytes = cost.optimizer_bytes;
   plan.activation_bytes = cost.activation_bytes;
   plan.flops_per_step = cost.flops_per_step;
@@ -120,17 +125,23 @@ void check_settings(const Job& job) {
   }
 }
 
+void choose_trained(const Job& job, Transformer& model) {
+  job.task->choose_trainable(model);
+  if (job.options.lora.rank > 0)
+    add_new_adapters(model, *job.family, job.options.lora, job.options.seed);
+}
+
 void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin) {
   bool complete = job.snapshot.has_value();  // false if some parameters are not trained
   if (job.snapshot) {
     job.model = Transformer(spec);
-    job.task->choose_trainable(job.model);
+    choose_trained(job, job.model);
     for (const auto& [name, parameter] : parameters_of(job.model))
       complete = complete && parameter->trainable;
   }
   if (!complete) {
     begin();
-    job.task->choose_trainable(job.model);
+    choose_trained(job, job.model);
   }
   if (!job.snapshot) return;
   restore_weights(job.model, *job.snapshot);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "checkpoint/family.h"
 #include "checkpoint/snapshot.h"
 #include "fovea/train.h"
 #include "plan/estimate.h"
@@ -17,6 +18,7 @@ using Say = std::function<void(std::string)>;
 struct Job {
   TrainOptions options;  // options of the core: steps, rates, evaluations, snapshots
   DType compute = DType::f32;
+  const Family* family = nullptr;  // names the modules that have adapters
   std::unique_ptr<TrainingTask> task;
   std::optional<Snapshot> snapshot;  // the snapshot to resume from
   Transformer model;                 // including its weights
@@ -30,14 +32,19 @@ struct Job {
 // requested one, else that of the snapshot, else bf16 if the CPU multiplies it natively, else fp32.
 void open_snapshot(Job& job, const Say& say);
 
-// Sets the plan's cost and machine, and calls check_memory().
-void plan_cost(Job& job, const Cost& cost);
+// Sets the plan's cost and machine, and calls check_memory(). `cost` is that of training all
+// weights; job.family must be set.
+void plan_cost(Job& job, const Spec& spec, const Cost& cost);
 // Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);
 
 // Throws InvalidArgument, naming each changed setting, if the snapshot has different settings and
 // options.allow_change is false.
 void check_settings(const Job& job);
+
+// Sets which parameters of a model are trained, as the task and the options require, and adds new
+// adapters if they request any.
+void choose_trained(const Job& job, Transformer& model);
 
 // Sets the job's model. `begin` sets job.model and job.plan.from as at the start of the run; it is
 // not called if the snapshot has all parameters. A snapshot replaces the trainable parameters.

@@ -46,6 +46,7 @@ void Optimizer::update(int64_t step, double rate, double norm) {
     const Tensor gradient = it.parameter->value.gradient();
     if (!gradient) return;
     AdamW adamw = common;
+    if (it.parameter->role == Role::adapter_up) adamw.rate *= static_cast<float>(options_.up_rate);
     adamw.decay = decays(it.parameter->role) ? static_cast<float>(options_.weight_decay) : 0.0f;
     kernels(gradient).adamw(it.parameter->value, it.m, it.v, gradient, adamw, gradient.size());
   });

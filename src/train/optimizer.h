@@ -12,6 +12,7 @@ struct OptimizerOptions {
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
   double weight_decay = 0.1;  // for matrices and token embeddings; no other parameter decays
   double clip = 1.0;          // maximum norm of all gradients together; 0 = unlimited
+  double up_rate = 1;         // factor of the learning rate of the matrices B of adapters
 };
 
 // AdamW (Loshchilov and Hutter 2019) for the trainable parameters among those given.

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "model/grow_vocabulary.h"
 #include "tokenizer/formats/vocab_files.h"
+#include "train/adapters.h"
 #include "train/check_options.h"
 #include "train/settings.h"
 #include "train/tasks/examples_task.h"
@@ -84,8 +85,9 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
     job.plan.from = "random weights";
     return;
   }
-  ModelFiles files = new_head ? open_with_head(o.from, Weights::owned, spec.head)
-                              : open_model_files(o.from, Weights::owned);
+  const Weights weights = weights_to_train(o.lora);
+  ModelFiles files =
+      new_head ? open_with_head(o.from, weights, spec.head) : open_model_files(o.from, weights);
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
@@ -155,7 +157,11 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
-  plan_cost(job, task->cost(spec, job.compute));
+  job.family = &family_to_save(spec, origin);
+  check_field(options.lora.rank == 0 || job.family == origin.family, "lora",
+              "the format of {} has no names for the new head; expected `labels` of another model",
+              options.from);
+  plan_cost(job, spec, task->cost(spec, job.compute));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
   plan_epochs(job, task->loaded());
   plan_data(job, spec, task->loaded());

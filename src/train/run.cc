@@ -22,7 +22,7 @@ double estimated_seconds(Job& job) {
   if (step_seconds > kQuickSeconds) return steps * step_seconds;
   Transformer scratch(job.model.spec);
   initialise(scratch, 0);
-  job.task->choose_trainable(scratch);
+  choose_trained(job, scratch);
   Stepper step(scratch, *job.task, job.options);
   step(0);  // the first step allocates memory
   const auto start = std::chrono::steady_clock::now();

@@ -9,7 +9,8 @@ OptimizerOptions optimizer_options(const TrainOptions& o) {
           .beta2 = o.beta2,
           .epsilon = o.epsilon,
           .weight_decay = o.weight_decay,
-          .clip = o.clip};
+          .clip = o.clip,
+          .up_rate = o.lora.plus};
 }
 
 RateSchedule rate_schedule(const TrainOptions& o) {

@@ -7,10 +7,11 @@
 namespace fovea {
 
 WeightAverage::WeightAverage(Transformer& model, int64_t most)
-    : model_(model), mean_(model.spec), most_(static_cast<size_t>(most)) {
-  std::map<std::string, Tensor> now;
-  model.each([&](const std::string& name, Parameter& p) { now[name] = p.value; });
-  mean_.each([&](const std::string& name, Parameter& p) { p.value = copy(now.at(name).detach()); });
+    : model_(model), mean_(model), most_(static_cast<size_t>(most)) {
+  // Parameters that are not trained share their values.
+  mean_.each([&](const std::string&, Parameter& p) {
+    p.value = p.trainable ? copy(p.value.detach()) : p.value.detach();
+  });
 }
 
 void WeightAverage::add(double rank) {

@@ -115,6 +115,7 @@ inline const Kernels& second_kernels(DType = DType::f32) {
       .layer_norm_backward = OnSecond<&Kernels::layer_norm_backward>::run,
       .rms_norm = OnSecond<&Kernels::rms_norm>::run,
       .rms_norm_backward = OnSecond<&Kernels::rms_norm_backward>::run,
+      .scale_columns = OnSecond<&Kernels::scale_columns>::run,
       .dynamic_tanh = OnSecond<&Kernels::dynamic_tanh>::run,
       .dynamic_tanh_backward = OnSecond<&Kernels::dynamic_tanh_backward>::run,
       .softmax = OnSecond<&Kernels::softmax>::run,

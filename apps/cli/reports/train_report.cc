@@ -27,9 +27,13 @@ std::string model_row(const TrainPlan& plan) {
   const std::string layers = encoder && decoder
                                  ? fmt::format("{} + {}", encoder->layers, decoder->layers)
                                  : fmt::format("{}", stack.layers);
-  return fmt::format("{} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}",
-                     amount(static_cast<double>(plan.parameters)), layers, stack.attention.heads,
-                     plan.spec.width, plan.spec.context, plan.vocabulary);
+  const std::string trained =
+      plan.trained_parameters == plan.parameters
+          ? ""
+          : fmt::format(" ({} trained)", amount(static_cast<double>(plan.trained_parameters)));
+  return fmt::format("{} parameters{}: {} layers, {} heads, width {}, context {}, vocabulary {}",
+                     amount(static_cast<double>(plan.parameters)), trained, layers,
+                     stack.attention.heads, plan.spec.width, plan.spec.context, plan.vocabulary);
 }
 
 std::string data_row(const TrainPlan& plan) {
@@ -97,6 +101,7 @@ std::string plan_json(const TrainPlan& plan, const std::string& out) {
                      {"first_step", plan.first_step},
                      {"steps", plan.steps},
                      {"parameters", plan.parameters},
+                     {"trained_parameters", plan.trained_parameters},
                      {"objective", plan.objective},
                      {"training_sequences", plan.training_sequences},
                      {"validation_sequences", plan.validation_sequences},

@@ -89,6 +89,7 @@ class ChatCommand : public Command {
     table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
+    table.add(adapter_option(adapters_));
     generation_.options.max_tokens = -1;
     generation_.declare(table, {"answers", "beams", "length_penalty", "logprobs"});
     table.show_only({"MODEL", "--system", "--chat-template", "--dtype", "--cache-dtype",
@@ -104,7 +105,8 @@ class ChatCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const WeightPrecision precision = weight_precision(precision_);
-    const Model model = open_model(model_, precision, cache_precision(cache_));
+    const Model model =
+        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
     generation_.settle(model, precision, *table_);
     if (!table.given("--predict")) generation_.options.max_tokens = -1;
     Conversation conversation(model, format_of(model), system_);
@@ -235,6 +237,7 @@ class ChatCommand : public Command {
   }
 
   std::string model_, system_, template_;
+  std::vector<std::string> adapters_;
   int precision_ = 0, cache_ = 0;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;

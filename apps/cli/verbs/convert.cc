@@ -21,7 +21,9 @@ class ConvertCommand : public Command {
                 "quantised weights. Quantised weights take 2 to 4 times less memory than bf16 "
                 "and speed up generation by about the same factor. By default, the weights of a "
                 "directory are not quantised, and a .gguf file keeps the precision of the model. "
-                "Only fovea reads a directory of int8 or int4 weights.") {}
+                "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN "
+                "itself) "
+                "are merged into the weights.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));
@@ -35,13 +37,14 @@ class ConvertCommand : public Command {
           .aliases = {"-q"},
           .values = {"automatic|auto", "int8|q8|q8_0", "int4|q4|q4_0"}},
          {"group", {"--group-size"}}});
+    table.add(adapter_option(adapters_));
   }
 
   int run(const OptionTable&) override {
     if (from_.empty()) throw UsageError("IN: not given; expected a model directory or .gguf file");
     if (to_.empty())
       throw UsageError("OUT: not given; expected a directory or .gguf file to write");
-    const Conversion r = convert_model(from_, to_, options_);
+    const Conversion r = convert_model(from_, to_, options_, adapters_of(adapters_));
     warn(r.warnings);
     print(json ? as_json(r) : as_text(r));
     return 0;
@@ -66,6 +69,7 @@ class ConvertCommand : public Command {
   }
 
   std::string from_, to_;
+  std::vector<std::string> adapters_;
   ConvertOptions options_;
 };
 

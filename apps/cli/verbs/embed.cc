@@ -45,6 +45,7 @@ class EmbedCommand : public Command {
                    "refuse lines with too many tokens instead of truncating them", whole_));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
+    table.add(adapter_option(adapters_));
     table.add(
         as("FILE", text("--evaluate", {},
                         "file of sentence pairs with scores (CSV, TSV or JSON lines)", pairs_)));
@@ -97,7 +98,9 @@ class EmbedCommand : public Command {
   // rank.
   static constexpr size_t kLinesAtOnce = 512;
 
-  Embedder open() const { return open_embedder(model_, weight_precision(weights_)); }
+  Embedder open() const {
+    return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
+  }
 
   VectorFormat format() const {
     if (json || format_ == 2) return VectorFormat::json_lines;
@@ -115,6 +118,7 @@ class EmbedCommand : public Command {
         decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
     job.key["--format"] = static_cast<int>(format());
     job.key["model"] = embedder.fingerprint();
+    if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
     job.block_lines = kLinesAtOnce;
     if (layout.has_header()) {
       job.beginning = [&](int64_t lines) { return layout.header(lines, width); };
@@ -159,6 +163,7 @@ class EmbedCommand : public Command {
   }
 
   std::string model_, out_, pairs_;
+  std::vector<std::string> adapters_;
   std::vector<std::string> files_;
   EmbedOptions options_;
   EmbedderTrainRequest training_;

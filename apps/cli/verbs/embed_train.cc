@@ -33,6 +33,7 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {"validation", {}, "", "FILE"},
               {"batch", {"-b", "--batch-size"}},
               {"learning_rate", {"--lr"}},
+              {.field = "lora", .placeholder = "[RANK]", .implied = "16"},
               {"warmup", {"--warmup-ratio"}},
               {"dimensions", {}, "--matryoshka"}});
   table.add(flag("--dry-run", {}, "only print the plan of the training", dry_run_));

@@ -63,6 +63,7 @@ class EvalCommand : public Command {
                      "precision of MODEL's weights; automatic = as stored", precision_,
                      kWeightPrecisions));
     table.add(cache_option(cache_));
+    table.add(adapter_option(adapters_));
   }
 
   int run(const OptionTable& table) override {
@@ -70,7 +71,8 @@ class EvalCommand : public Command {
     if (!hypotheses_.empty() || !references_.empty()) return score_files();
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const auto open = [this] {
-      return open_model(model_, weight_precision(precision_), cache_precision(cache_));
+      return open_model(model_, weight_precision(precision_), cache_precision(cache_),
+                        adapters_of(adapters_));
     };
     if (table.given("--score") || !candidates_.empty()) {
       print_scores(open(), score_, candidates_, json);
@@ -187,6 +189,7 @@ class EvalCommand : public Command {
   }
 
   std::string model_;
+  std::vector<std::string> adapters_;
   std::string against_, score_, hypotheses_, references_;
   std::vector<std::string> candidates_;
   int precision_ = 0, cache_ = 0;

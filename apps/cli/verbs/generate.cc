@@ -54,6 +54,7 @@ class GenerateCommand : public Command {
     table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
+    table.add(adapter_option(adapters_));
     generation_.declare(table);
     table.show_only({"MODEL", "--prompt", "--file", "--ids", "--echo", "--dtype", "--cache-dtype",
                      "--predict", "--stop", "--temperature", "--top-k", "--top-p", "--greedy",
@@ -72,7 +73,8 @@ class GenerateCommand : public Command {
       throw UsageError("--prompt, --file, --ids: cannot be combined; expected one of them");
     if (!table.given("--ids")) read_prompt(table);
     const WeightPrecision precision = weight_precision(precision_);
-    const Model model = open_model(model_, precision, cache_precision(cache_));
+    const Model model =
+        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
     generation_.settle(model, precision, *table_);
     if (!table.given("--ids")) warn_unknown(model);
     return write(model);
@@ -195,6 +197,7 @@ class GenerateCommand : public Command {
   }
 
   std::string model_, prompt_, file_;
+  std::vector<std::string> adapters_;
   std::vector<int64_t> ids_;
   int precision_ = 0, cache_ = 0;
   GenerationOptions generation_;

@@ -29,6 +29,7 @@ class TraceCommand : public Command {
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
+    table.add(adapter_option(adapters_));
     add_fields(table, options_,
                {{"text", {"-p", "--prompt"}},
                 {.field = "input", .aliases = {"-i"}, .placeholder = "FILE"},
@@ -48,7 +49,8 @@ class TraceCommand : public Command {
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
-    const Model model = open_model(model_);
+    const Model model = open_model(model_, WeightPrecision::full, CachePrecision::automatic,
+                                   adapters_of(adapters_));
     const bool one_stack = !model.spec().encoder || !model.spec().decoder;
     if (list_ && options_.what.empty()) {
       options_.what = {"*"};
@@ -82,6 +84,7 @@ class TraceCommand : public Command {
   }
 
   std::string model_;
+  std::vector<std::string> adapters_;
   TraceOptions options_;
   bool list_ = false;
 };

@@ -22,7 +22,8 @@ class TrainCommand : public Command {
       : Command("train DATA... --out DIR [OPTIONS]",
                 "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
                 "(--labels), from random weights or from a model (--from), or such a model on "
-                "conversations. Repeat the command to "
+                "conversations. --lora trains only low-rank adapters of the model. Repeat the "
+                "command to "
                 "resume an interrupted run; add --steps and --allow-change to train longer. Ctrl-C "
                 "saves a snapshot and exits.") {}
 

@@ -45,6 +45,7 @@ class TranslateCommand : public Command {
     table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
+    table.add(adapter_option(adapters_));
   }
 
   bool runs_on_ranks(const OptionTable&) const override { return true; }
@@ -57,12 +58,14 @@ class TranslateCommand : public Command {
                       options_.best, options_.beams));
     }
     options_.sequences = std::max(options_.sequences, options_.beams);
-    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_),
+                                   adapters_of(adapters_));
     jobs::LineJob job;
     job.files = files_;
     job.out = out_;
     job.key = decisive_options(table, {"--out", "--sequences", "--threads", "--strict"});
     job.key["model"] = model_fingerprint(model_);
+    if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
     job.block_lines = jobs::Ranks::current() == nullptr ? kLinesAtOnce : kLinesOfRank;
     const auto start = std::chrono::steady_clock::now();
     const auto done = jobs::run_lines(
@@ -149,6 +152,7 @@ class TranslateCommand : public Command {
   }
 
   std::string model_, out_;
+  std::vector<std::string> adapters_;
   std::vector<std::string> files_;
   TranslateOptions options_;
   int precision_ = 0, cache_ = 0;

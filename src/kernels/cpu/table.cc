@@ -32,6 +32,7 @@ const Kernels kTable = {
     .layer_norm_backward = cpu::layer_norm_backward,
     .rms_norm = cpu::rms_norm,
     .rms_norm_backward = cpu::rms_norm_backward,
+    .scale_columns = cpu::scale_columns,
     .dynamic_tanh = cpu::dynamic_tanh,
     .dynamic_tanh_backward = cpu::dynamic_tanh_backward,
     .softmax = cpu::softmax,

@@ -38,6 +38,7 @@ void layer_norm_backward(Out dx, Out dweight, Out dbias, In dy, In x, In mean, I
                          NormEpsilon epsilon, Rows rows);
 void rms_norm(Out y, Out scale, In x, In weight, float epsilon, Rows rows);
 void rms_norm_backward(Out dx, Out dweight, In dy, In x, In scale, In weight, Rows rows);
+void scale_columns(Out y, In x, In factors, In bias, Rows rows);
 void dynamic_tanh(Out y, In x, In alpha, In weight, In bias, Rows rows);
 void dynamic_tanh_backward(Out dx, Out dalpha, Out dweight, Out dbias, In dy, In x, In alpha,
                            In weight, Rows rows);

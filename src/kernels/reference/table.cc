@@ -32,6 +32,7 @@ const Kernels kTable = {
     .layer_norm_backward = reference::layer_norm_backward,
     .rms_norm = reference::rms_norm,
     .rms_norm_backward = reference::rms_norm_backward,
+    .scale_columns = reference::scale_columns,
     .dynamic_tanh = reference::dynamic_tanh,
     .dynamic_tanh_backward = reference::dynamic_tanh_backward,
     .softmax = reference::softmax,

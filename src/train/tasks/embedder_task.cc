@@ -11,6 +11,7 @@
 #include "embed/example_files.h"
 #include "embed/losses.h"
 #include "tensor/tape.h"
+#include "train/adapters.h"
 #include "train/settings.h"
 #include "train/trainer.h"
 
@@ -174,7 +175,10 @@ void EmbedderTask::write_model(const std::string& path, Transformer& model) cons
   const std::string target = folder.path() + source.substr(training_.model.size());
   make_directories(target);
   copy_modules(training_.model, folder.path(), model.spec.width);
-  save_model_files(target, model, std::nullopt, origin_);
+  if (training_.lora.rank > 0)
+    save_adapter(target, model, origin_, facts_of(training_.lora, source));
+  else
+    save_model_files(target, model, std::nullopt, origin_);
   tokenizer().save(target);
   folder.commit("modules.json");
 }
@@ -194,6 +198,7 @@ double EmbedderTask::tokens_per_example() const {
 
 void check_options(const EmbedderTraining& t) {
   check_fields(t);
+  check_adapter_options(t.lora, transformer_folder(t.model));
   check_field(t.patience == 0 || !t.validation.empty(), "patience",
               "given without `validation`; expected both");
 }
@@ -201,6 +206,7 @@ void check_options(const EmbedderTraining& t) {
 TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   TrainOptions options;
   options.from = training.model;
+  options.lora = training.lora;
   options.out = training.out;
   options.steps = steps;
   options.batch = training.batch;
@@ -250,19 +256,21 @@ void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
   plan.epochs = static_cast<double>(job.options.steps) / task.steps_per_epoch();
   Cost cost = training_cost(spec, rows, length, 1, job.compute);
   cost.flops_per_step *= 4.0 / 3 * tokens * examples / static_cast<double>(rows * length);
-  plan_cost(job, cost);
+  plan_cost(job, spec, cost);
 }
 
 }  // namespace
 
 Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   check_options(training);
-  SentenceModel model = SentenceModel::open(training.model, Weights::owned);
+  SentenceModel model = SentenceModel::open(training.model, weights_to_train(training.lora));
   for (const std::string& warning : model.warnings) say(warning);
   Transformer transformer = std::move(model.transformer);
   const Spec spec = transformer.spec;
+  const Family& family = family_to_save(spec, model.origin);
   auto task = std::make_unique<EmbedderTask>(training, std::move(model));
   Job job;
+  job.family = &family;
   job.options = core_options(training, training.epochs * task->batches_per_epoch());
   open_snapshot(job, say);
   plan_embedder(job, *task, spec);

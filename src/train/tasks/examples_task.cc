@@ -5,6 +5,7 @@
 #include "data/conversations.h"
 #include "generate/generate.h"
 #include "tokenizer/more_tokens.h"
+#include "train/adapters.h"
 #include "train/evaluation.h"
 
 namespace fovea {
@@ -114,6 +115,8 @@ void ExamplesTask::write_fixed_files(const std::string& folder) const {
 }
 
 void ExamplesTask::write_model(const std::string& folder, Transformer& model) const {
+  if (options_.lora.rank > 0)
+    return save_adapter(folder, model, setting_->origin, facts_of(options_.lora, options_.from));
   save_model_files(folder, model, setting_->tokenizers.source.eos_id(), setting_->origin);
 }
 

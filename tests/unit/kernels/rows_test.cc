@@ -199,6 +199,20 @@ TEST(DynamicTanh, MatchesTheReference) {
   });
 }
 
+TEST(ScaleColumns, MatchesTheReference) {
+  each_case([](DType out, DType in, bool added, Rows rows) {
+    const NormInputs inputs(rows, in);
+    const Array y = Array::normal(rows.count * rows.width, out, 5);
+    compare_everywhere({y, y}, describe("scale_columns", rows, out, in, added),
+                       [&](const Kernels& kernels, std::vector<Array>& o) {
+                         const auto& [x, dy, weight, bias] = inputs;
+                         kernels.scale_columns(o[0].out(added), x.in(), weight.in(), In{}, rows);
+                         kernels.scale_columns(o[1].out(added), x.in(), weight.in(), bias.in(),
+                                               rows);
+                       });
+  });
+}
+
 TEST(DynamicTanh, BackwardSkipsUnusedOutputs) {
   const Rows rows{70, 50};
   const NormInputs inputs(rows, DType::f32);

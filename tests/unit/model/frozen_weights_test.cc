@@ -54,7 +54,8 @@ void adapt(Transformer& model) {
          {&block.attention.query, &block.attention.key, &block.attention.value,
           &block.attention.output, &block.ffn.gate, &block.ffn.up, &block.ffn.down}) {
       if (!layer->weight.present()) continue;
-      add_adapter(*layer, 2, 4, ++seed);
+      add_adapter(*layer, {.rank = 2, .scale = 2});
+      initialise_adapter(*layer, ++seed);
       layer->adapter.up.value =
           convert(test::normal(layer->adapter.up.shape, ++seed, 0.1), DType::f32);
     }

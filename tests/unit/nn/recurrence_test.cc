@@ -66,7 +66,7 @@ TEST_P(Recurrences, MatchPyTorch) {
 
 TEST_P(Recurrences, RefuseAnAdapterThatWouldHaveNoEffect) {
   Recurrence layer = this->layer();
-  add_adapter(layer.hidden, 2, 1, 3);
+  add_adapter(layer.hidden, {.rank = 2});
   expect_error(ErrorKind::InvalidArgument, {"hidden matrix", "adapter"},
                [&] { layer(golden("x"), {}); });
 }

@@ -87,6 +87,13 @@ void add_norms(std::vector<Case>& all) {
                        return rms_norm(in[0], in[1], epsilon, in[0].dtype());
                      }});
     }
+    all.push_back({"scale_columns", describe(shape), {x, weight}, [](auto& in) {
+                     return scale_columns(in[0], in[1]);
+                   }});
+    all.push_back({"scale_columns",
+                   describe(shape) + " with bias",
+                   {x, weight, rounded({width}, 5)},
+                   [](auto& in) { return scale_columns(in[0], in[1], in[2]); }});
     const Tensor alpha = rounded({1}, 4, 0.5), bias = rounded({width}, 3);
     all.push_back({"dynamic_tanh", describe(shape), {x, alpha, weight}, [](auto& in) {
                      return dynamic_tanh(in[0], in[1], in[2], {}, in[0].dtype());

@@ -247,6 +247,13 @@ TEST(OpArguments, DynamicTanhRefusesMismatchedParameters) {
   refused({"dynamic_tanh", "bias is [1]"}, [&] { dynamic_tanh(x, one, row, one, DType::f32); });
 }
 
+TEST(OpArguments, ScaleColumnsRefusesMismatchedFactors) {
+  const Tensor x = zeros({2, 3});
+  refused({"scale_columns", "factors are [2]", "[3]"}, [&] { scale_columns(x, zeros({2})); });
+  refused({"scale_columns", "bias is [1]"}, [&] { scale_columns(x, zeros({3}), zeros({1})); });
+  refused({"inverse_row_lengths", "[3]"}, [&] { inverse_row_lengths(zeros({3})); });
+}
+
 TEST(OpArguments, GroupedLinearRefusesMismatchedGroups) {
   const Tensor x = zeros({5, 3}), weight = zeros({4, 3}), bias = zeros({4});
   refused({"grouped_linear", "1 counts, 2 weights"}, [&] {

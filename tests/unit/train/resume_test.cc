@@ -106,6 +106,13 @@ Changes decisive_changes() {
           {"mean_span", [](auto& o) { o.mean_span *= 2; }},
           {"average", [](auto& o) { o.average += 1; }},
           {"average_of", [](auto& o) { o.average_of = Averaged::best; }},
+          {"lora", [](auto& o) { o.lora.rank += 1; }},
+          {"lora_alpha", [](auto& o) { o.lora.alpha += 1; }},
+          {"lora_targets", [](auto& o) { o.lora.targets = "query"; }},
+          {"lora_dropout", [](auto& o) { o.lora.dropout = 0.1; }},
+          {"rslora", [](auto& o) { o.lora.rslora = true; }},
+          {"dora", [](auto& o) { o.lora.dora = true; }},
+          {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
           {"seed", [](auto& o) { o.seed += 1; }},
           {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
           {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
@@ -143,11 +150,14 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   TrainOptions options;
   options.average = 2;
   options.best_by = "bleu";
+  options.lora.rank = 4;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
-                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52] = options;
-  constexpr size_t kFields = 52;
+                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53] =
+      options;
+  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7] = options.lora;
+  constexpr size_t kFields = 52 + 7;  // the group `lora` counts as its fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
@@ -173,7 +183,7 @@ TEST(Settings, KeepTheirKeysAndValues) {
                 "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
                 "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
                 "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "label_smoothing": 0.0,
-                "seed": 1337, "average": 1, "best_by": "automatic", "evaluate_windows": 256})"));
+                "lora": 0, "seed": 1337, "average": 1, "best_by": "automatic", "evaluate_windows": 256})"));
   TrainOptions pairs;
   pairs.average = 3;
   pairs.best_by = "bleu";
@@ -192,7 +202,7 @@ TEST(Settings, KeepTheirKeysAndValues) {
   EXPECT_EQ(nlohmann::json(settings_of(EmbedderTraining())),
             nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
                 "batch": 64, "learning_rate": 2e-5, "warmup": 0.1, "weight_decay": 0.01,
-                "temperature": 0.05, "dimensions": [], "seed": 1337})"));
+                "temperature": 0.05, "dimensions": [], "lora": 0, "seed": 1337})"));
 }
 
 TEST_F(Resume, CanBeStoppedWhileReading) {

@@ -1,0 +1,340 @@
+#include "families/adapters.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/safetensors.h"
+#include "model/adapters.h"
+#include "model/pack.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::string_view kWeight = ".weight", kDown = ".lora_A.weight", kUp = ".lora_B.weight",
+                           kMagnitude = ".lora_magnitude_vector";
+
+std::string without(const std::string& name, std::string_view ending) {
+  return name.substr(0, name.size() - ending.size());
+}
+
+// Returns whether B has the same arrangement of rows as the weight.
+bool keeps_rows(Stored stored) {
+  return stored == Stored::plain || stored == Stored::transposed || stored == Stored::by_head ||
+         stored == Stored::rotary_pairs;
+}
+
+// The tensors of one module in the file.
+struct ModuleTensors {
+  const StoredTensor *down = nullptr, *up = nullptr, *magnitude = nullptr;
+};
+
+class AdapterReader {
+ public:
+  AdapterReader(const std::string& folder, const Family& family, Transformer& model)
+      : config_(folder), path_(folder + "/" + kAdapterTensors), family_(family), model_(model) {
+    if (!is_file(path_) && is_file(folder + "/adapter_model.bin"))
+      refuse_pickle(folder + "/adapter_model.bin");
+    file_.emplace(path_);
+    adapter_.folder = folder;
+    adapter_.dropout = config_.dropout();
+    for (AdapterModule& module : adapter_modules(family, model)) {
+      std::string name = module.name;
+      modules_.emplace(std::move(name), std::move(module));
+    }
+  }
+
+  Adapter read() {
+    std::map<std::string, ModuleTensors> found;
+    for (const StoredTensor& stored : file_->stored()) {
+      const std::string name = module_of_base(stored);
+      if (name.ends_with(kDown))
+        found[without(name, kDown)].down = &stored;
+      else if (name.ends_with(kUp))
+        found[without(name, kUp)].up = &stored;
+      else if (name.ends_with(kMagnitude))
+        found[without(name, kMagnitude)].magnitude = &stored;
+      else if (name.find(".lora_") != name.npos)
+        fail(ErrorKind::Unsupported,
+             "{}: {} is not the adapter of a linear layer; expected lora_A, lora_B and "
+             "lora_magnitude_vector",
+             path_, stored.name);
+      else
+        replace(name, stored);
+    }
+    for (const auto& [name, tensors] : found) add(name, tensors);
+    if (adapter_.layers.empty())
+      fail(ErrorKind::BadFile, "{}: has no adapters; expected tensors named {}MODULE.lora_A.weight",
+           path_, kPeftPrefix);
+    return std::move(adapter_);
+  }
+
+ private:
+  std::string module_of_base(const StoredTensor& stored) const {
+    const std::string_view prefix = kPeftPrefix;
+    if (!stored.name.starts_with(prefix))
+      fail(ErrorKind::BadFile, "{}: unknown tensor {}; expected names that begin with {}", path_,
+           stored.name, prefix);
+    return stored.name.substr(prefix.size());
+  }
+
+  // Finds an entry by its name in the file, with or without the family's prefix.
+  template <class Map>
+  auto find(Map& map, const std::string& name) const {
+    const std::string prefix = family_.prefix;
+    auto at = map.find(name);
+    if (at == map.end()) at = map.find(prefix + name);
+    if (at == map.end() && !prefix.empty() && name.starts_with(prefix))
+      at = map.find(name.substr(prefix.size()));
+    return at;
+  }
+
+  Tensor read_floats(const StoredTensor& stored, const Shape& expected) const {
+    if (stored.shape != expected)
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected {}: the adapter belongs to another base",
+           path_, stored.name, describe(stored.shape), describe(expected));
+    const Tensor value = file_->tensor(stored.name);
+    if (count_nonfinite(value) > 0)
+      fail(ErrorKind::BadFile, "{}: {} has elements that are not finite; expected finite numbers",
+           path_, stored.name);
+    if (value.dtype() == DType::f16) return widen_halves(value);
+    return convert(value, DType::f32);
+  }
+
+  void add(const std::string& name, const ModuleTensors& tensors) {
+    const auto at = find(modules_, name);
+    if (at == modules_.end())
+      fail(ErrorKind::BadFile,
+           "{}: adapts {}, which the base does not have or fovea cannot adapt; expected linear "
+           "layers of the base's stacks",
+           path_, name);
+    if (tensors.down == nullptr || tensors.up == nullptr ||
+        (tensors.magnitude != nullptr) != config_.dora())
+      fail(ErrorKind::BadFile, "{}: the tensors of {} are incomplete; expected lora_A, lora_B{}",
+           path_, name, config_.dora() ? " and lora_magnitude_vector (use_dora)" : "");
+    if (!config_.targets(name))
+      fail(ErrorKind::BadFile, "{}: adapts {}, but {} does not; expected the same modules", path_,
+           name, config_.path());
+    put_parts(name, at->second, tensors);
+  }
+
+  // Divides the module's tensors among its layers: each has A, and its rows of B and of m.
+  void put_parts(const std::string& name, const AdapterModule& module,
+                 const ModuleTensors& tensors) {
+    const int64_t rank = config_.rank_of(name), in = module.layers[0]->weight.shape[1];
+    std::vector<Shape> ups, magnitudes;
+    int64_t outputs = 0;
+    for (const Linear* layer : module.layers) {
+      const int64_t out = layer->weight.shape[0];
+      ups.push_back({out, rank});
+      magnitudes.push_back({out});
+      outputs += out;
+    }
+    const Tensor down = read_floats(*tensors.down, {rank, in});
+    const auto rows = from_file(module.tensor, read_floats(*tensors.up, {outputs, rank}), ups);
+    std::vector<Tensor> lengths(rows.size());
+    if (tensors.magnitude != nullptr)
+      lengths = from_file(module.tensor, read_floats(*tensors.magnitude, {outputs}), magnitudes);
+    for (size_t i = 0; i < rows.size(); ++i)
+      adapter_.layers[module.tensor.parts[i]] = {down, rows[i], lengths[i], config_.scale_of(name)};
+  }
+
+  // Reads a tensor of modules_to_save.
+  void replace(const std::string& name, const StoredTensor& stored) {
+    const std::string module = name.substr(0, name.rfind('.'));
+    std::map<std::string, FileTensor> known;
+    for (const bool in_memory : {false, true})
+      for (FileTensor& tensor : file_tensors(family_, model_, in_memory))
+        known.emplace(tensor.name, std::move(tensor));
+    const auto at = find(known, name);
+    if (at == known.end() || !config_.saves(module))
+      fail(ErrorKind::BadFile,
+           "{}: unknown tensor {}; expected adapters, and tensors of the base that {} lists in "
+           "modules_to_save",
+           path_, stored.name, config_.path());
+    std::map<std::string, const Parameter*> parameters;
+    for (const auto& [ours, parameter] : parameters_of(model_)) parameters[ours] = parameter;
+    if (model_.spec.head.tied && parameters.at(at->second.parts[0]) == &model_.token_embedding)
+      fail(ErrorKind::Unsupported,
+           "{}: {} replaces a matrix that is both the embedding and the head; expected adapters of "
+           "other modules",
+           path_, stored.name);
+    std::vector<Shape> shapes;
+    for (const std::string& part : at->second.parts) shapes.push_back(parameters.at(part)->shape);
+    const auto values =
+        from_file(at->second, read_floats(stored, shape_in_file(at->second, shapes)), shapes);
+    for (size_t i = 0; i < values.size(); ++i) adapter_.replaced[at->second.parts[i]] = values[i];
+  }
+
+  PeftConfig config_;
+  std::string path_;
+  const Family& family_;
+  Transformer& model_;
+  std::optional<SafeTensors> file_;
+  std::map<std::string, AdapterModule> modules_;
+  Adapter adapter_;
+};
+
+// Replaces the values of parameters; packed ones stay packed, in f32.
+void replace_parameters(Transformer& model, const Adapter& adapter) {
+  for (const auto& [name, parameter] : parameters_of(model)) {
+    const auto at = adapter.replaced.find(name);
+    if (at == adapter.replaced.end()) continue;
+    parameter->value = copy(at->second);
+    if (!parameter->packed) continue;
+    parameter->packed = {};
+    pack(*parameter, WeightFormat::f32);
+  }
+}
+
+void set_values(LowRankAdapter& adapter, const AdapterValues& values) {
+  adapter.down.value = copy(values.down);
+  adapter.up.value = copy(values.up);
+  if (values.magnitude) adapter.magnitude.value = copy(values.magnitude);
+}
+
+// The sum of weighted adapters of one layer: f W + U D, where U consists of weight * f_i * scale_i
+// B_i, D of A_i, and f is 1 + the sum of weight * (f_i - 1); f_i = 1 without DoRA.
+class AdapterSum {
+ public:
+  explicit AdapterSum(Linear& layer) : layer_(layer), factors_(outputs(), 1.0f) {}
+
+  void add(const AdapterValues& values, double weight) {
+    LowRankAdapter one;
+    one.down = {values.down.shape(), Role::adapter_down, values.down};
+    one.up = {values.up.shape(), Role::adapter_up, values.up};
+    one.scale = values.scale;
+    std::vector<float> factors(outputs(), 1.0f);
+    if (values.magnitude) {
+      one.magnitude = {values.magnitude.shape(), Role::magnitude, values.magnitude};
+      factors = to_floats(one.factors(layer_.weight));
+      dora_ = true;
+    }
+    for (size_t i = 0; i < factors.size(); ++i)
+      factors_[i] += static_cast<float>(weight) * (factors[i] - 1);
+    terms_.push_back({values, static_cast<float>(weight) * values.scale, std::move(factors)});
+    rank_ += values.down.dim(0);
+  }
+
+  void finish() const {
+    add_adapter(layer_, {.rank = rank_, .dora = dora_});
+    LowRankAdapter& adapter = layer_.adapter;
+    adapter.down.value = empty(adapter.down.shape);
+    adapter.up.value = empty(adapter.up.shape);
+    float* up = adapter.up.value.data_as<float>();
+    int64_t column = 0;
+    for (const Term& term : terms_) {
+      const int64_t rank = term.values.down.dim(0), in = term.values.down.dim(1);
+      std::copy_n(term.values.down.data_as<float>(), rank * in,
+                  adapter.down.value.data_as<float>() + column * in);
+      for (size_t row = 0; row < outputs(); ++row)
+        for (int64_t r = 0; r < rank; ++r)
+          up[static_cast<int64_t>(row) * rank_ + column + r] =
+              term.scale * term.factors[row] *
+              term.values.up.data_as<float>()[static_cast<int64_t>(row) * rank + r];
+      column += rank;
+    }
+    adapter.fixed = true;
+    if (dora_) adapter.magnitude.value = from(factors_, adapter.magnitude.shape);
+  }
+
+ private:
+  struct Term {
+    AdapterValues values;
+    float scale;
+    std::vector<float> factors;
+  };
+  size_t outputs() const { return static_cast<size_t>(layer_.weight.shape[0]); }
+
+  Linear& layer_;
+  std::vector<Term> terms_;
+  std::vector<float> factors_;
+  int64_t rank_ = 0;
+  bool dora_ = false;
+};
+
+void check_replacements(const std::vector<std::pair<Adapter, double>>& adapters) {
+  std::map<std::string, const Adapter*> owners;
+  for (const auto& [adapter, weight] : adapters) {
+    if (adapter.replaced.empty()) continue;
+    check(weight == 1,
+          "{}: has modules_to_save, but its weight is {}; expected 1, since such modules cannot be "
+          "scaled",
+          adapter.folder, weight);
+    for (const auto& [name, value] : adapter.replaced) {
+      const auto [owner, fresh] = owners.emplace(name, &adapter);
+      check(fresh, "{}: replaces {}, as {} does; expected one adapter with this module",
+            adapter.folder, name, owner->second->folder);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model) {
+  std::map<std::string, Linear*> layers;
+  for (const auto& [name, layer] : linears_of(model))
+    if (can_be_adapted(name)) layers[name] = layer;
+  std::vector<AdapterModule> modules;
+  for (FileTensor& tensor : file_tensors(family, model)) {
+    if (!tensor.name.ends_with(kWeight) || !keeps_rows(tensor.stored)) continue;
+    AdapterModule module;
+    module.name = without(tensor.name, kWeight);
+    module.tensor = std::move(tensor);
+    for (std::string& part : module.tensor.parts) {
+      if (!part.ends_with(kWeight)) break;
+      part = without(part, kWeight);
+      if (const auto at = layers.find(part); at != layers.end())
+        module.layers.push_back(at->second);
+    }
+    if (module.layers.size() != module.tensor.parts.size()) continue;
+    // B is not transposed, even if the weight is.
+    module.transposed = module.tensor.stored == Stored::transposed;
+    if (module.transposed) module.tensor.stored = Stored::plain;
+    modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+Adapter read_adapter(const std::string& folder, const Family& family, Transformer& model) {
+  return AdapterReader(folder, family, model).read();
+}
+
+void add_stored_adapter(Transformer& model, const Adapter& adapter) {
+  for (const auto& [name, parameter] : parameters_of(model))
+    parameter->trainable = adapter.replaced.contains(name);
+  replace_parameters(model, adapter);
+  uint32_t index = 0;
+  for (const auto& [name, layer] : linears_of(model)) {
+    const auto at = adapter.layers.find(name);
+    const uint32_t number = index++;
+    if (at == adapter.layers.end()) continue;
+    const AdapterValues& values = at->second;
+    add_adapter(*layer, {.rank = values.down.dim(0),
+                         .scale = values.scale,
+                         .dropout = adapter.dropout,
+                         .dora = static_cast<bool>(values.magnitude),
+                         .index = number});
+    set_values(layer->adapter, values);
+  }
+  check_adapters_of_experts(model);
+}
+
+void add_adapter_sum(Transformer& model, const std::vector<std::pair<Adapter, double>>& adapters) {
+  check_replacements(adapters);
+  for (const auto& [adapter, weight] : adapters) replace_parameters(model, adapter);
+  for (const auto& [name, layer] : linears_of(model)) {
+    AdapterSum sum(*layer);
+    bool adapted = false;
+    for (const auto& [adapter, weight] : adapters) {
+      const auto at = adapter.layers.find(name);
+      if (at == adapter.layers.end()) continue;
+      sum.add(at->second, weight);
+      adapted = true;
+    }
+    if (adapted) sum.finish();
+  }
+  check_adapters_of_experts(model);
+}
+
+}  // namespace fovea

@@ -1,0 +1,56 @@
+#pragma once
+
+// Low-rank adapters in the format of PEFT: a folder with adapter_config.json and
+// adapter_model.safetensors. The names of the adapted modules are those of the base model's
+// tensors. Where a tensor of the file holds several layers of fovea (fused query, key and value),
+// each layer has the tensor's A and its rows of B.
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/family.h"
+#include "families/peft_config.h"
+
+namespace fovea {
+
+// A module of the checkpoint, and the linear layers that its weight consists of.
+struct AdapterModule {
+  std::string name;   // "model.layers.0.self_attn.q_proj"
+  FileTensor tensor;  // its weight; `parts` are the names of the layers, without ".weight"
+  std::vector<Linear*> layers;
+  bool transposed = false;  // the file stores the weight as [in, out]: fan_in_fan_out of PEFT
+};
+
+// Returns the modules of a model that can have adapters. The pointers are valid until the model is
+// moved, assigned or destroyed.
+std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model);
+
+// The adapter of one layer; see LowRankAdapter.
+struct AdapterValues {
+  Tensor down, up, magnitude;  // magnitude empty = without DoRA
+  float scale = 1;
+};
+
+struct Adapter {
+  std::string folder;
+  float dropout = 0;
+  std::map<std::string, AdapterValues> layers;  // by the layer's name in the model
+  std::map<std::string, Tensor> replaced;       // modules_to_save, by the parameter's name
+};
+
+// Reads an adapter of a model. Throws BadFile if a tensor does not belong to the model or is not
+// described by the config, and Unsupported for methods that fovea does not have.
+Adapter read_adapter(const std::string& folder, const Family& family, Transformer& model);
+
+// Adds the adapter to a model as it is stored, for training. Only its parameters are trainable
+// afterwards.
+void add_stored_adapter(Transformer& model, const Adapter& adapter);
+
+// Adds the weighted sum of several adapters to a model, for inference: each layer gets one adapter
+// (LowRankAdapter::fixed), whose rank is the sum of the ranks. Throws InvalidArgument if an adapter
+// that replaces parameters has a weight other than 1, or if two replace the same parameter.
+void add_adapter_sum(Transformer& model, const std::vector<std::pair<Adapter, double>>& adapters);
+
+}  // namespace fovea

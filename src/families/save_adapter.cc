@@ -1,0 +1,212 @@
+#include "families/save_adapter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "families/adapters.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::json;
+
+// A module's adapter as PEFT stores it.
+struct StoredAdapter {
+  std::string module;
+  Tensor down, up, magnitude;
+  float scale = 1;
+  bool transposed = false;
+};
+
+bool equal_bytes(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
+
+// Returns the matrices one after another.   [r_i, C] -> [sum of r_i, C]
+Tensor stacked(const std::vector<Tensor>& all) {
+  int64_t rows = 0;
+  for (const Tensor& one : all) rows += one.dim(0);
+  const Tensor y = empty({rows, all[0].dim(1)});
+  float* to = y.data_as<float>();
+  for (const Tensor& one : all) to = std::copy_n(one.data_as<float>(), one.size(), to);
+  return y;
+}
+
+// Returns B with the columns of part `part` of `parts` equal ones; the others are 0.
+// [N, r] -> [N, parts r]
+Tensor in_block(const Tensor& up, size_t part, size_t parts) {
+  const int64_t rank = up.dim(1), width = rank * static_cast<int64_t>(parts);
+  Tensor y = zeros({up.dim(0), width});
+  for (int64_t row = 0; row < up.dim(0); ++row)
+    std::copy_n(up.data_as<float>() + row * rank, rank,
+                y.data_as<float>() + row * width + static_cast<int64_t>(part) * rank);
+  return y;
+}
+
+std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family) {
+  std::vector<StoredAdapter> all;
+  for (const AdapterModule& module : adapter_modules(family, model)) {
+    const LowRankAdapter& first = module.layers[0]->adapter;
+    if (!first.present()) continue;
+    std::vector<Tensor> downs, ups, magnitudes;
+    bool shared = true;
+    for (const Linear* layer : module.layers) {
+      check(
+          layer->adapter.present() && !layer->adapter.fixed && layer->adapter.scale == first.scale,
+          "{}: the adapters of its layers differ; expected the same scale", module.name);
+      downs.push_back(layer->adapter.down.value.detach());
+      ups.push_back(layer->adapter.up.value.detach());
+      if (first.magnitude.present()) magnitudes.push_back(layer->adapter.magnitude.value.detach());
+      shared = shared && equal_bytes(downs[0], downs.back());
+    }
+    for (size_t i = 0; !shared && i < ups.size(); ++i) ups[i] = in_block(ups[i], i, ups.size());
+    all.push_back({module.name, shared ? downs[0] : stacked(downs), to_file(module.tensor, ups),
+                   magnitudes.empty() ? Tensor() : to_file(module.tensor, magnitudes), first.scale,
+                   module.transposed});
+  }
+  return all;
+}
+
+// The tensors of the trainable parameters that do not belong to adapters.
+std::map<std::string, Tensor> saved_modules(Transformer& model, const Family& family) {
+  std::map<std::string, const Parameter*> trained;
+  for (const auto& [name, parameter] : parameters_of(model))
+    if (parameter->trainable && !is_of_adapter(parameter->role)) trained[name] = parameter;
+  std::map<std::string, Tensor> tensors;
+  for (const FileTensor& tensor : file_tensors(family, model)) {
+    std::vector<Tensor> parts;
+    for (const std::string& part : tensor.parts)
+      if (const auto at = trained.find(part); at != trained.end())
+        parts.push_back(at->second->value.detach());
+    if (parts.empty()) continue;
+    check(parts.size() == tensor.parts.size(),
+          "{}: only some of its parts are trained; expected all of them or none", tensor.name);
+    tensors[tensor.name] = to_file(tensor, parts);
+  }
+  return tensors;
+}
+
+std::string module_of(const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); }
+std::string last_name(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+// Returns the last names of the modules if these select exactly the given ones among the model's
+// matrices, else the complete names.
+Json target_names(const std::vector<StoredAdapter>& adapters, Transformer& model,
+                  const Family& family) {
+  std::set<std::string> ends, adapted;
+  for (const StoredAdapter& adapter : adapters) {
+    ends.insert(last_name(adapter.module));
+    adapted.insert(adapter.module);
+  }
+  for (const FileTensor& tensor : file_tensors(family, model)) {
+    const std::string module = module_of(tensor.name);
+    if (ends.contains(last_name(module)) && !adapted.contains(module)) return adapted;
+  }
+  return ends;
+}
+
+// Rounds away the error of a scale in fp32.
+double alpha_of(const StoredAdapter& adapter, bool rslora) {
+  const auto rank = static_cast<double>(adapter.down.dim(0));
+  const double alpha = static_cast<double>(adapter.scale) * (rslora ? std::sqrt(rank) : rank);
+  return std::round(alpha * 1e4) / 1e4;
+}
+
+Json number(double value) {
+  if (value == std::round(value)) return static_cast<int64_t>(value);
+  return value;
+}
+
+// Returns the values by module that differ from `usual`: by the last names if all modules of a
+// name agree.
+Json pattern_of(const std::vector<StoredAdapter>& adapters, double usual,
+                const std::function<double(const StoredAdapter&)>& value_of) {
+  std::map<std::string, std::set<double>> values;
+  for (const StoredAdapter& adapter : adapters)
+    values[last_name(adapter.module)].insert(value_of(adapter));
+  Json pattern = Json::object();
+  for (const StoredAdapter& adapter : adapters) {
+    const double value = value_of(adapter);
+    const std::string last = last_name(adapter.module);
+    if (value != usual) pattern[values[last].size() == 1 ? last : adapter.module] = number(value);
+  }
+  return pattern;
+}
+
+const char* task_type(const Spec& spec) {
+  switch (spec.head.kind) {
+    case HeadKind::language_model: break;
+    case HeadKind::pooled: return "FEATURE_EXTRACTION";
+    case HeadKind::sequence: return "SEQ_CLS";
+    case HeadKind::token: return "TOKEN_CLS";
+    case HeadKind::span: return "QUESTION_ANS";
+  }
+  if (!spec.decoder) return nullptr;
+  return spec.encoder ? "SEQ_2_SEQ_LM" : "CAUSAL_LM";
+}
+
+Json config_of(const std::vector<StoredAdapter>& adapters,
+               const std::map<std::string, Tensor>& saved, Transformer& model, const Family& family,
+               const AdapterFacts& facts) {
+  std::set<std::string> modules;
+  for (const auto& [name, tensor] : saved) modules.insert(module_of(name));
+  const char* task = task_type(model.spec);
+  const auto rank = [](const StoredAdapter& one) { return static_cast<double>(one.down.dim(0)); };
+  const auto alpha = [&](const StoredAdapter& one) { return alpha_of(one, facts.rslora); };
+  const auto is_transposed = [](const StoredAdapter& one) { return one.transposed; };
+  return {{"peft_type", "LORA"},
+          {"task_type", task == nullptr ? Json() : Json(task)},
+          {"base_model_name_or_path", facts.base},
+          {"inference_mode", true},
+          {"r", facts.rank},
+          {"lora_alpha", number(facts.alpha)},
+          {"lora_dropout", std::round(static_cast<double>(facts.dropout) * 1e6) / 1e6},
+          {"use_rslora", facts.rslora},
+          {"use_dora", static_cast<bool>(adapters.front().magnitude)},
+          {"fan_in_fan_out", std::any_of(adapters.begin(), adapters.end(), is_transposed)},
+          {"bias", "none"},
+          {"init_lora_weights", true},
+          {"target_modules", target_names(adapters, model, family)},
+          {"exclude_modules", Json()},
+          {"layers_to_transform", Json()},
+          {"layers_pattern", Json()},
+          {"rank_pattern", pattern_of(adapters, static_cast<double>(facts.rank), rank)},
+          {"alpha_pattern", pattern_of(adapters, facts.alpha, alpha)},
+          {"modules_to_save", modules.empty() ? Json() : Json(modules)}};
+}
+
+}  // namespace
+
+std::map<std::string, Tensor> adapter_tensors(Transformer& model, const Family& family) {
+  std::map<std::string, Tensor> tensors;
+  for (const StoredAdapter& adapter : stored_adapters(model, family)) {
+    const std::string name = kPeftPrefix + adapter.module;
+    tensors[name + ".lora_A.weight"] = adapter.down;
+    tensors[name + ".lora_B.weight"] = adapter.up;
+    if (adapter.magnitude) tensors[name + ".lora_magnitude_vector"] = adapter.magnitude;
+  }
+  for (const auto& [name, tensor] : saved_modules(model, family))
+    tensors[kPeftPrefix + name] = tensor;
+  return tensors;
+}
+
+void save_adapter(const std::string& folder, Transformer& model, const Origin& origin,
+                  const AdapterFacts& facts) {
+  const Family& family = family_to_save(model.spec, origin);
+  const std::vector<StoredAdapter> adapters = stored_adapters(model, family);
+  check(!adapters.empty(), "{}: the model has no adapters; expected at least one", folder);
+  const Json config = config_of(adapters, saved_modules(model, family), model, family, facts);
+  if (model.spec.head.labels > 0)
+    write_file_atomically(folder + "/config.json", config_json(model, origin, std::nullopt));
+  write_safetensors(folder + "/" + kAdapterTensors, adapter_tensors(model, family));
+  write_file_atomically(folder + "/" + kAdapterConfig, pretty(config));
+}
+
+}  // namespace fovea

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "families/directory.h"
+
+namespace fovea {
+
+// The contents of adapter_config.json that do not follow from the model.
+struct AdapterFacts {
+  std::string base;  // base_model_name_or_path
+  int64_t rank = 0;  // of most modules; others are in rank_pattern
+  double alpha = 0;  // of most modules; others are in alpha_pattern
+  bool rslora = false;
+  float dropout = 0;
+};
+
+// Returns the tensors of adapter_model.safetensors: the adapters, and the other trainable
+// parameters (modules_to_save). The layers of a fused tensor have one A if theirs are equal;
+// otherwise A consists of theirs one after another, B is block-diagonal, and rank and alpha are
+// multiplied by the number of layers.
+std::map<std::string, Tensor> adapter_tensors(Transformer& model, const Family& family);
+
+// Writes adapter_config.json and adapter_model.safetensors into an existing folder, as PEFT does;
+// for a head with labels also the model's config.json, which names them.
+void save_adapter(const std::string& folder, Transformer& model, const Origin& origin,
+                  const AdapterFacts& facts);
+
+}  // namespace fovea

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "families/save_adapter.h"
+#include "fovea/adapter.h"
+#include "fovea/train.h"
+#include "plan/estimate.h"
+
+namespace fovea {
+
+// Throws InvalidArgument, naming the field, if the options do not fit together.
+void check_adapter_options(const AdapterOptions& options, const std::string& from);
+
+// Returns how the weights of the initial model are held: those of a frozen base are not copied.
+Weights weights_to_train(const AdapterOptions& options);
+
+// Adds new adapters to a model and makes its other parameters untrainable, except those of a head
+// with labels. If the model has values, sets those of the adapters. Does nothing if the options
+// request no adapters. Throws InvalidArgument if a target is not a module of the model.
+void add_new_adapters(Transformer& model, const Family& family, const AdapterOptions& options,
+                      uint64_t seed);
+
+// Returns the cost of training a model of this Spec with adapters, given that of training all of
+// its weights in `passes` passes per step.
+Cost cost_with_adapters(const Spec& spec, const Family& family, const AdapterOptions& options,
+                        const Cost& cost, int64_t passes, DType compute);
+
+// Returns what adapter_config.json states about adapters of the model `base`.
+AdapterFacts facts_of(const AdapterOptions& options, const std::string& base);
+
+}  // namespace fovea
