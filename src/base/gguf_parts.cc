@@ -1,4 +1,4 @@
-// Models that llama-gguf-split has divided into several files: NAME-00001-of-0000N.gguf. The first
+// Models that a tool of llama.cpp has divided into files NAME-00001-of-0000N.gguf. The first
 // one has the metadata; each has split.no, split.count and split.tensors.count.
 
 #include <algorithm>

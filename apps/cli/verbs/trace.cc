@@ -54,7 +54,8 @@ class TraceCommand : public Command {
     const bool one_stack = !model.spec().encoder || !model.spec().decoder;
     if (list_ && options_.what.empty()) {
       options_.what = {"*"};
-      if (one_stack) options_.what.emplace_back("*hook*");  // models with two stacks have no aliases
+      // Models with two stacks have no aliases.
+      if (one_stack) options_.what.emplace_back("*hook*");
     }
     const std::vector<TracedTensor> tensors = trace(model, options_);
     print(json ? as_json(tensors) : as_text(tensors));

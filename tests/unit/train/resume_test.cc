@@ -183,7 +183,8 @@ TEST(Settings, KeepTheirKeysAndValues) {
                 "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
                 "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
                 "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "label_smoothing": 0.0,
-                "lora": 0, "seed": 1337, "average": 1, "best_by": "automatic", "evaluate_windows": 256})"));
+                "lora": 0, "seed": 1337, "average": 1, "best_by": "automatic",
+                "evaluate_windows": 256})"));
   TrainOptions pairs;
   pairs.average = 3;
   pairs.best_by = "bleu";
