@@ -263,7 +263,11 @@ MappedFile::MappedFile(const std::string& path, Access access, Links links) : pa
 
 void MappedFile::release(const char* begin, size_t bytes) const {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  // A page fault maps pages around it as well, which may be pages that were released before.
+  constexpr uintptr_t kAround = 64 << 10;
+  const auto start =
+      std::max(reinterpret_cast<uintptr_t>(data_), reinterpret_cast<uintptr_t>(begin) - kAround);
+  const auto first = (start + page - 1) / page * page;
   const auto last = (reinterpret_cast<uintptr_t>(begin) + bytes) / page * page;
   if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }

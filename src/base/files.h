@@ -54,6 +54,7 @@ class MappedFile {
   size_t size() const { return size_; }
   std::string_view bytes() const { return {data_, size_}; }
   // Call this after the last use of these bytes: they no longer count as memory of this process.
+  // Bytes shortly before them may have to be read again.
   void release(const char* begin, size_t bytes) const;
 
  private:

@@ -1,5 +1,5 @@
-// Models that a tool of llama.cpp has divided into files NAME-00001-of-0000N.gguf. The first
-// one has the metadata; each has split.no, split.count and split.tensors.count.
+// Models that were divided into several files when they were written: NAME-00001-of-0000N.gguf. The
+// first one has the metadata; each has split.no, split.count and split.tensors.count.
 
 #include <algorithm>
 

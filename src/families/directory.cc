@@ -61,6 +61,12 @@ bool reads_bf16(const Parameter& p) {
          p.role == Role::token_embedding;
 }
 
+// Returns whether the elements are those of the file, not copies.
+bool is_mapped(const Tensor& value, const StoredTensor& stored) {
+  const auto* data = static_cast<const char*>(value.data());
+  return data >= stored.data && data < stored.data + stored.bytes;
+}
+
 // The copies of tensors that wait to be packed may take this number of bytes.
 constexpr size_t kMostCopied = size_t{128} << 20;
 
@@ -249,6 +255,7 @@ class Loader {
         parts[i]->value = copies ? copy(values[i]) : values[i];
       }
     }
+    if (all_packed && !is_mapped(values[0], stored)) file_.release(stored);
     if (!matrices.empty()) queue(tensor.name, stored, std::move(matrices), counted);
   }
 
@@ -267,8 +274,7 @@ class Loader {
   // Returns a matrix that is packed from `value`: a part of the file, or a copy of one.
   PackingQueue::Matrix packed_later(const StoredTensor& stored, const Tensor& value,
                                     WeightFormat format) {
-    const auto* data = static_cast<const char*>(value.data());
-    const bool mapped = data >= stored.data && data < stored.data + stored.bytes;
+    const bool mapped = is_mapped(value, stored);
     if (!mapped) copied_ += value.bytes();
     const auto fill = [value, mapped, &stored, &file = file_](PackedWeight& weight, int64_t begin,
                                                               int64_t end) {

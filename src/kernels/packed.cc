@@ -42,42 +42,26 @@ Place place_of(const PackedMatrix& w, int64_t k, int64_t lane) {
 // Returns the offset of stored numbers, which is also the stored value of 0.
 constexpr int offset_of(WeightFormat format) { return format == WeightFormat::int8 ? 128 : 8; }
 
-// Stores a group of numbers of output `lane`, including their offset, in the panel, four at a time.
-void put_group(const PackedMatrix& w, uint8_t* panel, int64_t group, int64_t lane,
-               const uint8_t* numbers) {
-  const bool nibbles = w.format == WeightFormat::int4;
-  const int64_t lines = w.group / (nibbles ? 8 : 4);
-  uint8_t* to = panel + (group * lines * kOut + lane) * 4;
-  for (int64_t line = 0; line < lines; ++line, to += kOut * 4) {
-    uint32_t four, others;
-    std::memcpy(&four, numbers + 4 * line, 4);
-    if (nibbles) {
-      std::memcpy(&others, numbers + w.group / 2 + 4 * line, 4);
-      four |= others << 4;
-    }
-    std::memcpy(to, &four, 4);
-  }
-}
-
 int whole_at(const PackedMatrix& w, const uint8_t* panel, int64_t k, int64_t lane) {
   const auto [byte, shift] = place_of(w, k, lane);
   return w.format == WeightFormat::int8 ? panel[byte] - 128 : ((panel[byte] >> shift) & 15) - 8;
 }
 
-// Reads `count` numbers of a row in the file's layout, beginning at k. `numbers` receives them with
-// their offset.
-void read_group(const PackedMatrix& w, const uint8_t* row, int64_t k, int64_t count,
-                uint8_t* numbers) {
+// Reads a row in the layout of files. `numbers` receives the numbers with their offset, and padding
+// up to complete groups.
+void read_row(const PackedMatrix& w, const uint8_t* row, uint8_t* numbers) {
+  const int64_t count = w.width;
   if (w.format == WeightFormat::int8) {
-    for (int64_t i = 0; i < count; ++i) numbers[i] = row[k + i] ^ 0x80;
-    return;
+    for (int64_t i = 0; i < count; ++i) numbers[i] = row[i] ^ 0x80;
+  } else {
+    for (int64_t i = 0; i < count / 2; ++i) {
+      numbers[2 * i] = row[i] & 15;
+      numbers[2 * i + 1] = static_cast<uint8_t>(row[i] >> 4);
+    }
+    if (count % 2 != 0) numbers[count - 1] = row[count / 2] & 15;
   }
-  const uint8_t* pairs = row + k / 2;
-  for (int64_t i = 0; i < count / 2; ++i) {
-    numbers[2 * i] = pairs[i] & 15;
-    numbers[2 * i + 1] = static_cast<uint8_t>(pairs[i] >> 4);
-  }
-  if (count % 2 != 0) numbers[count - 1] = pairs[count / 2] & 15;
+  std::fill(numbers + count, numbers + groups_of(w) * w.group,
+            static_cast<uint8_t>(offset_of(w.format)));
 }
 
 // Returns the sum of the squared errors of x rounded to q * scale, with q from least to most.
@@ -144,14 +128,6 @@ struct PanelRows {
 PanelRows rows_of(const PackedMatrix& w, int64_t panel) {
   const int64_t begin = panel * kOut;
   return {begin, std::min(kOut, w.outputs - begin)};
-}
-
-// Sets a panel to zeros: 0 is stored as the offset.
-void clear_panel(const PackedMatrix& w, uint8_t* panel) {
-  const int zero = w.format == WeightFormat::int8   ? 0x80
-                   : w.format == WeightFormat::int4 ? 0x88
-                                                    : 0;
-  std::memset(panel, zero, static_cast<size_t>(panel_bytes(w)));
 }
 
 // Packs the words of a panel; words_of(lane, begin, end, to) writes the words of a row from `begin`
@@ -234,15 +210,17 @@ void join_halves(uint8_t* numbers, int64_t groups, int64_t group) {
   }
 }
 
-void quantize_panel(const PackedMatrix& w, const float* rows, int64_t count, uint8_t* panel,
-                    uint16_t* scales) {
+// Packs a panel of int8 or int4; read_row(lane, numbers) sets the numbers of a row, including their
+// offset and padding.
+template <class ReadRow>
+void pack_rows(const PackedMatrix& w, int64_t count, uint8_t* panel, const ReadRow& read_row) {
   const int64_t words = groups_of(w) * w.group / 4;
   const int64_t stride = words + 16;  // not a power of two, so that rows do not share cache sets
   std::vector<uint32_t> all(static_cast<size_t>(kOut * stride));
   for (int64_t lane = 0; lane < kOut; ++lane) {
     auto* numbers = reinterpret_cast<uint8_t*>(all.data() + lane * stride);
     if (lane < count)
-      quantize_row(w, rows + lane * w.width, numbers, scales + lane);
+      read_row(lane, numbers);
     else
       std::fill_n(numbers, 4 * words, static_cast<uint8_t>(offset_of(w.format)));
     if (w.format == WeightFormat::int4) join_halves(numbers, groups_of(w), w.group);
@@ -349,7 +327,9 @@ int64_t pack_panels(const PackedMatrix& w, In matrix, int64_t begin, int64_t end
     }
     uint16_t* panel_scales = scales + p * groups_of(w) * kOut;
     std::fill_n(panel_scales, groups_of(w) * kOut, uint16_t{0});
-    quantize_panel(w, rows, count, panel, panel_scales);
+    pack_rows(w, count, panel, [&](int64_t lane, uint8_t* numbers) {
+      quantize_row(w, rows + lane * w.width, numbers, panel_scales + lane);
+    });
   }
   return nonfinite;
 }
@@ -366,23 +346,16 @@ void pack_quantized(const PackedMatrix& w, const uint8_t* rows, const uint16_t* 
                     void* panels, uint16_t* scales) {
   const int64_t row_bytes = quantized_row_bytes(w), groups = groups_of(w);
   parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
-    std::vector<uint8_t> numbers(static_cast<size_t>(w.group));
     for (int64_t p = begin; p < end; ++p) {
-      const auto [first, count] = rows_of(w, p);
-      auto* panel = static_cast<uint8_t*>(panels) + p * panel_bytes(w);
+      const int64_t first = rows_of(w, p).begin, count = rows_of(w, p).count;
       uint16_t* panel_scales = scales + p * groups * kOut;
-      clear_panel(w, panel);
       std::fill_n(panel_scales, groups * kOut, uint16_t{0});
-      for (int64_t lane = 0; lane < count; ++lane) {
-        const uint8_t* row = rows + (first + lane) * row_bytes;
-        for (int64_t g = 0; g < groups; ++g) {
-          const int64_t size = std::min(w.group, w.width - g * w.group);
-          std::fill(numbers.begin(), numbers.end(), static_cast<uint8_t>(offset_of(w.format)));
-          read_group(w, row, g * w.group, size, numbers.data());
-          put_group(w, panel, g, lane, numbers.data());
+      const auto read = [&](int64_t lane, uint8_t* numbers) {
+        read_row(w, rows + (first + lane) * row_bytes, numbers);
+        for (int64_t g = 0; g < groups; ++g)
           panel_scales[g * kOut + lane] = row_scales[(first + lane) * groups + g];
-        }
-      }
+      };
+      pack_rows(w, count, static_cast<uint8_t*>(panels) + p * panel_bytes(w), read);
     }
   });
 }

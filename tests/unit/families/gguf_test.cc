@@ -241,6 +241,28 @@ TEST_F(GgufModelFiles, DtypesArePreserved) {
   }
 }
 
+TEST_F(GgufModelFiles, PartsOpenAsOneModel) {
+  GgufModel file(model, nullptr, "F32");
+  for (uint32_t part = 0; part < 2; ++part) {
+    GgufMetadata metadata = part == 0 ? file.metadata : GgufMetadata();
+    metadata.integer("split.no", part);
+    metadata.integer("split.count", 2);
+    metadata.integer("split.tensors.count", static_cast<uint32_t>(file.tensors().size()));
+    std::vector<GgufTensor> tensors;
+    for (size_t i = part; i < file.tensors().size(); i += 2) tensors.push_back(file.tensors()[i]);
+    write_file_atomically(folder / ("m-0000" + std::to_string(part + 1) + "-of-00002.gguf"),
+                          GgufImage(metadata, tensors).pieces());
+  }
+  std::map<std::string, std::vector<float>> values;
+  model.each([&](const std::string& name, Parameter& p) { values[name] = to_floats(p.value); });
+  for (const Weights weights : {Weights::mapped, Weights::packed}) {
+    ModelFiles files = open_model_files(folder / "m-00002-of-00002.gguf", weights);
+    files.model.each([&](const std::string& name, Parameter& p) {
+      EXPECT_EQ(to_floats(p.packed ? p.packed.floats() : p.value), values.at(name)) << name;
+    });
+  }
+}
+
 TEST_F(GgufModelFiles, BlocksArePackedWithoutLoss) {
   for (const auto& [block, format] :
        {std::pair("Q8_0", WeightFormat::int8), {"Q4_0", WeightFormat::int4}}) {
