@@ -8,7 +8,6 @@
 #include "chat/builtin_templates.h"
 #include "data/conversations.h"
 #include "families/directory.h"
-#include "fovea/excerpt.h"
 #include "train/tasks/conversation_text.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/packed_examples.h"
