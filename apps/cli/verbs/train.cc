@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 
 #include "base/ordered_json.h"
@@ -138,7 +139,10 @@ class TrainCommand : public Command {
     }
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
-    if (plan.objective == "chats") return "  fovea chat " + out + "\n";
+    if (plan.objective == "chats") {
+      const bool talks = std::filesystem::exists(o.out + "/chat_template.jinja");
+      return (talks ? "  fovea chat " : "  fovea generate ") + out + "\n";
+    }
     const bool writes = plan.objective == "next_token";
     return (writes ? "  fovea generate " + out + "\n" : "") + eval("", {o.data.front()});
   }

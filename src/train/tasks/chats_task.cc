@@ -8,7 +8,6 @@
 #include "chat/builtin_templates.h"
 #include "data/conversations.h"
 #include "families/directory.h"
-#include "fovea/excerpt.h"
 #include "train/tasks/conversation_text.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/packed_examples.h"
@@ -78,9 +77,13 @@ class ChatsTask : public ExamplesTask {
   void write_model(const std::string& folder, Transformer& model) const override {
     const std::optional<int32_t> end = setting().tokenizers.source.eos_id();
     Origin origin = setting().origin;
-    auto written = nlohmann::ordered_json::parse(generation_config_json(model.spec, origin, end));
-    written["eos_token_id"] = ends(origin);
-    origin.generation = std::move(written);
+    if (const std::vector<int32_t> all = ends(origin); !ends_.empty()) {
+      origin.generation =
+          nlohmann::ordered_json::parse(generation_config_json(model.spec, origin, end));
+      auto& written = origin.generation["eos_token_id"];
+      written = all;
+      if (all.size() == 1) written = all[0];
+    }
     save_model_files(folder, model, end, origin);
   }
 

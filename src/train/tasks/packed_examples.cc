@@ -37,7 +37,8 @@ int64_t tokens_of(const LabelledSequences& texts, const std::vector<PackedRows::
 }  // namespace
 
 PackedExamples::PackedExamples(LabelledSequences training, LabelledSequences validation,
-                               std::vector<PackedRows::Group> groups, const PackedOptions& options)
+                               const std::vector<PackedRows::Group>& groups,
+                               const PackedOptions& options)
     : training_(std::move(training)),
       validation_(std::move(validation)),
       options_(options),

@@ -26,7 +26,7 @@ class PackedExamples : public Examples {
  public:
   // `groups`: the training texts of each file.
   PackedExamples(LabelledSequences training, LabelledSequences validation,
-                 std::vector<PackedRows::Group> groups, const PackedOptions& options);
+                 const std::vector<PackedRows::Group>& groups, const PackedOptions& options);
 
   Batch training(int64_t pass) const override;
   double passes_per_epoch() const override;

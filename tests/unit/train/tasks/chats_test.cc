@@ -160,6 +160,19 @@ TEST_F(Chats, RefuseWhatDoesNotFit) {
                [&] { plan_of(options("out")); });
 }
 
+TEST_F(Chats, RefuseModelsThatAreNoDecodersWithAttentionOnly) {
+  Spec recurrent = small_spec();
+  recurrent.decoder->mixers = {MixerKind::lstm};
+  TrainOptions base = runs_.options("recurrent");
+  base.tokenizer = runs_ / "tokenizer";
+  base.steps = 1;
+  train(recurrent, base);
+  TrainOptions o = options("out");
+  o.from = base.out;
+  expect_error(ErrorKind::InvalidArgument, {"objective: chats does not suit recurrent layers"},
+               [&] { plan_of(o); });
+}
+
 TEST_F(Chats, AddTheSpecialTokensOfABuiltinTemplate) {
   TrainOptions o = options("whole"), resumed = options("resumed");
   o.chat_template = resumed.chat_template = "gemma";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 #include "chat/builtin_templates.h"
 #include "data/train_tokenizer.h"
@@ -202,6 +204,31 @@ TEST_F(ConversationTexts, CoverWholeCharacters) {
              "{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
              R"({"prompt": "\u00fc", "completion": "\ud83d\ude00"})"),
       (Texts{"ü[[😀]]"}));
+}
+
+// tools/make_chat_mask_goldens.py wrote the goldens with transformers.
+TEST_F(ConversationTexts, OfBlocksEqualThoseOfTransformers) {
+  size_t cases = 0;
+  for (const auto& each :
+       nlohmann::ordered_json::parse(read_file("tests/goldens/chat_masks.json"))) {
+    write_file_atomically(folder_ / "tokenizer.json", each["tokenizer"].dump());
+    write_file_atomically(folder_ / "tokenizer_config.json",
+                          R"({"bos_token": "<s>", "eos_token": "</s>"})");
+    tokenizer_ = Tokenizer::open(folder_.path());
+    for (const auto& expected : each["cases"]) {
+      const ModelChat of_case = chat(
+          read_file("tests/goldens/chat_templates/" + expected["template"].get<std::string>()));
+      const nlohmann::ordered_json line = {{"messages", expected["messages"]}};
+      const TrainedText found =
+          ConversationText(of_case, *tokenizer_, TrainOn::all).texts(record(line.dump())).at(0);
+      EXPECT_EQ(found.ids, expected["ids"].get<std::vector<int32_t>>()) << expected;
+      EXPECT_EQ(std::vector<int32_t>(found.trained.begin(), found.trained.end()),
+                expected["mask"].get<std::vector<int32_t>>())
+          << expected;
+      ++cases;
+    }
+  }
+  EXPECT_GE(cases, 14u);
 }
 
 TEST_F(ConversationTexts, OfBuiltinTemplatesEndWithTheirEndToken) {
