@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "fovea/embed.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 
@@ -63,6 +64,23 @@ TEST_F(EmbedderTrainingTest, HasKnownBits) {
   t.batch = 6;
   t.epochs = 3;
   EXPECT_EQ(hash_of_weights(t), "806f07c035e5213f");
+}
+
+TEST_F(EmbedderTrainingTest, TrainsAdapters) {
+  EmbedderTraining t = training("pairs.tsv", "adapter");
+  t.lora.rank = 2;
+  EXPECT_LT(plan_embedder_training(t).trained_parameters, plan_embedder_training(t).parameters);
+  train_embedder(t);
+  EXPECT_FALSE(std::filesystem::exists(t.out + "/model.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(t.out + "/modules.json"));
+  const std::vector<std::string> texts = {"the fox", "a bird"};
+  const auto vectors = [&](const Embedder& embedder) { return embedder.embed(texts).values; };
+  const std::vector<float> before = vectors(Embedder::open(t.model)),
+                           after = vectors(Embedder::open(t.out)),
+                           added =
+                               vectors(Embedder::open(t.model, WeightPrecision::stored, {{t.out}}));
+  EXPECT_NE(after, before);
+  EXPECT_EQ(after, added);
 }
 
 TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {
