@@ -13,6 +13,7 @@
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
 #include "families/open_adapters.h"
+#include "families/refuse_path.h"
 #include "model/adapters.h"
 #include "model/pack.h"
 
@@ -425,23 +426,6 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
 
 namespace {
 
-// Says how to get the model if `path` looks like "name" or "owner/name" on the Hugging Face Hub.
-std::string hub_hint(const std::string& path) {
-  const auto slashes = std::count(path.begin(), path.end(), '/');
-  const bool name = !path.empty() && path[0] != '.' && path[0] != '/' && path.back() != '/';
-  if (!name || slashes > 1 || is_folder(path.substr(0, path.find('/')))) return "";
-  return fmt::format(" (a model of the Hugging Face Hub: hf download {} --local-dir DIR)", path);
-}
-
-[[noreturn]] void refuse_path(const std::string& path) {
-  refuse_pickle(path);
-  std::error_code unreadable;
-  const bool exists = std::filesystem::exists(path, unreadable);
-  fail(ErrorKind::BadFile,
-       "{}: {}; expected a model's directory with config.json in it, or a .gguf file{}", path,
-       exists ? "not a directory" : "is missing", exists ? "" : hub_hint(path));
-}
-
 ModelFiles open_files(const std::string& path, Loading loading) {
   if (is_gguf(path)) return open_gguf_files(path, loading);
   if (!is_folder(path)) refuse_path(path);
@@ -476,8 +460,9 @@ ModelFiles open_model_files(const std::string& path, Weights weights, const Pack
   add_adapters(files, adapted, weights);
   return files;
 }
-ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head) {
-  ModelFiles files = open_files(path, {.weights = weights, .new_head = &head});
+ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,
+                          const HeadSpec& head) {
+  ModelFiles files = open_files(path, {.weights = weights, .packing = packing, .new_head = &head});
   files.base = path;
   return files;
 }

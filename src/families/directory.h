@@ -71,7 +71,8 @@ ModelFiles open_model_files(const std::string& path, Weights weights, const Pack
 
 // Like open_model_files(), with `head` instead of the head of config.json; the tensors of `head`
 // are read if the file has them.
-ModelFiles open_with_head(const std::string& path, Weights weights, const HeadSpec& head);
+ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,
+                          const HeadSpec& head);
 
 // How to turn the tensors of a file into parameters; `quantization` is that of the file.
 struct Loading {

@@ -51,7 +51,7 @@ Cost adapted_cost(Cost cost, const AdaptedSizes& sizes, int64_t passes, DType co
   cost.trained = sizes.trained;
   const int64_t sums = passes == 1 ? 1 : SumTree::places(passes);
   cost.weight_bytes =
-      static_cast<uint64_t>(sizes.parameters + sizes.trained * sums) * sizeof(float);
+      sizes.base_bytes + static_cast<uint64_t>(sizes.trained * (1 + sums)) * sizeof(float);
   cost.optimizer_bytes = static_cast<uint64_t>(sizes.trained) * 8;
   cost.activation_bytes += static_cast<uint64_t>(sizes.kept * cost.tokens) * size_of(compute);
   cost.flops_per_step *= 2.0 / 3;

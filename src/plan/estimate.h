@@ -20,9 +20,10 @@ struct Cost {
 Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_t passes,
                    DType compute);
 
-// The sizes of a model with adapters: all parameters, those that are trained, and the elements per
-// token that the adapters keep for the backward pass.
+// The sizes of a model with adapters: the bytes of its own weights, all parameters, those that are
+// trained, and the elements per token that the adapters keep for the backward pass.
 struct AdaptedSizes {
+  uint64_t base_bytes = 0;
   int64_t parameters = 0, trained = 0, kept = 0;
 };
 // Returns the cost if only the trained parameters have gradients and moments. The products for the

@@ -7,6 +7,7 @@
 #include "base/fields.h"
 #include "families/adapters.h"
 #include "model/adapters.h"
+#include "model/pack.h"
 
 namespace fovea {
 namespace {
@@ -57,14 +58,20 @@ bool has_values(const Linear& layer) {
 }
 
 // Only a head with labels is trained beside the adapters, since it is usually new. Its values may
-// lie in the mapped file.
+// lie in the mapped file, or be packed.
 void freeze_base(Transformer& model) {
   const std::string head = std::string(model.head_name()) + ".";
   for (const auto& [name, parameter] : parameters_of(model)) {
     parameter->trainable =
         parameter->trainable && model.spec.head.labels > 0 && name.starts_with(head);
-    if (parameter->trainable && parameter->value) parameter->value = copy(parameter->value);
+    if (!parameter->trainable) continue;
+    if (parameter->packed)
+      parameter->value = parameter->packed.floats();
+    else if (parameter->value)
+      parameter->value = copy(parameter->value);
+    parameter->packed = {};
   }
+  freeze_packed(model);
 }
 
 }  // namespace
@@ -84,10 +91,28 @@ void check_adapter_options(const AdapterOptions& o, const std::string& from) {
   needs_rank(o.rslora, "rslora");
   needs_rank(o.dora, "dora");
   needs_rank(o.plus != none.plus, "lora_plus");
+  needs_rank(o.base != none.base, "lora_base");
 }
 
-Weights weights_to_train(const AdapterOptions& options) {
-  return options.rank > 0 ? Weights::mapped : Weights::owned;
+BaseWeights base_weights(const AdapterOptions& options) {
+  if (options.rank == 0) return {};
+  BaseWeights base{.weights = Weights::packed};
+  switch (options.base) {
+    case BasePrecision::fp32: base.weights = Weights::mapped; break;
+    case BasePrecision::bf16: base.packing.format = WeightFormat::bf16; break;
+    case BasePrecision::int8: base.packing.format = WeightFormat::int8; break;
+    case BasePrecision::int4: base.packing.format = WeightFormat::int4; break;
+    case BasePrecision::stored: break;
+  }
+  return base;
+}
+
+uint64_t weight_bytes(Transformer& model) {
+  uint64_t bytes = 0;
+  model.each([&](const std::string&, const Parameter& p) {
+    bytes += p.packed ? p.packed.bytes() : p.value ? p.value.bytes() : 0;
+  });
+  return bytes;
 }
 
 void add_new_adapters(Transformer& model, const Family& family, const AdapterOptions& options,
@@ -115,10 +140,10 @@ void add_new_adapters(Transformer& model, const Family& family, const AdapterOpt
 }
 
 Cost cost_with_adapters(const Spec& spec, const Family& family, const AdapterOptions& options,
-                        const Cost& cost, int64_t passes, DType compute) {
+                        const Cost& cost, uint64_t base_bytes, int64_t passes, DType compute) {
   Transformer model(spec);
   add_new_adapters(model, family, options, 0);
-  AdaptedSizes sizes;
+  AdaptedSizes sizes{.base_bytes = base_bytes};
   for (const auto& [name, parameter] : parameters_of(model)) {
     const int64_t count = elements(parameter->shape);
     sizes.parameters += count;

@@ -10,8 +10,13 @@ namespace fovea {
 // Throws InvalidArgument, naming the field, if the options do not fit together.
 void check_adapter_options(const AdapterOptions& options, const std::string& from);
 
-// Returns how the weights of the initial model are held: those of a frozen base are not copied.
-Weights weights_to_train(const AdapterOptions& options);
+// How the weights of the initial model are held: those of a frozen base are not copied, or packed.
+struct BaseWeights {
+  Weights weights = Weights::owned;
+  Packing packing = {};
+};
+BaseWeights base_weights(const AdapterOptions& options);
+uint64_t weight_bytes(Transformer& model);  // memory of all parameters
 
 // Adds new adapters to a model and makes its other parameters untrainable, except those of a head
 // with labels. If the model has values, sets those of the adapters. Does nothing if the options
@@ -20,9 +25,9 @@ void add_new_adapters(Transformer& model, const Family& family, const AdapterOpt
                       uint64_t seed);
 
 // Returns the cost of training a model of this Spec with adapters, given that of training all of
-// its weights in `passes` passes per step.
+// its weights in `passes` passes per step, and the bytes of the frozen weights.
 Cost cost_with_adapters(const Spec& spec, const Family& family, const AdapterOptions& options,
-                        const Cost& cost, int64_t passes, DType compute);
+                        const Cost& cost, uint64_t base_bytes, int64_t passes, DType compute);
 
 // Returns what adapter_config.json states about adapters of the model `base`.
 AdapterFacts facts_of(const AdapterOptions& options, const std::string& base);

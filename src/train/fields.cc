@@ -189,6 +189,8 @@ void visit(AdapterOptions& o, OptionVisitor& v) {
   v.boolean({"dora", "LoRA: also train the length of each row of a weight (DoRA)", used}, o.dora);
   v.number({"lora_plus", "LoRA: learning rate of B, as a multiple of that of A (LoRA+)", used},
            o.plus, 1, 1000);
+  v.choice({"lora_base", "LoRA: precision of the frozen weights", used}, o.base,
+           {"stored", "fp32", "bf16", "int8", "int4"});
 }
 
 void visit(TrainOptions& o, OptionVisitor& v) {

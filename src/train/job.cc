@@ -95,9 +95,10 @@ void check_memory(Job& job) {
 void plan_cost(Job& job, const Spec& spec, const Cost& of_all) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
-  const Cost cost = o.lora.rank == 0 ? of_all
-                                     : cost_with_adapters(spec, *job.family, o.lora, of_all,
-                                                          o.accumulate, job.compute);
+  const Cost cost = o.lora.rank == 0
+                        ? of_all
+                        : cost_with_adapters(spec, *job.family, o.lora, of_all, job.base_bytes,
+                                             o.accumulate, job.compute);
   plan.steps = o.steps;
   plan.parameters = cost.parameters;
   plan.trained_parameters = cost.trained;

@@ -19,6 +19,7 @@ struct Job {
   TrainOptions options;  // options of the core: steps, rates, evaluations, snapshots
   DType compute = DType::f32;
   const Family* family = nullptr;  // names the modules that have adapters
+  uint64_t base_bytes = 0;         // memory of the weights to which adapters are added
   std::unique_ptr<TrainingTask> task;
   std::optional<Snapshot> snapshot;  // the snapshot to resume from
   Transformer model;                 // including its weights
@@ -33,7 +34,7 @@ struct Job {
 void open_snapshot(Job& job, const Say& say);
 
 // Sets the plan's cost and machine, and calls check_memory(). `cost` is that of training all
-// weights; job.family must be set.
+// weights; job.family and job.base_bytes must be set.
 void plan_cost(Job& job, const Spec& spec, const Cost& cost);
 // Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);

@@ -72,7 +72,7 @@ void initialise_missing(Transformer& model, uint64_t seed) {
   std::map<std::string, Tensor> values;
   fresh.each([&](const std::string& name, Parameter& p) { values[name] = p.value; });
   model.each([&](const std::string& name, Parameter& p) {
-    if (!p.value) p.value = values.at(name);
+    if (!p.value && !p.packed) p.value = values.at(name);
   });
 }
 
@@ -85,9 +85,9 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
     job.plan.from = "random weights";
     return;
   }
-  const Weights weights = weights_to_train(o.lora);
-  ModelFiles files =
-      new_head ? open_with_head(o.from, weights, spec.head) : open_model_files(o.from, weights);
+  const auto [weights, packing] = base_weights(o.lora);
+  ModelFiles files = new_head ? open_with_head(o.from, weights, packing, spec.head)
+                              : open_model_files(o.from, weights, packing);
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
@@ -142,7 +142,10 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   Spec spec = given;
   Origin origin;
   if (!options.from.empty()) {
-    ModelFiles files = open_model_files(options.from, Weights::mapped);
+    const auto [weights, packing] = base_weights(options.lora);
+    ModelFiles files = open_model_files(
+        options.from, weights == Weights::owned ? Weights::mapped : weights, packing);
+    job.base_bytes = weight_bytes(files.model);
     spec = spec_to_start_from(given, files);
     origin = std::move(files.origin);
     origin.save_all_as(DType::f32);
@@ -154,7 +157,13 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   if (!task->needed_tokens().empty())
     tokenizers.source = tokenizers.target = with_needed_tokens(tokenizers.source, *task, say);
   const Tokenizer& tokenizer = tokenizers.source;
+  const int64_t vocabulary = spec.vocabulary;
   const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);
+  check_field(
+      options.lora.rank == 0 || spec.vocabulary == vocabulary, "lora",
+      "the model's vocabulary of {} tokens lacks special tokens of the chat template, whose "
+      "embeddings adapters cannot train; expected another template, or no adapters",
+      vocabulary);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
   job.family = &family_to_save(spec, origin);

@@ -263,7 +263,8 @@ void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
 
 Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   check_options(training);
-  SentenceModel model = SentenceModel::open(training.model, weights_to_train(training.lora));
+  const auto [weights, packing] = base_weights(training.lora);
+  SentenceModel model = SentenceModel::open(training.model, weights, packing);
   for (const std::string& warning : model.warnings) say(warning);
   Transformer transformer = std::move(model.transformer);
   const Spec spec = transformer.spec;
@@ -271,6 +272,7 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   auto task = std::make_unique<EmbedderTask>(training, std::move(model));
   Job job;
   job.family = &family;
+  job.base_bytes = weight_bytes(transformer);
   job.options = core_options(training, training.epochs * task->batches_per_epoch());
   open_snapshot(job, say);
   plan_embedder(job, *task, spec);

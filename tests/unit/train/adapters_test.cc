@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "families/adapters.h"
+#include "fovea/convert.h"
 #include "model/adapters.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
@@ -126,6 +127,39 @@ TEST_F(AdapterTraining, ResumesWithTheSameBits) {
     EXPECT_EQ(trained(whole).first, trained(parts).first);
     EXPECT_EQ(state_bytes(whole, whole.steps), state_bytes(parts, parts.steps));
   }
+}
+
+TEST_F(AdapterTraining, TrainsOverPackedWeights) {
+  const double before = loss_of(Model::open(options_.from));
+  std::map<BasePrecision, std::string> adapters;
+  uint64_t fp32_bytes = 0;
+  for (const BasePrecision base : {BasePrecision::fp32, BasePrecision::stored, BasePrecision::bf16,
+                                   BasePrecision::int8, BasePrecision::int4}) {
+    TrainOptions whole = options_, parts = options_;
+    whole.lora.base = parts.lora.base = base;
+    whole.out = runs_ / ("whole" + std::to_string(int(base)));
+    parts.out = runs_ / ("parts" + std::to_string(int(base)));
+    const auto [adapter, plan] = trained(whole);
+    adapters[base] = adapter;
+    train(small_spec(), parts, {}, stop_after(7));
+    EXPECT_EQ(trained(parts).first, adapter);
+    EXPECT_LT(loss_of(Model::open(whole.out)), before) << int(base);
+    if (base == BasePrecision::fp32) fp32_bytes = plan.weight_bytes;
+    if (base == BasePrecision::int4) EXPECT_LT(plan.weight_bytes, fp32_bytes);
+  }
+  // The file is fp32, and products with packed fp32 have the bits of other products.
+  EXPECT_EQ(adapters[BasePrecision::stored], adapters[BasePrecision::fp32]);
+  EXPECT_NE(adapters[BasePrecision::int4], adapters[BasePrecision::fp32]);
+}
+
+TEST_F(AdapterTraining, KeepsTheTypesOfAGgufFile) {
+  const std::string file = runs_ / "base.gguf";
+  convert_model(options_.from, file, {.quantize = Quantize::int8});
+  options_.from = file;
+  const auto [adapter, plan] = trained(options_);
+  EXPECT_GT(adapter.size(), 0);
+  const double before = loss_of(Model::open(file)), after = loss_of(Model::open(options_.out));
+  EXPECT_LT(after, before);
 }
 
 TEST_F(AdapterTraining, OpensSnapshots) {

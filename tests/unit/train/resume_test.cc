@@ -113,6 +113,7 @@ Changes decisive_changes() {
           {"rslora", [](auto& o) { o.lora.rslora = true; }},
           {"dora", [](auto& o) { o.lora.dora = true; }},
           {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
+          {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
           {"seed", [](auto& o) { o.seed += 1; }},
           {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
           {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
@@ -156,8 +157,8 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53] =
       options;
-  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7] = options.lora;
-  constexpr size_t kFields = 52 + 7;  // the group `lora` counts as its fields
+  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
+  constexpr size_t kFields = 52 + 8;  // the group `lora` counts as its fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
