@@ -20,7 +20,8 @@ constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
 uint64_t model_fingerprint(const std::string& path) {
   Hasher hasher;
   if (is_gguf(path)) {
-    for (const auto& file : Gguf(path).files()) hasher.add(file->bytes());
+    const Gguf gguf(path);
+    for (const auto& file : gguf.files()) hasher.add(file->bytes());
     return hasher.hash();
   }
   if (!is_folder(path)) {

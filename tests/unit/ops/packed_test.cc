@@ -43,8 +43,8 @@ std::vector<PackedWeight> packed_weights() {
   const BlockReader copied = {sizeof(WeightBlock), [](const uint8_t* from, WeightBlock& to) {
                                 std::memcpy(&to, from, sizeof to);
                               }};
-  int64_t nonfinite = 0;
-  all.emplace_back(WeightFormat::q4_k, 256, rows, copied, nonfinite);
+  all.emplace_back(WeightFormat::q4_k, std::ssize(rows), 256);
+  all.back().fill({rows, copied}, 0, panels_of(all.back().matrix()));
   return all;
 }
 
