@@ -26,7 +26,7 @@ void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct Conversion {
   int64_t parameters = 0;
-  int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors or of the .gguf file
+  int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors or of the .gguf files
   // Precision of the written matrices: "fp32", "int8 in groups of 32", "q8_0", ...
   std::string weights;
   std::vector<std::string> warnings = {};  // of the source; see Model::warnings()

@@ -3,6 +3,7 @@
 // All of the C++ interface. A program that uses one part compiles faster with the header of that
 // part.
 
+#include "fovea/adapter.h"
 #include "fovea/array.h"
 #include "fovea/bench.h"
 #include "fovea/chat.h"

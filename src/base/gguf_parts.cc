@@ -17,14 +17,21 @@ std::string ending_of(int64_t part, int64_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", part + 1, count);
 }
 
+std::string shown(std::optional<int64_t> value) {
+  return value ? fmt::format("{}", *value) : "missing";
+}
+
 // Returns the common beginning of the parts' names.
 std::string beginning_of(const Gguf& file, int64_t count) {
-  const int64_t part = file.integer(kPartNumber).value_or(0);
+  const int64_t part = file.integer(kPartNumber).value_or(-1);
+  if (part < 0 || part >= count) {
+    fail(ErrorKind::BadFile, "{}: {} is {} and {} is {}; expected a number from 0 to {}",
+         file.path(), kPartNumber, shown(file.integer(kPartNumber)), kPartCount, count, count - 1);
+  }
   const std::string ending = ending_of(part, count);
-  if (part < 0 || part >= count || !file.path().ends_with(ending)) {
-    fail(ErrorKind::BadFile,
-         "{}: its {} is {} and its {} is {}; expected a number from 0, and a name such as {}",
-         file.path(), kPartNumber, part, kPartCount, count, "NAME" + ending_of(0, count));
+  if (!file.path().ends_with(ending)) {
+    fail(ErrorKind::BadFile, "{}: is part {} of {}; expected a name that ends in {}", file.path(),
+         part + 1, count, ending);
   }
   return file.path().substr(0, file.path().size() - ending.size());
 }
@@ -32,9 +39,6 @@ std::string beginning_of(const Gguf& file, int64_t count) {
 void check_part(const Gguf& file, int64_t part, int64_t count) {
   const auto own_part = file.integer(kPartNumber), own_count = file.integer(kPartCount);
   if (own_part == part && own_count == count) return;
-  const auto shown = [](std::optional<int64_t> value) {
-    return value ? fmt::format("{}", *value) : "missing";
-  };
   fail(ErrorKind::BadFile, "{}: {} is {} and {} is {}; expected {} and {}, as its name says",
        file.path(), kPartNumber, shown(own_part), kPartCount, shown(own_count), part, count);
 }

@@ -54,8 +54,8 @@ std::vector<PackingQueue::Matrix> blocks_from_file(const FileTensor& tensor,
     std::vector<const uint8_t*> begins;
     begins.reserve(rows.size());
     for (const int64_t row : rows) begins.push_back(data + row * row_bytes);
-    const auto fill = [begins = std::move(begins), reader = type.reader, row_bytes, &stored, &file](
-                          PackedWeight& weight, int64_t begin, int64_t end) {
+    auto fill = [begins = std::move(begins), reader = type.reader, row_bytes, &stored, &file](
+                    PackedWeight& weight, int64_t begin, int64_t end) {
       const int64_t nonfinite = weight.fill(BlockRows{begins, reader}, begin, end);
       const auto at = [&](int64_t panel) {
         return begins.begin() + std::min(panel * kPanelOutputs, std::ssize(begins));
@@ -65,7 +65,7 @@ std::vector<PackingQueue::Matrix> blocks_from_file(const FileTensor& tensor,
                    static_cast<size_t>(*last - *first + row_bytes));
       return nonfinite;
     };
-    matrices.push_back({PackedWeight(type.format, std::ssize(rows), width), fill});
+    matrices.push_back({PackedWeight(type.format, std::ssize(rows), width), std::move(fill)});
   }
   return matrices;
 }

@@ -26,8 +26,9 @@ void PackingQueue::run() {
     int64_t begin, end;
   };
   std::vector<Piece> pieces;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    for (Matrix& matrix : entries_[i].matrices) {
+  std::vector<Entry> entries = std::exchange(entries_, {});
+  for (size_t i = 0; i < entries.size(); ++i) {
+    for (Matrix& matrix : entries[i].matrices) {
       const int64_t panels = panels_of(matrix.weight.matrix());
       const auto count = static_cast<int64_t>(matrix.weight.bytes() / kPieceBytes + 1);
       const int64_t step = (panels + count - 1) / count;
@@ -35,13 +36,12 @@ void PackingQueue::run() {
         pieces.push_back({i, &matrix, begin, std::min(panels, begin + step)});
     }
   }
-  std::vector<std::atomic<int64_t>> nonfinite(entries_.size());
+  std::vector<std::atomic<int64_t>> nonfinite(entries.size());
   parallel_tasks(std::ssize(pieces), [&](int64_t index) {
     const Piece& piece = pieces[static_cast<size_t>(index)];
     nonfinite[piece.entry] += piece.matrix->fill(piece.matrix->weight, piece.begin, piece.end);
   });
-  const std::vector<Entry> packed = std::exchange(entries_, {});
-  for (size_t i = 0; i < packed.size(); ++i) packed[i].report(nonfinite[i]);
+  for (size_t i = 0; i < entries.size(); ++i) entries[i].report(nonfinite[i]);
 }
 
 }  // namespace fovea

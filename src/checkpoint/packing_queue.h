@@ -22,8 +22,8 @@ class PackingQueue {
 
   // Adds the matrices of a tensor. Their memory exists already, but has no contents before run().
   void add(std::vector<Matrix> matrices, Report report);
-  // Packs everything, then calls the reports in the order of add(), and empties the queue. An
-  // exception of a report leaves the others out.
+  // Empties the queue: packs everything, then calls the reports in the order of add(). An exception
+  // of `fill` or of a report leaves the rest out.
   void run();
 
  private:

@@ -21,7 +21,11 @@ namespace {
 
 int64_t weight_files(const std::string& folder) {
   int64_t bytes = 0;
-  if (is_gguf(folder)) return static_cast<int64_t>(std::filesystem::file_size(folder));
+  if (is_gguf(folder)) {
+    const Gguf gguf(folder);
+    for (const auto& file : gguf.files()) bytes += std::ssize(file->bytes());
+    return bytes;
+  }
   for (const std::string& name : list_files(folder)) {
     if (name.ends_with(".safetensors"))
       bytes += static_cast<int64_t>(std::filesystem::file_size(folder + "/" + name));

@@ -3,14 +3,12 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/half.h"
-#include "base/threads.h"
 #include "kernels/lines.h"
 
 namespace fovea {
@@ -329,14 +327,6 @@ int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin,
     nonfinite += packer.pack(p, static_cast<uint8_t*>(panels) + p * size,
                              static_cast<uint8_t*>(scales) + p * records);
   }
-  return nonfinite;
-}
-
-int64_t pack_blocks(const PackedMatrix& w, const BlockRows& rows, void* panels, void* scales) {
-  std::atomic<int64_t> nonfinite = 0;
-  parallel_for(panels_of(w), 1, [&](int64_t begin, int64_t end) {
-    nonfinite += pack_panels(w, rows, begin, end, panels, scales);
-  });
   return nonfinite;
 }
 

@@ -97,8 +97,6 @@ struct BlockRows {
 // number of weights that are infinite or NaN, because of the scales of their blocks.
 int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin, int64_t end,
                     void* panels, void* scales);
-// Packs all panels, on all threads.
-int64_t pack_blocks(const PackedMatrix& w, const BlockRows& rows, void* panels, void* scales);
 
 // The inverse for one block: block `index` of row n.
 void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, WeightBlock& block);

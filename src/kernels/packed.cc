@@ -265,9 +265,9 @@ void check_packed_gemm(const PackedMatrix& w, const GemmShape& shape) {
   const bool matches = shape.transpose_b ? shape.n == w.outputs && shape.k == w.width
                                          : shape.n == w.width && shape.k == w.outputs;
   check(!shape.transpose_a && shape.units.count == 1 && matches,
-        "packed_gemm: the matrix is [{}, {}], n is {}, k is {}, {} units; expected n and k of the "
-        "matrix, 1 unit and a [m, k]",
-        w.outputs, w.width, shape.n, shape.k, shape.units.count);
+        "packed_gemm: the matrix is [{}, {}], n is {}, k is {}, {} units, a is {}transposed; "
+        "expected n and k of the matrix, 1 unit and a [m, k]",
+        w.outputs, w.width, shape.n, shape.k, shape.units.count, shape.transpose_a ? "" : "not ");
 }
 
 PackedMatrix outputs_of(const PackedMatrix& w, int64_t begin, int64_t end) {

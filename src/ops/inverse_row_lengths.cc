@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -18,7 +20,8 @@ Tensor inverse_row_lengths(const Tensor& x) {
     if (y.dtype() == DType::f64)
       y.data_as<double>()[r] = inverse;
     else
-      y.data_as<float>()[r] = static_cast<float>(inverse);
+      y.data_as<float>()[r] =
+          static_cast<float>(std::min<double>(inverse, std::numeric_limits<float>::max()));
   });
   return y.to(x.device());
 }

@@ -145,8 +145,8 @@ Tensor softcap(const Tensor& x, float cap);
 // C]
 Tensor scale_columns(const Tensor& x, const Tensor& factors, const Tensor& bias = {});
 
-// y[r] = 1 / sqrt(sum over the row of x^2), or 0 for a row of zeros, as f32 (f64 for f64), summed
-// in double. Not differentiable: weight norms of DoRA count as constants.   x [R, C] -> [R]
+// y[r] = 1 / sqrt(sum over the row of x^2), or 0 for a row of zeros, as f32 (f64 for f64), finite,
+// summed in double. Not differentiable: weight norms of DoRA count as constants.   x [R, C] -> [R]
 Tensor inverse_row_lengths(const Tensor& x);
 
 // y = softmax over the last axis, as f32 (f64 for f64).   x [..., C] -> [..., C]

@@ -2,6 +2,8 @@
 
 // Lets an op be written once for dense and for packed weights [N, K].
 
+#include <type_traits>
+
 #include "ops/in_dtype.h"
 #include "ops/packed.h"
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cpu/cpu.h"
 
 #undef HWY_TARGET_INCLUDE

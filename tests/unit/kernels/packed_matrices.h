@@ -114,7 +114,7 @@ struct Packed {
     for (int64_t n = 0; n < w.outputs; ++n)
       starts.push_back(reinterpret_cast<const uint8_t*>(blocks.data() + n * each));
     void* panels = const_cast<void*>(w.panels);
-    nonfinite = pack_blocks(w, {starts, kCopiedBlocks}, panels, scales.data());
+    nonfinite = pack_panels(w, {starts, kCopiedBlocks}, 0, panels_of(w), panels, scales.data());
   }
   std::vector<float> rows() const {
     std::vector<float> all(static_cast<size_t>(w.outputs * w.width));

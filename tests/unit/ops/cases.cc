@@ -94,6 +94,11 @@ void add_norms(std::vector<Case>& all) {
                    describe(shape) + " with bias",
                    {x, weight, rounded({width}, 5)},
                    [](auto& in) { return scale_columns(in[0], in[1], in[2]); }});
+    all.push_back({"inverse_row_lengths",
+                   describe(shape),
+                   {x.view({x.size() / width, width})},
+                   [](auto& in) { return inverse_row_lengths(in[0]); },
+                   false});
     const Tensor alpha = rounded({1}, 4, 0.5), bias = rounded({width}, 3);
     all.push_back({"dynamic_tanh", describe(shape), {x, alpha, weight}, [](auto& in) {
                      return dynamic_tanh(in[0], in[1], in[2], {}, in[0].dtype());

@@ -145,7 +145,9 @@ TEST_F(AdapterTraining, TrainsOverPackedWeights) {
     EXPECT_EQ(trained(parts).first, adapter);
     EXPECT_LT(loss_of(Model::open(whole.out)), before) << int(base);
     if (base == BasePrecision::fp32) fp32_bytes = plan.weight_bytes;
-    if (base == BasePrecision::int4) EXPECT_LT(plan.weight_bytes, fp32_bytes);
+    if (base == BasePrecision::int4) {
+      EXPECT_LT(plan.weight_bytes, fp32_bytes);
+    }
   }
   // The file is fp32, and products with packed fp32 have the bits of other products.
   EXPECT_EQ(adapters[BasePrecision::stored], adapters[BasePrecision::fp32]);

@@ -67,8 +67,6 @@ class ScaleReader {
     panel_ = w.width / format.block * record_;
     records_ = reinterpret_cast<const uint8_t*>(w.scales);
   }
-  bool has_minimums() const { return has_minimum(scales_); }
-
   int64_t groups() const { return groups_; }  // of a block
 
   // A block of kLanes outputs from `lane`: its scales, and its minimums if the type has them.

@@ -74,15 +74,17 @@ HWY_INLINE uint64_t bits_of(hn::Mask<Floats> mask) {
   return bytes[0] | static_cast<uint64_t>(bytes[1]) << 8;
 }
 
-// Returns the candidate with the least error, the first one of several. Candidates that are 0 or
-// infinite have NaN as their error. If the first candidate is one of these, so is the result.
+// Returns the candidate with the least error, the first one of several. Candidates that are 0 do
+// not count, nor infinite ones, whose error is NaN. If the first candidate is one of these, so is
+// the result.
 template <int kVectors>
 HWY_INLINE float first_least(const Vector* scale, Vector* error) {
   const Vector none = all(std::numeric_limits<float>::infinity());
   Vector least = none;
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
-    error[v] = hn::IfThenElse(hn::IsNaN(error[v]), none, error[v]);
+    const auto excluded = hn::Or(hn::IsNaN(error[v]), hn::Eq(scale[v], all(0)));
+    error[v] = hn::IfThenElse(excluded, none, error[v]);
     least = hn::Min(least, error[v]);
   }
   least = hn::MinOfLanes(Floats(), least);
@@ -109,6 +111,7 @@ HWY_INLINE float extreme_of(const float* x, int64_t size) {
   most = hn::MaxOfLanes(Floats(), most);
   least = hn::MinOfLanes(Floats(), least);
   const float high = hn::GetLane(most), low = hn::GetLane(least);
+  if (high == 0 && low == 0) return 0;
   if (high == -low)
     return *std::find_if(x, x + size - 1, [&](float v) { return v == high || v == low; });
   return hn::GetLane(hn::IfThenElse(hn::Gt(most, hn::Neg(least)), most, least));
