@@ -82,14 +82,17 @@ TEST_F(GgufParts, NumbersThatDoNotMatchAreRefused) {
   parts[1].number = 2;
   write();
   refused({"model-00002-of-00003.gguf: split.no is 2 and split.count is 3; expected 1 and 3"});
-  refused({"model-00002-of-00003.gguf: its split.no is 2", "expected a number from 0"}, 2);
+  refused({"model-00002-of-00003.gguf: is part 3 of 3", "-00003-of-00003.gguf"}, 2);
   parts[1] = {1, 4, {}};
   write();
   refused({"model-00002-of-00003.gguf: split.no is 1 and split.count is 4; expected 1 and 3"});
   parts[0].count = 4;
   write();
-  refused({"model-00001-of-00003.gguf: its split.no is 0 and its split.count is 4",
-           "NAME-00001-of-00004.gguf"});
+  refused({"model-00001-of-00003.gguf: is part 1 of 4", "ends in -00001-of-00004.gguf"});
+  parts[0].number = -1;  // 4294967295: the metadata is unsigned
+  write();
+  refused({"model-00001-of-00003.gguf: split.no is 4294967295 and split.count is 4",
+           "expected a number from 0 to 3"});
 }
 
 TEST_F(GgufParts, ATensorOfTwoPartsIsRefused) {

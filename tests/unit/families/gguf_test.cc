@@ -329,7 +329,7 @@ TEST_F(GgufModelFiles, UnknownKeysAreRefused) {
   refused([](GgufMetadata& m) { m.number("llama.expert_count", 2); },
           {"expert_count is 2.0; expected an integer"});
   refused([](GgufMetadata& m) { m.integer("split.count", 2); },
-          {"split.no is 0 and its split.count is 2", "such as NAME-00001-of-00002.gguf"});
+          {"split.no is missing and split.count is 2", "expected a number from 0 to 1"});
   refused(
       [](GgufMetadata& m) {
         m.integers("llama.sliding_window", {4, 8});
