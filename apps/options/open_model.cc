@@ -56,7 +56,7 @@ std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed) {
 std::string identity_of(const std::vector<AdapterUse>& adapters) {
   std::string text;
   for (const AdapterUse& use : adapters)
-    text += fmt::format("{:016x}:{} ", model_fingerprint(use.folder), use.weight);
+    text += fmt::format("{:016x}:{} ", model_fingerprint(use.folder, false), use.weight);
   return text;
 }
 

@@ -66,8 +66,8 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
   }
 }
 
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+bool begins_a_number(const std::string& text) {
+  return text.find_first_of("0123456789") == (text.starts_with('-') ? 1 : 0);
 }
 
 // Adds the implied value of options that are given without a value: "--lora" becomes "--lora 16",
@@ -83,7 +83,7 @@ std::vector<std::string> with_implied(const std::vector<std::string>& arguments,
       break;
     }
     const Option* const option = table.find(arguments[i]);
-    const bool valued = i + 1 < arguments.size() && is_number(arguments[i + 1]);
+    const bool valued = i + 1 < arguments.size() && begins_a_number(arguments[i + 1]);
     if (option != nullptr && !option->implied.empty() && !valued) all.push_back(option->implied);
   }
   return all;

@@ -7,14 +7,15 @@
 
 namespace fovea {
 
-// Training of low-rank adapters instead of all weights (LoRA; Hu et al. 2021). The output directory
-// then has the format of PEFT: adapter_config.json and adapter_model.safetensors.
 // Precision of the frozen weights while adapters are trained (QLoRA; Dettmers et al. 2023). stored:
 // as in the model's files: fp32, bf16, int8, int4 or the block types of GGUF files; fp16 becomes
-// fp32. The others convert to the named format. Products are computed without rounding activations
+// fp32. The others convert to the named format; weights that are quantised in a directory
+// (quantization_config) always stay so. Products are computed without rounding activations
 // to integers.
 enum class BasePrecision { stored, fp32, bf16, int8, int4 };
 
+// Training of low-rank adapters instead of all weights (LoRA; Hu et al. 2021). The output directory
+// then has the format of PEFT: adapter_config.json and adapter_model.safetensors.
 struct AdapterOptions {
   int64_t rank = 0;  // 0 = off: all weights are trained
   double alpha = 0;  // an adapter's change is multiplied by alpha / rank; 0 = 2 * rank

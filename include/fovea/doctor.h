@@ -24,7 +24,7 @@ int threads();  // the number of compute threads
 
 // Returns a hash of a .gguf file, or of the files in a model directory that determine its results.
 // Reads these files completely. Throws BadFile if one cannot be read.
-uint64_t model_fingerprint(const std::string& path);
+uint64_t model_fingerprint(const std::string& path, bool with_base = true);
 
 std::string version();  // "0.1.0"
 // Returns the CPU features that fovea needs and this CPU lacks; empty = none.

@@ -7,7 +7,10 @@ namespace {
 
 // Each template is the format of published models, without their defaults and without tools.
 
-constexpr const char* kWithoutCalls = R"({%- if messages | selectattr('tool_calls') | list %}
+constexpr const char* kTextsOnly = R"({%- if messages | rejectattr('content', 'string') | list %}
+{{- raise_exception('the template needs the content of each message as a text') }}
+{%- endif %}
+{%- if messages | selectattr('tool_calls') | list %}
 {{- raise_exception('the template does not support tool_calls') }}
 {%- endif %}
 )";
@@ -80,14 +83,14 @@ constexpr const char* kRoleLines = R"({%- for message in messages %}
 
 const std::vector<BuiltinTemplate>& builtin_templates() {
   static const std::vector<BuiltinTemplate> all = {
-      {"chatml", kWithoutCalls + std::string(kChatml), {"<|im_start|>", "<|im_end|>"}, false},
+      {"chatml", kTextsOnly + std::string(kChatml), {"<|im_start|>", "<|im_end|>"}, false},
       {"llama3",
-       kWithoutCalls + std::string(kHeaders),
+       kTextsOnly + std::string(kHeaders),
        {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
        false},
-      {"gemma", kWithoutCalls + std::string(kTurns), {"<start_of_turn>", "<end_of_turn>"}, false},
-      {"mistral", kWithoutCalls + std::string(kInstructions), {}, true},
-      {"zephyr", kWithoutCalls + std::string(kRoleLines), {}, true}};
+      {"gemma", kTextsOnly + std::string(kTurns), {"<start_of_turn>", "<end_of_turn>"}, false},
+      {"mistral", kTextsOnly + std::string(kInstructions), {}, true},
+      {"zephyr", kTextsOnly + std::string(kRoleLines), {}, true}};
   return all;
 }
 

@@ -246,9 +246,9 @@ Conversations read_conversations(const std::vector<std::string>& files) {
   return all;
 }
 
-bool holds_conversations(const std::vector<std::string>& files) try {
-  if (files.empty()) return false;
-  const std::string path = weighted(files.front()).path;
+namespace {
+
+bool begins_with_conversation(const std::string& path) try {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return false;
   const Record record = parse_ordered_json(first_line(path), path);
@@ -258,6 +258,12 @@ bool holds_conversations(const std::vector<std::string>& files) try {
           has("instruction"));
 } catch (const Error&) {
   return false;
+}
+
+}  // namespace
+
+bool holds_conversations(const std::vector<std::string>& files) {
+  return !files.empty() && begins_with_conversation(weighted(files.front()).path);
 }
 
 }  // namespace fovea

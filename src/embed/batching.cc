@@ -21,11 +21,16 @@ struct Batching {
 Batching batching_of(const std::vector<TokenizedText>& texts, int64_t most) {
   const int64_t limit = most > 0 ? most : kFastBatchTokens, threads = thread_count();
   const int64_t share = std::min(kThreadBatchTokens, most > 0 ? most / threads : limit);
-  int64_t tokens = 0;
-  for (const TokenizedText& text : texts) tokens += std::ssize(text.ids);
+  int64_t tokens = 0, longest = 0;
+  for (const TokenizedText& text : texts) {
+    tokens += std::ssize(text.ids);
+    longest = std::max(longest, static_cast<int64_t>(std::ssize(text.ids)));
+  }
   // With fewer than two batches for each thread, some threads would have nothing to do at the end.
-  if (share < kLeastThreadBatchTokens || tokens < 2 * threads * share) return {limit, false};
-  return {share, true};
+  // Longer texts would take more memory than a thread's share.
+  const bool own = threads > 1 && share >= std::max(kLeastThreadBatchTokens, longest) &&
+                   tokens >= 2 * threads * share;
+  return {own ? share : limit, own};
 }
 
 }  // namespace

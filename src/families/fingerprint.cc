@@ -17,7 +17,7 @@ constexpr std::string_view kDecisive[] = {".json",  ".txt", ".safetensors",
 
 }  // namespace
 
-uint64_t model_fingerprint(const std::string& path) {
+uint64_t model_fingerprint(const std::string& path, bool with_base) {
   Hasher hasher;
   if (is_gguf(path)) {
     const Gguf gguf(path);
@@ -34,7 +34,8 @@ uint64_t model_fingerprint(const std::string& path) {
                     [&](std::string_view ending) { return name.ends_with(ending); });
     if (decides) hasher.add(MappedFile(path + "/" + name).bytes());
   }
-  if (holds_adapter(path)) hasher.add(hash_text(model_fingerprint(adapted_model(path, {}).base)));
+  if (with_base && holds_adapter(path))
+    hasher.add(hash_text(model_fingerprint(adapted_model(path, {}).base)));
   return hasher.hash();
 }
 

@@ -13,10 +13,13 @@ namespace {
 // base_model_name_or_path is relative to the adapter's folder or to the current one.
 std::string base_of(const std::string& folder) {
   const PeftConfig config(folder);
-  for (const std::string& path : {folder + "/" + config.base(), config.base()})
-    if (!config.base().empty() && (is_folder(path) || is_file(path))) return path;
+  for (const std::string& path : {folder + "/" + config.base(), config.base()}) {
+    const bool exists = !config.base().empty() && (is_folder(path) || is_file(path));
+    if (exists && !holds_adapter(path)) return path;
+  }
   fail(ErrorKind::BadFile,
-       "{}: base_model_name_or_path is {}, which is not a directory; expected the base model, or "
+       "{}: base_model_name_or_path is {}, which is not a model's directory; expected the base "
+       "model, or "
        "open the base model with this adapter",
        config.path(), brief(nlohmann::json(config.base())));
 }

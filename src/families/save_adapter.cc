@@ -203,8 +203,11 @@ void save_adapter(const std::string& folder, Transformer& model, const Origin& o
   const std::vector<StoredAdapter> adapters = stored_adapters(model, family);
   check(!adapters.empty(), "{}: the model has no adapters; expected at least one", folder);
   const Json config = config_of(adapters, saved_modules(model, family), model, family, facts);
-  if (model.spec.head.labels > 0)
-    write_file_atomically(folder + "/config.json", config_json(model, origin, std::nullopt));
+  if (model.spec.head.labels > 0) {
+    Origin of_base = origin;
+    of_base.quantization.reset();  // that of this run, not of the base's files
+    write_file_atomically(folder + "/config.json", config_json(model, of_base, std::nullopt));
+  }
   write_safetensors(folder + "/" + kAdapterTensors, adapter_tensors(model, family));
   write_file_atomically(folder + "/" + kAdapterConfig, pretty(config));
 }

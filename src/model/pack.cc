@@ -21,6 +21,7 @@ void pack(Parameter& parameter, WeightFormat format, int64_t group) {
 
 void pack(Transformer& model, WeightFormat format, int64_t group) {
   model.each([&](const std::string& name, Parameter& parameter) {
+    if (parameter.packed) return;
     if (const auto how = packed_format(model.spec, name, parameter, format))
       pack(parameter, *how, group);
   });

@@ -16,7 +16,7 @@ std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& n
 // Converts the parameter to `format` and frees its float values.
 void pack(Parameter& parameter, WeightFormat format, int64_t group = 32);
 
-// Packs the parameters for which packed_format() returns a format. They cannot be trained
+// Packs the parameters for which packed_format() returns a format, unless they are packed already. They cannot be trained
 // afterwards.
 void pack(Transformer& model, WeightFormat format, int64_t group = 32);
 

@@ -11,9 +11,7 @@ namespace {
 constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
 
 void visit_data(TrainOptions& o, OptionVisitor& v) {
-  v.texts({"data",
-           "text files, directories or JSON lines to train on; with an initial model also files of "
-           "conversations, FILE or FILE:WEIGHT"},
+  v.texts({"data", "text files, directories, JSON lines, or conversations: FILE or FILE:WEIGHT"},
           o.data);
   v.texts({"pairs",
            "instead of text, for translation: a file of source lines and a file of target "
@@ -75,8 +73,8 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.integer({"batch", "sequences per forward pass", true}, o.batch, 1, 65536);
   v.integer(
       {"length",
-       "tokens per sequence of text; 0 = the model's context, but at most 1024 for plain text "
-       "with an initial model",
+       "tokens per sequence of text; 0 = the model's context, but at most 1024 with an initial "
+       "model",
        true},
       o.length, 0, kMostSteps);
   const bool windows = o.objective == Objective::next_token || o.objective == Objective::masked;
@@ -173,10 +171,7 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
 
 void visit(AdapterOptions& o, OptionVisitor& v) {
   const bool used = o.rank > 0;
-  v.integer({"lora",
-             "train adapters of this rank instead of all weights (LoRA); 0 = off; the output is an "
-             "adapter in the format of PEFT",
-             true},
+  v.integer({"lora", "train adapters of this rank (LoRA) instead of all weights; 0 = off", true},
             o.rank, 0, 65536);
   v.number({"lora_alpha", "LoRA: factor of the adapters, times the rank; 0 = twice the rank", used},
            o.alpha, 0, 1e6);

@@ -34,12 +34,13 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
 }
 
 // Returns the memory of the process besides the allocations of training: code, threads, the memory
-// that is allocated now, and a second copy of the weights, for measuring steps and writing files.
+// that is allocated now, and a second copy of the trained weights, for measuring steps and writing
+// files.
 uint64_t process_bytes(const TrainPlan& plan) {
   constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
   constexpr uint64_t kThread = 1 << 20;    // stack and scratch memory
   return kProgram + static_cast<uint64_t>(plan.threads) * kThread + private_memory() +
-         static_cast<uint64_t>(plan.parameters) * sizeof(float);
+         static_cast<uint64_t>(plan.trained_parameters) * sizeof(float);
 }
 
 // Adds the fields whose values differ to `changed`, each as "spec.width was 16 and is 32". Ignores

@@ -5,6 +5,8 @@
 
 #include "base/fields.h"
 #include "base/files.h"
+#include "base/hash.h"
+#include "fovea/doctor.h"
 #include "model/grow_vocabulary.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/adapters.h"
@@ -76,8 +78,15 @@ void initialise_missing(Transformer& model, uint64_t seed) {
   });
 }
 
+// How the weights at the start of the run differ from those of the checkpoint.
+struct Beginning {
+  std::optional<ModelFiles> opened = {};  // a frozen base, which was opened before
+  bool new_head = false;
+  int64_t known = 0, added = 0;  // tokens of the checkpoint, and special tokens that it lacks
+};
+
 // Sets the weights at the start of the run.
-void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
+void begin_model(Job& job, const Spec& spec, Beginning& beginning, const Say& say) {
   const TrainOptions& o = job.options;
   if (o.from.empty()) {
     job.model = Transformer(spec);
@@ -86,12 +95,13 @@ void begin_model(Job& job, const Spec& spec, bool new_head, const Say& say) {
     return;
   }
   const auto [weights, packing] = base_weights(o.lora);
-  ModelFiles files = new_head ? open_with_head(o.from, weights, packing, spec.head)
-                              : open_model_files(o.from, weights, packing);
+  ModelFiles files = beginning.new_head ? open_with_head(o.from, weights, packing, spec.head)
+                     : beginning.opened ? *std::exchange(beginning.opened, {})
+                                        : open_model_files(o.from, weights, packing);
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
-  grow_vocabulary(job.model, spec.vocabulary);
+  if (beginning.added > 0) grow_vocabulary(job.model, spec.vocabulary, beginning.known);
   job.model.spec = spec;  // its context may be shorter, as requested
   job.plan.from = o.from;
 }
@@ -115,8 +125,9 @@ void plan_epochs(Job& job, const Examples& examples) {
   TrainOptions& o = job.options;
   if (o.epochs <= 0) return;
   const double passes = o.epochs * examples.passes_per_epoch();
-  o.steps =
-      std::max<int64_t>(1, std::llround(std::ceil(passes / static_cast<double>(o.accumulate))));
+  const double steps = std::ceil(passes / static_cast<double>(o.accumulate));
+  check_field(steps <= 1e9, "epochs", "{} steps; expected at most 1000000000", steps);
+  o.steps = std::max<int64_t>(1, std::llround(steps));
   job.plan.steps = o.steps;
 }
 
@@ -127,6 +138,7 @@ nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenize
   s["data"] = fmt::format("{:016x}", examples.hash);
   s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
   s["precision"] = name_of(job.compute);
+  if (job.options.lora.rank > 0) s["base"] = hash_text(model_fingerprint(job.options.from));
   s.update(settings_of(job.options, objective_of(job.options, spec)));
   return s;
 }
@@ -141,6 +153,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   open_snapshot(job, say);
   Spec spec = given;
   Origin origin;
+  Beginning beginning;
   if (!options.from.empty()) {
     const auto [weights, packing] = base_weights(options.lora);
     ModelFiles files = open_model_files(
@@ -149,21 +162,22 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
     spec = spec_to_start_from(given, files);
     origin = std::move(files.origin);
     origin.save_all_as(DType::f32);
+    if (weights != Weights::owned) beginning.opened = std::move(files);
   }
   std::unique_ptr<ExamplesTask> task = open_task(options, spec);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());
   TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
+  beginning.known = tokenizers.source.size();
   if (!task->needed_tokens().empty())
     tokenizers.source = tokenizers.target = with_needed_tokens(tokenizers.source, *task, say);
   const Tokenizer& tokenizer = tokenizers.source;
-  const int64_t vocabulary = spec.vocabulary;
-  const bool new_head = shape(spec, *task, tokenizer, origin, options.from, say);
-  check_field(
-      options.lora.rank == 0 || spec.vocabulary == vocabulary, "lora",
-      "the model's vocabulary of {} tokens lacks special tokens of the chat template, whose "
-      "embeddings adapters cannot train; expected another template, or no adapters",
-      vocabulary);
+  beginning.added = tokenizer.size() - beginning.known;
+  check_field(options.lora.rank == 0 || beginning.added == 0, "lora",
+              "the tokenizer lacks {} special tokens of the chat template, whose embeddings "
+              "adapters cannot train; expected another template, or no adapters",
+              beginning.added);
+  beginning.new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
   job.family = &family_to_save(spec, origin);
@@ -180,7 +194,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   check_settings(job);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
   job.task = std::move(task);
-  choose_model(job, spec, [&] { begin_model(job, spec, new_head, say); });
+  choose_model(job, spec, [&] { begin_model(job, spec, beginning, say); });
   return job;
 }
 

@@ -19,7 +19,8 @@ double estimated_seconds(Job& job) {
   const double steps = static_cast<double>(job.options.steps - job.plan.first_step);
   const double step_seconds =
       job.plan.flops_per_step / (kUsualShare * measured_flops(job.compute, 0.02));
-  if (step_seconds > kQuickSeconds) return steps * step_seconds;
+  // Measuring takes a copy of all weights, which a frozen base may be too large for.
+  if (step_seconds > kQuickSeconds || job.options.lora.rank > 0) return steps * step_seconds;
   Transformer scratch(job.model.spec);
   initialise(scratch, 0);
   choose_trained(job, scratch);

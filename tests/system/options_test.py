@@ -39,6 +39,8 @@ class Values(FoveaTest):
         with self.subTest(verb=verb, option=option["name"], value=value):
             # Both spellings are tested once. One verb is enough for model options, since all verbs share their table.
             spellings = [[option["name"], value], [f"{option['name']}={value}"]]
+            if option["implied"]:  # a word that follows it may be another argument
+                spellings = spellings[1:]
             for arguments in spellings if value in ("", "abc") else spellings[:1]:
                 result = fovea(verb, *places(verb), *arguments)
                 self.refused(result, 2, f"{option['name']}: \"{value}\"", "; expected " + expectation(option))
@@ -80,7 +82,7 @@ class Values(FoveaTest):
         for verb, option in options("integer", "number"):
             for alias in option["aliases"] + [option["name"].replace("-", "_").replace("__", "--", 1)]:
                 with self.subTest(verb=verb, alias=alias):
-                    self.refused(fovea(verb, *places(verb), alias, "abc"), 2, f"{option['name']}: \"abc\"")
+                    self.refused(fovea(verb, *places(verb), f"{alias}=abc"), 2, f"{option['name']}: \"abc\"")
 
 
 def expectation(option):

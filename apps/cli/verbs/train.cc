@@ -22,11 +22,9 @@ class TrainCommand : public Command {
   TrainCommand()
       : Command("train DATA... --out DIR [OPTIONS]",
                 "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
-                "(--labels), from random weights or from a model (--from), or such a model on "
-                "conversations. --lora trains only low-rank adapters of the model. Repeat the "
-                "command to "
-                "resume an interrupted run; add --steps and --allow-change to train longer. Ctrl-C "
-                "saves a snapshot and exits.") {}
+                "(--labels), from random weights or from a model (--from), also on conversations. "
+                "Repeat the command to resume an interrupted run; add --steps and --allow-change "
+                "to train longer. Ctrl-C saves a snapshot and exits.") {}
 
   void declare(OptionTable& table) override { request_.declare(table); }
   void apply(OptionTable& table) override {

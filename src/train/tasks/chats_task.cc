@@ -76,6 +76,11 @@ class ChatsTask : public ExamplesTask {
   // Generation stops at the tokens that end answers.
   void write_model(const std::string& folder, Transformer& model) const override {
     const std::optional<int32_t> end = setting().tokenizers.source.eos_id();
+    if (options_.lora.rank > 0) {
+      ExamplesTask::write_model(folder, model);
+      const nlohmann::ordered_json written = {{"eos_token_id", ends(setting().origin)}};
+      return write_file_atomically(folder + "/generation_config.json", written.dump(2) + "\n");
+    }
     Origin origin = setting().origin;
     if (const std::vector<int32_t> all = ends(origin); !ends_.empty()) {
       origin.generation =

@@ -17,9 +17,9 @@ TEST(GrowVocabulary, AddsMeanRowsToTheEmbeddingAndTheHead) {
     test::randomise(model, 1);
     const int64_t others = parameter_count(model);
     const std::vector<float> before = to_floats(model.token_embedding.value);
-    grow_vocabulary(model, 5);
+    grow_vocabulary(model, 5, 5);
     EXPECT_EQ(parameter_count(model), others);
-    grow_vocabulary(model, 7);
+    grow_vocabulary(model, 7, 5);
     EXPECT_EQ(model.spec.vocabulary, 7);
     EXPECT_EQ(parameter_count(model), others + (tied ? 1 : 2) * 2 * 4);
     const std::vector<float> after = to_floats(model.token_embedding.value);
@@ -32,7 +32,13 @@ TEST(GrowVocabulary, AddsMeanRowsToTheEmbeddingAndTheHead) {
       EXPECT_EQ(after[24 + c], after[20 + c]);
     }
     expect_error(ErrorKind::InvalidArgument, {"vocabulary: 6 tokens; expected at least the 7"},
-                 [&] { grow_vocabulary(model, 6); });
+                 [&] { grow_vocabulary(model, 6, 6); });
+    // The rows exist, but belong to no token.
+    grow_vocabulary(model, 7, 2);
+    const std::vector<float> again = to_floats(model.token_embedding.value);
+    EXPECT_TRUE(std::equal(before.begin(), before.begin() + 8, again.begin()));
+    EXPECT_FLOAT_EQ(again[2 * 4], (before[0] + before[4]) / 2);
+    EXPECT_EQ(again[6 * 4], again[2 * 4]);
   }
 }
 
