@@ -196,12 +196,11 @@ void TrainRequest::declare(OptionTable& table) {
            "and exit",
            show_example));
   table.add(flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
-  table.show_only({"DATA",           "--pairs",          "--labels",        "--out",
-                   "--from",         "--lora",           "--tokenizer",     "--preset",
-                   "--steps",        "--batch",          "--learning-rate", "--warmup",
-                   "--sample-every", "--inspect",        "--dtype",         "--seed",
-                   "--context",      "--width",          "--layers",        "--heads",
-                   "--dropout",      "--evaluate-every", "--dry-run"});
+  table.show_only(
+      {"DATA",        "--pairs",          "--labels",  "--out",   "--from",          "--lora",
+       "--tokenizer", "--preset",         "--steps",   "--batch", "--learning-rate", "--inspect",
+       "--dtype",     "--seed",           "--context", "--width", "--layers",        "--heads",
+       "--dropout",   "--evaluate-every", "--dry-run"});
 }
 
 void TrainRequest::apply(OptionTable& table) {

@@ -16,8 +16,8 @@ std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& n
 // Converts the parameter to `format` and frees its float values.
 void pack(Parameter& parameter, WeightFormat format, int64_t group = 32);
 
-// Packs the parameters for which packed_format() returns a format, unless they are packed already. They cannot be trained
-// afterwards.
+// Packs the parameters for which packed_format() returns a format and that are not packed already.
+// They cannot be trained afterwards.
 void pack(Transformer& model, WeightFormat format, int64_t group = 32);
 
 // Prepares a model with packed weights for the training of its other parameters, such as adapters:

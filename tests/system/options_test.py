@@ -82,7 +82,8 @@ class Values(FoveaTest):
         for verb, option in options("integer", "number"):
             for alias in option["aliases"] + [option["name"].replace("-", "_").replace("__", "--", 1)]:
                 with self.subTest(verb=verb, alias=alias):
-                    self.refused(fovea(verb, *places(verb), f"{alias}=abc"), 2, f"{option['name']}: \"abc\"")
+                    arguments = [f"{alias}=abc"] if option["implied"] else [alias, "abc"]
+                    self.refused(fovea(verb, *places(verb), *arguments), 2, f"{option['name']}: \"abc\"")
 
 
 def expectation(option):

@@ -332,7 +332,7 @@ TEST_F(AdapterFiles, WithOtherTensorsAreRefused) {
 
 TEST_F(AdapterFiles, WithoutAllFilesAreRefused) {
   set("base_model_name_or_path", "owner/name");
-  refused(ErrorKind::BadFile, {"base_model_name_or_path", "owner/name", "not a directory"});
+  refused(ErrorKind::BadFile, {"base_model_name_or_path", "owner/name", "not a model's directory"});
   expect_error(ErrorKind::BadFile, {base_, "is not an adapter", "adapter_config.json"},
                [&] { open_model_files(base_, Weights::mapped, {}, {{base_}}); });
   put({});
