@@ -132,6 +132,19 @@ std::string read_config(const std::string& folder) {
   return text;
 }
 
+// Returns the config with the template of chat_template.jinja, so that it stays with the tokenizer
+// when a model is converted or trained.
+std::string with_chat_template(const std::string& config, const std::string& folder) {
+  const std::string path = inside(folder, "chat_template.jinja");
+  if (!is_file(path)) return config;
+  nlohmann::json json = config.empty() ? nlohmann::json::object()
+                                       : parse_json(config, inside(folder, kConfigFile));
+  if (!json.is_object() || (json.contains("chat_template") && json["chat_template"].is_array()))
+    return config;
+  json["chat_template"] = read_file(path, kJsonLimit);
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // Returns the config of a SentencePiece model. If it does not name the tokenizer's class, the file
 // name determines the class, as in transformers.
 std::string config_by_name(const std::string& name, const std::string& config,
@@ -196,7 +209,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   const std::string name = std::filesystem::path(file).filename().string();
   if (name == kSourceModel) return TranslationTokenizers::open(folder).source;
   TokenizerFiles files;
-  files.config = read_config(folder);
+  files.config = with_chat_template(read_config(folder), folder);
   files.tokenizer = read_file(file, kJsonLimit);
   const std::string config_path = inside(folder, kConfigFile);
   if (name == "vocab.txt") {

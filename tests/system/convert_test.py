@@ -1,6 +1,7 @@
 """fovea convert, and the results of eval, generate and bench with the converted models."""
 import json
 import math
+import shutil
 
 from support import FoveaTest, fovea
 
@@ -34,6 +35,18 @@ class Convert(FoveaTest):
                 self.assertGreater(divergence("--cache-dtype", name), 0)
                 self.assertLess(divergence("--cache-dtype", name), most)
                 self.ok(fovea("generate", self.model(), "-p", "The", "-n", "5", "--cache-dtype", name))
+
+    def test_a_chat_template_stays_with_the_model(self):
+        # Regression: a template in a file of its own was lost, so that the converted model could not chat.
+        source = self.folder / "source"
+        shutil.copytree(self.model(), source)
+        template = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
+        (source / "chat_template.jinja").write_text(template)
+        out, gguf, back = self.folder / "out", self.folder / "model.gguf", self.folder / "back"
+        for start, end in ((source, out), (source, gguf), (gguf, back)):
+            self.ok(fovea("convert", start, end))
+        for folder in (out, back):
+            self.assertEqual(json.loads((folder / "tokenizer_config.json").read_text())["chat_template"], template)
 
     def test_a_gguf_file_keeps_the_dtype_of_the_model(self):
         source = self.folder / "q8.gguf"
