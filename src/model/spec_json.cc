@@ -169,7 +169,7 @@ class Writer : public OptionVisitor {
   void choice(const Field& field, int& value, const std::vector<std::string>& names) override {
     put(field.path, names[static_cast<size_t>(value)]);
   }
-  std::string text() const { return json_.dump(2) + "\n"; }
+  std::string document() const { return json_.dump(2) + "\n"; }
 
  private:
   template <class T>
@@ -197,7 +197,7 @@ std::string write_spec(const Spec& spec) {
   Spec copy = spec;
   Writer writer;
   visit(copy, writer);
-  return writer.text();
+  return writer.document();
 }
 
 }  // namespace fovea
