@@ -13,7 +13,7 @@ Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const Optimi
   for (const auto& [name, parameter] : parameters) {
     if (!parameter->trainable) continue;
     parameter->value.want_gradient();
-    const auto zero = [&] { return zeros(parameter->shape, DType::f32, parameter->device()); };
+    const auto zero = [p = parameter] { return zeros(p->shape, DType::f32, p->device()); };
     all_.push_back({name, parameter, zero(), zero()});
   }
 }
