@@ -137,8 +137,8 @@ std::string read_config(const std::string& folder) {
 std::string with_chat_template(const std::string& config, const std::string& folder) {
   const std::string path = inside(folder, "chat_template.jinja");
   if (!is_file(path)) return config;
-  nlohmann::json json = config.empty() ? nlohmann::json::object()
-                                       : parse_json(config, inside(folder, kConfigFile));
+  nlohmann::json json =
+      config.empty() ? nlohmann::json::object() : parse_json(config, inside(folder, kConfigFile));
   if (!json.is_object() || (json.contains("chat_template") && json["chat_template"].is_array()))
     return config;
   json["chat_template"] = read_file(path, kJsonLimit);

@@ -129,8 +129,7 @@ TEST_P(Adapters, AreWrittenAsTheyWereRead) {
                 .alpha = given["lora_alpha"],
                 .rslora = config.rslora(),
                 .dropout = config.dropout()});
-  const SafeTensors before(folder_ + "/" + kAdapterTensors),
-      after(temporary_ / kAdapterTensors);
+  const SafeTensors before(folder_ + "/" + kAdapterTensors), after(temporary_ / kAdapterTensors);
   ASSERT_EQ(after.stored().size(), before.stored().size());
   for (const StoredTensor& was : before.stored()) {
     const StoredTensor* is = after.find(was.name);
@@ -142,8 +141,7 @@ TEST_P(Adapters, AreWrittenAsTheyWereRead) {
   for (const char* key : {"r", "lora_alpha", "use_dora", "use_rslora", "fan_in_fan_out", "bias",
                           "peft_type", "task_type", "rank_pattern", "alpha_pattern"})
     EXPECT_EQ(written[key], given[key]) << key;
-  const ModelFiles again =
-      open_model_files(base_, Weights::mapped, {}, {{temporary_.path()}});
+  const ModelFiles again = open_model_files(base_, Weights::mapped, {}, {{temporary_.path()}});
   expect_alike(logits(again.model), expected_->tensor("logits"), "logits after writing");
 }
 
