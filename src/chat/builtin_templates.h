@@ -18,7 +18,7 @@ struct BuiltinTemplate {
 const std::vector<BuiltinTemplate>& builtin_templates();
 std::string builtin_template_names();  // separated by commas
 
-// Returns the template of this name; null if there is none.
+// Returns the template of this name, or null if no template has it.
 const BuiltinTemplate* find_builtin_template(const std::string& name);
 
 }  // namespace fovea

@@ -214,8 +214,8 @@ uint64_t hash_of(const Conversations& conversations) {
   return hasher.hash();
 }
 
-// Returns the first line of a file that is not blank; empty if it is longer than a block, or if
-// there is none.
+// Returns the first line of a file that is not blank, cut at the end of the first block that
+// reaches it; empty if all lines are blank.
 std::string first_line(const std::string& path) {
   FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
   std::string_view block = reader.next();

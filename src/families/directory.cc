@@ -18,8 +18,6 @@
 #include "model/pack.h"
 
 namespace fovea {
-namespace {
-
 std::vector<int32_t> ids_under(const nlohmann::json& json, const char* key) {
   std::vector<int32_t> ids;
   const auto at = json.find(key);
@@ -28,6 +26,8 @@ std::vector<int32_t> ids_under(const nlohmann::json& json, const char* key) {
     if (id.is_number_integer() && id >= 0 && id <= INT32_MAX) ids.push_back(id.get<int32_t>());
   return ids;
 }
+
+namespace {
 
 std::optional<int32_t> first_id_under(const std::vector<nlohmann::json>& files, const char* key) {
   for (const nlohmann::json& json : files) {

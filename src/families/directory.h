@@ -83,6 +83,10 @@ struct Loading {
                                        // file has them
 };
 
+// Returns the token ids under a key of a config, which holds one id or a list; other values are
+// left out.
+std::vector<int32_t> ids_under(const nlohmann::json& json, const char* key);
+
 // Returns the labels of id2label, ordered by id; empty if an id is missing or a value is not a
 // string.
 std::vector<std::string> labels_of(const nlohmann::json& config);

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "families/model_parts.h"
+#include "model/pack.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "tokenizer/formats/vocab_files.h"
 
@@ -106,11 +107,7 @@ const Tokenizer& Model::tokenizer() const {
 }
 
 int64_t Model::weight_bytes() const {
-  size_t bytes = 0;
-  parts_->transformer.each([&](const std::string&, const Parameter& p) {
-    bytes += p.packed ? p.packed.bytes() : p.value.bytes();
-  });
-  return static_cast<int64_t>(bytes);
+  return static_cast<int64_t>(fovea::weight_bytes(parts_->transformer));
 }
 
 std::vector<FormatBytes> largest_first(const std::map<std::string, int64_t>& formats) {

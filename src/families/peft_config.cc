@@ -56,23 +56,23 @@ bool is_complete_match(const Pattern& pattern, const std::string& text) {
   return stretches.size() == 1 && stretches[0].matches && stretches[0].end == text.size();
 }
 
-std::vector<std::string> segments_of(const std::string& module) {
-  std::vector<std::string> segments(1);
-  for (const char c : module) {
-    if (c == '.')
-      segments.emplace_back();
-    else
-      segments.back() += c;
-  }
-  return segments;
-}
-
 bool is_number(const std::string& text) {
   return !text.empty() && text.size() < 10 &&
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
 }  // namespace
+
+std::vector<std::string> segments_of(const std::string& text, char separator) {
+  std::vector<std::string> segments(1);
+  for (const char c : text) {
+    if (c == separator)
+      segments.emplace_back();
+    else
+      segments.back() += c;
+  }
+  return segments;
+}
 
 bool holds_adapter(const std::string& folder) {
   return is_file(folder + "/" + kAdapterConfig) && !is_file(folder + "/model.safetensors") &&
@@ -208,7 +208,7 @@ bool PeftConfig::Modules::contains(const std::string& module) const {
 // The number of a layer is the last number between two names: "model.layers.3.mlp".
 bool PeftConfig::in_layers(const std::string& module) const {
   if (layers_.empty()) return true;
-  const std::vector<std::string> segments = segments_of(module);
+  const std::vector<std::string> segments = segments_of(module, '.');
   for (size_t i = segments.size(); i-- > 0;) {
     if (i + 1 == segments.size() || i == 0 || !is_number(segments[i])) continue;
     const bool listed =

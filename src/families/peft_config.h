@@ -76,6 +76,9 @@ class PeftConfig {
   std::vector<std::string> saved_;
 };
 
+// Returns the parts of a text between separators: "a.b" -> "a", "b".
+std::vector<std::string> segments_of(const std::string& text, char separator);
+
 // Returns whether the folder has an adapter of PEFT instead of a model.
 bool holds_adapter(const std::string& folder);
 

@@ -14,6 +14,14 @@ std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& n
   return head && wanted == WeightFormat::int4 ? WeightFormat::int8 : wanted;
 }
 
+uint64_t weight_bytes(Transformer& model) {
+  uint64_t bytes = 0;
+  model.each([&](const std::string&, const Parameter& p) {
+    bytes += p.packed ? p.packed.bytes() : p.value.bytes();
+  });
+  return bytes;
+}
+
 void pack(Parameter& parameter, WeightFormat format, int64_t group) {
   parameter.packed = PackedWeight(parameter.value, format, group);
   parameter.value = {};

@@ -13,6 +13,8 @@ namespace fovea {
 std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
                                           const Parameter& parameter, WeightFormat wanted);
 
+uint64_t weight_bytes(Transformer& model);  // memory of all parameters
+
 // Converts the parameter to `format` and frees its float values.
 void pack(Parameter& parameter, WeightFormat format, int64_t group = 32);
 

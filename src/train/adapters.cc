@@ -6,6 +6,7 @@
 
 #include "base/fields.h"
 #include "families/adapters.h"
+#include "families/peft_config.h"
 #include "model/adapters.h"
 #include "model/pack.h"
 
@@ -14,17 +15,6 @@ namespace {
 
 double alpha_or_default(const AdapterOptions& options) {
   return options.alpha > 0 ? options.alpha : 2 * static_cast<double>(options.rank);
-}
-
-std::vector<std::string> target_list(const std::string& targets) {
-  std::vector<std::string> names(1);
-  for (const char c : targets) {
-    if (c == ',')
-      names.emplace_back();
-    else
-      names.back() += c;
-  }
-  return names;
 }
 
 // Returns the last names of all modules, for an error: "q_proj, k_proj, ...".
@@ -38,7 +28,7 @@ std::string names_of(const std::vector<AdapterModule>& modules) {
 std::vector<AdapterModule> targeted(std::vector<AdapterModule> modules,
                                     const std::string& targets) {
   if (targets == "all-linear") return modules;
-  const std::vector<std::string> names = target_list(targets);
+  const std::vector<std::string> names = segments_of(targets, ',');
   const auto names_it = [&](const std::string& name) {
     return [&](const AdapterModule& module) { return names_module(name, module.name); };
   };
@@ -105,14 +95,6 @@ BaseWeights base_weights(const AdapterOptions& options) {
     case BasePrecision::stored: break;
   }
   return base;
-}
-
-uint64_t weight_bytes(Transformer& model) {
-  uint64_t bytes = 0;
-  model.each([&](const std::string&, const Parameter& p) {
-    bytes += p.packed ? p.packed.bytes() : p.value ? p.value.bytes() : 0;
-  });
-  return bytes;
 }
 
 void add_new_adapters(Transformer& model, const Family& family, const AdapterOptions& options,

@@ -16,7 +16,6 @@ struct BaseWeights {
   Packing packing = {};
 };
 BaseWeights base_weights(const AdapterOptions& options);
-uint64_t weight_bytes(Transformer& model);  // memory of all parameters
 
 // Adds new adapters to a model and makes its other parameters untrainable, except those of a head
 // with labels. If the model has values, sets those of the adapters. Does nothing if the options

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "fovea/doctor.h"
 #include "model/grow_vocabulary.h"
+#include "model/pack.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/adapters.h"
 #include "train/check_options.h"

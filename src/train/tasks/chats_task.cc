@@ -126,7 +126,7 @@ class ChatsTask : public ExamplesTask {
     return ModelChat::of_source(builtin->source, name, tokenizer);
   }
 
-  // Returns the text of the template; empty if there is none.
+  // Returns the text of the template, or an empty string without a template.
   std::string source() const { return chat_ ? chat_->choose({}).source() : std::string(); }
 
   int64_t longest_row(const Spec& spec) const {
@@ -239,11 +239,8 @@ class ChatsTask : public ExamplesTask {
       if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
     };
     for (const auto* json : {&origin.generation, &origin.carried}) {
-      if (!json->is_object() || !json->contains("eos_token_id") || !all.empty()) continue;
-      const nlohmann::ordered_json& known = (*json)["eos_token_id"];
-      if (known.is_number_integer()) add(known.get<int32_t>());
-      for (const auto& id : known)
-        if (known.is_array() && id.is_number_integer()) add(id.get<int32_t>());
+      if (!json->is_object() || !all.empty()) continue;
+      for (const int32_t id : ids_under(*json, "eos_token_id")) add(id);
     }
     if (const auto end = setting().tokenizers.source.eos_id(); end && all.empty()) add(*end);
     for (const int32_t id : ends_) add(id);

@@ -10,6 +10,7 @@
 #include "embed/batching.h"
 #include "embed/example_files.h"
 #include "embed/losses.h"
+#include "model/pack.h"
 #include "tensor/tape.h"
 #include "train/adapters.h"
 #include "train/settings.h"
