@@ -73,6 +73,20 @@ inline void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t 
   }
 }
 
+// Prefetches, for writing, what a tile writes to y: otherwise the stores of its sums wait for
+// memory.
+inline void prefetch_results(const PackedJob& job, Range rows, int64_t panel, int64_t panels) {
+  const int64_t first = panel * kPanelOutputs, outputs = job.weight.outputs;
+  const int64_t columns = std::min(panels * kPanelOutputs, outputs - first);
+  const int64_t size = job.y.dtype == DType::f32 ? 4 : 2;
+  auto* const y = static_cast<char*>(job.y.data);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    char* const begin = y + (row * outputs + first) * size;
+    for (char* line = begin; line < begin + columns * size; line += kLineBytes)
+      __asm__ volatile("prefetchw %0" : : "m"(*line));
+  }
+}
+
 // Whether blocks of panels may be converted once for all tiles that share them: Tiles::widened()
 // then makes a job with the converted panels, for tiles of the type Tiles::Wide.
 template <class Tiles>
@@ -156,6 +170,7 @@ void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t p
     for (int64_t t = tiles.begin; t < tiles.end; ++t) {
       const Range rows = job.rows_of(t);
       float* sums = carried + (rows.begin - first) * panels * kPanelOutputs;
+      if (k.end == K) prefetch_results(job, rows, panel, panels);
       multiply_tile<Tiles>(job, widens ? &wide : nullptr, tiles, t, panel, panels, k, sums);
       if (k.end == K) store_sums(job, rows, panel, panels, sums);
     }
