@@ -17,9 +17,9 @@ namespace fovea {
 Embedder Embedder::open(const std::string& folder, WeightPrecision precision,
                         const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
-  return Embedder(
-      std::make_shared<Parts>(Parts{folder, SentenceModel::open(folder, weights_of(precision),
-                                                                packing_of(precision), adapters)}));
+  return Embedder(std::make_shared<Parts>(Parts{
+      folder,
+      SentenceModel::open(folder, weights_of(precision), packing_by_output(precision), adapters)}));
 }
 
 const std::vector<std::string>& Embedder::warnings() const { return parts_->model.warnings; }

@@ -9,7 +9,7 @@ namespace fovea {
 Reranker Reranker::open(const std::string& folder, WeightPrecision precision) {
   const FloatMode mode;
   return Reranker(std::make_shared<Parts>(
-      Parts{CrossEncoder::open(folder, weights_of(precision), packing_of(precision))}));
+      Parts{CrossEncoder::open(folder, weights_of(precision), packing_by_output(precision))}));
 }
 
 const std::vector<std::string>& Reranker::warnings() const { return parts_->model.warnings; }

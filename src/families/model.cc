@@ -32,6 +32,12 @@ Packing packing_of(WeightPrecision precision) {
   return packing;
 }
 
+Packing packing_by_output(WeightPrecision precision) {
+  Packing packing = packing_of(precision);
+  if (packing.format == WeightFormat::int8) packing.group = 0;
+  return packing;
+}
+
 namespace {
 
 DType cache_type(Transformer& model, CachePrecision precision) {

@@ -11,6 +11,9 @@ namespace fovea {
 // Return the arguments of open_model_files() for a precision.
 Weights weights_of(WeightPrecision precision);
 Packing packing_of(WeightPrecision precision);
+// Like packing_of(); int8 weights have one scale for each output. For models of vectors and scores,
+// whose speed is that of their products and whose results hardly change (docs/performance.md).
+Packing packing_by_output(WeightPrecision precision);
 
 // Returns formats and their bytes, those with most bytes first.
 std::vector<FormatBytes> largest_first(const std::map<std::string, int64_t>& formats);
