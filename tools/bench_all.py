@@ -200,7 +200,7 @@ def parse():
     options.add_argument("--all", action="store_true", help="all kinds of rows; default: train")
     options.add_argument("--rows", metavar="KINDS", help=f"some of {','.join(KINDS)}")
     options.add_argument("--rounds", type=int, metavar="N", help="default 5; with --quick 1")
-    options.add_argument("--long", action="store_true", help="also prompts of 8,192 tokens and decoding at this depth, which take minutes")
+    options.add_argument("--long", action="store_true", help="also training of the gpt2 preset, prompts of 8,192 tokens and decoding at this depth, which take minutes")
     options.add_argument("--quick", action="store_true", help="a few tokens of each row: checks that the programs run; the figures mean nothing")
     options.add_argument("--threads", type=int, metavar="N", default=len(os.sched_getaffinity(0)), help="of every program (default %(default)s)")
     options.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the record to a file")

@@ -96,7 +96,7 @@ def marian_operations(row, result):
 def make_rows(long_rows=False, quick=False):
     """Returns all rows; quick: of a few tokens, for a check of the tool itself."""
     rows = [Row("train", precision, preset=preset, steps=2 if quick else steps)
-            for preset, steps in (("nano", 150), ("baby", 8)) for precision in ("fp32", "bf16")]
+            for preset, steps in (("nano", 150), ("baby", 8), *([("gpt2", 3)] if long_rows else [])) for precision in ("fp32", "bf16")]
     rows += [Row("prompt", precision, tokens=64 if quick else 512) for precision in ("bf16", "int8")]
     if long_rows:
         rows.append(Row("prompt", "bf16", tokens=8192))

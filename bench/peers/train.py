@@ -1,7 +1,7 @@
-"""Measures training steps of a character-level GPT with PyTorch, eager or compiled, in tokens per second.
+"""Measures training steps of a GPT with PyTorch, eager or compiled, in tokens per second.
 
 The model is that of `fovea bench --train`: learned positions, LayerNorm before each sublayer, no biases, exact GELU, a head that shares
-the weights of the embedding; AdamW, clipping of the gradient's norm, random text of 65 characters that is cut into batches in the step."""
+the weights of the embedding; AdamW, clipping of the gradient's norm, random text that is cut into batches in the step."""
 import argparse
 import time
 
@@ -11,10 +11,10 @@ from result import report
 from torch import nn
 from torch.nn import functional
 
-VOCABULARY = 65
-SHAPES = {  # layers, heads, width, context, batch
-    "nano": (4, 4, 128, 64, 12),
-    "baby": (6, 6, 384, 256, 16),
+SHAPES = {  # layers, heads, width, context, batch, vocabulary
+    "nano": (4, 4, 128, 64, 12, 65),
+    "baby": (6, 6, 384, 256, 16, 65),
+    "gpt2": (12, 12, 768, 1024, 4, 50257),
 }
 
 
@@ -39,9 +39,9 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, layers, heads, width, context):
+    def __init__(self, layers, heads, width, context, vocabulary):
         super().__init__()
-        self.tokens = nn.Embedding(VOCABULARY, width)
+        self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width, bias=False)
@@ -67,9 +67,9 @@ def main():
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
-    layers, heads, width, context, batch = SHAPES[given.preset]
-    text = torch.randint(VOCABULARY, (1 << 20,))
-    model = Decoder(layers, heads, width, context)
+    layers, heads, width, context, batch, vocabulary = SHAPES[given.preset]
+    text = torch.randint(vocabulary, (1 << 20,))
+    model = Decoder(layers, heads, width, context, vocabulary)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
     loss_of = torch.compile(model) if given.compile else model
 
