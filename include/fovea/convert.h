@@ -4,23 +4,32 @@
 #include <string>
 #include <vector>
 
+#include "fovea/gguf.h"
 #include "fovea/model.h"
 #include "fovea/options.h"
 
 namespace fovea {
 
-enum class FileDType { automatic, fp32, bf16, fp16 };
 enum class Quantize { automatic, none, int8, int4 };
 
 // With `quantize` = automatic, a directory gets unquantised weights, since no other program reads
 // quantised weights in fovea's format. A .gguf file keeps the precision of the source if both
 // options are automatic.
 struct ConvertOptions {
-  // Dtype of unquantised tensors; automatic: as in the source file.
+  // Type of the matrices in a .gguf file; in a directory, the dtype of unquantised tensors.
+  // automatic: as in the source.
   FileDType dtype = FileDType::automatic;
+  // int8 and int4 are q8_0 and q4_0 in a .gguf file; cannot be combined with a quantised `dtype`.
   Quantize quantize = Quantize::automatic;
   // Number of weights that share a scale: 32 or, in a directory, 64; 0 = a whole row (int8).
   int64_t group = 32;
+  // For a .gguf file of quantised weights, at most one of these: a text file on which the model
+  // runs, or an importance matrix of llama.cpp (.gguf or .dat). The errors of quantised weights
+  // count more for inputs with large activations. Empty = all inputs count equally.
+  std::string calibrate;
+  std::string imatrix;
+  // Path of a new .gguf file for the importance matrix; empty = it is not saved.
+  std::string save_imatrix;
 };
 void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
@@ -29,16 +38,19 @@ struct Conversion {
   int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors or of the .gguf files
   // Precision of the written matrices: "fp32", "int8 in groups of 32", "q8_0", ...
   std::string weights;
-  std::vector<std::string> warnings = {};  // of the source; see Model::warnings()
+  // About the source, see Model::warnings(), and matrices whose rows do not consist of the blocks
+  // of the type, so that they have another type.
+  std::vector<std::string> warnings = {};
 };
 
 // Converts a model with its tokenizer. `from` and `to` are each a directory or a .gguf file.
-// Changes the dtype, or quantises the matrices of the layers and the head (in GGUF, int8 is Q8_0
-// and int4 is Q4_0). Quantised source weights are dequantised first; in fp32 this is lossless.
-// Throws InvalidArgument if `to` already is or contains a model, or if a quantised directory would
-// be quantised in a different format, the errors of Model::open() for `from`, and Failed if `to`
-// cannot be written. After a failure, `to` contains nothing new.
-// The weighted sum of `adapters`, and the adapter of a `from` that holds one, are merged into the
+// Changes the dtype, or quantises the matrices of the layers and the head. Quantised source weights
+// are dequantised first; in fp32 this is lossless. Tensors of a .gguf file that keep their type are
+// copied. A .gguf file is written tensor by tensor, except with adapters, so that a model may be
+// larger than the memory. Throws InvalidArgument if `to` already is or contains a model, or if a
+// quantised directory would be quantised in a different format, the errors of Model::open() for
+// `from`, and Failed if `to` cannot be written. After a failure, `to` contains nothing new. The
+// weighted sum of `adapters`, and the adapter of a `from` that holds one, are merged into the
 // weights.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,

@@ -127,8 +127,10 @@ struct Target {
        target.path, call, reason(error), target.bytes);
 }
 
-void write_all(const File& file, const Pieces& pieces, const Target& target) {
-  for (std::string_view rest : pieces) {
+using WritePieces = std::function<void(const WritePiece& write)>;
+
+void write_all(const File& file, const WritePieces& write_pieces, const Target& target) {
+  write_pieces([&](std::string_view rest) {
     while (!rest.empty()) {
       const ssize_t written = system_calls().write(file.descriptor(), rest.data(), rest.size());
       if (written < 0 && errno == EINTR) continue;
@@ -136,13 +138,14 @@ void write_all(const File& file, const Pieces& pieces, const Target& target) {
       if (written <= 0) fail_to_write(target, "write");
       rest.remove_prefix(static_cast<size_t>(written));
     }
-  }
+  });
 }
 
-void write_durably(const std::string& path, const Pieces& pieces, const Target& target) {
+void write_durably(const std::string& path, const WritePieces& write_pieces,
+                   const Target& target) {
   File file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
   if (!file.is_open()) fail_to_write(target, "open");
-  write_all(file, pieces, target);
+  write_all(file, write_pieces, target);
   if (system_calls().fsync(file.descriptor()) != 0) fail_to_write(target, "fsync");
   if (!file.close()) fail_to_write(target, "close");
 }
@@ -172,12 +175,17 @@ uint64_t total(const Pieces& pieces) {
 }
 
 // Writes directly to a device or FIFO, which cannot be replaced.
-void write_through(const std::string& path, const Pieces& pieces) {
-  const Target target{path, total(pieces)};
-  File file(path, O_WRONLY | O_NOCTTY);
+void write_through(const Target& target, const WritePieces& write_pieces) {
+  File file(target.path, O_WRONLY | O_NOCTTY);
   if (!file.is_open()) fail_to_write(target, "open");
-  write_all(file, pieces, target);
+  write_all(file, write_pieces, target);
   if (!file.close()) fail_to_write(target, "close");
+}
+
+WritePieces each_of(const Pieces& pieces) {
+  return [&pieces](const WritePiece& write) {
+    for (const std::string_view piece : pieces) write(piece);
+  };
 }
 
 }  // namespace
@@ -278,19 +286,20 @@ MappedFile::~MappedFile() {
   munmap(const_cast<char*>(data_), size_);
 }
 
-void write_file_atomically(const std::string& path, const Pieces& pieces) {
+void write_file_atomically(const std::string& path, uint64_t bytes,
+                           const WritePieces& write_pieces) {
+  const Target target{path, bytes};
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
-  if (fs::exists(status) && fs::is_other(status)) return write_through(path, pieces);
+  if (fs::exists(status) && fs::is_other(status)) return write_through(target, write_pieces);
 
   static std::atomic<unsigned> count{0};  // two threads may write the same file
   const std::string folder = parent_of(path);
   const std::string temporary = fmt::format(
       "{}/.{}{}{}-{}", folder, fs::path(path).filename().string(), kSaving, getpid(), count++);
-  const Target target{path, total(pieces)};
   system_calls().unlink(temporary.c_str());  // left by a killed process with the same id
   try {
-    write_durably(temporary, pieces, target);
+    write_durably(temporary, write_pieces, target);
     if (system_calls().rename(temporary.c_str(), path.c_str()) != 0)
       fail_to_write(target, "rename");
   } catch (...) {
@@ -298,6 +307,10 @@ void write_file_atomically(const std::string& path, const Pieces& pieces) {
     throw;
   }
   sync_folder(folder, target);
+}
+
+void write_file_atomically(const std::string& path, const Pieces& pieces) {
+  write_file_atomically(path, total(pieces), each_of(pieces));
 }
 
 void write_file_atomically(const std::string& path, std::string_view bytes) {
@@ -328,7 +341,7 @@ DirectoryWriter::~DirectoryWriter() {
 }
 
 void DirectoryWriter::write(const std::string& name, const Pieces& pieces) {
-  write_durably(temporary_ + "/" + name, pieces, {path_, bytes_});
+  write_durably(temporary_ + "/" + name, each_of(pieces), {path_, bytes_});
 }
 
 void DirectoryWriter::commit() {
@@ -423,7 +436,7 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
   }
   const std::string mine = std::to_string(getpid());
   if (ftruncate(file.descriptor(), 0) != 0) fail_to_write({path, mine.size()}, "ftruncate");
-  write_all(file, {mine}, {path, mine.size()});
+  write_all(file, each_of({mine}), {path, mine.size()});
   file_ = file.release();
 }
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,11 @@ using Pieces = std::vector<std::string_view>;
 // or a FIFO is written directly.
 void write_file_atomically(const std::string& path, const Pieces& pieces);
 void write_file_atomically(const std::string& path, std::string_view bytes);
+// The same for `bytes` bytes that are made while they are written: write_pieces(write) calls
+// write() with one piece after the other. An exception of write_pieces leaves no file.
+using WritePiece = std::function<void(std::string_view piece)>;
+void write_file_atomically(const std::string& path, uint64_t bytes,
+                           const std::function<void(const WritePiece& write)>& write_pieces);
 
 // Writes a folder of files in the same way: it appears under its name complete or not at all.
 class DirectoryWriter {

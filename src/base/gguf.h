@@ -7,6 +7,7 @@
 // or an array of arrays is not supported. The message names the file and the key or tensor.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -130,6 +131,13 @@ class GgufMetadata {
   std::string bytes_;
   uint64_t count_ = 0;
 };
+
+// Writes a file atomically (base/files.h). `elements`, called once for each tensor in order,
+// returns the bytes of the tensor with this index, which must be valid until the next call; the
+// `data` of the tensors is not used.
+void write_gguf(const std::string& path, const GgufMetadata& metadata,
+                const std::vector<GgufTensor>& tensors,
+                const std::function<std::string_view(size_t index)>& elements);
 
 // The contents of a file to write; the tensors' elements are not copied.
 class GgufImage {

@@ -23,6 +23,27 @@ uint64_t aligned(uint64_t bytes) {
   return (bytes + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
 }
 
+// Returns everything before the elements, with the padding.
+std::string header_of(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors) {
+  std::string header = "GGUF";
+  append(header, kVersion);
+  append(header, uint64_t{tensors.size()});
+  append(header, metadata.count());
+  header += metadata.bytes();
+  uint64_t offset = 0;
+  for (const GgufTensor& tensor : tensors) {
+    append_text(header, tensor.name);
+    append(header, static_cast<uint32_t>(tensor.shape.size()));
+    for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size)
+      append(header, static_cast<uint64_t>(*size));
+    append(header, tensor.block->number);
+    append(header, offset);
+    offset += aligned(tensor.bytes);
+  }
+  header.resize(aligned(header.size()));
+  return header;
+}
+
 }  // namespace
 
 void GgufMetadata::begin(std::string_view key, GgufType type) {
@@ -82,23 +103,26 @@ void GgufMetadata::raw(std::string_view key, std::string_view bytes) {
   bytes_ += bytes;
 }
 
-GgufImage::GgufImage(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors) {
-  header_ = "GGUF";
-  append(header_, kVersion);
-  append(header_, uint64_t{tensors.size()});
-  append(header_, metadata.count());
-  header_ += metadata.bytes();
-  uint64_t offset = 0;
-  for (const GgufTensor& tensor : tensors) {
-    append_text(header_, tensor.name);
-    append(header_, static_cast<uint32_t>(tensor.shape.size()));
-    for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size)
-      append(header_, static_cast<uint64_t>(*size));
-    append(header_, tensor.block->number);
-    append(header_, offset);
-    offset += aligned(tensor.bytes);
-  }
-  header_.resize(aligned(header_.size()));
+void write_gguf(const std::string& path, const GgufMetadata& metadata,
+                const std::vector<GgufTensor>& tensors,
+                const std::function<std::string_view(size_t index)>& elements) {
+  const std::string header = header_of(metadata, tensors);
+  uint64_t bytes = header.size();
+  for (const GgufTensor& tensor : tensors) bytes += aligned(tensor.bytes);
+  write_file_atomically(path, bytes, [&](const WritePiece& write) {
+    write(header);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const std::string_view made = elements(i);
+      check(made.size() == tensors[i].bytes, "{}: {} has {} bytes; expected {}", path,
+            tensors[i].name, made.size(), tensors[i].bytes);
+      write(made);
+      write({kZeros, aligned(made.size()) - made.size()});
+    }
+  });
+}
+
+GgufImage::GgufImage(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors)
+    : header_(header_of(metadata, tensors)) {
   pieces_.push_back(header_);
   for (const GgufTensor& tensor : tensors) {
     pieces_.emplace_back(tensor.data, tensor.bytes);

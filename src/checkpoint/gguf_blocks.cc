@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "checkpoint/safetensors.h"
 
 namespace fovea {
 namespace {
@@ -208,56 +205,6 @@ constexpr std::array kGgufFormats = {GgufFormat{"Q4_0", WeightFormat::int4, {18,
                                      GgufFormat{"IQ4_XS", WeightFormat::iq4_xs, {136, iq4_xs}},
                                      GgufFormat{"MXFP4", WeightFormat::mxfp4, {17, mxfp4}}};
 
-// Converts to IEEE binary16; rounds to nearest, ties to even.
-uint16_t narrow_half(float x) {
-  const uint32_t sign = std::bit_cast<uint32_t>(x) >> 16 & 0x8000u;
-  const float size = std::fabs(x);
-  const uint32_t bits = std::bit_cast<uint32_t>(size);
-  if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00u);
-  // The bits of a subnormal half count units of 2^-24, the value of the last bit of the float 0.5.
-  const uint32_t half = size < 0x1p-14f
-                            ? std::bit_cast<uint32_t>(size + 0.5f) - std::bit_cast<uint32_t>(0.5f)
-                            : ((bits + 0xfffu + (bits >> 13 & 1u)) >> 13) - (112u << 10);
-  return static_cast<uint16_t>(sign | std::min(half, 0x7c00u));
-}
-
-void put_half(float value, char* to) {
-  const uint16_t half = narrow_half(value);
-  std::memcpy(to, &half, sizeof half);
-}
-
-// The scale is the element of largest magnitude divided by -8, so that this element becomes exactly
-// -8.
-void encode_q4_0(const float* x, char* to) {
-  float most = 0;
-  for (int i = 0; i < 32; ++i)
-    if (std::fabs(x[i]) > std::fabs(most)) most = x[i];
-  const float scale = most / -8, inverse = scale == 0 ? 0 : 1 / scale;
-  put_half(scale, to);
-  const auto quant = [&](int i) { return std::min(15, static_cast<int>(x[i] * inverse + 8.5f)); };
-  for (int i = 0; i < 16; ++i) to[2 + i] = static_cast<char>(quant(i) | quant(i + 16) << 4);
-}
-
-void encode_q8_0(const float* x, char* to) {
-  float most = 0;
-  for (int i = 0; i < 32; ++i) most = std::max(most, std::fabs(x[i]));
-  const float scale = most / 127, inverse = scale == 0 ? 0 : 1 / scale;
-  put_half(scale, to);
-  for (int i = 0; i < 32; ++i)
-    to[2 + i] = static_cast<char>(static_cast<int8_t>(std::round(x[i] * inverse)));
-}
-
-template <class Encode>
-std::string encode_blocks(const Tensor& values, int64_t elements, int64_t bytes, Encode&& encode) {
-  const int64_t blocks = values.size() / elements;
-  std::string encoded(static_cast<size_t>(blocks * bytes), '\0');
-  const float* from = values.data_as<float>();
-  parallel_for(blocks, 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) encode(from + i * elements, &encoded[i * bytes]);
-  });
-  return encoded;
-}
-
 }  // namespace
 
 const GgufFormat* find_gguf_format(std::string_view block) {
@@ -288,21 +235,6 @@ void decode_gguf(std::string_view block, const char* from, int64_t count, float*
       decode_block(format, values, to + i * format.block);
     }
   });
-}
-
-std::string encode_gguf(std::string_view block, const Tensor& values) {
-  if (block == "Q4_0") return encode_blocks(values, 32, 18, encode_q4_0);
-  if (block == "Q8_0") return encode_blocks(values, 32, 34, encode_q8_0);
-  if (block == "F16")
-    return encode_blocks(values, 1, 2, [](const float* x, char* y) { put_half(*x, y); });
-  if (block == "BF16") {
-    return encode_blocks(values, 1, 2, [](const float* x, char* y) {
-      const bf16 narrowed = narrow(*x);
-      std::memcpy(y, &narrowed, sizeof narrowed);
-    });
-  }
-  check(block == "F32", "{}: cannot be written; expected F32, F16, BF16, Q8_0 or Q4_0", block);
-  return std::string(values.data_as<char>(), values.bytes());
 }
 
 }  // namespace fovea

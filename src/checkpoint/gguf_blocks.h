@@ -1,9 +1,10 @@
 #pragma once
 
-// The block types of GGUF files, bit for bit as ggml decodes and encodes them
-// (github.com/ggml-org/ggml/blob/master/src/ggml-quants.c). A block has a scale, in some types also
-// a minimum, and a few bits for each element.
+// The block types of GGUF files (github.com/ggml-org/ggml/blob/master/src/ggml-quants.c). Blocks
+// are decoded bit for bit as ggml does. A block has a scale, in some types also a minimum, and a
+// few bits for each element.
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,16 @@ inline bool decodes_gguf(std::string_view block) { return find_gguf_format(block
 // Decodes `count` elements, which must fill complete blocks, to floats.
 void decode_gguf(std::string_view block, const char* from, int64_t count, float* to);
 
-// Encodes an f32 tensor in the format `block`: F32, F16, BF16, Q8_0 or Q4_0. For Q8_0 and Q4_0, the
-// length of rows must be a multiple of 32.
-std::string encode_gguf(std::string_view block, const Tensor& values);
+// Writes the bytes of a block, the inverse of BlockReader::read(); `to` has as many bytes as the
+// reader of the format. Throws InvalidArgument for MXFP4.
+void write_gguf_block(WeightFormat format, const WeightBlock& block, uint8_t* to);
+
+// Encodes an f32 tensor in the format `block`: F32, F16, BF16, or a type of find_gguf_format()
+// except MXFP4, of which rows must be complete blocks. Q8_0, F16 and BF16 are rounded; for all
+// other types, quantize_block() searches the scales, and `importance` has the weights of the
+// columns of each matrix, [matrices, width]; empty = all 1. Numbers must be finite and at most
+// kMostInBlock in blocks. The bytes do not depend on the number of threads.
+std::string encode_gguf(std::string_view block, const Tensor& values,
+                        std::span<const float> importance = {});
 
 }  // namespace fovea

@@ -1,7 +1,6 @@
 #include "fovea/convert.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -10,9 +9,12 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/gguf.h"
+#include "checkpoint/gguf_blocks.h"
+#include "checkpoint/safetensors.h"
+#include "families/calibrate.h"
+#include "families/gguf.h"
 #include "families/model_parts.h"
 #include "families/peft_config.h"
-#include "fovea/gguf.h"
 #include "model/adapters.h"
 #include "model/pack.h"
 
@@ -65,72 +67,121 @@ bool quantizes(const ConvertOptions& options) {
   return options.quantize == Quantize::int8 || options.quantize == Quantize::int4;
 }
 
-// Returns the block format that stores most bytes of the layers' matrices in a .gguf file.
-std::string main_block(const std::string& path) {
+// Returns the type of a .gguf file: that of general.file_type, if it fits the matrices of the
+// layers, or else one for the block format that stores most of their bytes.
+FileDType same_type(const std::string& path) {
   std::map<std::string, size_t> bytes;
   const Gguf file(path);
   for (const GgufTensor& tensor : file.tensors())
     if (tensor.shape.size() > 1 && tensor.name.starts_with("blk."))
       bytes[tensor.block->name] += tensor.bytes;
+  const auto* type = find_gguf_file_type(file.integer("general.file_type").value_or(-1));
+  if (type != nullptr && bytes.contains(type->block)) return type->dtype;
   const auto most = std::max_element(bytes.begin(), bytes.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
-  return most == bytes.end() ? "F32" : most->first;
-}
-
-struct NamedDtype {
-  GgufDtype dtype;
-  const char *block, *name;
-};
-constexpr std::array kGgufDtypes = {
-    NamedDtype{GgufDtype::f32, "F32", "fp32"}, NamedDtype{GgufDtype::f16, "F16", "fp16"},
-    NamedDtype{GgufDtype::bf16, "BF16", "bf16"}, NamedDtype{GgufDtype::q8_0, "Q8_0", "q8_0"},
-    NamedDtype{GgufDtype::q4_0, "Q4_0", "q4_0"}};
-
-GgufDtype same_block(const std::string& path) {
-  const std::string block = main_block(path);
-  for (const NamedDtype& each : kGgufDtypes)
-    if (block == each.block) return each.dtype;
+  const std::string block = most == bytes.end() ? "F32" : most->first;
+  if (const auto* other = find_gguf_file_type(block)) return other->dtype;
   fail(ErrorKind::Unsupported,
        "{}: its matrices are {}, which cannot be written; expected `quantize` int8 or int4, or a "
        "`dtype`",
        path, block);
 }
 
-GgufDtype same_dtype(const Origin& origin) {
-  if (origin.dtype == DType::bf16) return GgufDtype::bf16;
-  return origin.dtype == DType::f16 ? GgufDtype::f16 : GgufDtype::f32;
+// Returns the requested type or, if none is requested, the type in which the model is stored.
+FileDType gguf_dtype(const std::string& from, const ConvertOptions& options, const Origin& origin) {
+  if (options.quantize == Quantize::int8) return FileDType::q8_0;
+  if (options.quantize == Quantize::int4) return FileDType::q4_0;
+  if (options.dtype != FileDType::automatic) return options.dtype;
+  if (options.quantize == Quantize::none) return file_dtype(origin);
+  if (is_gguf(from)) return same_type(from);
+  if (!origin.quantization) return file_dtype(origin);
+  return origin.quantization->format == WeightFormat::int4 ? FileDType::q4_0 : FileDType::q8_0;
 }
 
-// Returns the requested format or, if none is requested, the format in which the model is stored.
-GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, const Origin& origin) {
-  if (options.quantize == Quantize::int8) return GgufDtype::q8_0;
-  if (options.quantize == Quantize::int4) return GgufDtype::q4_0;
-  switch (options.dtype) {
-    case FileDType::automatic: break;
-    case FileDType::fp32: return GgufDtype::f32;
-    case FileDType::bf16: return GgufDtype::bf16;
-    case FileDType::fp16: return GgufDtype::f16;
+// Returns the tokenizer of a model, or of the base of an adapter.
+std::optional<Tokenizer> tokenizer_of(const std::string& from, const ModelFiles& files) {
+  const std::string& path = comes_with_tokenizer(from) ? from : files.base;
+  if (!comes_with_tokenizer(path)) return std::nullopt;
+  return Tokenizer::open(path);
+}
+
+// Reads or computes the importance matrix that the options request, and saves it if they do.
+std::optional<ImportanceMatrix> importance_for(const std::string& from,
+                                               const ConvertOptions& options,
+                                               const std::vector<AdapterUse>& adapters,
+                                               const std::vector<FileTensor>& tensors) {
+  std::optional<ImportanceMatrix> matrix;
+  if (!options.imatrix.empty()) matrix = read_importance(options.imatrix);
+  if (!options.calibrate.empty()) {
+    const Model model =
+        Model::open(from, WeightPrecision::stored, CachePrecision::automatic, adapters);
+    matrix = calibrate(model, tensors, options.calibrate);
   }
-  if (options.quantize == Quantize::none) return same_dtype(origin);
-  if (is_gguf(from)) return same_block(from);
-  if (!origin.quantization) return same_dtype(origin);
-  return origin.quantization->format == WeightFormat::int4 ? GgufDtype::q4_0 : GgufDtype::q8_0;
+  if (!options.save_imatrix.empty()) write_importance(options.save_imatrix, *matrix);
+  return matrix;
+}
+
+void describe_importance(const ImportanceMatrix& matrix, const ConvertOptions& options,
+                         GgufMetadata& metadata) {
+  if (!options.imatrix.empty()) metadata.text("quantize.imatrix.file", options.imatrix);
+  if (!matrix.texts.empty()) metadata.text("quantize.imatrix.dataset", matrix.texts[0]);
+  metadata.integer("quantize.imatrix.entries_count", static_cast<uint32_t>(matrix.tensors.size()));
+  metadata.integer("quantize.imatrix.chunks_count", static_cast<uint32_t>(matrix.chunks));
+}
+
+// Warns of matrices of the layers that will be quantised and are not in the importance matrix,
+// which may belong to a different model.
+void warn_of_missing(const ImportanceMatrix& matrix, const GgufModel& file,
+                     std::vector<std::string>& warnings) {
+  std::vector<std::string> missing;
+  for (const GgufTensor& tensor : file.tensors()) {
+    const bool quantized = find_gguf_format(tensor.block->name) != nullptr;
+    if (quantized && tensor.name.starts_with("blk.") && !matrix.tensors.contains(tensor.name))
+      missing.push_back(tensor.name);
+  }
+  if (missing.empty()) return;
+  warnings.push_back(fmt::format(
+      "the importance matrix lacks {}: all of their inputs count equally", first_names(missing)));
 }
 
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    const std::vector<AdapterUse>& adapters) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
               options.group);
+  check_field(!is_quantized(options.dtype) || !quantizes(options), "quantize",
+              "cannot be combined with a quantised `dtype`");
   check(!is_file(to), "{}: exists already; expected a new file", to);
-  // The packed bf16 weights of a directory take half the memory of fp32; GGUF blocks are decoded to
-  // fp32 exactly.
-  const bool dense = is_gguf(from) || is_adapted(from, adapters);
-  const Model model = Model::open(from, dense ? WeightPrecision::full : WeightPrecision::stored,
-                                  CachePrecision::automatic, adapters);
-  const GgufDtype dtype = gguf_dtype(from, options, model.parts().origin);
-  save_gguf(model, to, dtype);
-  return {model.parameters(), weight_files(from), weight_files(to),
-          kGgufDtypes[static_cast<size_t>(dtype)].name, model.warnings()};
+  const bool adapted = is_adapted(from, adapters);
+  ModelFiles files =
+      open_model_files(from, adapted ? Weights::mapped : Weights::in_file, {}, adapters);
+  if (adapted) merge_adapters(files.model);
+  const FileDType dtype = gguf_dtype(from, options, files.origin);
+  const bool weighs = !options.imatrix.empty() || !options.calibrate.empty();
+  GgufModel file(files.model, files.origin.family, dtype, weighs);
+  const auto importance = importance_for(from, options, adapters, file.matrices());
+  GgufValues values = values_of(files.model, files.in_file.get());
+  if (importance) {
+    describe_importance(*importance, options, file.metadata);
+    warn_of_missing(*importance, file, files.warnings);
+    values.importance = &*importance;
+  }
+  for (std::string& warning :
+       write_gguf_file(to, file, tokenizer_of(from, files), files.model.spec.vocabulary, values))
+    files.warnings.push_back(from + ": " + warning);
+  return {parameter_count(files.model), weight_files(from), weight_files(to),
+          gguf_file_type(dtype).name, std::move(files.warnings)};
+}
+
+void check_importance(const ConvertOptions& options, bool gguf) {
+  check_field(options.calibrate.empty() || options.imatrix.empty(), "calibrate",
+              "cannot be combined with `imatrix`");
+  const bool weighs = !options.calibrate.empty() || !options.imatrix.empty();
+  check_field(!weighs || gguf, options.calibrate.empty() ? "imatrix" : "calibrate",
+              "the output is a directory; expected a .gguf file");
+  check_field(weighs || options.save_imatrix.empty(), "save_imatrix",
+              "there is no importance matrix; expected `calibrate` or `imatrix`");
+  check(options.save_imatrix.empty() || !is_file(options.save_imatrix),
+        "{}: exists already; expected a new file", options.save_imatrix);
 }
 
 // Returns the precision of the weights, such as "bf16", "fp16 and fp32" (if tensors differ), or
@@ -153,8 +204,12 @@ std::string weights_of(const Origin& origin) {
 void visit(ConvertOptions& o, OptionVisitor& v) {
   v.choice(
       {"dtype",
-       "dtype of unquantised tensors; automatic = as in the source, fp32 for dequantised ones"},
-      o.dtype, {"automatic", "fp32", "bf16", "fp16"});
+       "type of the matrices in a .gguf file, with the names and mixtures of llama-quantize; in "
+       "a directory, dtype of unquantised tensors; automatic = as in the source, fp32 for "
+       "dequantised ones"},
+      o.dtype, {"automatic", "fp32",   "bf16",   "fp16",   "q8_0",   "q6_k", "q5_k_m",
+                "q5_k_s",    "q5_1",   "q5_0",   "q4_k_m", "q4_k_s", "q4_1", "q4_0",
+                "iq4_nl",    "iq4_xs", "q3_k_l", "q3_k_m", "q3_k_s", "q2_k"});
   v.choice({"quantize",
             "integer weights with scales for layers and head; in a .gguf file int8 is Q8_0 and "
             "int4 is Q4_0; none = dequantise all"},
@@ -163,13 +218,24 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
              "number of weights that share a scale: 32 or, in a directory, 64; 0 = a whole row, "
              "with int8, which is faster and less exact"},
             o.group, 0, 64);
+  v.text({"calibrate",
+          "text file; quantised weights become more exact where the model, run on this text, has "
+          "large activations (.gguf)"},
+         o.calibrate);
+  v.text({"imatrix", "instead of a text: importance matrix of llama-imatrix, .gguf or .dat"},
+         o.imatrix);
+  v.text({"save_imatrix", "write the importance matrix to this .gguf file"}, o.save_imatrix);
 }
 
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options, const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
   check_fields(options);
+  check_importance(options, is_gguf(to));
   if (is_gguf(to)) return to_gguf(from, to, options, adapters);
+  check_field(!is_quantized(options.dtype), "dtype",
+              "{}; expected automatic, fp32, bf16 or fp16 in a directory",
+              gguf_file_type(options.dtype).name);
   const bool rows = options.group == 0 && options.quantize == Quantize::int8;
   check_field(options.group == 32 || options.group == 64 || rows, "group",
               "{}; expected 32, 64 or, with int8, 0", options.group);
@@ -191,8 +257,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
   StagedFolder folder(to);
   const auto end = files.end_ids.empty() ? std::nullopt : std::optional(files.end_ids[0]);
   save_model_files(folder.path(), files.model, end, files.origin);
-  const std::string& tokenizer = comes_with_tokenizer(from) ? from : files.base;
-  if (comes_with_tokenizer(tokenizer)) Tokenizer::open(tokenizer).save(folder.path());
+  if (const auto tokenizer = tokenizer_of(from, files)) tokenizer->save(folder.path());
   folder.commit("config.json");
 
   return {parameter_count(files.model), weight_files(from), weight_files(to),

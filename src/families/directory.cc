@@ -111,7 +111,9 @@ class Loader {
         continue;
       }
       if (stored->shape == expected) {
-        if (stays_in_blocks(model.spec, tensor, *stored, shapes, parts))
+        if (loading_.weights == Weights::in_file)
+          leave_in_file(tensor, *stored, shapes);
+        else if (stays_in_blocks(model.spec, tensor, *stored, shapes, parts))
           load_blocks(tensor, *stored, shapes, parts);
         else
           load_full(model.spec, tensor, *stored, shapes, parts);
@@ -221,14 +223,32 @@ class Loader {
         fmt::format("{}: {} of {} elements of {} are not finite", folder_, bad, size, stored.name));
   }
 
-  void load_full(const Spec& spec, const FileTensor& tensor, const StoredTensor& stored,
-                 const std::vector<Shape>& shapes, const std::vector<Parameter*>& parts) {
-    Tensor value = file_.tensor(stored.name);
-    const DType dtype = value.dtype();
+  // Throws Unsupported if a tensor does not have floats.
+  DType float_dtype(const FileTensor& tensor, DType dtype) const {
     if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16 && dtype != DType::f64) {
       fail(ErrorKind::Unsupported, "{}: {} is {}; expected fp32, bf16, fp16 or fp64", folder_,
            tensor.name, name_of(dtype));
     }
+    return dtype;
+  }
+
+  // Records the dtype in which a tensor will be saved.
+  void save_as(const FileTensor& tensor, DType dtype) {
+    files_.origin.dtypes[tensor.name] = dtype;
+    if (dtype != DType::f32) files_.origin.dtype = dtype;
+  }
+
+  void leave_in_file(const FileTensor& tensor, const StoredTensor& stored,
+                     const std::vector<Shape>& shapes) {
+    const DType dtype = stored.dtype ? *stored.dtype : file_.tensor(stored.name).dtype();
+    if (float_dtype(tensor, dtype) != DType::f64) save_as(tensor, dtype);
+    files_.in_file->add(tensor, stored, shapes);
+  }
+
+  void load_full(const Spec& spec, const FileTensor& tensor, const StoredTensor& stored,
+                 const std::vector<Shape>& shapes, const std::vector<Parameter*>& parts) {
+    Tensor value = file_.tensor(stored.name);
+    const DType dtype = float_dtype(tensor, value.dtype());
     const auto formats = formats_of(spec, tensor, default_format(stored, dtype), parts);
     const bool all_packed = std::all_of(formats.begin(), formats.end(),
                                         [](const auto& format) { return format.has_value(); });
@@ -236,10 +256,7 @@ class Loader {
     const bool counted = !all_packed || dtype == DType::f64;
     if (counted) warn_of_nonfinite(stored, count_nonfinite(value), value.size());
     if (dtype == DType::f16) value = widen_halves(value);
-    if (loading_.weights != Weights::owned && dtype != DType::f64) {
-      files_.origin.dtypes[tensor.name] = dtype;
-      if (dtype != DType::f32) files_.origin.dtype = dtype;
-    }
+    if (loading_.weights != Weights::owned && dtype != DType::f64) save_as(tensor, dtype);
     const bool as_bf16 =
         loading_.weights == Weights::packed && dtype == DType::bf16 &&
         tensor.stored != Stored::transposed &&
@@ -354,14 +371,6 @@ bool is_another(const TensorSource& file, const std::string& head, const StoredT
          (found->bytes != table->bytes || std::memcmp(found->data, table->data, found->bytes) != 0);
 }
 
-void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json& config) {
-  config["id2label"] = config["label2id"] = nlohmann::ordered_json::object();
-  for (size_t i = 0; i < labels.size(); ++i) {
-    config["id2label"][std::to_string(i)] = labels[i];
-    config["label2id"][labels[i]] = i;
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> labels_of(const nlohmann::json& config) {
@@ -384,8 +393,11 @@ std::optional<int32_t> configured_id(const Origin& origin, const char* key) {
 }
 
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
-                      const TensorSource& file, const Loading& loading, const std::string& path) {
+                      const std::shared_ptr<const TensorSource>& source, const Loading& loading,
+                      const std::string& path) {
+  const TensorSource& file = *source;
   ModelFiles files;
+  if (loading.weights == Weights::in_file) files.in_file = std::make_shared<WeightsInFile>(source);
   files.origin.family = &family;
   files.origin.quantization = loading.quantization;
   Spec spec;
@@ -441,7 +453,8 @@ ModelFiles open_files(const std::string& path, Loading loading) {
   }
   const Family& family = family_named(get_string(config, "model_type", config_path), config_path);
   ModelFiles files =
-      load_model(family, config, config_path, SafeTensors::open_model(path), loading, path);
+      load_model(family, config, config_path,
+                 std::make_shared<SafeTensors>(SafeTensors::open_model(path)), loading, path);
   if (const std::string generation = path + "/generation_config.json"; is_file(generation))
     files.origin.generation = read_json(generation);
   files.end_ids = end_ids(path, config);
@@ -473,126 +486,6 @@ ModelFiles open_with_head(const std::string& path, Weights weights, const Packin
   ModelFiles files = open_files(path, {.weights = weights, .packing = packing, .new_head = &head});
   files.base = path;
   return files;
-}
-
-std::map<std::string, Tensor> checkpoint_tensors(Transformer& model, const Family& family,
-                                                 bool keep_quantized) {
-  if (has_adapters(model)) {
-    Transformer merged = model;
-    merge_adapters(merged);
-    return checkpoint_tensors(merged, family, keep_quantized);
-  }
-  std::map<std::string, const Parameter*> parameters;
-  std::map<std::string, Tensor> tensors;
-  model.each([&](const std::string& name, Parameter& p) { parameters[name] = &p; });
-  for (const FileTensor& tensor : file_tensors(family, model)) {
-    std::vector<Tensor> parts;
-    std::vector<PackedWeight> quantized;
-    for (const std::string& part : tensor.parts) {
-      const Parameter& p = *parameters.at(part);
-      if (keep_quantized && p.packed && is_quantized(p.packed.matrix().format) &&
-          can_be_quantized(tensor))
-        quantized.push_back(p.packed);
-      else
-        parts.push_back(p.packed                         ? p.packed.floats()
-                        : p.value.dtype() == DType::bf16 ? convert(p.value, DType::f32)
-                                                         : p.value);
-    }
-    if (quantized.empty())
-      tensors[tensor.name] = to_file(tensor, parts);
-    else
-      quantized_to_file(tensor, quantized, tensors);
-  }
-  return tensors;
-}
-
-const Family& family_to_save(const Spec& spec, const Origin& origin) {
-  const bool same = origin.family != nullptr && can_express(*origin.family, spec);
-  return same ? *origin.family : family_for(spec);
-}
-
-namespace {
-
-// Returns the token that texts begin with: the checkpoint's, or else, for a decoder-only model, the
-// token that ends the previous text.
-std::optional<int32_t> first_id(const Spec& spec, const Origin& origin,
-                                std::optional<int32_t> end_id) {
-  if (const auto told = configured_id(origin, "bos_token_id")) return told;
-  return spec.encoder ? std::nullopt : end_id;
-}
-
-}  // namespace
-
-std::string config_json(const Transformer& model, const Origin& origin,
-                        std::optional<int32_t> end_id) {
-  Config config;
-  Spec spec = model.spec;
-  const Family& family = family_to_save(spec, origin);
-  describe(config, family, spec);
-  config.write("dtype", origin.dtype == DType::bf16  ? "bfloat16"
-                        : origin.dtype == DType::f16 ? "float16"
-                                                     : "float32");
-  nlohmann::ordered_json written = config.written();
-  if (origin.quantization) written["quantization_config"] = quantization_json(*origin.quantization);
-  if (std::ssize(origin.labels) == spec.head.labels && spec.head.labels > 0)
-    write_labels(origin.labels, written);
-  if (&family == origin.family) {
-    for (const auto& [key, value] : origin.carried.items())
-      if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
-    return pretty(written);
-  }
-  // Both keys are written even if they are null, because the defaults of transformers belong to the
-  // vocabulary of the original model.
-  const nlohmann::ordered_json none;
-  const auto first = first_id(spec, origin, end_id);
-  written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;
-  written["eos_token_id"] = end_id ? nlohmann::ordered_json(*end_id) : none;
-  return pretty(written);
-}
-
-std::string generation_config_json(const Spec& spec, const Origin& origin,
-                                   std::optional<int32_t> end_id) {
-  if (!origin.generation.is_null()) return pretty(origin.generation);
-  nlohmann::ordered_json json;
-  json["_from_model_config"] = false;
-  if (const auto first = first_id(spec, origin, end_id)) json["bos_token_id"] = *first;
-  if (end_id) json["eos_token_id"] = *end_id;
-  json["do_sample"] = true;
-  return pretty(json);
-}
-
-namespace {
-
-// Converts f32 tensors to the dtypes of the origin.
-std::map<std::string, Tensor> in_dtype(std::map<std::string, Tensor> tensors, const Origin& origin,
-                                       const std::string& folder) {
-  for (auto& [name, tensor] : tensors) {
-    const auto own = origin.dtypes.find(name);
-    const DType dtype = own != origin.dtypes.end() ? own->second : origin.dtype;
-    if (tensor.dtype() != DType::f32 || dtype == DType::f32) continue;
-    const int64_t before = count_nonfinite(tensor);
-    tensor = dtype == DType::f16 ? narrow_to_halves(tensor) : convert(tensor, dtype);
-    if (count_nonfinite(tensor) > before) {
-      const bool halves = dtype == DType::f16;
-      fail(ErrorKind::InvalidArgument,
-           "{}: {} has numbers above {}'s {}; expected a dtype with a larger range", folder, name,
-           name_of(dtype), halves ? "65504" : "3.39e38");
-    }
-  }
-  return tensors;
-}
-
-}  // namespace
-
-void save_model_files(const std::string& folder, Transformer& model, std::optional<int32_t> end_id,
-                      const Origin& origin) {
-  const Family& family = family_to_save(model.spec, origin);
-  write_safetensors(
-      folder + "/model.safetensors",
-      in_dtype(checkpoint_tensors(model, family, origin.quantization.has_value()), origin, folder));
-  write_file_atomically(folder + "/config.json", config_json(model, origin, end_id));
-  write_file_atomically(folder + "/generation_config.json",
-                        generation_config_json(model.spec, origin, end_id));
 }
 
 }  // namespace fovea

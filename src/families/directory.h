@@ -9,6 +9,7 @@
 
 #include "checkpoint/quantized.h"
 #include "checkpoint/tensor_source.h"
+#include "checkpoint/weights_in_file.h"
 #include "families/registry.h"
 #include "fovea/model.h"
 
@@ -46,13 +47,15 @@ struct ModelFiles {
   std::vector<std::string> missing;   // parameters of a new head that the file lacks; their values
                                       // are empty
   std::string base;  // where the weights were read: differs from the path of an adapter
+  std::shared_ptr<WeightsInFile> in_file;  // of Weights::in_file
 };
 
 // How the elements are stored in memory. `mapped` leaves them in the file if they are f32 in the
 // layout of fovea; `owned` copies them, for training; `packed` packs the parameters that
 // packed_format() selects, for inference. Weights that config.json declares as quantised are always
-// packed; `owned` throws Unsupported for them.
-enum class Weights { mapped, owned, packed };
+// packed; `owned` throws Unsupported for them. `in_file` leaves all others without values, for
+// ModelFiles::in_file to read one by one.
+enum class Weights { mapped, owned, packed, in_file };
 
 struct Packing {
   // Unset: blocks of GGUF files stay as stored (Q8_0 is int8 and Q4_0 is int4, with groups of 32),
@@ -93,7 +96,11 @@ std::vector<std::string> labels_of(const nlohmann::json& config);
 
 // Makes a model from its config and tensors. Errors name the config `name` and the model `path`.
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,
-                      const TensorSource& file, const Loading& loading, const std::string& path);
+                      const std::shared_ptr<const TensorSource>& file, const Loading& loading,
+                      const std::string& path);
+
+// Returns the value of a parameter, packed or not, in f32 (f64 for f64).
+Tensor floats_of(const Parameter& parameter);
 
 // Return the contents of the model's files, except the tokenizer, with adapters merged. Quantised
 // weights keep their format, or become f32 like all others if `keep_quantized` is false.

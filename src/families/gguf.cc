@@ -9,6 +9,7 @@
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/quantized.h"
+#include "checkpoint/safetensors.h"
 #include "families/model_parts.h"
 #include "fovea/excerpt.h"
 
@@ -166,14 +167,6 @@ const Family& architecture_for(const Spec& spec, const Family* family) {
        all_names());
 }
 
-// Returns llama.cpp's number for the type of most matrices of a file (general.file_type).
-uint32_t file_type_of(const std::string& block) {
-  if (block == "F32") return 0;
-  if (block == "F16") return 1;
-  if (block == "Q4_0") return 2;
-  return block == "Q8_0" ? 7 : 32;
-}
-
 const GgufBlock& block_named(std::string_view name) {
   for (uint32_t number = 0; number < 64; ++number)
     if (const auto* block = find_gguf_block(number); block != nullptr && block->name == name)
@@ -193,13 +186,16 @@ std::optional<Quantization> quantization_of(Transformer& model) {
   return found;
 }
 
-void check_halves(const std::string& name, const Tensor& values) {
+// Throws InvalidArgument if a number is too large for f16, or for blocks with scales in f16.
+void check_range(const std::string& name, const Tensor& values, const char* block) {
   const float* x = values.data_as<float>();
   constexpr float kBeyond = 65520;  // rounds to infinity
   if (std::any_of(x, x + values.size(),
                   [](float v) { return std::isfinite(v) && std::fabs(v) >= kBeyond; })) {
     fail(ErrorKind::InvalidArgument,
-         "model: {} has numbers above fp16's 65504; expected a dtype with a larger range", name);
+         "model: {} has numbers above 65504, the largest of {}; expected a dtype with a larger "
+         "range",
+         name, block);
   }
 }
 
@@ -249,7 +245,7 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto file = std::make_shared<const Gguf>(path);
   const auto& [architecture, family] = pair_of(*file);
   ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,
-                                GgufTensors(file), loading, path);
+                                std::make_shared<GgufTensors>(file), loading, path);
   const Spec& spec = files.model.spec;
   files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
   files.origin.quantization = quantization_of(files.model);
@@ -268,38 +264,108 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   return files;
 }
 
-GgufModel::GgufModel(Transformer& model, const Family* family, const std::string& block) {
+GgufValues values_of(Transformer& model, WeightsInFile* file) {
+  std::map<std::string, const Parameter*> parameters;
+  model.each([&](const std::string& name, const Parameter& p) { parameters[name] = &p; });
+  const auto read = [parameters, file](const std::string& name) {
+    return file != nullptr && file->has(name) ? file->read(name) : floats_of(*parameters.at(name));
+  };
+  return {.read = read, .file = file};
+}
+
+GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, bool importance) {
   Spec spec = without_training(model.spec);
   const Family& architecture = architecture_for(spec, family);
+  const GgufFileType& type = gguf_file_type(dtype);
+  const GgufMix mix = {type, spec, &architecture == &gguf_llama, importance};
   Config config;
   describe(config, architecture, spec);
   metadata.text("general.architecture", architecture.model_type);
-  metadata.integer("general.file_type", file_type_of(block));
-  if (block.starts_with("Q")) metadata.integer("general.quantization_version", 2);
+  metadata.integer("general.file_type", type.number);
+  if (is_quantized(dtype)) metadata.integer("general.quantization_version", 2);
   write_config(metadata, architecture.model_type, config.written());
   for (const auto& [name, value] : config.written().items()) {
     if (!is_tensor(name) || !value.is_array()) continue;
     const auto numbers = value.get<std::vector<float>>();
-    add(name, from(numbers, {std::ssize(numbers)}), "F32");
+    const std::string bytes(reinterpret_cast<const char*>(numbers.data()),
+                            numbers.size() * sizeof(float));
+    FileTensor constant;
+    constant.name = name;
+    add({constant, bytes, "F32"}, {std::ssize(numbers)});
   }
-  for (const auto& [name, values] : checkpoint_tensors(model, architecture, false))
-    add(name, values, stays_exact(name, values.shape()) ? "F32" : block);
+  std::map<std::string, Shape> shapes;
+  model.each([&](const std::string& name, const Parameter& p) { shapes[name] = p.shape; });
+  for (const FileTensor& tensor : file_tensors(architecture, model)) {
+    std::vector<Shape> parts;
+    for (const std::string& part : tensor.parts) parts.push_back(shapes.at(part));
+    const Shape shape = shape_in_file(tensor, parts);
+    add({tensor, "", stays_exact(tensor.name, shape) ? "F32" : block_in_mix(mix, tensor.name)},
+        shape);
+  }
 }
 
-void GgufModel::add(const std::string& name, const Tensor& values, const std::string& block) {
-  // For rows that do not divide into blocks, uses F16, like llama.cpp.
-  const bool divides = values.shape().back() % block_named(block).elements == 0;
-  if (divides && block.starts_with("Q")) check_quantizable("model", name, values);
+void GgufModel::add(Source source, const Shape& shape) {
   GgufTensor tensor;
-  tensor.name = name;
-  tensor.block = &block_named(divides ? block : "F16");
-  tensor.shape.assign(values.shape().begin(), values.shape().end());
-  if (tensor.block->name == std::string_view("F16")) check_halves(name, values);
-  const auto bytes = std::make_shared<const std::string>(encode_gguf(tensor.block->name, values));
-  tensor.data = bytes->data();
-  tensor.bytes = bytes->size();
-  encoded_.push_back(bytes);
+  tensor.name = source.tensor.name;
+  tensor.block = &block_named(fallback_block(source.wanted, shape.back()));
+  tensor.shape.assign(shape.begin(), shape.end());
+  tensor.bytes =
+      static_cast<size_t>(fovea::elements(shape)) / tensor.block->elements * tensor.block->bytes;
   tensors_.push_back(std::move(tensor));
+  sources_.push_back(std::move(source));
+}
+
+std::vector<FileTensor> GgufModel::matrices() const {
+  std::vector<FileTensor> found;
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (tensors_[i].shape.size() > 1) found.push_back(sources_[i].tensor);
+  return found;
+}
+
+std::vector<std::string> GgufModel::fallbacks() const {
+  std::map<std::string, std::vector<std::string>> changed;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const GgufTensor& tensor = tensors_[i];
+    const GgufBlock& wanted = block_named(sources_[i].wanted);
+    if (&wanted == tensor.block) continue;
+    changed[fmt::format("rows of {} weights are not a multiple of {}: {} instead of {} for",
+                        tensor.shape.back(), wanted.elements, tensor.block->name, wanted.name)]
+        .push_back(tensor.name);
+  }
+  std::vector<std::string> messages;
+  for (const auto& [message, names] : changed)
+    messages.push_back(fmt::format("{} {}", message, first_names(names)));
+  return messages;
+}
+
+std::string GgufModel::elements(size_t index, const GgufValues& values,
+                                std::vector<std::string>& warnings) {
+  const Source& source = sources_[index];
+  const GgufTensor& tensor = tensors_[index];
+  const std::string& name = tensor.name;
+  if (source.tensor.parts.empty()) return source.elements;
+  if (values.file != nullptr) {
+    const auto bytes = values.file->bytes_of(source.tensor, tensor.block->name);
+    if (bytes) return std::string(*bytes);
+  }
+  std::vector<Tensor> parts;
+  for (const std::string& part : source.tensor.parts) parts.push_back(values.read(part));
+  const Tensor whole = to_file(source.tensor, parts);
+  parts.clear();
+  const bool quantized = find_gguf_format(tensor.block->name) != nullptr;
+  const int64_t bad = count_nonfinite(whole);
+  if (quantized) check_quantizable("model", name, bad, whole.size());
+  if (bad > 0)
+    warnings.push_back(
+        fmt::format("{} of {} elements of {} are not finite", bad, whole.size(), name));
+  if (quantized || tensor.block->name == std::string_view("F16"))
+    check_range(name, whole, tensor.block->name);
+  std::vector<float> weights;
+  if (quantized && values.importance != nullptr) {
+    const int64_t matrices = tensor.shape.size() == 3 ? tensor.shape[0] : 1;
+    weights = values.importance->weights_of(name, matrices, tensor.shape.back());
+  }
+  return encode_gguf(tensor.block->name, whole, weights);
 }
 
 }  // namespace fovea

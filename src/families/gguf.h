@@ -2,12 +2,16 @@
 
 // The model in a GGUF file: metadata and weights.
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/gguf.h"
+#include "checkpoint/importance.h"
 #include "families/directory.h"
+#include "families/gguf_types.h"
 #include "fovea/model.h"
+#include "fovea/tokenizer.h"
 
 namespace fovea {
 
@@ -31,23 +35,54 @@ Spec read_gguf_spec(const std::string& path);
 // See read_weight_formats() in fovea/plan.h.
 std::vector<FormatBytes> read_gguf_formats(const std::string& path);
 
-// The contents of a GGUF file without its tokenizer. Throws Unsupported if no architecture can
-// express the Spec. Fields that only training uses, such as dropout, are omitted.
+// Where the elements of a GGUF file come from.
+struct GgufValues {
+  std::function<Tensor(const std::string& parameter)> read;  // returns a parameter in f32
+  // Tensors that this file has in the right type are copied; null = none.
+  const WeightsInFile* file = nullptr;
+  const ImportanceMatrix* importance = nullptr;  // null = all columns matter equally
+};
+// Returns the values of a model, whose parameters are in memory or, if it is not null, in `file`.
+// Both must exist as long as the result.
+GgufValues values_of(Transformer& model, WeightsInFile* file = nullptr);
+
+// A model as a GGUF file, without its tokenizer. Throws Unsupported if no architecture can express
+// the Spec. Fields that only training uses, such as dropout, are omitted.
 class GgufModel {
  public:
   // `family` is the family that the model was read from, so that related families keep their names;
-  // `block` is the format of matrices: F32, F16, BF16, Q8_0 or Q4_0.
-  GgufModel(Transformer& model, const Family* family, const std::string& block);
+  // with `importance`, an importance matrix will be used. Uses only the shapes of the parameters.
+  GgufModel(Transformer& model, const Family* family, FileDType dtype, bool importance = false);
 
   GgufMetadata metadata;
-  // valid during the lifetime of this object
-  const std::vector<GgufTensor>& tensors() const { return tensors_; }
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }  // without data
+  std::vector<FileTensor> matrices() const;  // the tensors of more than one dimension
+  // Messages about tensors whose type differs from the wanted one because of the length of rows.
+  std::vector<std::string> fallbacks() const;
+
+  // Returns the bytes of a tensor. Throws BadFile if numbers to be quantised are not finite,
+  // InvalidArgument if they are too large; adds a warning about floats that are not finite.
+  std::string elements(size_t index, const GgufValues& values, std::vector<std::string>& warnings);
 
  private:
-  void add(const std::string& name, const Tensor& values, const std::string& block);
+  struct Source {
+    FileTensor tensor;     // without parts if the elements follow from the Spec
+    std::string elements;  // that follow from the Spec
+    std::string wanted;    // block type before the fallback
+  };
+  void add(Source source, const Shape& shape);
 
   std::vector<GgufTensor> tensors_;
-  std::vector<std::shared_ptr<const std::string>> encoded_;
+  std::vector<Source> sources_;
 };
+
+// Writes a GGUF file atomically, one tensor after the other. `vocabulary`: the number of tokens of
+// the model. Returns warnings: fallbacks(), and floats that are not finite. Throws as elements().
+std::vector<std::string> write_gguf_file(const std::string& path, GgufModel& file,
+                                         const std::optional<Tokenizer>& tokenizer,
+                                         int64_t vocabulary, const GgufValues& values);
+
+// Returns the type of a file with the dtype of the origin: fp32, bf16 or fp16.
+FileDType file_dtype(const Origin& origin);
 
 }  // namespace fovea

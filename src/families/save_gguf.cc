@@ -3,23 +3,42 @@
 #include "base/float_mode.h"
 #include "families/gguf.h"
 #include "families/model_parts.h"
+#include "model/adapters.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 
 namespace fovea {
 
-void save_gguf(const Model& model, const std::string& path, GgufDtype dtype) {
-  const FloatMode mode;
-  constexpr const char* blocks[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0"};
-  Model::Parts& parts = model.parts();
-  GgufModel file(parts.transformer, parts.origin.family, blocks[static_cast<size_t>(dtype)]);
-  if (parts.tokenizer) {
-    const TokenizerFiles& files = parts.tokenizer->state().files;
-    write_tokenizer(file.metadata, files, parts.transformer.spec.vocabulary);
+std::vector<std::string> write_gguf_file(const std::string& path, GgufModel& file,
+                                         const std::optional<Tokenizer>& tokenizer,
+                                         int64_t vocabulary, const GgufValues& values) {
+  if (tokenizer) {
+    const TokenizerFiles& files = tokenizer->state().files;
+    write_tokenizer(file.metadata, files, vocabulary);
     file.metadata.text(kWholeTokenizer, files.tokenizer);
   } else {
     file.metadata.text("tokenizer.ggml.model", "no_vocab");
   }
-  write_file_atomically(path, GgufImage(file.metadata, file.tensors()).pieces());
+  std::vector<std::string> warnings = file.fallbacks();
+  std::string elements;
+  write_gguf(path, file.metadata, file.tensors(), [&](size_t index) -> std::string_view {
+    return elements = file.elements(index, values, warnings);
+  });
+  return warnings;
+}
+
+FileDType file_dtype(const Origin& origin) {
+  if (origin.dtype == DType::bf16) return FileDType::bf16;
+  return origin.dtype == DType::f16 ? FileDType::fp16 : FileDType::fp32;
+}
+
+void save_gguf(const Model& model, const std::string& path, FileDType dtype) {
+  const FloatMode mode;
+  Model::Parts& parts = model.parts();
+  Transformer merged = parts.transformer;
+  if (has_adapters(merged)) merge_adapters(merged);
+  if (dtype == FileDType::automatic) dtype = file_dtype(parts.origin);
+  GgufModel file(merged, parts.origin.family, dtype);
+  write_gguf_file(path, file, parts.tokenizer, merged.spec.vocabulary, values_of(merged));
 }
 
 }  // namespace fovea

@@ -102,8 +102,10 @@ Tensor FeedForward::by_expert(const Tensor& x, const std::vector<int64_t>& count
                               Linear Expert::*part, const Pass& pass) const {
   std::vector<Tensor> matrices, biases, downs, ups;
   std::vector<PackedWeight> packed;
-  for (const Expert& expert : experts) {
-    const Linear& matrix = expert.*part;
+  int64_t row = 0;
+  for (size_t e = 0; e < experts.size(); row += counts[e++]) {
+    const Linear& matrix = experts[e].*part;
+    if (counts[e] > 0) probe_product(pass, matrix.weight, x.rows(row, row + counts[e]));
     if (matrix.weight.packed)
       packed.push_back(matrix.weight.packed);
     else

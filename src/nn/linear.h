@@ -46,6 +46,7 @@ struct Linear {
       : weight{{out, in}, role, {}}, bias{with_bias ? Shape{out} : Shape{}, Role::bias, {}} {}
 
   Tensor operator()(const Tensor& x, const Pass& pass = {}) const {
+    probe_product(pass, weight, x);
     const Tensor& added = product_bias();
     return adapted(weight.packed ? linear(x, weight.packed, added, x.dtype())
                                  : linear(x, weight.value, added, x.dtype()),
@@ -93,6 +94,7 @@ std::array<Tensor, sizeof...(Layers)> all_of(const Tensor& x, const Pass& pass,
                                              const Layers&... layers) {
   const auto fast = [](const PackedWeight& w) { return w && !w.multiplies_exactly(); };
   if (!(fast(layers.weight.packed) && ...)) return {layers(x, pass)...};
+  (probe_product(pass, layers.weight, x), ...);
   const std::vector<Tensor> y =
       linear(x, {{layers.weight.packed, layers.product_bias()}...}, x.dtype());
   size_t i = 0;

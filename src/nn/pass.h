@@ -68,6 +68,10 @@ inline Tensor probed(const Pass& pass, ProbePoint::What what, int64_t layer, Ten
   return probed(pass, ProbePoint{what, layer, pass.stack}, std::move(value));
 }
 
+inline void probe_product(const Pass& pass, const Parameter& weight, const Tensor& x) {
+  if (pass.probe != nullptr && pass.probe->product) pass.probe->product(weight, x);
+}
+
 // The mask of self-attention in a layer with this window.
 inline Mask masked(const Pass& pass, const AttentionSpec& spec, int64_t window) {
   Mask mask = pass.mask;

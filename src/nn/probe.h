@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "nn/parameter.h"
 #include "ops/ops.h"
 
 namespace fovea {
@@ -72,6 +73,9 @@ struct Probe {
   std::function<void(int64_t layer, const Tensor& q, const std::vector<PagedText>& texts,
                      const PagedOptions& options)>
       attend_paged = {};
+  // Receives the input of each product with the matrix of a layer: x [..., in]. Not called for
+  // routers, shared experts and the head.
+  std::function<void(const Parameter& weight, const Tensor& x)> product = {};
 };
 
 }  // namespace fovea

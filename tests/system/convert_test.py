@@ -57,6 +57,44 @@ class Convert(FoveaTest):
                 self.assertEqual(self.result("convert", source, self.folder / f"{n}.gguf", *options)["weights"], wanted)
                 self.ok(fovea("generate", self.folder / f"{n}.gguf", "-p", "The", "-n", "3"))
 
+    def test_mixed_types_are_close_to_the_model(self):
+        options = ("--layers", "4", "--width", "256", "--heads", "4")
+        source = self.folder / "wide"
+        self.ok(self.train(source, *options, steps=40))
+        full = self.result("eval", source, self.text)
+        sizes = {}
+        for dtype, most in (("q6_k", 0.003), ("q5_k_m", 0.005), ("Q4_K_M", 0.02), ("q3_k_m", 0.06), ("q2_k", 0.3)):
+            with self.subTest(dtype):
+                out = self.folder / f"{dtype}.gguf"
+                r = self.result("convert", source, out, "--dtype", dtype)
+                self.assertEqual(r["weights"], dtype.lower())
+                sizes[dtype] = r["bytes_after"]
+                r = self.result("eval", out, self.text)
+                self.assertLess(abs(r["loss"] - full["loss"]), most)
+                self.ok(fovea("generate", out, "-p", "The", "-n", "5"))
+        self.assertEqual(sorted(sizes.values(), reverse=True), list(sizes.values()))
+        self.assertIn(b"Q4_K", self.ok(fovea("plan", self.folder / "Q4_K_M.gguf")).stdout)
+        self.ok(fovea("inspect", self.folder / "Q4_K_M.gguf", "The fox", "--out", self.folder / "page.html"))
+
+    def test_a_text_calibrates_a_conversion(self):
+        source, matrix = self.model(), self.folder / "imatrix.gguf"
+        outputs = [self.folder / f"{name}.gguf" for name in ("plain", "calibrated", "again")]
+        quantised = ("--dtype", "q4_0")
+        self.ok(fovea("convert", source, outputs[0], *quantised))
+        self.ok(fovea("convert", source, outputs[1], *quantised, "--calibrate", self.text, "--save-imatrix", matrix))
+        self.ok(fovea("convert", source, outputs[2], *quantised, "--imatrix", matrix, "--threads", "1"))
+        for out in outputs:
+            r = self.result("eval", out, self.text, "--against", source)
+            self.assertLess(r["divergence"], 0.3)
+        contents = [out.read_bytes() for out in outputs]
+        self.assertEqual(contents[1][-1000:], contents[2][-1000:])  # the metadata differ
+        self.assertNotEqual(contents[0][-1000:], contents[1][-1000:])
+
+    def test_rows_that_are_not_whole_blocks_get_another_type(self):
+        r = self.ok(fovea("convert", self.model(), self.folder / "out.gguf", "--dtype", "q4_k_m"))
+        self.assertIn(b"rows of 32 weights are not a multiple of 256: Q5_0 instead of Q4_K", r.stderr)
+        self.assertIn(b"bits per parameter", r.stdout)
+
     def test_invalid_requests_are_refused(self):
         out = self.folder / "out"
         self.ok(fovea("convert", self.model(), out, "--quantize", "int8"))
@@ -65,3 +103,7 @@ class Convert(FoveaTest):
         self.refused(fovea("convert", self.folder / "none", self.folder / "x"), 2, "none")
         self.refused(fovea("convert", self.model()), 2, "OUT")
         self.refused(fovea("bench", "--train", "tiny", "--dtype", "int8"), 2, "--dtype")
+        self.refused(fovea("convert", self.model(), self.folder / "x", "--dtype", "q4_k_m"), 2, "--dtype", "fp16 in a directory")
+        self.refused(fovea("convert", self.model(), self.folder / "x.gguf", "--save-imatrix", self.folder / "i.gguf"), 2,
+                     "--save-imatrix", "--calibrate or --imatrix")
+        self.refused(fovea("convert", self.model(), self.folder / "x.gguf", "--imatrix", self.text), 2, "text.txt", "importance matrix")

@@ -20,23 +20,44 @@ class ConvertCommand : public Command {
                 "Converts a model to another directory or .gguf file, with another dtype or "
                 "quantised weights. Quantised weights take 2 to 4 times less memory than bf16 "
                 "and speed up generation by about the same factor. By default, the weights of a "
-                "directory are not quantised, and a .gguf file keeps the precision of the model. "
+                "directory are not quantised, and a .gguf file keeps the precision of the model; "
+                "--dtype q4_k_m is a common choice for a .gguf file. "
                 "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN "
-                "itself) "
-                "are merged into the weights.") {}
+                "itself) are merged into the weights.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));
     table.add(place("OUT", {"-o", "--out"}, "directory or .gguf file to write", to_));
-    add_fields(
-        table, options_,
-        {{.field = "dtype",
-          .aliases = {"--precision"},
-          .values = {"automatic|auto", "fp32|float32|f32", "bf16|bfloat16", "fp16|float16|f16"}},
-         {.field = "quantize",
-          .aliases = {"-q"},
-          .values = {"automatic|auto", "int8|q8|q8_0", "int4|q4|q4_0"}},
-         {"group", {"--group-size"}}});
+    add_fields(table, options_,
+               {{.field = "dtype",
+                 .aliases = {"--precision"},
+                 .values = {"automatic|auto",
+                            "fp32|float32|f32",
+                            "bf16|bfloat16",
+                            "fp16|float16|f16",
+                            "q8_0|Q8_0",
+                            "q6_k|Q6_K",
+                            "q5_k_m|q5_k|Q5_K_M|Q5_K",
+                            "q5_k_s|Q5_K_S",
+                            "q5_1|Q5_1",
+                            "q5_0|Q5_0",
+                            "q4_k_m|q4_k|Q4_K_M|Q4_K",
+                            "q4_k_s|Q4_K_S",
+                            "q4_1|Q4_1",
+                            "q4_0|Q4_0",
+                            "iq4_nl|IQ4_NL",
+                            "iq4_xs|IQ4_XS",
+                            "q3_k_l|Q3_K_L",
+                            "q3_k_m|q3_k|Q3_K_M|Q3_K",
+                            "q3_k_s|Q3_K_S",
+                            "q2_k|Q2_K"}},
+                {.field = "quantize",
+                 .aliases = {"-q"},
+                 .values = {"automatic|auto", "int8|q8|q8_0", "int4|q4|q4_0"}},
+                {"group", {"--group-size"}},
+                {.field = "calibrate", .placeholder = "FILE"},
+                {.field = "imatrix", .placeholder = "FILE"},
+                {.field = "save_imatrix", .placeholder = "FILE"}});
     table.add(adapter_option(adapters_));
   }
 
@@ -52,10 +73,12 @@ class ConvertCommand : public Command {
 
  private:
   std::string as_text(const Conversion& r) const {
-    return fmt::format("{}: {} parameters as {}, {:.1f} MB (before: {:.1f} MB)\n", printable(to_),
-                       amount(static_cast<double>(r.parameters)), r.weights,
-                       static_cast<double>(r.bytes_after) / 1e6,
-                       static_cast<double>(r.bytes_before) / 1e6);
+    const auto parameters = static_cast<double>(r.parameters);
+    const auto bytes = static_cast<double>(r.bytes_after);
+    return fmt::format(
+        "{}: {} parameters as {}, {:.1f} MB, {:.2f} bits per parameter (before: {:.1f} MB)\n",
+        printable(to_), amount(parameters), r.weights, bytes / 1e6, 8 * bytes / parameters,
+        static_cast<double>(r.bytes_before) / 1e6);
   }
 
   std::string as_json(const Conversion& r) const {

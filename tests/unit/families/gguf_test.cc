@@ -7,6 +7,7 @@
 
 #include "checkpoint/gguf_tensors.h"
 #include "support/expect_error.h"
+#include "support/gguf_contents.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
@@ -47,9 +48,8 @@ void norms_around(Spec& s) {
 }
 
 void write(const std::string& path, Transformer& model, const Family* family,
-           const char* block = "F32") {
-  GgufModel file(model, family, block);
-  write_file_atomically(path, GgufImage(file.metadata, file.tensors()).pieces());
+           FileDType dtype = FileDType::fp32) {
+  test::gguf_contents(model, family, dtype).write(path);
 }
 
 class GgufRoundTrip : public testing::TestWithParam<GgufVariant> {};
@@ -195,9 +195,9 @@ class GgufModelFiles : public testing::Test {
 
   // Writes the model's file with metadata modified by `more`.
   void write_with(const std::function<void(GgufMetadata&)>& more) {
-    GgufModel file(model, nullptr, "F32");
+    test::GgufContents file = test::gguf_contents(model, nullptr);
     more(file.metadata);
-    write_file_atomically(path, GgufImage(file.metadata, file.tensors()).pieces());
+    file.write(path);
   }
   void refused(const std::function<void(GgufMetadata&)>& more,
                std::initializer_list<std::string> parts, ErrorKind kind = ErrorKind::BadFile) {
@@ -225,11 +225,13 @@ TEST_F(GgufModelFiles, RotaryPairsAreNeighbours) {
 }
 
 TEST_F(GgufModelFiles, DtypesArePreserved) {
-  for (const auto& [block, tolerance] :
-       {std::pair("F16", 1e-4), {"BF16", 1e-3}, {"Q8_0", 1e-3}, {"Q4_0", 2e-2}}) {
-    write(path, model, nullptr, block);
+  using enum FileDType;
+  for (const auto& [dtype, tolerance] :
+       {std::pair(fp16, 1e-4), {bf16, 1e-3}, {q8_0, 1e-3}, {q4_0, 2e-2}}) {
+    write(path, model, nullptr, dtype);
     const Gguf file(path);
-    EXPECT_EQ(file.find_tensor("blk.0.attn_q.weight")->block->name, std::string(block));
+    EXPECT_EQ(file.find_tensor("blk.0.attn_q.weight")->block->name,
+              std::string(gguf_file_type(dtype).block));
     EXPECT_EQ(file.find_tensor("blk.0.attn_norm.weight")->block->name, std::string("F32"));
     ModelFiles files = open_model_files(path, Weights::owned);
     std::map<std::string, Tensor> values;
@@ -242,14 +244,14 @@ TEST_F(GgufModelFiles, DtypesArePreserved) {
 }
 
 TEST_F(GgufModelFiles, PartsOpenAsOneModel) {
-  GgufModel file(model, nullptr, "F32");
+  const test::GgufContents file = test::gguf_contents(model, nullptr);
   for (uint32_t part = 0; part < 2; ++part) {
     GgufMetadata metadata = part == 0 ? file.metadata : GgufMetadata();
     metadata.integer("split.no", part);
     metadata.integer("split.count", 2);
-    metadata.integer("split.tensors.count", static_cast<uint32_t>(file.tensors().size()));
+    metadata.integer("split.tensors.count", static_cast<uint32_t>(file.tensors.size()));
     std::vector<GgufTensor> tensors;
-    for (size_t i = part; i < file.tensors().size(); i += 2) tensors.push_back(file.tensors()[i]);
+    for (size_t i = part; i < file.tensors.size(); i += 2) tensors.push_back(file.tensors[i]);
     write_file_atomically(folder / ("m-0000" + std::to_string(part + 1) + "-of-00002.gguf"),
                           GgufImage(metadata, tensors).pieces());
   }
@@ -264,9 +266,9 @@ TEST_F(GgufModelFiles, PartsOpenAsOneModel) {
 }
 
 TEST_F(GgufModelFiles, BlocksArePackedWithoutLoss) {
-  for (const auto& [block, format] :
-       {std::pair("Q8_0", WeightFormat::int8), {"Q4_0", WeightFormat::int4}}) {
-    write(path, model, nullptr, block);
+  for (const auto& [dtype, format] :
+       {std::pair(FileDType::q8_0, WeightFormat::int8), {FileDType::q4_0, WeightFormat::int4}}) {
+    write(path, model, nullptr, dtype);
     ModelFiles full = open_model_files(path, Weights::mapped),
                packed = open_model_files(path, Weights::packed);
     ASSERT_TRUE(packed.origin.quantization);
@@ -338,9 +340,9 @@ TEST_F(GgufModelFiles, UnknownKeysAreRefused) {
 }
 
 TEST_F(GgufModelFiles, MissingAndUnknownTensorsAreRefused) {
-  GgufModel file(model, nullptr, "F32");
+  const test::GgufContents file = test::gguf_contents(model, nullptr);
   const float one = 1;
-  std::vector<GgufTensor> tensors = file.tensors();
+  std::vector<GgufTensor> tensors = file.tensors;
   tensors.push_back({"blk.7.attn_q.weight",
                      find_gguf_block(0),
                      {1},
@@ -383,7 +385,7 @@ TEST_F(GgufModelFiles, ModelsWithoutAnArchitectureAreRefused) {
   spec.decoder->ffn.activation = ActivationKind::relu;
   Transformer other(validated(spec));
   expect_error(ErrorKind::Unsupported, {"no supported GGUF architecture can express its Spec"},
-               [&] { GgufModel(other, nullptr, "F32"); });
+               [&] { GgufModel(other, nullptr, FileDType::fp32); });
 }
 
 }  // namespace

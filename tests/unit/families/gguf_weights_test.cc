@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "checkpoint/gguf_blocks.h"
 #include "families/gguf.h"
+#include "support/gguf_contents.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"
@@ -71,10 +72,9 @@ class GgufWeights : public testing::Test {
   void write(const Spec& spec, const Family* family, const std::vector<BlockType>& types) {
     Transformer model(validated(spec));
     initialise(model, 1);
-    GgufModel file(model, family, "F32");
-    std::vector<GgufTensor> tensors = file.tensors();
+    test::GgufContents file = test::gguf_contents(model, family);
     blocks_.clear();
-    for (GgufTensor& tensor : tensors) {
+    for (GgufTensor& tensor : file.tensors) {
       if (tensor.shape.size() < 2 || tensor.name.ends_with("ffn_gate_inp.weight") ||
           tensor.name == "position_embd.weight")
         continue;
@@ -87,7 +87,7 @@ class GgufWeights : public testing::Test {
       tensor.data = blocks_.back()->data();
       tensor.bytes = blocks_.back()->size();
     }
-    write_file_atomically(path_, GgufImage(file.metadata, tensors).pieces());
+    file.write(path_);
   }
 
   std::vector<float> logits(const Transformer& model) const {

@@ -1,0 +1,39 @@
+#include "checkpoint/weights_in_file.h"
+
+#include "checkpoint/safetensors.h"
+
+namespace fovea {
+
+void WeightsInFile::add(const FileTensor& tensor, const StoredTensor& stored,
+                        const std::vector<Shape>& shapes) {
+  for (size_t part = 0; part < tensor.parts.size(); ++part)
+    places_[tensor.parts[part]] = {entries_.size(), part};
+  entries_.push_back({tensor, &stored, shapes});
+}
+
+Tensor WeightsInFile::read(const std::string& parameter) {
+  const Place place = places_.at(parameter);
+  if (open_ != place.entry) {
+    parts_.clear();
+    if (open_) file_->release(*entries_[*open_].stored);
+    const Entry& entry = entries_[place.entry];
+    Tensor value = file_->tensor(entry.stored->name);
+    if (value.dtype() == DType::f16) value = widen_halves(value);
+    parts_ = from_file(entry.tensor, value, entry.shapes);
+    open_ = place.entry;
+  }
+  return parts_[place.part];
+}
+
+std::optional<std::string_view> WeightsInFile::bytes_of(const FileTensor& tensor,
+                                                        std::string_view type) const {
+  const auto place = places_.find(tensor.parts[0]);
+  if (place == places_.end()) return std::nullopt;
+  const Entry& entry = entries_[place->second.entry];
+  const bool same = entry.tensor.parts == tensor.parts && entry.tensor.stored == tensor.stored &&
+                    entry.tensor.group == tensor.group && entry.stored->type == type;
+  if (!same) return std::nullopt;
+  return std::string_view(entry.stored->data, entry.stored->bytes);
+}
+
+}  // namespace fovea
