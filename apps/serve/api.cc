@@ -36,10 +36,13 @@ http::Handler guarded(http::Handler handler, ErrorShape shape) {
 
 Json model_json(const ServedModel& model) {
   const ModelFacts& facts = model.facts;
+  const bool adapter = !facts.parent.empty();
   return {{"id", facts.name},
           {"object", "model"},
           {"created", facts.created},
           {"owned_by", "fovea"},
+          {"root", adapter ? facts.parent : facts.name},
+          {"parent", adapter ? Json(facts.parent) : Json()},
           {"max_model_len", facts.context},
           {"meta",
            {{"n_ctx_train", facts.context},

@@ -21,6 +21,9 @@ struct ConvertOptions {
   Quantize quantize = Quantize::automatic;
   // Number of weights that share a scale: 32 or, in a directory, 64; 0 = a whole row (int8).
   int64_t group = 32;
+  // Converts an adapter itself, instead of merging it into the weights of its base: to a .gguf file
+  // for llama.cpp, or to a directory of PEFT in fp32.
+  bool adapter_only = false;
 };
 void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
@@ -39,7 +42,8 @@ struct Conversion {
 // be quantised in a different format, the errors of Model::open() for `from`, and Failed if `to`
 // cannot be written. After a failure, `to` contains nothing new.
 // The weighted sum of `adapters`, and the adapter of a `from` that holds one, are merged into the
-// weights.
+// weights. With options.adapter_only there must be one adapter, of weight 1; throws Unsupported if
+// the format cannot express it.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,
                          const std::vector<AdapterUse>& adapters = {});

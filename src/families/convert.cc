@@ -10,8 +10,11 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/gguf.h"
+#include "families/gguf_adapter.h"
 #include "families/model_parts.h"
+#include "families/open_adapters.h"
 #include "families/peft_config.h"
+#include "families/save_adapter.h"
 #include "fovea/gguf.h"
 #include "model/adapters.h"
 #include "model/pack.h"
@@ -117,6 +120,45 @@ GgufDtype gguf_dtype(const std::string& from, const ConvertOptions& options, con
   return origin.quantization->format == WeightFormat::int4 ? GgufDtype::q4_0 : GgufDtype::q8_0;
 }
 
+const LowRankAdapter& first_adapter(Transformer& model) {
+  for (const auto& [name, layer] : linears_of(model))
+    if (layer->adapter.present()) return layer->adapter;
+  fail(ErrorKind::Internal, "the model has no adapter");
+}
+
+// Converts an adapter without its base, which defines the names of its tensors.
+Conversion convert_adapter(const std::string& from, const std::string& to,
+                           const ConvertOptions& options, const std::vector<AdapterUse>& uses) {
+  const AdaptedModel adapted = adapted_model(from, uses);
+  check(adapted.adapters.size() == 1 && adapted.adapters[0].weight == 1,
+        "{}: has {} adapters; expected one, of weight 1", from, adapted.adapters.size());
+  ModelFiles files = open_model_files(from, Weights::mapped, {}, uses);
+  Conversion result{.bytes_before = weight_files(adapted.adapters[0].folder), .weights = "fp32"};
+  for (const auto& [name, parameter] : parameters_of(files.model))
+    if (parameter->trainable) result.parameters += elements(parameter->shape);
+  if (is_gguf(to)) {
+    check(!is_file(to), "{}: exists already; expected a new file", to);
+    const GgufDtype dtype = gguf_dtype(adapted.adapters[0].folder, options, {});
+    save_gguf_adapter(to, files.model, files.origin.family,
+                      kGgufDtypes[static_cast<size_t>(dtype)].block);
+    result.weights = kGgufDtypes[static_cast<size_t>(dtype)].name;
+  } else {
+    check_field(options.dtype == FileDType::automatic && options.quantize == Quantize::automatic,
+                "adapter_only", "writes a directory in fp32; expected no `dtype` or `quantize`");
+    check(!is_file(to + "/" + kAdapterConfig), "{}: contains an adapter; expected a new folder",
+          to);
+    StagedFolder folder(to);
+    const LowRankAdapter& first = first_adapter(files.model);
+    const int64_t rank = first.down.shape[0];
+    const AdapterFacts facts{
+        .base = adapted.base, .rank = rank, .alpha = alpha_of(first.scale, rank, false)};
+    save_adapter(folder.path(), files.model, files.origin, facts);
+    folder.commit(kAdapterConfig);
+  }
+  result.bytes_after = weight_files(to);
+  return result;
+}
+
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    const std::vector<AdapterUse>& adapters) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
@@ -163,12 +205,17 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
              "number of weights that share a scale: 32 or, in a directory, 64; 0 = a whole row, "
              "with int8, which is faster and less exact"},
             o.group, 0, 64);
+  v.boolean({"adapter_only",
+             "convert an adapter itself instead of merging it: to a .gguf file for llama.cpp, or "
+             "to a directory of PEFT"},
+            o.adapter_only);
 }
 
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options, const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
   check_fields(options);
+  if (options.adapter_only) return convert_adapter(from, to, options, adapters);
   if (is_gguf(to)) return to_gguf(from, to, options, adapters);
   const bool rows = options.group == 0 && options.quantize == Quantize::int8;
   check_field(options.group == 32 || options.group == 64 || rows, "group",

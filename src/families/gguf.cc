@@ -48,6 +48,11 @@ std::string plain_text(const Gguf& file, std::string_view key) {
 }
 
 const Pair& pair_of(const Gguf& file) {
+  if (file.text(kGgufType) == kGgufAdapter)
+    fail(ErrorKind::BadFile,
+         "{}: is an adapter; expected a model, such as the base of the adapter, to be opened with "
+         "the adapter",
+         file.path());
   constexpr const char* kArchitecture = "general.architecture";
   if (!file.text(kArchitecture))
     fail(ErrorKind::BadFile, "{}: {} is missing; expected a string", file.path(), kArchitecture);
@@ -149,7 +154,10 @@ Spec without_training(Spec spec) {
   return spec;
 }
 
-const Family& architecture_for(const Spec& spec, const Family* family) {
+}  // namespace
+
+const Family& gguf_architecture_for(const Spec& model, const Family* family) {
+  const Spec spec = without_training(model);
   if (spec.encoder || !spec.decoder || spec.head.kind != HeadKind::language_model) {
     fail(ErrorKind::Unsupported,
          "model: {}, which no supported GGUF architecture can express; expected a decoder "
@@ -165,6 +173,8 @@ const Family& architecture_for(const Spec& spec, const Family* family) {
        "model like those of {}",
        all_names());
 }
+
+namespace {
 
 // Returns llama.cpp's number for the type of most matrices of a file (general.file_type).
 uint32_t file_type_of(const std::string& block) {
@@ -270,7 +280,7 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
 
 GgufModel::GgufModel(Transformer& model, const Family* family, const std::string& block) {
   Spec spec = without_training(model.spec);
-  const Family& architecture = architecture_for(spec, family);
+  const Family& architecture = gguf_architecture_for(spec, family);
   Config config;
   describe(config, architecture, spec);
   metadata.text("general.architecture", architecture.model_type);
@@ -280,13 +290,13 @@ GgufModel::GgufModel(Transformer& model, const Family* family, const std::string
   for (const auto& [name, value] : config.written().items()) {
     if (!is_tensor(name) || !value.is_array()) continue;
     const auto numbers = value.get<std::vector<float>>();
-    add(name, from(numbers, {std::ssize(numbers)}), "F32");
+    tensors_.add(name, from(numbers, {std::ssize(numbers)}), "F32");
   }
   for (const auto& [name, values] : checkpoint_tensors(model, architecture, false))
-    add(name, values, stays_exact(name, values.shape()) ? "F32" : block);
+    tensors_.add(name, values, stays_exact(name, values.shape()) ? "F32" : block);
 }
 
-void GgufModel::add(const std::string& name, const Tensor& values, const std::string& block) {
+void GgufEncoded::add(const std::string& name, const Tensor& values, const std::string& block) {
   // For rows that do not divide into blocks, uses F16, like llama.cpp.
   const bool divides = values.shape().back() % block_named(block).elements == 0;
   if (divides && block.starts_with("Q")) check_quantizable("model", name, values);

@@ -31,6 +31,26 @@ Spec read_gguf_spec(const std::string& path);
 // See read_weight_formats() in fovea/plan.h.
 std::vector<FormatBytes> read_gguf_formats(const std::string& path);
 
+// The key of a file's kind, and its value in adapters.
+constexpr const char *kGgufType = "general.type", *kGgufAdapter = "adapter";
+
+// Returns the architecture in which a model of this Spec is written: that of `family`, the family
+// that the model was read from, if it can express the Spec. Throws Unsupported if none can.
+const Family& gguf_architecture_for(const Spec& spec, const Family* family);
+
+// Tensors to write, with their encoded elements.
+class GgufEncoded {
+ public:
+  // `values` f32; `block`: F32, F16, BF16, Q8_0 or Q4_0. Rows that do not divide into blocks become
+  // F16.
+  void add(const std::string& name, const Tensor& values, const std::string& block);
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }
+
+ private:
+  std::vector<GgufTensor> tensors_;
+  std::vector<std::shared_ptr<const std::string>> encoded_;
+};
+
 // The contents of a GGUF file without its tokenizer. Throws Unsupported if no architecture can
 // express the Spec. Fields that only training uses, such as dropout, are omitted.
 class GgufModel {
@@ -41,13 +61,10 @@ class GgufModel {
 
   GgufMetadata metadata;
   // valid during the lifetime of this object
-  const std::vector<GgufTensor>& tensors() const { return tensors_; }
+  const std::vector<GgufTensor>& tensors() const { return tensors_.tensors(); }
 
  private:
-  void add(const std::string& name, const Tensor& values, const std::string& block);
-
-  std::vector<GgufTensor> tensors_;
-  std::vector<std::shared_ptr<const std::string>> encoded_;
+  GgufEncoded tensors_;
 };
 
 }  // namespace fovea

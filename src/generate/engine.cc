@@ -12,12 +12,19 @@
 #include "families/model_parts.h"
 #include "generate/check_draft.h"
 #include "generate/scheduler.h"
+#include "model/adapters.h"
 
 namespace fovea {
 namespace {
 
 const Transformer* draft_of(const EngineOptions& options) {
   return options.draft ? &options.draft->parts().transformer : nullptr;
+}
+
+Transformer joined(const Model& model, const EngineOptions& options) {
+  std::vector<const Transformer*> adapted;
+  for (const Model& one : options.adapted) adapted.push_back(&one.parts().transformer);
+  return with_alternatives(model.parts().transformer, adapted);
 }
 
 SchedulerOptions scheduler_options(const Model::Parts& parts, const EngineOptions& options) {
@@ -30,6 +37,8 @@ SchedulerOptions scheduler_options(const Model::Parts& parts, const EngineOption
                         .most_sequences = options.most_sequences,
                         .step_tokens = options.step_tokens,
                         .draft = draft_of(options)};
+  for (const Model& one : options.adapted)
+    made.adapter_rules.push_back(rules_of(one.parts().origin, one.parts().end_ids));
   const int64_t page = cache_bytes(model, made);
   check_field(std::cmp_greater_equal(bytes, page), "cache_bytes",
               "{}; expected at least {}, one page", bytes, page);
@@ -47,7 +56,8 @@ class Engine::Worker {
   Worker(const Model& model, const EngineOptions& options)
       : model_(model),
         options_(options),
-        scheduler_(model.parts().transformer, rules_of(model.parts().origin, model.parts().end_ids),
+        transformer_(joined(model, options)),
+        scheduler_(transformer_, rules_of(model.parts().origin, model.parts().end_ids),
                    model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
                    scheduler_options(model.parts(), options)),
         status_(scheduler_.status()),
@@ -63,9 +73,10 @@ class Engine::Worker {
   }
 
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
-                  const AttentionTraceOptions& trace) {
+                  const AttentionTraceOptions& trace, size_t model) {
     const uint64_t number = ++numbers_;
-    auto request = scheduler_.request(Task{number, prompt, options, std::move(sink), false, trace});
+    auto request =
+        scheduler_.request(Task{number, prompt, options, std::move(sink), false, trace, model});
     {
       const std::lock_guard lock(mutex_);
       if (waiting_ >= options_.most_waiting) return 0;
@@ -126,6 +137,7 @@ class Engine::Worker {
 
   const Model model_;  // keeps the model alive
   const EngineOptions options_;
+  const Transformer transformer_;  // of the model, with the adapters of options_.adapted
   Scheduler scheduler_;
 
   std::atomic<uint64_t> numbers_ = 0;
@@ -149,9 +161,9 @@ Engine::Engine(const Model& model, const EngineOptions& options) {
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                        Sink sink, const AttentionTraceOptions& trace) {
+                        Sink sink, const AttentionTraceOptions& trace, size_t model) {
   const FloatMode mode;
-  return worker_->submit(prompt, options, std::move(sink), trace);
+  return worker_->submit(prompt, options, std::move(sink), trace, model);
 }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
 int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {

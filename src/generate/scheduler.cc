@@ -57,7 +57,7 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       tokenizer_(tokenizer),
       options_(options),
       pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
-      prefixes_(pool_) {
+      prefixes_(pool_, 1 + options.adapter_rules.size()) {
   if (options.draft == nullptr) return;
   drafter_.emplace(*options.draft, options.compute, options.cache,
                    Drafter::pool_size(options.pages, options.most_sequences));
@@ -65,7 +65,11 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
 }
 
 std::unique_ptr<Request> Scheduler::request(Task task) {
-  auto request = std::make_unique<Request>(std::move(task), model_.spec, rules_, tokenizer_, pool_);
+  const size_t adapters = options_.adapter_rules.size();
+  check(task.adapter <= adapters, "adapter {}; expected 0 to {}", task.adapter, adapters);
+  const GenerationRules& rules =
+      task.adapter > 0 ? options_.adapter_rules[task.adapter - 1] : rules_;
+  auto request = std::make_unique<Request>(std::move(task), model_.spec, rules, tokenizer_, pool_);
   const int64_t branches = request->most_branches();
   check_attention_trace(request->trace(), *model_.spec.decoder);
   const bool traced = request->trace().attention || request->trace().hidden;
@@ -123,12 +127,12 @@ void Scheduler::admit() {
     places -= request.most_branches();
     if (shares_beginnings(model_.spec)) {
       Branch& branch = request.branches()[0];
-      prefixes_.begin(branch.text, branch.ids);
+      prefixes_.begin(branch.text, branch.ids, request.adapter());
       request.count_cached(branch.text.length);
       status_.cached_tokens += branch.text.length;
     }
     if (model_.spec.encoder) {
-      fresh.push_back({&request.source(), &request.branches()[0].text});
+      fresh.push_back({&request.source(), &request.branches()[0].text, request.adapter()});
       owners.push_back(&request);
       status_.prompt_tokens += std::ssize(request.source());
     }
@@ -203,6 +207,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   const NoGradient off;
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens;
+  std::vector<size_t> adapters;
   AttentionTracer tracer;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
@@ -212,12 +217,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
                   drawn);
     }
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
+    adapters.push_back(row.request->adapter());
     const auto begin = branch.ids.begin() + branch.text.length;
     tokens.insert(tokens.end(), begin, begin + row.tokens);
     if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
   }
-  const Tensor hidden =
-      read_batch(model_, pool_, std::move(members), tokens, options_.compute, tracer.probe());
+  const Tensor hidden = read_batch(model_, pool_, std::move(members), tokens, options_.compute,
+                                   tracer.probe(), adapters);
   deliver(rows, hidden, tracer);
 }
 
@@ -233,7 +239,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
     // A page with guesses, which may be rejected and replaced, is not stored.
     const int64_t certain = branch.text.length - branch.guesses;
     if (shares_beginnings(model_.spec) && certain / kPageTokens > branch.text.kept)
-      prefixes_.keep(branch.text, branch.ids, certain);
+      prefixes_.keep(branch.text, branch.ids, certain, row.request->adapter());
     release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);

@@ -18,6 +18,8 @@ struct SchedulerOptions {
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
   const Transformer* draft = nullptr;  // draft model, for requests with `guesses`
+  // The rules of requests that use an adapter, by Linear::alternatives of the model's layers.
+  std::vector<GenerationRules> adapter_rules = {};
 };
 
 // Advances all requests step by step: each step is one pass of the model over the new tokens of

@@ -28,6 +28,12 @@ bool has_adapters(Transformer& model);
 // differ, or if they use DoRA.
 void check_adapters_of_experts(Transformer& model);
 
+// Returns the base with the adapters of the other models as alternatives of its layers, in their
+// order. Throws InvalidArgument, naming the parameter, if a model does not share a weight with the
+// base, and Unsupported if an expert has an adapter.
+Transformer with_alternatives(const Transformer& base,
+                              const std::vector<const Transformer*>& adapted);
+
 // Replaces the weights by those with the adapters, in f32, and removes the adapters.
 void merge_adapters(Transformer& model);
 

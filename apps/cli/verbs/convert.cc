@@ -22,8 +22,7 @@ class ConvertCommand : public Command {
                 "and speed up generation by about the same factor. By default, the weights of a "
                 "directory are not quantised, and a .gguf file keeps the precision of the model. "
                 "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN "
-                "itself) "
-                "are merged into the weights.") {}
+                "itself) are merged into the weights; --adapter-only converts them.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));

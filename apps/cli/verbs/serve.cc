@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "cli/command.h"
@@ -61,6 +62,12 @@ class ServeCommand : public Command {
                       "model name in the API; repeat for each model, in the same order; unset: the "
                       "directory's name",
                       names_)));
+    table.add(
+        as("NAME=ADAPTER[:WEIGHT]",
+           list("--adapter", {"--lora-modules"},
+                "serve a low-rank adapter of the first model under a name, from the same copy "
+                "of the weights; a directory of PEFT or a .gguf file; may be repeated",
+                adapters_)));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
     table.add(cache_option(cache_precision_));
@@ -74,7 +81,7 @@ class ServeCommand : public Command {
     declare_engine(table);
     declare_drafts(table);
     declare_requests(table);
-    table.show_only({"MODEL", "--alias", "--dtype", "--cache-dtype", "--languages",
+    table.show_only({"MODEL", "--alias", "--adapter", "--dtype", "--cache-dtype", "--languages",
                      "--chat-template", "--host", "--port", "--api-key-file", "--insecure",
                      "--max-time", "--log-json", "--cache", "--parallel", "--queue", "--draft",
                      "--temperature", "--predict"});
@@ -243,9 +250,29 @@ class ServeCommand : public Command {
     return (folder.has_filename() ? folder : folder.parent_path()).filename();
   }
 
-  std::shared_ptr<serve::ServedModel> open(size_t i) {
+  // The adapters of the first model. Their names differ from one another and from the models'.
+  std::vector<serve::ServedAdapter> served_adapters() const {
+    std::set<std::string> names;
+    for (size_t i = 0; i < models_.size(); ++i) names.insert(name_of(i));
+    std::vector<serve::ServedAdapter> all;
+    for (const std::string& typed : adapters_) {
+      const size_t equals = typed.find('=');
+      if (equals == typed.npos || equals == 0 || equals + 1 == typed.size())
+        throw UsageError("--adapter: \"" + typed +
+                         "\"; expected NAME=ADAPTER, such as law=out/law");
+      const std::string name = typed.substr(0, equals);
+      if (!names.insert(name).second)
+        throw UsageError("--adapter: two models have the name " + name +
+                         "; expected different names");
+      all.push_back({name, adapters_of({typed.substr(equals + 1)}).front()});
+    }
+    return all;
+  }
+
+  std::vector<std::shared_ptr<serve::ServedModel>> open(size_t i) {
     serve::ServedOptions options;
     options.name = name_of(i);
+    if (i == 0) options.adapters = served_adapters();
     options.template_file = template_;
     options.precision = weight_precision(weights_);
     options.cache = cache_precision(cache_precision_);
@@ -266,7 +293,8 @@ class ServeCommand : public Command {
   int serve_all() {
     catch_signals();
     std::vector<std::shared_ptr<serve::ServedModel>> served;
-    for (size_t i = 0; i < models_.size(); ++i) served.push_back(open(i));
+    for (size_t i = 0; i < models_.size(); ++i)
+      for (const auto& model : open(i)) served.push_back(model);
     serve::Api api(served);
     http_.log = [&](const http::AccessRecord& record) {
       api.metrics().request(record);
@@ -282,7 +310,8 @@ class ServeCommand : public Command {
     return stop_code();
   }
 
-  static const char* what_it_does(const serve::ServedModel& model) {
+  static std::string what_it_does(const serve::ServedModel& model) {
+    if (!model.facts.parent.empty()) return " (adapter of " + model.facts.parent + ")";
     if (model.embedder) return " (vectors)";
     if (model.rerank_queue) return " (re-ranking)";
     if (model.translator) return " (translation)";
@@ -304,7 +333,7 @@ class ServeCommand : public Command {
 
   static constexpr const char* kRequests = "Defaults of requests (override generation_config.json)";
 
-  std::vector<std::string> models_, names_, origins_, languages_, drafts_;
+  std::vector<std::string> models_, names_, adapters_, origins_, languages_, drafts_;
   std::string template_, key_file_;
   http::ServerOptions http_;
   EngineOptions engine_;
