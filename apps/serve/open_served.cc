@@ -137,7 +137,8 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
     set_writer(adapted, folder, options, served);
     served.facts.name = name;
     served.facts.parent = options.name;
-    // An adapter of chats may have a chat template of its own.
+    // The directory of an adapter of chats may have a chat template.
+    if (!std::filesystem::is_directory(use.folder)) continue;
     if (auto own = chat_format(use.folder, options.template_file, served.tokenizer))
       served.chat = std::move(own);
   }

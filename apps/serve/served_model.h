@@ -44,11 +44,11 @@ struct Translator {
 
 struct ModelFacts {
   std::string name;
-  std::string parent;   // of an adapter: the name of its base
   int64_t created = 0;  // seconds since 1970
   int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
   int64_t layers = 0, heads = 0;  // of the decoder
   bool encoder = false;           // the prompt is read by an encoder
+  std::string parent = {};        // of an adapter: the name of its base
 };
 
 // One model of the API.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/safetensors.h"
 #include "model/adapters.h"
 #include "model/pack.h"
 

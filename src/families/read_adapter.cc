@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/files.h"
+#include "base/gguf.h"
 #include "checkpoint/safetensors.h"
 #include "families/adapters.h"
 #include "families/gguf_adapter.h"
