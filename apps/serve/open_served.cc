@@ -131,20 +131,25 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
     engine_options.draft = Model::open(options.draft, options.precision);
     warn_all(engine_options.draft->warnings(), warn);
   }
-  for (const auto& [name, use] : options.adapters) {
-    const Model adapted = engine_options.adapted.emplace_back(model.with_adapters({use}));
-    ServedModel& served = *all.emplace_back(std::make_shared<ServedModel>());
-    set_writer(adapted, folder, options, served);
-    served.facts.name = name;
-    served.facts.parent = options.name;
-    // The directory of an adapter of chats may have a chat template.
-    if (!std::filesystem::is_directory(use.folder)) continue;
-    if (auto own = chat_format(use.folder, options.template_file, served.tokenizer))
-      served.chat = std::move(own);
-  }
   const auto engine = std::make_shared<Engine>(model, engine_options);
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i]->engine = text_engine(engine, i, engine_options.most_waiting);
+  const std::shared_ptr<ServedModel> base = all.front();
+  base->engine = text_engine(engine, 0, engine_options.most_waiting);
+  base->open_adapter = [model, folder, options, engine](const std::string& name,
+                                                        const AdapterUse& use) {
+    const Model adapted = model.with_adapters({use});
+    auto served = std::make_shared<ServedModel>();
+    set_writer(adapted, folder, options, *served);
+    served->facts.name = name;
+    served->facts.parent = options.name;
+    // The directory of an adapter of chats may have a chat template.
+    if (std::filesystem::is_directory(use.folder)) {
+      if (auto own = chat_format(use.folder, options.template_file, served->tokenizer))
+        served->chat = std::move(own);
+    }
+    served->engine = text_engine(engine, engine->add(adapted), options.engine.most_waiting);
+    return served;
+  };
+  for (const auto& [name, use] : options.adapters) all.push_back(base->open_adapter(name, use));
 }
 
 void open_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,

@@ -69,6 +69,10 @@ class ServedModel {
   std::optional<Embedder> embedder;
   std::shared_ptr<EmbedQueue> embed_queue;  // for embedder
   std::shared_ptr<RerankQueue> rerank_queue;
+  // Opens an adapter of this model, which uses its engine and its weights, while requests run. Set
+  // for models that generate text and are no adapters.
+  std::function<std::shared_ptr<ServedModel>(const std::string& name, const AdapterUse& use)>
+      open_adapter;
 
   // These functions throw ApiError 400 if the model lacks the capability.
   const Tokenizer& needs_tokenizer() const;

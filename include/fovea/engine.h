@@ -23,9 +23,6 @@ struct EngineOptions {
   // sequences are in progress, the fewer speculative tokens each one gets, down to none; this also
   // applies without a draft model.
   std::optional<Model> draft = {};
-  // Further models that a request may choose: results of Model::with_adapters() for the engine's
-  // model. All read the same weights, in the same passes.
-  std::vector<Model> adapted = {};
 };
 void visit(EngineOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
@@ -81,16 +78,21 @@ class Engine {
   using Sink = std::function<bool(const Event&)>;
 
   // Throws InvalidArgument if the model generates no text, if an option is out of range, if the
-  // cache is smaller than one page, or if the draft model or an adapted one does not fit the model;
-  // Unsupported if an adapter changes experts.
+  // cache is smaller than one page, or if the draft model does not fit the model.
   explicit Engine(const Model& model, const EngineOptions& options = {});
   ~Engine();  // cancels all requests; their sinks receive no further events
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Adds a model that requests may choose: a result of Model::with_adapters() for the engine's
+  // model. All models read the same weights, in the same passes. Requests in progress continue.
+  // Returns the model's number. Throws InvalidArgument if the model does not share the weights of
+  // the engine's model, and Unsupported if an adapter changes experts.
+  size_t add(const Model& adapted);
+
   // Returns the request's number, or 0 if too many requests wait. Throws InvalidArgument if the
   // options or the prompt are invalid, such as a prompt that exceeds the model's context or the
-  // cache. `model`: 0 for the engine's model, i for EngineOptions::adapted[i - 1].
+  // cache. `model`: 0 for the engine's model, or a number returned by add().
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
                   const AttentionTraceOptions& trace = {}, size_t model = 0);
   // Ends a request without a last event; the event in progress may still arrive. Does nothing if

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -21,12 +22,6 @@ const Transformer* draft_of(const EngineOptions& options) {
   return options.draft ? &options.draft->parts().transformer : nullptr;
 }
 
-Transformer joined(const Model& model, const EngineOptions& options) {
-  std::vector<const Transformer*> adapted;
-  for (const Model& one : options.adapted) adapted.push_back(&one.parts().transformer);
-  return with_alternatives(model.parts().transformer, adapted);
-}
-
 SchedulerOptions scheduler_options(const Model::Parts& parts, const EngineOptions& options) {
   const Transformer& model = parts.transformer;
   checked_writer(model.spec);
@@ -37,8 +32,6 @@ SchedulerOptions scheduler_options(const Model::Parts& parts, const EngineOption
                         .most_sequences = options.most_sequences,
                         .step_tokens = options.step_tokens,
                         .draft = draft_of(options)};
-  for (const Model& one : options.adapted)
-    made.adapter_rules.push_back(rules_of(one.parts().origin, one.parts().end_ids));
   const int64_t page = cache_bytes(model, made);
   check_field(std::cmp_greater_equal(bytes, page), "cache_bytes",
               "{}; expected at least {}, one page", bytes, page);
@@ -56,7 +49,7 @@ class Engine::Worker {
   Worker(const Model& model, const EngineOptions& options)
       : model_(model),
         options_(options),
-        transformer_(joined(model, options)),
+        transformer_(model.parts().transformer),
         scheduler_(transformer_, rules_of(model.parts().origin, model.parts().end_ids),
                    model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
                    scheduler_options(model.parts(), options)),
@@ -87,6 +80,18 @@ class Engine::Worker {
     return number;
   }
 
+  // The model changes between two steps, on the thread that computes them.
+  size_t add(const Model& adapted) {
+    Addition addition{adapted, {}};
+    std::future<size_t> number = addition.number.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      added_.push_back(std::move(addition));
+    }
+    wake_.notify_one();
+    return number.get();
+  }
+
   void cancel(uint64_t request) {
     {
       const std::lock_guard lock(mutex_);
@@ -107,6 +112,11 @@ class Engine::Worker {
   }
 
  private:
+  struct Addition {
+    Model model;
+    std::promise<size_t> number;
+  };
+
   void run() {
     const FloatMode mode;
     bool busy = false;
@@ -122,22 +132,36 @@ class Engine::Worker {
   bool take_in(bool busy) {
     std::vector<std::unique_ptr<Request>> arrived;
     std::vector<uint64_t> cancelled;
+    std::vector<Addition> added;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock,
-                 [&] { return busy || stopping_ || !arrived_.empty() || !cancelled_.empty(); });
+      wake_.wait(lock, [&] {
+        return busy || stopping_ || !arrived_.empty() || !cancelled_.empty() || !added_.empty();
+      });
       if (stopping_) return false;
       arrived.swap(arrived_);
       cancelled.swap(cancelled_);
+      added.swap(added_);
     }
+    for (Addition& addition : added) take_in(addition);
     for (auto& request : arrived) scheduler_.add(std::move(request));
     for (const uint64_t number : cancelled) scheduler_.cancel(number);
     return true;
   }
 
+  void take_in(Addition& addition) {
+    try {
+      const Model::Parts& parts = addition.model.parts();
+      add_alternative(transformer_, parts.transformer);
+      addition.number.set_value(scheduler_.add_adapter(rules_of(parts.origin, parts.end_ids)));
+    } catch (...) {
+      addition.number.set_exception(std::current_exception());
+    }
+  }
+
   const Model model_;  // keeps the model alive
   const EngineOptions options_;
-  const Transformer transformer_;  // of the model, with the adapters of options_.adapted
+  Transformer transformer_;  // of the model, with the adapters of add()
   Scheduler scheduler_;
 
   std::atomic<uint64_t> numbers_ = 0;
@@ -146,6 +170,7 @@ class Engine::Worker {
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Request>> arrived_;
   std::vector<uint64_t> cancelled_;
+  std::vector<Addition> added_;
   int64_t waiting_ = 0;
   bool stopping_ = false;
   EngineStatus status_;
@@ -165,6 +190,7 @@ uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOption
   const FloatMode mode;
   return worker_->submit(prompt, options, std::move(sink), trace, model);
 }
+size_t Engine::add(const Model& adapted) { return worker_->add(adapted); }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
 int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {
   return worker_->room(prompt_tokens, answers);

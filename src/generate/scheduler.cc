@@ -26,6 +26,8 @@ PagePool::Size pool_size(const SchedulerOptions& options) {
 // limits both. The texts in progress share these tokens.
 constexpr int64_t kCheckedTokens = 16;
 
+constexpr size_t kMostAdapters = 1 << 20;  // each is a kind of the prefix cache
+
 // Returns the number of parameters. The copy shares their values.
 double size_of(Transformer model) { return static_cast<double>(parameter_count(model)); }
 
@@ -53,22 +55,32 @@ int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions 
 Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
                      const SchedulerOptions& options)
     : model_(model),
-      rules_(std::move(rules)),
+      rules_{std::move(rules)},
       tokenizer_(tokenizer),
       options_(options),
       pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
-      prefixes_(pool_, 1 + options.adapter_rules.size()) {
+      prefixes_(pool_, kMostAdapters + 1) {
   if (options.draft == nullptr) return;
   drafter_.emplace(*options.draft, options.compute, options.cache,
                    Drafter::pool_size(options.pages, options.most_sequences));
   draft_time_ = size_of(*options.draft) / size_of(model);
 }
 
+size_t Scheduler::add_adapter(GenerationRules rules) {
+  const std::lock_guard lock(rules_mutex_);
+  check(rules_.size() <= kMostAdapters, "adapters: already {}; expected fewer", kMostAdapters);
+  rules_.push_back(std::move(rules));
+  return rules_.size() - 1;
+}
+
+const GenerationRules& Scheduler::rules_for(size_t adapter) {
+  const std::lock_guard lock(rules_mutex_);
+  check(adapter < rules_.size(), "adapter {}; expected 0 to {}", adapter, rules_.size() - 1);
+  return rules_[adapter];  // a deque does not move its elements
+}
+
 std::unique_ptr<Request> Scheduler::request(Task task) {
-  const size_t adapters = options_.adapter_rules.size();
-  check(task.adapter <= adapters, "adapter {}; expected 0 to {}", task.adapter, adapters);
-  const GenerationRules& rules =
-      task.adapter > 0 ? options_.adapter_rules[task.adapter - 1] : rules_;
+  const GenerationRules& rules = rules_for(task.adapter);
   auto request = std::make_unique<Request>(std::move(task), model_.spec, rules, tokenizer_, pool_);
   const int64_t branches = request->most_branches();
   check_attention_trace(request->trace(), *model_.spec.decoder);

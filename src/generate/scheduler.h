@@ -4,6 +4,7 @@
 #include <exception>
 #include <list>
 #include <memory>
+#include <mutex>
 
 #include "cache/prefix_cache.h"
 #include "generate/attention_trace.h"
@@ -18,8 +19,6 @@ struct SchedulerOptions {
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
   const Transformer* draft = nullptr;  // draft model, for requests with `guesses`
-  // The rules of requests that use an adapter, by Linear::alternatives of the model's layers.
-  std::vector<GenerationRules> adapter_rules = {};
 };
 
 // Advances all requests step by step: each step is one pass of the model over the new tokens of
@@ -32,6 +31,9 @@ class Scheduler {
   // Creates a request; throws InvalidArgument if it cannot be served. Does not change the
   // scheduler: safe to call from any thread.
   std::unique_ptr<Request> request(Task task);
+  // Adds the rules of requests that use one more adapter, which the model's layers have. Returns
+  // its number.
+  size_t add_adapter(GenerationRules rules);
   void add(std::unique_ptr<Request> request);
   void cancel(uint64_t number);
   bool step();  // returns false if no requests are left
@@ -46,6 +48,7 @@ class Scheduler {
     size_t branch;
     int64_t tokens;
   };
+  const GenerationRules& rules_for(size_t adapter);
   bool has_room(const Request& request) const;
   void admit();
   void guess();
@@ -59,7 +62,8 @@ class Scheduler {
   void sweep();
 
   const Transformer& model_;
-  GenerationRules rules_;
+  std::deque<GenerationRules> rules_;  // of requests without an adapter, then of each adapter
+  std::mutex rules_mutex_;             // of rules_
   const Tokenizer* tokenizer_;
   SchedulerOptions options_;
   PagePool pool_;

@@ -74,26 +74,20 @@ void check_adapters_of_experts(Transformer& model) {
   }
 }
 
-Transformer with_alternatives(const Transformer& base,
-                              const std::vector<const Transformer*>& adapted) {
-  Transformer joined = base;
-  check(adapted.empty() || !has_adapters(joined),
+void add_alternative(Transformer& model, const Transformer& adapted) {
+  check(!has_adapters(model),
         "adapters: the base has an adapter already; expected a base without adapters");
-  const std::vector<NamedLinear> layers = linears_of(joined);
-  for (const Transformer* one : adapted) {
-    Transformer other = *one;
-    check_shared(joined, other);
-    const std::vector<NamedLinear> its = linears_of(other);
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const LowRankAdapter& adapter = its[i].layer->adapter;
-      if (adapter.present() && layers[i].name.find(kExperts) != std::string::npos)
-        fail(ErrorKind::Unsupported,
-             "{}: an adapter of an expert; expected adapters of other layers, or one model",
-             layers[i].name);
-      layers[i].layer->alternatives.push_back(adapter);
-    }
+  Transformer other = adapted;
+  check_shared(model, other);
+  const std::vector<NamedLinear> layers = linears_of(model), its = linears_of(other);
+  for (const NamedLinear& one : its) {
+    if (one.layer->adapter.present() && one.name.find(kExperts) != std::string::npos)
+      fail(ErrorKind::Unsupported,
+           "{}: an adapter of an expert; expected adapters of other layers, or one model",
+           one.name);
   }
-  return joined;
+  for (size_t i = 0; i < layers.size(); ++i)
+    layers[i].layer->alternatives.push_back(its[i].layer->adapter);
 }
 
 void merge_adapters(Transformer& model) {

@@ -28,11 +28,10 @@ bool has_adapters(Transformer& model);
 // differ, or if they use DoRA.
 void check_adapters_of_experts(Transformer& model);
 
-// Returns the base with the adapters of the other models as alternatives of its layers, in their
-// order. Throws InvalidArgument, naming the parameter, if a model does not share a weight with the
-// base, and Unsupported if an expert has an adapter.
-Transformer with_alternatives(const Transformer& base,
-                              const std::vector<const Transformer*>& adapted);
+// Adds the adapters of another model as one more alternative of each layer. Throws InvalidArgument,
+// naming the parameter, if the other model does not share a weight with this one, and Unsupported
+// if an expert has an adapter; the model is then unchanged.
+void add_alternative(Transformer& model, const Transformer& adapted);
 
 // Replaces the weights by those with the adapters, in f32, and removes the adapters.
 void merge_adapters(Transformer& model);

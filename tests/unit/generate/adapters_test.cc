@@ -39,8 +39,9 @@ Transformer adapted(const Transformer& base, int64_t rank, bool dora, size_t eve
 // A base without adapters and two models with adapters of it.
 struct Models {
   explicit Models(Transformer model)
-      : all{model, adapted(model, 2, false, 1), adapted(model, 3, true, 2)},
-        joined(with_alternatives(all[0], {&all[1], &all[2]})) {}
+      : all{model, adapted(model, 2, false, 1), adapted(model, 3, true, 2)}, joined(all[0]) {
+    for (const size_t i : {1, 2}) add_alternative(joined, all[i]);
+  }
   std::vector<Transformer> all;  // by the adapter of a request
   Transformer joined;
 };
@@ -61,9 +62,9 @@ Generations alone(const Models& models, const std::vector<Asked>& requests,
 }
 
 Generations together(const Models& models, const std::vector<Asked>& requests,
-                     const GenerationRules& rules, SchedulerOptions options, bool reversed) {
-  options.adapter_rules = {rules, rules};
+                     const GenerationRules& rules, const SchedulerOptions& options, bool reversed) {
   Scheduler scheduler(models.joined, rules, nullptr, options);
+  for (const size_t number : {1, 2}) EXPECT_EQ(scheduler.add_adapter(rules), number);
   Generations found;
   for (size_t n = 0; n < requests.size(); ++n) {
     const size_t i = reversed ? requests.size() - 1 - n : n;
@@ -131,7 +132,8 @@ TEST(ServedAdapters, ShareNoPagesWithOtherAdapters) {
   const Models models(test::small_model(300));
   Ids prompt;
   for (int i = 0; i < 200; ++i) prompt.push_back(i % 11);
-  Scheduler scheduler(models.joined, {}, nullptr, {.pages = 40, .adapter_rules = {{}, {}}});
+  Scheduler scheduler(models.joined, {}, nullptr, {.pages = 40});
+  for (int i = 0; i < 2; ++i) scheduler.add_adapter({});
   for (const int64_t cached : {0, 192}) {
     for (const size_t adapter : {1, 0, 2}) {
       Generation result;
@@ -153,8 +155,8 @@ TEST(ServedAdapters, EndAtTheirOwnTokens) {
   const Models models(test::small_model(150));
   const Ids prompt = {1, 2, 3};
   const Ids whole = test::continued({models.all[1]}, prompt, test::greedy(9)).ids;
-  Scheduler scheduler(models.joined, {}, nullptr,
-                      {.pages = 9, .adapter_rules = {{.ends = {whole[0]}}, {}}});
+  Scheduler scheduler(models.joined, {}, nullptr, {.pages = 9});
+  scheduler.add_adapter({.ends = {whole[0]}});
   for (const size_t adapter : {0, 1}) {
     FinishReason finish = {};
     const auto sink = [&](const Event& event) {
@@ -169,12 +171,15 @@ TEST(ServedAdapters, EndAtTheirOwnTokens) {
 }
 
 TEST(ServedAdapters, AreRefusedIfTheyDoNotFit) {
-  const Transformer base = test::small_model(), other = test::small_model();
+  const Transformer base = test::small_model();
+  Transformer other = test::small_model();
   const Transformer one = adapted(base, 2, false, 1);
   expect_error(ErrorKind::InvalidArgument, {"embedding.token", "shares the base's weights"},
-               [&] { with_alternatives(other, {&one}); });
-  expect_error(ErrorKind::InvalidArgument, {"the base has an adapter"},
-               [&] { with_alternatives(one, {&one}); });
+               [&] { add_alternative(other, one); });
+  expect_error(ErrorKind::InvalidArgument, {"the base has an adapter"}, [&] {
+    Transformer twice = one;
+    add_alternative(twice, one);
+  });
   Scheduler scheduler(base, {}, nullptr, {.pages = 9});
   expect_error(ErrorKind::InvalidArgument, {"adapter 1", "expected 0 to 0"}, [&] {
     scheduler.request({1, {1}, test::greedy(1), [](const Event&) { return true; }, false, {}, 1});
