@@ -86,7 +86,11 @@ JobError failure_of(const Job& job, const BaseModel& base, int code, const std::
     return message.compare(0, path.size(), path) == 0;
   };
   JobError error = {"training_failed", "", ""};
-  if (code == 3) error.code = "insufficient_memory";
+  if (code == 3) {  // the advice of the program names its options
+    error.code = "insufficient_memory";
+    message = message.substr(0, message.find("; expected")) +
+              "; expected a smaller batch_size, shorter chats or a smaller model";
+  }
   if (begins(training)) error = {"invalid_training_file", "", "training_file"};
   if (begins(validation)) error = {"invalid_validation_file", "", "validation_file"};
   replace_all(message, training, job.request.training_file);

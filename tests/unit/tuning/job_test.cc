@@ -127,8 +127,11 @@ TEST(JobTest, FailuresNameNoPath) {
   EXPECT_EQ(
       failure(2, "fovea: error: files/file-2.jsonl:1: a\nfovea: error: files/file-2.jsonl:3: b"),
       "invalid_validation_file | validation_file | file-2:3: b");
-  EXPECT_EQ(failure(3, "fovea: error: memory: 20 MB, 10 are available"),
-            "insufficient_memory |  | memory: 20 MB, 10 are available");
+  EXPECT_EQ(failure(3,
+                    "fovea: error: memory: training needs 20 MB, 10 are available; expected less: "
+                    "a smaller --batch"),
+            "insufficient_memory |  | memory: training needs 20 MB, 10 are available; expected a "
+            "smaller batch_size, shorter chats or a smaller model");
   EXPECT_EQ(failure(2, "fovea: error: /models/base/config.json: /templates/a.jinja"),
             "training_failed |  | base/config.json: the server's chat template");
   EXPECT_EQ(failure(1, "Segmentation"),
