@@ -11,7 +11,7 @@ LADDER = ("base unicode tokenizer jinja chat kernels parallel tensor ops cache n
 ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base"}, "parallel": {"base", "kernels"},
         "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them
-APPS = "terminal http jobs options serve inspector cli".split()
+APPS = "terminal http jobs options tuning serve inspector cli".split()
 APART = {"generate", "embed", "inspect", "plan"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)

@@ -24,7 +24,8 @@ def kind(field):
     words = {"boolean": "true or false", "integer": f"integer, {least} to {most}", "number": f"number, {least} to {most}",
              "text": "string", "stops": f"string, or up to {most}", "strings": f"up to {most} strings", "texts": f"string, or up to {most}", "ids": f"up to {most} token ids",
              "prompts": f"string, token ids, or up to {most} of them", "biases": f"object: id to {least} .. {most}",
-             "messages": f"{least} to {most} messages", "array": f"array of up to {most}", "object": "object", "any": "string or object"}
+             "messages": f"{least} to {most} messages", "array": f"array of up to {most}", "object": "object", "automatic_integer": f"auto, or integer, {least} to {most}",
+             "automatic_number": f"auto, or number, {least} to {most}", "any": "string or object"}
     return words[field["type"]]
 
 

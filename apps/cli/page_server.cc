@@ -23,8 +23,10 @@ http::ServerOptions options_for(int64_t port) {
 
 }  // namespace
 
-PageServer::PageServer(std::vector<std::string> folders, int64_t port)
-    : routes_(std::move(folders)), server_(router_for(routes_), options_for(port)) {
+PageServer::PageServer(std::vector<std::string> folders, int64_t port,
+                       std::vector<AdapterUse> adapters)
+    : routes_(std::move(folders), std::move(adapters)),
+      server_(router_for(routes_), options_for(port)) {
   server_.start();
 }
 

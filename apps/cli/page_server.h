@@ -13,8 +13,8 @@ namespace fovea::cli {
 // still be empty: a training run may create the models later.
 class PageServer {
  public:
-  // Port 0 = any free port.
-  PageServer(std::vector<std::string> folders, int64_t port);
+  // Port 0 = any free port. The adapters are those of the first directory's model.
+  PageServer(std::vector<std::string> folders, int64_t port, std::vector<AdapterUse> adapters = {});
   ~PageServer();
   std::string address() const;
 

@@ -92,7 +92,7 @@ void Access::add_cors_headers(const Request& request, Response& response) const 
   response.headers.emplace_back("Access-Control-Allow-Origin", *origin);
   response.headers.emplace_back("Vary", "Origin");
   if (request.method != "OPTIONS") return;
-  response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
   response.headers.emplace_back("Access-Control-Allow-Headers",
                                 "Authorization, Content-Type, X-Api-Key, X-Request-Id");
   response.headers.emplace_back("Access-Control-Max-Age", "600");

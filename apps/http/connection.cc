@@ -21,6 +21,7 @@ constexpr size_t kWriteBytes = 64 << 10;  // bytes per write: each write has its
 // of size and time, so that the client receives the response instead of a connection reset.
 constexpr size_t kLingerBytes = size_t{16} << 20;
 constexpr std::chrono::seconds kLinger{2};
+constexpr int kMostLargeBodies = 4;  // that are read or handled at the same time
 
 bool is_harmless_id(std::string_view id) {
   constexpr size_t kLongest = 128;
@@ -89,6 +90,7 @@ void Connection::read_request() {
   idle_ = true;
   head_.reset();
   body_.reset();
+  large_.reset();
   route_ = nullptr;
   if (buffer_.empty()) return read_more_head();
   try {
@@ -122,8 +124,13 @@ void Connection::on_head(const RequestHead& head) {
     return answer_unread(std::move(*refused));
   }
   if (route_ == nullptr) return answer_unread(std::move(std::get<Response>(found)));
+  if (route_->most_body > 0 && head.body_bytes + head.chunked > 0) {
+    if (all_.large_bodies >= kMostLargeBodies) return answer_unread(overloaded("uploads"));
+    large_ = std::make_shared<LargeBody>(all_.large_bodies);
+  }
   try {
-    body_.emplace(head.body_bytes, head.chunked, all_.options.limits.body);
+    const size_t most = route_->most_body > 0 ? route_->most_body : all_.options.limits.body;
+    body_.emplace(head.body_bytes, head.chunked, most);
   } catch (const Refusal& refusal) {
     return refuse(refusal);
   }
@@ -185,6 +192,12 @@ Response Connection::failure(int status, const std::string& message, const char*
   return error_response(status, message, "", code);
 }
 
+Response Connection::overloaded(const char* what) const {
+  Response response = failure(503, fmt::format("too many {} are waiting", what), "overloaded");
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
 void Connection::start_deadline(const std::shared_ptr<LiveExchange>& exchange) {
   if (all_.options.times.answer.count() == 0) return;
   deadline_.expires_after(all_.options.times.answer);
@@ -214,7 +227,8 @@ void Connection::dispatch() {
   request.body = std::move(body_->body());
   body_.reset();
   watch();
-  auto handle = [route = route_, request = std::move(request), exchange]() mutable {
+  auto handle = [route = route_, request = std::move(request), large = std::move(large_),
+                 exchange]() mutable {
     if (exchange->answered()) return;  // its time limit was exceeded while it waited
     try {
       route->handler(std::move(request), exchange);
@@ -224,9 +238,7 @@ void Connection::dispatch() {
   };
   if (route_->at_once) return handle();
   if (all_.pool.run(std::move(handle))) return;
-  Response response = failure(503, "too many requests are waiting", "overloaded");
-  response.headers.emplace_back("Retry-After", "1");
-  exchange->send(std::move(response));
+  exchange->send(overloaded("requests"));
 }
 
 // Detects that the client disconnects while a response is computed, when no bytes are read.
@@ -342,6 +354,7 @@ void Connection::drain() {
 void Connection::close() {
   if (closed_) return;
   closed_ = true;
+  large_.reset();
   const auto self = shared_from_this();
   error_code ignored;
   socket_.close(ignored);

@@ -18,8 +18,17 @@ namespace fovea::http {
 
 class Connection;
 
-// State shared by the connections of one server; only the server's thread uses it, except
-// `draining`.
+// Counts a body that may exceed the server's limit while it exists.
+struct LargeBody {
+  explicit LargeBody(std::atomic<int>& all) : count(all) { ++count; }
+  ~LargeBody() { --count; }
+  LargeBody(const LargeBody&) = delete;
+  LargeBody& operator=(const LargeBody&) = delete;
+  std::atomic<int>& count;
+};
+
+// State shared by the connections of one server; only the server's thread uses it, except the
+// atomic members.
 struct Connections {
   const Router& router;
   const ServerOptions& options;
@@ -27,6 +36,7 @@ struct Connections {
   std::function<void()> one_closed;
   std::set<std::shared_ptr<Connection>> open = {};
   std::atomic<bool> draining{false};
+  std::atomic<int> large_bodies{0};
 };
 
 // The connection of one client: reads a request, passes it to its handler, writes the response, and
@@ -56,6 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start_deadline(const std::shared_ptr<LiveExchange>& exchange);
   void answer_too_late(LiveExchange& exchange);
   Response failure(int status, const std::string& message, const char* code) const;
+  Response overloaded(const char* what) const;
   std::shared_ptr<LiveExchange> open_exchange();
   void watch();
   void flush();
@@ -72,6 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connections& all_;
   std::optional<RequestHead> head_;
   std::optional<BodyReader> body_;
+  std::shared_ptr<LargeBody> large_;  // of `body_`, then of its handler
   const Route* route_ = nullptr;
   std::shared_ptr<Outbox> outbox_;  // of the current response
   std::string writing_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "http/header_text.h"
+
 namespace fovea::http {
 namespace {
 
@@ -11,30 +13,6 @@ constexpr int kEmptyLines = 8;
 
 [[noreturn]] void refuse(int status, std::string message) {
   throw Refusal{status, std::move(message)};
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-// Returns whether the text is a token, such as a method or a header's name (RFC 9110, 5.6.2).
-bool is_token(std::string_view text) {
-  const auto part = [](char c) {
-    return is_digit(c) || is_letter(c) ||
-           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-  };
-  return !text.empty() && std::all_of(text.begin(), text.end(), part);
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 // Removes the first line from `rest` and returns it without CR LF; returns nothing while it is

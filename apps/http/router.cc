@@ -12,8 +12,14 @@ std::optional<std::string> match(const std::string& pattern, const std::string& 
   if (brace == std::string::npos) {
     return pattern == path ? std::optional<std::string>("") : std::nullopt;
   }
-  if (path.size() <= brace || path.compare(0, brace, pattern, 0, brace) != 0) return std::nullopt;
-  return path.substr(brace);
+  const std::string_view before(pattern.data(), brace);
+  const std::string_view after = std::string_view(pattern).substr(pattern.find('}') + 1);
+  const std::string_view text = path;
+  const bool matches = text.size() > before.size() + after.size() &&
+                       text.substr(0, before.size()) == before &&
+                       text.substr(text.size() - after.size()) == after;
+  if (!matches) return std::nullopt;
+  return path.substr(brace, path.size() - before.size() - after.size());
 }
 
 Response not_allowed(const Request& request, const std::set<std::string>& methods) {

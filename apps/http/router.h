@@ -11,8 +11,10 @@
 namespace fovea::http {
 
 struct Route {
-  std::string method;     // GET also serves HEAD
-  std::string path;       // "/v1/models/{id}": braces match the rest, including slashes
+  std::string method;  // GET also serves HEAD
+  // "/v1/models/{id}", "/v1/files/{id}/content": braces match any text, including slashes. The
+  // first route that matches is used.
+  std::string path;
   bool needs_key = true;  // applies if the server has a key
   Handler handler = {};
   // The handler runs on the server's own thread, so that it responds under any load. Set it
@@ -21,6 +23,9 @@ struct Route {
   // Formats the 503 for too many waiting requests or an exceeded time limit; unset: OpenAI's
   // format.
   std::function<Response(int status, const std::string& message, const char* code)> failure = {};
+  // Maximum bytes of a body; 0 = the server's limit. Of routes with their own limit, few bodies are
+  // accepted at the same time; further ones receive 503.
+  size_t most_body = 0;
 };
 
 class Router {

@@ -203,7 +203,8 @@ std::pair<size_t, int64_t> parts_of(const std::string& name) {
 
 }  // namespace
 
-Routes::Routes(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+Routes::Routes(std::vector<std::string> folders, std::vector<AdapterUse> adapters)
+    : folders_(std::move(folders)), adapters_(std::move(adapters)) {}
 
 Routes::Routes(std::string name, const Model& model) : folders_{std::move(name)}, given_(true) {
   open_.push_front({"0", 0, model});
@@ -244,7 +245,11 @@ Model Routes::model(const std::string& name) {
     open_.splice(open_.begin(), open_, found);
     return open_.front().model;
   }
-  open_.push_front({name, time, step < 0 ? Model::open(folder) : open_snapshot(folder, step)});
+  const std::vector<AdapterUse> adapters = number == 0 ? adapters_ : std::vector<AdapterUse>();
+  open_.push_front(
+      {name, time,
+       step < 0 ? Model::open(folder, WeightPrecision::full, CachePrecision::automatic, adapters)
+                : open_snapshot(folder, step)});
   if (open_.size() > kModelsKept) open_.pop_back();
   return open_.front().model;
 }

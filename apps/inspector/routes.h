@@ -31,7 +31,7 @@ struct Answer {
 // in their directories by number and step ("0@500").
 class Routes {
  public:
-  explicit Routes(std::vector<std::string> folders);
+  explicit Routes(std::vector<std::string> folders, std::vector<AdapterUse> adapters = {});
   Routes(std::string name, const Model& model);  // an opened model
 
   // May be called from several threads at once. Does not throw for invalid requests.
@@ -57,10 +57,11 @@ class Routes {
   std::shared_ptr<const Inspection> run(const std::string& id);
 
   std::vector<std::string> folders_;
-  bool given_ = false;      // the model was passed in; its folder is only a name
-  std::mutex mutex_;        // protects the following members
-  std::list<Opened> open_;  // most recently used first
-  std::list<Run> runs_;     // most recently used first
+  std::vector<AdapterUse> adapters_;  // of the model in the first folder
+  bool given_ = false;                // the model was passed in; its folder is only a name
+  std::mutex mutex_;                  // protects the following members
+  std::list<Opened> open_;            // most recently used first
+  std::list<Run> runs_;               // most recently used first
   int64_t started_ = 0;
 };
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 
+#include "base/weighted_path.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "jobs/ranks.h"
@@ -33,22 +33,18 @@ Option cache_option(int& value) {
 Option adapter_option(std::vector<std::string>& typed) {
   return as("DIR[:WEIGHT]",
             list("--adapter", {"--adapter-path"},
-                 "add a low-rank adapter of PEFT, times the weight (default: 1); may be repeated",
+                 "add a low-rank adapter, a directory of PEFT or a .gguf file, times the weight "
+                 "(default: 1); may be repeated",
                  typed));
 }
 
 std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed) {
   std::vector<AdapterUse> adapters;
   for (const std::string& value : typed) {
-    AdapterUse& use = adapters.emplace_back(AdapterUse{value});
-    const size_t colon = value.rfind(':');
-    if (colon == value.npos || colon + 1 == value.size()) continue;
-    char* end = nullptr;
-    const double weight = std::strtod(value.c_str() + colon + 1, &end);
-    if (*end != '\0') continue;
-    if (!std::isfinite(weight))
+    const auto [path, weight] = split_weight(value);
+    if (weight && !std::isfinite(*weight))
       throw UsageError("--adapter: \"" + value + "\": expected a finite weight");
-    use = {value.substr(0, colon), weight};
+    adapters.push_back({path, weight.value_or(1)});
   }
   return adapters;
 }

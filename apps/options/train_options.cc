@@ -24,6 +24,7 @@ constexpr int kConfigDepth = 64;          // deeper nesting could overflow the s
 const Spellings& train_spellings() {
   static const Spellings all = {
       {.field = "data", .aliases = {"--data", "--train-file"}, .name = "DATA", .section = "Data"},
+      {.field = "validation_chats", .placeholder = "FILE...", .most = kMostFiles},
       {.field = "pairs", .placeholder = "FILE...", .most = 2},
       {.field = "validation_pairs", .placeholder = "FILE...", .most = 2},
       {.field = "labels", .placeholder = "FILE...", .most = kMostFiles},
@@ -82,6 +83,7 @@ const Spellings& train_spellings() {
 // The training options that --config may not contain, since they belong to a single run or machine.
 const std::vector<std::string>& outside_config() {
   static const std::vector<std::string> names = {"DATA",
+                                                 "--validation-chats",
                                                  "--pairs",
                                                  "--validation-pairs",
                                                  "--source-prefix",

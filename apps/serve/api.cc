@@ -6,9 +6,9 @@
 #include "fovea/doctor.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
-#include "serve/api_error.h"
 #include "serve/fields.h"
 #include "serve/generation.h"
+#include "serve/handlers.h"
 #include "serve/prompts.h"
 #include "serve/translation.h"
 #include "serve/vectors.h"
@@ -16,30 +16,15 @@
 namespace fovea::serve {
 namespace {
 
-http::Response json_response(const Json& json) {
-  http::Response response;
-  response.body = json_line(json) + "\n";
-  return response;
-}
-
-// Converts exceptions of a handler to error responses.
-http::Handler guarded(http::Handler handler, ErrorShape shape) {
-  return [handler = std::move(handler), shape](http::Request request,
-                                               const std::shared_ptr<http::Exchange>& exchange) {
-    try {
-      handler(std::move(request), exchange);
-    } catch (...) {
-      exchange->send(error_response(shape, api_error(std::current_exception())));
-    }
-  };
-}
-
 Json model_json(const ServedModel& model) {
   const ModelFacts& facts = model.facts;
+  const bool adapter = !facts.parent.empty();
   return {{"id", facts.name},
           {"object", "model"},
           {"created", facts.created},
           {"owned_by", "fovea"},
+          {"root", adapter ? facts.parent : facts.name},
+          {"parent", adapter ? Json(facts.parent) : Json()},
           {"max_model_len", facts.context},
           {"meta",
            {{"n_ctx_train", facts.context},
@@ -56,17 +41,28 @@ bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); 
 
 }  // namespace
 
-Api::Api(std::vector<std::shared_ptr<ServedModel>> models) : models_(std::move(models)) {}
+Api::Api(Models models) : models_(std::move(models)) {}
+
+void Api::add(std::shared_ptr<ServedModel> model) {
+  const std::lock_guard lock(mutex_);
+  models_.push_back(std::move(model));
+}
+
+Api::Models Api::models() const {
+  const std::lock_guard lock(mutex_);
+  return models_;
+}
 
 std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
+  const Models models = this->models();
   const auto name = body.find("model");
   if (name == body.end() || !name->is_string() || name->get_ref<const std::string&>().empty()) {
-    for (const auto& model : models_) {
+    for (const auto& model : models) {
       if (able(*model)) return model;
     }
-    return models_.front();
+    return models.front();
   }
-  for (const auto& model : models_) {
+  for (const auto& model : models) {
     if (model->facts.name == name->get_ref<const std::string&>()) return model;
   }
   throw ApiError{404, "model: unknown model; GET /v1/models lists the models", "model",
@@ -75,7 +71,7 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
 
 void Api::list_models(const http::Request&, const Answer& answer) {
   Json data = Json::array();
-  for (const auto& model : models_) data.push_back(model_json(*model));
+  for (const auto& model : models()) data.push_back(model_json(*model));
   answer->send(json_response({{"object", "list"}, {"data", data}}));
 }
 
@@ -139,11 +135,11 @@ void Api::translate(const http::Request& request, const Answer& answer) {
                     request.body.substr(0, 1) != "{";  // curl -d declares JSON as a form
   ApiRequest asked;
   read_fields(parse_body(form ? json_of_form(request.body) : request.body), kTranslate, 0, asked);
-  answer_translation(asked, models_, answer);
+  answer_translation(asked, models(), answer);
 }
 
 void Api::languages(const http::Request&, const Answer& answer) {
-  answer->send(json_response(languages_json(models_)));
+  answer->send(json_response(languages_json(models())));
 }
 
 void Api::tokenize(const http::Request& request, const Answer& answer) {
@@ -185,14 +181,12 @@ http::Router Api::router() {
   http::Router router;
   const auto add = [&](const char* method, const char* path, Answerer answerer,
                        ErrorShape shape = ErrorShape::openai) {
-    router.add(
-        {method, path, true,
-         guarded([this, answerer](const http::Request& request,
-                                  const Answer& answer) { (this->*answerer)(request, answer); },
-                 shape),
-         false, [shape](int status, const std::string& message, const char* code) {
-           return error_response(shape, {status, message, "", code});
-         }});
+    router.add(guarded_route(
+        method, path,
+        [this, answerer](const http::Request& request, const Answer& answer) {
+          (this->*answerer)(request, answer);
+        },
+        shape));
   };
   const http::Handler well = [](const http::Request&, const Answer& answer) {
     answer->send(json_response({{"status", "ok"}}));
@@ -204,7 +198,7 @@ http::Router Api::router() {
   };
   router.add({"GET", "/version", true, program, true});
   const http::Handler metrics = [this](const http::Request&, const Answer& answer) {
-    answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models_)});
+    answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models())});
   };
   router.add({"GET", "/metrics", true, metrics, true});
   add("GET", "/v1/models", &Api::list_models);

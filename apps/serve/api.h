@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,12 @@ namespace fovea::serve {
 // OpenAI's API and related routes over a list of models. The object must outlive its router.
 class Api {
  public:
-  explicit Api(std::vector<std::shared_ptr<ServedModel>> models);
+  using Models = std::vector<std::shared_ptr<ServedModel>>;
+  explicit Api(Models models);  // at least one
   http::Router router();
+  // Serves one more model. Safe to call while requests are answered.
+  void add(std::shared_ptr<ServedModel> model);
+  Models models() const;
   Metrics& metrics() { return metrics_; }
 
  private:
@@ -48,7 +53,8 @@ class Api {
   // capability, or else the first model. Throws ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
 
-  std::vector<std::shared_ptr<ServedModel>> models_;
+  mutable std::mutex mutex_;  // of models_
+  Models models_;
   Metrics metrics_;
 };
 

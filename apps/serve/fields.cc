@@ -306,9 +306,22 @@ std::vector<Field> text_fields() {
 }
 
 const char* name_of(FieldType type) {
-  static const char* const names[] = {"boolean",  "integer", "number", "text",    "stops",
-                                      "strings",  "texts",   "ids",    "prompts", "biases",
-                                      "messages", "array",   "object", "any"};
+  static const char* const names[] = {"boolean",
+                                      "integer",
+                                      "number",
+                                      "text",
+                                      "stops",
+                                      "strings",
+                                      "texts",
+                                      "ids",
+                                      "prompts",
+                                      "biases",
+                                      "messages",
+                                      "array",
+                                      "object",
+                                      "automatic_integer",
+                                      "automatic_number",
+                                      "any"};
   return names[static_cast<int>(type)];
 }
 
@@ -317,8 +330,9 @@ const char* name_of(FieldType type) {
 const std::vector<Field>& fields() {
   static const std::vector<Field> all = [] {
     std::vector<Field> fields;
-    for (const auto& group : {prompt_fields(), length_fields(), sampling_fields(), result_fields(),
-                              chat_fields(), trace_fields(), vector_fields(), text_fields()})
+    for (const auto& group :
+         {prompt_fields(), length_fields(), sampling_fields(), result_fields(), chat_fields(),
+          trace_fields(), vector_fields(), text_fields(), tuning_fields()})
       fields.insert(fields.end(), group.begin(), group.end());
     return fields;
   }();
@@ -333,7 +347,8 @@ const std::vector<FieldsOf>& routes_with_fields() {
                                                {kEmbeddings, "/v1/embeddings"},
                                                {kEmbed, "/embed"},
                                                {kRerank, "/rerank"},
-                                               {kTranslate, "/translate"}};
+                                               {kTranslate, "/translate"},
+                                               {kJob, "/v1/fine_tuning/jobs"}};
   return routes;
 }
 

@@ -18,6 +18,7 @@ enum : unsigned {
   kEmbed = 32,
   kRerank = 64,
   kTranslate = 128,
+  kJob = 256,
 };
 struct FieldsOf {
   unsigned of;
@@ -39,6 +40,8 @@ enum class FieldType {
   messages,  // an array of objects with a role
   array,
   object,
+  automatic_integer,  // an integer or "auto"
+  automatic_number,   // a number or "auto"
   any,
 };
 
@@ -59,6 +62,7 @@ struct Field {
 };
 
 const std::vector<Field>& fields();
+std::vector<Field> tuning_fields();  // those of fine-tuning jobs, which are among fields()
 
 // Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since clients
 // of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name

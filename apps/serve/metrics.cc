@@ -102,7 +102,9 @@ std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& model
   std::vector<std::pair<std::string, QueueStatus>> queues;
   for (const auto& model : models) {
     const std::string& name = model->facts.name;
-    if (model->engine) engines.emplace_back(name, model->engine->status());
+    // An adapter uses the engine of its base.
+    if (model->engine && model->facts.parent.empty())
+      engines.emplace_back(name, model->engine->status());
     if (model->embed_queue) queues.emplace_back(name, model->embed_queue->status());
     if (model->rerank_queue) queues.emplace_back(name, model->rerank_queue->status());
   }

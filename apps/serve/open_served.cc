@@ -14,13 +14,13 @@ bool is_cross_encoder(const Spec& spec) {
   return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
 }
 
-TextEngine text_engine(const Model& model, const EngineOptions& engine_options) {
-  const auto engine = std::make_shared<Engine>(model, engine_options);
+// `model`: see Engine::submit().
+TextEngine text_engine(const std::shared_ptr<Engine>& engine, size_t model, int64_t most_waiting) {
   TextEngine text;
-  text.most_waiting = engine_options.most_waiting;
-  text.submit = [engine](const std::vector<int32_t>& ids, const GenerateOptions& options,
-                         Engine::Sink sink, const AttentionTraceOptions& trace) {
-    return engine->submit(ids, options, std::move(sink), trace);
+  text.most_waiting = most_waiting;
+  text.submit = [engine, model](const std::vector<int32_t>& ids, const GenerateOptions& options,
+                                Engine::Sink sink, const AttentionTraceOptions& trace) {
+    return engine->submit(ids, options, std::move(sink), trace, model);
   };
   text.cancel = [engine](uint64_t request) { engine->cancel(request); };
   text.status = [engine] { return engine->status(); };
@@ -99,10 +99,9 @@ void warn_all(const std::vector<std::string>& warnings, const Warn& warn) {
   for (const std::string& warning : warnings) warn(warning);
 }
 
-void open_writer(const std::string& folder, const ServedOptions& options, const Warn& warn,
-                 ServedModel& served) {
-  const Model model = Model::open(folder, options.precision, options.cache);
-  warn_all(model.warnings(), warn);
+// Sets everything of a model that generates text except its engine.
+void set_writer(const Model& model, const std::string& folder, const ServedOptions& options,
+                ServedModel& served) {
   const Spec& spec = model.spec();
   set_facts(spec, options, served);
   served.facts.layers = spec.decoder->layers;
@@ -115,16 +114,42 @@ void open_writer(const std::string& folder, const ServedOptions& options, const 
   if (options.set_requests) options.set_requests(requests);
   set_defaults(served, requests);
   served.most_seconds = options.most_seconds;
-  EngineOptions engine = options.engine;
-  if (!options.draft.empty()) {
-    engine.draft = Model::open(options.draft, options.precision);
-    warn_all(engine.draft->warnings(), warn);
-    served.defaults.guesses = options.draft_tokens;
-  }
-  served.engine = text_engine(model, engine);
+  if (!options.draft.empty()) served.defaults.guesses = options.draft_tokens;
   if (spec.encoder && served.tokenizer) {
     served.translator = translator_of(model, folder, options);
   }
+}
+
+// Adds the model and its adapters, which share the engine.
+void open_writer(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                 std::vector<std::shared_ptr<ServedModel>>& all) {
+  const Model model = Model::open(folder, options.precision, options.cache);
+  warn_all(model.warnings(), warn);
+  set_writer(model, folder, options, *all.emplace_back(std::make_shared<ServedModel>()));
+  EngineOptions engine_options = options.engine;
+  if (!options.draft.empty()) {
+    engine_options.draft = Model::open(options.draft, options.precision);
+    warn_all(engine_options.draft->warnings(), warn);
+  }
+  const auto engine = std::make_shared<Engine>(model, engine_options);
+  const std::shared_ptr<ServedModel> base = all.front();
+  base->engine = text_engine(engine, 0, engine_options.most_waiting);
+  base->open_adapter = [model, folder, options, engine](const std::string& name,
+                                                        const AdapterUse& use) {
+    const Model adapted = model.with_adapters({use});
+    auto served = std::make_shared<ServedModel>();
+    set_writer(adapted, folder, options, *served);
+    served->facts.name = name;
+    served->facts.parent = options.name;
+    // The directory of an adapter of chats may have a chat template.
+    if (std::filesystem::is_directory(use.folder)) {
+      if (auto own = chat_format(use.folder, options.template_file, served->tokenizer))
+        served->chat = std::move(own);
+    }
+    served->engine = text_engine(engine, engine->add(adapted), options.engine.most_waiting);
+    return served;
+  };
+  for (const auto& [name, use] : options.adapters) all.push_back(base->open_adapter(name, use));
 }
 
 void open_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,
@@ -152,9 +177,13 @@ void open_reranker(const std::string& folder, const ServedOptions& options, cons
 
 }  // namespace
 
-std::shared_ptr<ServedModel> open_served(const std::string& folder, const ServedOptions& options,
-                                         const Warn& warn) {
-  auto served = std::make_shared<ServedModel>();
+std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
+                                                      const ServedOptions& options,
+                                                      const Warn& warn) {
+  std::vector<std::shared_ptr<ServedModel>> all;
+  const auto added = [&]() -> ServedModel& {
+    return *all.emplace_back(std::make_shared<ServedModel>());
+  };
   // In a sentence-transformers directory the Transformer may be in a subdirectory.
   const bool sentences = std::filesystem::exists(folder + "/modules.json");
   std::optional<Spec> spec;
@@ -162,23 +191,29 @@ std::shared_ptr<ServedModel> open_served(const std::string& folder, const Served
     spec = read_model_spec(folder);
   }
   if (spec && is_cross_encoder(*spec)) {
-    open_reranker(folder, options, warn, *served);
+    open_reranker(folder, options, warn, added());
   } else if (sentences || !spec->decoder || spec->head.kind != HeadKind::language_model) {
-    open_embedder(folder, options, warn, *served);
+    open_embedder(folder, options, warn, added());
   } else {
-    open_writer(folder, options, warn, *served);
+    open_writer(folder, options, warn, all);
   }
-  if (!options.languages.empty() && !served->translator) {
+  const ServedModel& served = *all.front();
+  if (!options.languages.empty() && !served.translator) {
     throw Error(ErrorKind::InvalidArgument,
                 "--languages: " + options.languages + " for " + folder +
                     ", which is not a translation model; expected an empty value");
   }
-  if (!options.draft.empty() && !served->engine) {
+  if (!options.adapters.empty() && !served.engine) {
+    throw Error(ErrorKind::InvalidArgument,
+                "--adapter: " + options.adapters[0].name + " for " + folder +
+                    ", which does not generate text; expected a language model");
+  }
+  if (!options.draft.empty() && !served.engine) {
     throw Error(ErrorKind::InvalidArgument,
                 "--draft: " + options.draft + " for " + folder +
                     ", which does not generate text; expected an empty value");
   }
-  return served;
+  return all;
 }
 
 }  // namespace fovea::serve

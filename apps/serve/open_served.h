@@ -3,13 +3,21 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "serve/served_model.h"
 
 namespace fovea::serve {
 
+// An adapter of a served model: a model of the API that shares the weights of its base.
+struct ServedAdapter {
+  std::string name;  // name in the API
+  AdapterUse use;
+};
+
 struct ServedOptions {
-  std::string name;           // name in the API
+  std::string name;  // name in the API
+  std::vector<ServedAdapter> adapters = {};
   std::string template_file;  // chat template to use instead of the model's
   std::string languages;      // of a translation model, such as "de-en"; empty = as in its files
   std::string draft;          // directory of a draft model for speculative tokens; empty = none
@@ -23,8 +31,11 @@ struct ServedOptions {
 };
 
 // Opens a model by its capability: a cross-encoder scores pairs, a decoder with a language-model
-// head generates text, any other model computes vectors. `warn` receives warnings about its files.
-std::shared_ptr<ServedModel> open_served(const std::string& folder, const ServedOptions& options,
-                                         const std::function<void(const std::string&)>& warn);
+// head generates text, any other model computes vectors. Returns the model, followed by its
+// adapters, which only models that generate text may have. `warn` receives warnings about its
+// files.
+std::vector<std::shared_ptr<ServedModel>> open_served(
+    const std::string& folder, const ServedOptions& options,
+    const std::function<void(const std::string&)>& warn);
 
 }  // namespace fovea::serve

@@ -8,6 +8,7 @@
 #include "base/ordered_json.h"
 #include "fovea/embed.h"
 #include "fovea/engine.h"
+#include "tuning/job.h"
 
 namespace fovea::serve {
 
@@ -54,6 +55,7 @@ struct ApiRequest {
 
   std::string text;          // of /tokenize
   std::vector<int32_t> ids;  // of /detokenize
+  tuning::JobRequest job;    // of /v1/fine_tuning/jobs
   bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;
 };
 

@@ -36,6 +36,7 @@ RerankQueue& ServedModel::needs_reranker() const {
 
 void ServedModel::end_work() {
   engine.reset();
+  open_adapter = nullptr;
   embed_queue.reset();
   rerank_queue.reset();
 }

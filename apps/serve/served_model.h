@@ -48,6 +48,7 @@ struct ModelFacts {
   int64_t context = 0, vocabulary = 0, parameters = 0, width = 0;
   int64_t layers = 0, heads = 0;  // of the decoder
   bool encoder = false;           // the prompt is read by an encoder
+  std::string parent = {};        // of an adapter: the name of its base
 };
 
 // One model of the API.
@@ -68,6 +69,10 @@ class ServedModel {
   std::optional<Embedder> embedder;
   std::shared_ptr<EmbedQueue> embed_queue;  // for embedder
   std::shared_ptr<RerankQueue> rerank_queue;
+  // Opens an adapter of this model, which uses its engine and its weights, while requests run. Set
+  // for models that generate text and are no adapters.
+  std::function<std::shared_ptr<ServedModel>(const std::string& name, const AdapterUse& use)>
+      open_adapter;
 
   // These functions throw ApiError 400 if the model lacks the capability.
   const Tokenizer& needs_tokenizer() const;

@@ -164,6 +164,12 @@ void check(const Json& value, const Field& field, int64_t vocabulary) {
     case FieldType::object:
       if (!value.is_object()) wrong(field.name, "an object");
       return check_length(value.size(), field, "entries");
+    case FieldType::automatic_integer:
+      if (value != "auto") check_integer(value, field);
+      return;
+    case FieldType::automatic_number:
+      if (value != "auto") check_number(value, field);
+      return;
     case FieldType::any: return;
   }
 }

@@ -30,6 +30,9 @@ struct ConvertOptions {
   std::string imatrix;
   // Path of a new .gguf file for the importance matrix; empty = it is not saved.
   std::string save_imatrix;
+  // Converts an adapter itself, instead of merging it into the weights of its base: to a .gguf file
+  // for llama.cpp, or to a directory of PEFT in fp32.
+  bool adapter_only = false;
 };
 void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
@@ -51,7 +54,8 @@ struct Conversion {
 // quantised directory would be quantised in a different format, the errors of Model::open() for
 // `from`, and Failed if `to` cannot be written. After a failure, `to` contains nothing new. The
 // weighted sum of `adapters`, and the adapter of a `from` that holds one, are merged into the
-// weights.
+// weights. With options.adapter_only there must be one adapter, of weight 1; throws Unsupported if
+// the format cannot express it.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,
                          const std::vector<AdapterUse>& adapters = {});

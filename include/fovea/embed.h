@@ -140,7 +140,8 @@ class Reranker {
   // Opens a directory of a sequence classifier with one label. Throws the errors of
   // Embedder::open().
   static Reranker open(const std::string& folder,
-                       WeightPrecision precision = WeightPrecision::stored);
+                       WeightPrecision precision = WeightPrecision::stored,
+                       const std::vector<AdapterUse>& adapters = {});
   // Returns one score for each text, in the order of the texts; greater = better. Throws the errors
   // of Embedder::embed().
   std::vector<float> score(const std::string& query, const std::vector<std::string>& texts,

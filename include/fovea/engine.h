@@ -84,11 +84,17 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Adds a model that requests may choose: a result of Model::with_adapters() for the engine's
+  // model. All models read the same weights, in the same passes. Requests in progress continue.
+  // Returns the model's number. Throws InvalidArgument if the model does not share the weights of
+  // the engine's model, and Unsupported if an adapter changes experts.
+  size_t add(const Model& adapted);
+
   // Returns the request's number, or 0 if too many requests wait. Throws InvalidArgument if the
   // options or the prompt are invalid, such as a prompt that exceeds the model's context or the
-  // cache.
+  // cache. `model`: 0 for the engine's model, or a number returned by add().
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
-                  const AttentionTraceOptions& trace = {});
+                  const AttentionTraceOptions& trace = {}, size_t model = 0);
   // Ends a request without a last event; the event in progress may still arrive. Does nothing if
   // the request does not exist or has ended.
   void cancel(uint64_t request);

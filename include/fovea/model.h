@@ -27,8 +27,8 @@ struct FormatBytes {
   int64_t bytes = 0;
 };
 
-// A low-rank adapter in the format of PEFT (a directory with adapter_config.json), and its weight
-// in the sum of a model's adapters; a negative weight subtracts it.
+// A low-rank adapter in the format of PEFT (a directory with adapter_config.json) or of llama.cpp
+// (a .gguf file), and its weight in the sum of a model's adapters; a negative weight subtracts it.
 struct AdapterUse {
   std::string folder;
   double weight = 1;
@@ -48,6 +48,10 @@ class Model {
   static Model open(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
                     CachePrecision cache = CachePrecision::automatic,
                     const std::vector<AdapterUse>& adapters = {});
+  // Returns this model with the weighted sum of the adapters, which shares the weights with this
+  // one. Throws the errors of open(), InvalidArgument if this model has adapters already, and
+  // Unsupported if an adapter replaces parameters (modules_to_save) or has a head.
+  Model with_adapters(const std::vector<AdapterUse>& adapters) const;
   // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
   // size. Throws the errors of validated().
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);

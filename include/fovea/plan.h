@@ -85,9 +85,9 @@ struct Plan {
 // invalid or an option is out of range.
 Plan plan(const Spec& spec, const PlanOptions& options = {});
 
-// Reads the Spec from config.json in a model directory, or from a .gguf file. The weights of a
-// directory are not needed. Throws BadFile if the file is damaged, and Unsupported if its
-// model_type is not known.
+// Reads the Spec from config.json in a model directory (for an adapter, of its base), or from a
+// .gguf file. The weights of a directory are not needed. Throws BadFile if the file is damaged, and
+// Unsupported if its model_type is not known.
 Spec read_model_spec(const std::string& folder);
 
 // Returns the formats of the weights of a .gguf file that is opened with its own types

@@ -38,6 +38,8 @@ struct TrainOptions {
   // Text files, directories, JSON lines; or files of conversations (see docs/training.md), each
   // optionally as "path:weight", where an epoch contains each conversation `weight` times.
   std::vector<std::string> data;
+  // Files of conversations for validation; empty = hold out evenly spaced conversations of `data`.
+  std::vector<std::string> validation_chats;
   // Instead of `data`: two files with corresponding lines, source and target, or one file of lines
   // "source<TAB>target".
   std::vector<std::string> pairs;

@@ -22,12 +22,12 @@ bool PrefixCache::continues(const std::vector<Entry*>& prefix) const {
   return true;
 }
 
-void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids) {
+void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids, uint64_t kind) {
   ++clock_;
   std::vector<Entry*> prefix;
   const size_t full = ids.empty() ? 0 : (ids.size() - 1) / kPageTokens;
   while (prefix.size() < full) {
-    const auto found = find(prefix.empty() ? 0 : prefix.back()->number, ids, prefix.size());
+    const auto found = find(prefix.empty() ? kind : prefix.back()->number, ids, prefix.size());
     if (found == entries_.end()) break;
     prefix.push_back(&found->second);
   }
@@ -48,10 +48,11 @@ void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids) {
   }
 }
 
-void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length) {
+void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length,
+                       uint64_t kind) {
   ++clock_;
   text.kept = length / kPageTokens;
-  uint64_t before = 0;
+  uint64_t before = kind;
   Entry* parent = nullptr;
   for (size_t page = 0; page < static_cast<size_t>(text.kept); ++page) {
     auto found = find(before, ids, page);

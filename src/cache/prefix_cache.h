@@ -9,19 +9,22 @@
 namespace fovea {
 
 // Full pages of earlier texts, shared with texts that have the same prefix. A page is found by its
-// tokens and the pages before it, never by a hash alone. An entry has a page of each group; a page
+// tokens and the pages before it, never by a hash alone. Texts of different kinds, such as those of
+// different adapters, never share pages. An entry has a page of each group; a page
 // of limited reach may be missing, since each group removes pages when it is full.
 class PrefixCache {
  public:
-  explicit PrefixCache(PagePool& pool) : pool_(pool) {}
+  // `kinds`: the number of kinds of texts.
+  explicit PrefixCache(PagePool& pool, uint64_t kinds = 1) : pool_(pool), numbers_(kinds - 1) {}
 
   // Gives `text`, which has no pages, the pages of the longest known prefix of `ids` after which
   // every layer can continue. The last token is excluded, because its output must be computed.
-  void begin(CachedText& text, const std::vector<int32_t>& ids);
+  // `kind`: 0 to kinds - 1.
+  void begin(CachedText& text, const std::vector<int32_t>& ids, uint64_t kind = 0);
   // Stores the full pages of the first `length` tokens of `text`, which are those of `ids`. Pages
   // that are stored already replace those of `text`, which are equal; otherwise an entry could not
   // be removed while a text uses a later one.
-  void keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length);
+  void keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length, uint64_t kind = 0);
   // Like fovea::make_room(), but if a group has too few free pages, first removes its least
   // recently used pages that no text uses.
   bool make_room(CachedText& text, int64_t length);
@@ -29,7 +32,7 @@ class PrefixCache {
 
  private:
   struct Key {
-    uint64_t before;  // the number of the previous entry; 0 = none
+    uint64_t before;  // the number of the previous entry; less than kinds = none, of this kind
     std::vector<int32_t> tokens;
     auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): no pointer
   };
@@ -47,7 +50,7 @@ class PrefixCache {
 
   PagePool& pool_;
   Entries entries_;
-  uint64_t clock_ = 0, numbers_ = 0;
+  uint64_t clock_ = 0, numbers_;  // the number of the last entry
 };
 
 }  // namespace fovea

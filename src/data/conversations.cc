@@ -1,7 +1,6 @@
 #include "data/conversations.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 
@@ -10,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ordered_json.h"
+#include "base/weighted_path.h"
 #include "data/file_reader.h"
 #include "data/lines.h"
 
@@ -188,15 +188,12 @@ Record parsed_line(std::string_view line, const std::string& place) try {
 // Returns the path and the weight in "path:weight". A file whose name has this form takes
 // precedence.
 Conversations::File weighted(const std::string& given) {
-  const size_t colon = given.rfind(':');
-  if (colon == given.npos || is_file(given)) return {given};
-  double weight = 0;
-  const char* const last = given.data() + given.size();
-  const auto [end, error] = std::from_chars(given.data() + colon + 1, last, weight);
-  if (error != std::errc() || end != last) return {given};
-  check_field(weight > 0 && weight <= kMostWeight, "data",
-              "{} has the weight {}; expected more than 0, at most {}", given, weight, kMostWeight);
-  return {given.substr(0, colon), weight};
+  const auto [path, weight] = split_weight(given);
+  if (!weight || is_file(given)) return {given};
+  check_field(*weight > 0 && *weight <= kMostWeight, "data",
+              "{} has the weight {}; expected more than 0, at most {}", given, *weight,
+              kMostWeight);
+  return {path, *weight};
 }
 
 uint64_t hash_of(const Conversations& conversations) {

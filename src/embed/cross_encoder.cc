@@ -27,10 +27,10 @@ std::optional<Activation> activation_of(const std::string& folder, const std::st
 
 }  // namespace
 
-CrossEncoder CrossEncoder::open(const std::string& folder, Weights weights,
-                                const Packing& packing) {
+CrossEncoder CrossEncoder::open(const std::string& folder, Weights weights, const Packing& packing,
+                                const std::vector<AdapterUse>& adapters) {
   const std::string inner = transformer_folder(folder);
-  ModelFiles files = open_model_files(inner, weights, packing);
+  ModelFiles files = open_model_files(inner, weights, packing, adapters);
   const Spec& spec = files.model.spec;
   if (spec.head.kind != HeadKind::sequence || spec.head.labels != 1)
     fail(ErrorKind::Unsupported,

@@ -13,7 +13,8 @@ struct CrossEncoder {
   std::vector<std::string> warnings;
 
   // Throws Unsupported if the model is not a classifier with one label.
-  static CrossEncoder open(const std::string& folder, Weights weights, const Packing& packing = {});
+  static CrossEncoder open(const std::string& folder, Weights weights, const Packing& packing = {},
+                           const std::vector<AdapterUse>& adapters = {});
 
   // Returns the score of each pair, before the activation -> f32 [B, 1]; differentiable
   Tensor logits(const TokenBatch& batch, DType compute) const;

@@ -6,10 +6,11 @@
 
 namespace fovea {
 
-Reranker Reranker::open(const std::string& folder, WeightPrecision precision) {
+Reranker Reranker::open(const std::string& folder, WeightPrecision precision,
+                        const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
-  return Reranker(std::make_shared<Parts>(
-      Parts{CrossEncoder::open(folder, weights_of(precision), packing_by_output(precision))}));
+  return Reranker(std::make_shared<Parts>(Parts{
+      CrossEncoder::open(folder, weights_of(precision), packing_by_output(precision), adapters)}));
 }
 
 const std::vector<std::string>& Reranker::warnings() const { return parts_->model.warnings; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "checkpoint/safetensors.h"
 #include "model/adapters.h"
 #include "model/pack.h"
@@ -11,8 +10,7 @@
 namespace fovea {
 namespace {
 
-constexpr std::string_view kWeight = ".weight", kDown = ".lora_A.weight", kUp = ".lora_B.weight",
-                           kMagnitude = ".lora_magnitude_vector";
+constexpr std::string_view kWeight = ".weight";
 
 std::string without(const std::string& name, std::string_view ending) {
   return name.substr(0, name.size() - ending.size());
@@ -23,157 +21,6 @@ bool keeps_rows(Stored stored) {
   return stored == Stored::plain || stored == Stored::transposed || stored == Stored::by_head ||
          stored == Stored::rotary_pairs;
 }
-
-// The tensors of one module in the file.
-struct ModuleTensors {
-  const StoredTensor *down = nullptr, *up = nullptr, *magnitude = nullptr;
-};
-
-class AdapterReader {
- public:
-  AdapterReader(const std::string& folder, const Family& family, Transformer& model)
-      : config_(folder), path_(folder + "/" + kAdapterTensors), family_(family), model_(model) {
-    if (!is_file(path_) && is_file(folder + "/adapter_model.bin"))
-      refuse_pickle(folder + "/adapter_model.bin");
-    file_.emplace(path_);
-    adapter_.folder = folder;
-    adapter_.dropout = config_.dropout();
-    for (AdapterModule& module : adapter_modules(family, model)) {
-      std::string name = module.name;
-      modules_.emplace(std::move(name), std::move(module));
-    }
-  }
-
-  Adapter read() {
-    std::map<std::string, ModuleTensors> found;
-    for (const StoredTensor& stored : file_->stored()) {
-      const std::string name = module_of_base(stored);
-      if (name.ends_with(kDown))
-        found[without(name, kDown)].down = &stored;
-      else if (name.ends_with(kUp))
-        found[without(name, kUp)].up = &stored;
-      else if (name.ends_with(kMagnitude))
-        found[without(name, kMagnitude)].magnitude = &stored;
-      else if (name.find(".lora_") != name.npos)
-        fail(ErrorKind::Unsupported,
-             "{}: {} is not the adapter of a linear layer; expected lora_A, lora_B and "
-             "lora_magnitude_vector",
-             path_, stored.name);
-      else
-        replace(name, stored);
-    }
-    for (const auto& [name, tensors] : found) add(name, tensors);
-    if (adapter_.layers.empty())
-      fail(ErrorKind::BadFile, "{}: has no adapters; expected tensors named {}MODULE.lora_A.weight",
-           path_, kPeftPrefix);
-    return std::move(adapter_);
-  }
-
- private:
-  std::string module_of_base(const StoredTensor& stored) const {
-    const std::string_view prefix = kPeftPrefix;
-    if (!stored.name.starts_with(prefix))
-      fail(ErrorKind::BadFile, "{}: unknown tensor {}; expected names that begin with {}", path_,
-           stored.name, prefix);
-    return stored.name.substr(prefix.size());
-  }
-
-  // Finds an entry by its name in the file, with or without the family's prefix.
-  template <class Map>
-  auto find(Map& map, const std::string& name) const {
-    const std::string prefix = family_.prefix;
-    auto at = map.find(name);
-    if (at == map.end()) at = map.find(prefix + name);
-    if (at == map.end() && !prefix.empty() && name.starts_with(prefix))
-      at = map.find(name.substr(prefix.size()));
-    return at;
-  }
-
-  Tensor read_floats(const StoredTensor& stored, const Shape& expected) const {
-    if (stored.shape != expected)
-      fail(ErrorKind::BadFile, "{}: {} is {}; expected {}: the adapter belongs to another base",
-           path_, stored.name, describe(stored.shape), describe(expected));
-    const Tensor value = file_->tensor(stored.name);
-    if (count_nonfinite(value) > 0)
-      fail(ErrorKind::BadFile, "{}: {} has elements that are not finite; expected finite numbers",
-           path_, stored.name);
-    if (value.dtype() == DType::f16) return widen_halves(value);
-    return convert(value, DType::f32);
-  }
-
-  void add(const std::string& name, const ModuleTensors& tensors) {
-    const auto at = find(modules_, name);
-    if (at == modules_.end())
-      fail(ErrorKind::BadFile,
-           "{}: adapts {}, which the base does not have or fovea cannot adapt; expected linear "
-           "layers of the base's stacks",
-           path_, name);
-    if (tensors.down == nullptr || tensors.up == nullptr ||
-        (tensors.magnitude != nullptr) != config_.dora())
-      fail(ErrorKind::BadFile, "{}: the tensors of {} are incomplete; expected lora_A, lora_B{}",
-           path_, name, config_.dora() ? " and lora_magnitude_vector (use_dora)" : "");
-    if (!config_.targets(name))
-      fail(ErrorKind::BadFile, "{}: adapts {}, but {} does not; expected the same modules", path_,
-           name, config_.path());
-    put_parts(name, at->second, tensors);
-  }
-
-  // Divides the module's tensors among its layers: each has A, and its rows of B and of m.
-  void put_parts(const std::string& name, const AdapterModule& module,
-                 const ModuleTensors& tensors) {
-    const int64_t rank = config_.rank_of(name), in = module.layers[0]->weight.shape[1];
-    std::vector<Shape> ups, magnitudes;
-    int64_t outputs = 0;
-    for (const Linear* layer : module.layers) {
-      const int64_t out = layer->weight.shape[0];
-      ups.push_back({out, rank});
-      magnitudes.push_back({out});
-      outputs += out;
-    }
-    const Tensor down = read_floats(*tensors.down, {rank, in});
-    const auto rows = from_file(module.tensor, read_floats(*tensors.up, {outputs, rank}), ups);
-    std::vector<Tensor> lengths(rows.size());
-    if (tensors.magnitude != nullptr)
-      lengths = from_file(module.tensor, read_floats(*tensors.magnitude, {outputs}), magnitudes);
-    for (size_t i = 0; i < rows.size(); ++i)
-      adapter_.layers[module.tensor.parts[i]] = {down, rows[i], lengths[i], config_.scale_of(name)};
-  }
-
-  // Reads a tensor of modules_to_save.
-  void replace(const std::string& name, const StoredTensor& stored) {
-    const std::string module = name.substr(0, name.rfind('.'));
-    std::map<std::string, FileTensor> known;
-    for (const bool in_memory : {false, true})
-      for (FileTensor& tensor : file_tensors(family_, model_, in_memory))
-        known.emplace(tensor.name, std::move(tensor));
-    const auto at = find(known, name);
-    if (at == known.end() || !config_.saves(module))
-      fail(ErrorKind::BadFile,
-           "{}: unknown tensor {}; expected adapters, and tensors of the base that {} lists in "
-           "modules_to_save",
-           path_, stored.name, config_.path());
-    std::map<std::string, const Parameter*> parameters;
-    for (const auto& [ours, parameter] : parameters_of(model_)) parameters[ours] = parameter;
-    if (model_.spec.head.tied && parameters.at(at->second.parts[0]) == &model_.token_embedding)
-      fail(ErrorKind::Unsupported,
-           "{}: {} replaces a matrix that is both the embedding and the head; expected adapters of "
-           "other modules",
-           path_, stored.name);
-    std::vector<Shape> shapes;
-    for (const std::string& part : at->second.parts) shapes.push_back(parameters.at(part)->shape);
-    const auto values =
-        from_file(at->second, read_floats(stored, shape_in_file(at->second, shapes)), shapes);
-    for (size_t i = 0; i < values.size(); ++i) adapter_.replaced[at->second.parts[i]] = values[i];
-  }
-
-  PeftConfig config_;
-  std::string path_;
-  const Family& family_;
-  Transformer& model_;
-  std::optional<SafeTensors> file_;
-  std::map<std::string, AdapterModule> modules_;
-  Adapter adapter_;
-};
 
 // Replaces the values of parameters; packed ones stay packed, in f32.
 void replace_parameters(Transformer& model, const Adapter& adapter) {
@@ -296,8 +143,40 @@ std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& mo
   return modules;
 }
 
-Adapter read_adapter(const std::string& folder, const Family& family, Transformer& model) {
-  return AdapterReader(folder, family, model).read();
+Tensor read_adapter_tensor(const AdapterFile& file, const StoredTensor& stored,
+                           const Shape& expected) {
+  if (stored.shape != expected)
+    fail(ErrorKind::BadFile, "{}: {} is {}; expected {}: the adapter belongs to another base",
+         file.path, stored.name, describe(stored.shape), describe(expected));
+  const Tensor value = file.tensors.tensor(stored.name);
+  if (count_nonfinite(value) > 0)
+    fail(ErrorKind::BadFile, "{}: {} has elements that are not finite; expected finite numbers",
+         file.path, stored.name);
+  if (value.dtype() == DType::f16) return widen_halves(value);
+  return convert(value, DType::f32);
+}
+
+void read_module(const AdapterFile& file, const StoredModule& stored, const AdapterModule& module,
+                 Adapter& adapter) {
+  const int64_t in = module.layers[0]->weight.shape[1];
+  std::vector<Shape> ups, magnitudes;
+  int64_t outputs = 0;
+  for (const Linear* layer : module.layers) {
+    const int64_t out = layer->weight.shape[0];
+    ups.push_back({out, stored.rank});
+    magnitudes.push_back({out});
+    outputs += out;
+  }
+  const auto read = [&](const StoredTensor& tensor, const Shape& expected) {
+    return read_adapter_tensor(file, tensor, expected);
+  };
+  const Tensor down = read(*stored.down, {stored.rank, in});
+  const auto rows = from_file(module.tensor, read(*stored.up, {outputs, stored.rank}), ups);
+  std::vector<Tensor> lengths(rows.size());
+  if (stored.magnitude != nullptr)
+    lengths = from_file(module.tensor, read(*stored.magnitude, {outputs}), magnitudes);
+  for (size_t i = 0; i < rows.size(); ++i)
+    adapter.layers[module.tensor.parts[i]] = {down, rows[i], lengths[i], stored.scale};
 }
 
 void add_stored_adapter(Transformer& model, const Adapter& adapter) {

@@ -1,9 +1,9 @@
 #pragma once
 
-// Low-rank adapters in the format of PEFT: a folder with adapter_config.json and
-// adapter_model.safetensors. The names of the adapted modules are those of the base model's
-// tensors. Where a tensor of the file holds several layers of fovea (fused query, key and value),
-// each layer has the tensor's A and its rows of B.
+// Low-rank adapters in the format of PEFT (a folder with adapter_config.json and
+// adapter_model.safetensors) or of llama.cpp (a .gguf file). The names of the adapted modules are
+// those of the base model's tensors in this format. Where a tensor of the file holds several layers
+// of fovea (fused query, key and value), each layer has the tensor's A and its rows of B.
 
 #include <map>
 #include <string>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/family.h"
+#include "checkpoint/tensor_source.h"
 #include "families/peft_config.h"
 
 namespace fovea {
@@ -42,7 +43,25 @@ struct Adapter {
 
 // Reads an adapter of a model. Throws BadFile if a tensor does not belong to the model or is not
 // described by the config, and Unsupported for methods that fovea does not have.
-Adapter read_adapter(const std::string& folder, const Family& family, Transformer& model);
+Adapter read_adapter(const std::string& path, const Family& family, Transformer& model);
+
+// The file of an adapter, and the tensors of one module in it.
+struct AdapterFile {
+  const std::string& path;
+  const TensorSource& tensors;
+};
+struct StoredModule {
+  const StoredTensor *down = nullptr, *up = nullptr, *magnitude = nullptr;
+  int64_t rank = 0;
+  float scale = 1;
+};
+// Reads a tensor in f32. Throws BadFile if it has another shape or elements that are not finite.
+Tensor read_adapter_tensor(const AdapterFile& file, const StoredTensor& stored,
+                           const Shape& expected);
+// Reads the tensors of a module and divides them among its layers: each has A, and its rows of B
+// and of m. Throws BadFile if the tensors do not fit the module.
+void read_module(const AdapterFile& file, const StoredModule& stored, const AdapterModule& module,
+                 Adapter& adapter);
 
 // Adds the adapter to a model as it is stored, for training. Only its parameters are trainable
 // afterwards.

@@ -13,8 +13,11 @@
 #include "checkpoint/safetensors.h"
 #include "families/calibrate.h"
 #include "families/gguf.h"
+#include "families/gguf_adapter.h"
 #include "families/model_parts.h"
+#include "families/open_adapters.h"
 #include "families/peft_config.h"
+#include "families/save_adapter.h"
 #include "model/adapters.h"
 #include "model/pack.h"
 
@@ -144,6 +147,46 @@ void warn_of_missing(const ImportanceMatrix& matrix, const GgufModel& file,
       "the importance matrix lacks {}: all of their inputs count equally", first_names(missing)));
 }
 
+const LowRankAdapter& first_adapter(Transformer& model) {
+  for (const auto& [name, layer] : linears_of(model))
+    if (layer->adapter.present()) return layer->adapter;
+  fail(ErrorKind::Internal, "the model has no adapter");
+}
+
+// Converts an adapter without its base, which defines the names of its tensors.
+Conversion convert_adapter(const std::string& from, const std::string& to,
+                           const ConvertOptions& options, const std::vector<AdapterUse>& uses) {
+  check_field(options.calibrate.empty() && options.imatrix.empty(), "adapter_only",
+              "cannot be combined with an importance matrix");
+  const AdaptedModel adapted = adapted_model(from, uses);
+  check(adapted.adapters.size() == 1 && adapted.adapters[0].weight == 1,
+        "{}: has {} adapters; expected one, of weight 1", from, adapted.adapters.size());
+  ModelFiles files = open_model_files(from, Weights::mapped, {}, uses);
+  Conversion result{.bytes_before = weight_files(adapted.adapters[0].folder), .weights = "fp32"};
+  for (const auto& [name, parameter] : parameters_of(files.model))
+    if (parameter->trainable) result.parameters += elements(parameter->shape);
+  if (is_gguf(to)) {
+    check(!is_file(to), "{}: exists already; expected a new file", to);
+    const GgufFileType& type = gguf_file_type(gguf_dtype(adapted.adapters[0].folder, options, {}));
+    result.warnings = save_gguf_adapter(to, files.model, files.origin.family, type.block);
+    result.weights = type.name;
+  } else {
+    check_field(options.dtype == FileDType::automatic && options.quantize == Quantize::automatic,
+                "adapter_only", "writes a directory in fp32; expected no `dtype` or `quantize`");
+    check(!is_file(to + "/" + kAdapterConfig), "{}: contains an adapter; expected a new folder",
+          to);
+    StagedFolder folder(to);
+    const LowRankAdapter& first = first_adapter(files.model);
+    const int64_t rank = first.down.shape[0];
+    const AdapterFacts facts{
+        .base = adapted.base, .rank = rank, .alpha = alpha_of(first.scale, rank, false)};
+    save_adapter(folder.path(), files.model, files.origin, facts);
+    folder.commit(kAdapterConfig);
+  }
+  result.bytes_after = weight_files(to);
+  return result;
+}
+
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    const std::vector<AdapterUse>& adapters) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
@@ -225,6 +268,10 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
   v.text({"imatrix", "instead of a text: importance matrix of llama-imatrix, .gguf or .dat"},
          o.imatrix);
   v.text({"save_imatrix", "write the importance matrix to this .gguf file"}, o.save_imatrix);
+  v.boolean({"adapter_only",
+             "convert an adapter itself instead of merging it: to a .gguf file for llama.cpp, or "
+             "to a directory of PEFT"},
+            o.adapter_only);
 }
 
 Conversion convert_model(const std::string& from, const std::string& to,
@@ -232,6 +279,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
   const FloatMode mode;
   check_fields(options);
   check_importance(options, is_gguf(to));
+  if (options.adapter_only) return convert_adapter(from, to, options, adapters);
   if (is_gguf(to)) return to_gguf(from, to, options, adapters);
   check_field(!is_quantized(options.dtype), "dtype",
               "{}; expected automatic, fp32, bf16 or fp16 in a directory",

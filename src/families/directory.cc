@@ -471,14 +471,6 @@ ModelFiles open_model_files(const std::string& path, Weights weights, const Pack
   ModelFiles files = open_files(adapted.base, loading);
   files.base = adapted.base;
   add_adapters(files, adapted, weights);
-  for (const AdapterUse& use : adapted.adapters) {  // an adapter of chats ends answers by itself
-    const std::string generation = use.folder + "/generation_config.json";
-    if (!is_file(generation)) continue;
-    files.origin.generation = read_json(generation);
-    if (auto ids = ids_under(files.origin.generation, "eos_token_id"); !ids.empty())
-      files.end_ids = std::move(ids);
-    break;
-  }
   return files;
 }
 ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,

@@ -49,6 +49,11 @@ std::string plain_text(const Gguf& file, std::string_view key) {
 }
 
 const Pair& pair_of(const Gguf& file) {
+  if (file.text(kGgufType) == kGgufAdapter)
+    fail(ErrorKind::BadFile,
+         "{}: is an adapter; expected a model, such as the base of the adapter, to be opened with "
+         "the adapter",
+         file.path());
   constexpr const char* kArchitecture = "general.architecture";
   if (!file.text(kArchitecture))
     fail(ErrorKind::BadFile, "{}: {} is missing; expected a string", file.path(), kArchitecture);
@@ -150,7 +155,10 @@ Spec without_training(Spec spec) {
   return spec;
 }
 
-const Family& architecture_for(const Spec& spec, const Family* family) {
+}  // namespace
+
+const Family& gguf_architecture_for(const Spec& model, const Family* family) {
+  const Spec spec = without_training(model);
   if (spec.encoder || !spec.decoder || spec.head.kind != HeadKind::language_model) {
     fail(ErrorKind::Unsupported,
          "model: {}, which no supported GGUF architecture can express; expected a decoder "
@@ -166,6 +174,8 @@ const Family& architecture_for(const Spec& spec, const Family* family) {
        "model like those of {}",
        all_names());
 }
+
+namespace {
 
 const GgufBlock& block_named(std::string_view name) {
   for (uint32_t number = 0; number < 64; ++number)
@@ -275,7 +285,7 @@ GgufValues values_of(Transformer& model, WeightsInFile* file) {
 
 GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, bool importance) {
   Spec spec = without_training(model.spec);
-  const Family& architecture = architecture_for(spec, family);
+  const Family& architecture = gguf_architecture_for(spec, family);
   const GgufFileType& type = gguf_file_type(dtype);
   const GgufMix mix = {type, spec, &architecture == &gguf_llama, importance};
   Config config;
@@ -304,14 +314,37 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
   }
 }
 
-void GgufModel::add(Source source, const Shape& shape) {
+GgufTensor gguf_tensor(const std::string& name, const Shape& shape, const std::string& wanted) {
   GgufTensor tensor;
-  tensor.name = source.tensor.name;
-  tensor.block = &block_named(fallback_block(source.wanted, shape.back()));
+  tensor.name = name;
+  tensor.block = &block_named(fallback_block(wanted, shape.back()));
   tensor.shape.assign(shape.begin(), shape.end());
   tensor.bytes =
       static_cast<size_t>(fovea::elements(shape)) / tensor.block->elements * tensor.block->bytes;
-  tensors_.push_back(std::move(tensor));
+  return tensor;
+}
+
+std::string gguf_elements(const GgufTensor& tensor, const Tensor& values,
+                          const ImportanceMatrix* importance, std::vector<std::string>& warnings) {
+  const std::string& name = tensor.name;
+  const bool quantized = find_gguf_format(tensor.block->name) != nullptr;
+  const int64_t bad = count_nonfinite(values);
+  if (quantized) check_quantizable("model", name, bad, values.size());
+  if (bad > 0)
+    warnings.push_back(
+        fmt::format("{} of {} elements of {} are not finite", bad, values.size(), name));
+  if (quantized || tensor.block->name == std::string_view("F16"))
+    check_range(name, values, tensor.block->name);
+  std::vector<float> weights;
+  if (quantized && importance != nullptr) {
+    const int64_t matrices = tensor.shape.size() == 3 ? tensor.shape[0] : 1;
+    weights = importance->weights_of(name, matrices, tensor.shape.back());
+  }
+  return encode_gguf(tensor.block->name, values, weights);
+}
+
+void GgufModel::add(Source source, const Shape& shape) {
+  tensors_.push_back(gguf_tensor(source.tensor.name, shape, source.wanted));
   sources_.push_back(std::move(source));
 }
 
@@ -342,7 +375,6 @@ std::string GgufModel::elements(size_t index, const GgufValues& values,
                                 std::vector<std::string>& warnings) {
   const Source& source = sources_[index];
   const GgufTensor& tensor = tensors_[index];
-  const std::string& name = tensor.name;
   if (source.tensor.parts.empty()) return source.elements;
   if (values.file != nullptr) {
     const auto bytes = values.file->bytes_of(source.tensor, tensor.block->name);
@@ -350,22 +382,7 @@ std::string GgufModel::elements(size_t index, const GgufValues& values,
   }
   std::vector<Tensor> parts;
   for (const std::string& part : source.tensor.parts) parts.push_back(values.read(part));
-  const Tensor whole = to_file(source.tensor, parts);
-  parts.clear();
-  const bool quantized = find_gguf_format(tensor.block->name) != nullptr;
-  const int64_t bad = count_nonfinite(whole);
-  if (quantized) check_quantizable("model", name, bad, whole.size());
-  if (bad > 0)
-    warnings.push_back(
-        fmt::format("{} of {} elements of {} are not finite", bad, whole.size(), name));
-  if (quantized || tensor.block->name == std::string_view("F16"))
-    check_range(name, whole, tensor.block->name);
-  std::vector<float> weights;
-  if (quantized && values.importance != nullptr) {
-    const int64_t matrices = tensor.shape.size() == 3 ? tensor.shape[0] : 1;
-    weights = values.importance->weights_of(name, matrices, tensor.shape.back());
-  }
-  return encode_gguf(tensor.block->name, whole, weights);
+  return gguf_elements(tensor, to_file(source.tensor, parts), values.importance, warnings);
 }
 
 }  // namespace fovea

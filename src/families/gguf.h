@@ -35,6 +35,21 @@ Spec read_gguf_spec(const std::string& path);
 // See read_weight_formats() in fovea/plan.h.
 std::vector<FormatBytes> read_gguf_formats(const std::string& path);
 
+// The key of a file's kind, and its value in adapters.
+constexpr const char *kGgufType = "general.type", *kGgufAdapter = "adapter";
+
+// Returns the architecture in which a model of this Spec is written: that of `family`, the family
+// that the model was read from, if it can express the Spec. Throws Unsupported if none can.
+const Family& gguf_architecture_for(const Spec& spec, const Family* family);
+
+// Returns a tensor without data, in the block type `wanted` or in its fallback_block().
+GgufTensor gguf_tensor(const std::string& name, const Shape& shape, const std::string& wanted);
+// Returns the bytes of a tensor whose elements are `values`, f32. `importance`: null = all columns
+// matter equally. Throws BadFile if numbers to be quantised are not finite, InvalidArgument if they
+// are too large; adds a warning about floats that are not finite.
+std::string gguf_elements(const GgufTensor& tensor, const Tensor& values,
+                          const ImportanceMatrix* importance, std::vector<std::string>& warnings);
+
 // Where the elements of a GGUF file come from.
 struct GgufValues {
   std::function<Tensor(const std::string& parameter)> read;  // returns a parameter in f32
@@ -60,8 +75,7 @@ class GgufModel {
   // Messages about tensors whose type differs from the wanted one because of the length of rows.
   std::vector<std::string> fallbacks() const;
 
-  // Returns the bytes of a tensor. Throws BadFile if numbers to be quantised are not finite,
-  // InvalidArgument if they are too large; adds a warning about floats that are not finite.
+  // Returns the bytes of a tensor; throws and warns like gguf_elements().
   std::string elements(size_t index, const GgufValues& values, std::vector<std::string>& warnings);
 
  private:

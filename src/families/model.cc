@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "families/model_parts.h"
+#include "families/open_adapters.h"
 #include "model/pack.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "tokenizer/formats/vocab_files.h"
@@ -78,6 +79,20 @@ Model Model::open(const std::string& folder, WeightPrecision precision, CachePre
     parts->tokenizer = tokenizers->source;
     parts->target_tokenizer = tokenizers->target;
   }
+  return Model(std::move(parts));
+}
+
+Model Model::with_adapters(const std::vector<AdapterUse>& adapters) const {
+  const FloatMode mode;
+  ModelFiles files;
+  files.model = parts_->transformer;
+  files.origin = parts_->origin;
+  files.end_ids = parts_->end_ids;
+  add_adapters_to_shared(files, adapters);
+  auto parts = std::make_shared<Parts>(*parts_);
+  parts->transformer = std::move(files.model);
+  parts->origin = std::move(files.origin);
+  parts->end_ids = std::move(files.end_ids);
   return Model(std::move(parts));
 }
 

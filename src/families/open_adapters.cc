@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/gguf.h"
 #include "base/json.h"
 #include "families/adapters.h"
+#include "model/adapters.h"
 
 namespace fovea {
 namespace {
@@ -50,6 +52,38 @@ void check_nothing_missing(const ModelFiles& files,
   }
 }
 
+void check_folders(AdaptedModel& adapted) {
+  for (const AdapterUse& use : adapted.adapters) {
+    if (is_gguf(use.folder)) continue;
+    if (!is_file(use.folder + "/" + kAdapterConfig))
+      fail(ErrorKind::BadFile,
+           "{}: is not an adapter; expected a directory with {} in it, or a .gguf file", use.folder,
+           kAdapterConfig);
+    if (!adapted.head) take_head(use.folder, adapted);
+  }
+}
+
+using WeightedAdapters = std::vector<std::pair<Adapter, double>>;
+
+WeightedAdapters read_all(const std::vector<AdapterUse>& uses, ModelFiles& files) {
+  WeightedAdapters adapters;
+  for (const AdapterUse& use : uses)
+    adapters.emplace_back(read_adapter(use.folder, *files.origin.family, files.model), use.weight);
+  return adapters;
+}
+
+// An adapter of chats ends answers by itself.
+void take_generation(const std::vector<AdapterUse>& adapters, ModelFiles& files) {
+  for (const AdapterUse& use : adapters) {
+    const std::string generation = use.folder + "/generation_config.json";
+    if (!is_file(generation)) continue;
+    files.origin.generation = read_json(generation);
+    if (auto ids = ids_under(files.origin.generation, "eos_token_id"); !ids.empty())
+      files.end_ids = std::move(ids);
+    return;
+  }
+}
+
 }  // namespace
 
 AdaptedModel adapted_model(const std::string& path, const std::vector<AdapterUse>& adapters) {
@@ -58,12 +92,7 @@ AdaptedModel adapted_model(const std::string& path, const std::vector<AdapterUse
     adapted.base = base_of(path);
     adapted.adapters.insert(adapted.adapters.begin(), AdapterUse{path, 1});
   }
-  for (const AdapterUse& use : adapted.adapters) {
-    if (!is_file(use.folder + "/" + kAdapterConfig))
-      fail(ErrorKind::BadFile, "{}: is not an adapter; expected a directory with {} in it",
-           use.folder, kAdapterConfig);
-    if (!adapted.head) take_head(use.folder, adapted);
-  }
+  check_folders(adapted);
   return adapted;
 }
 
@@ -75,9 +104,7 @@ void add_adapters(ModelFiles& files, const AdaptedModel& adapted, Weights weight
         "{}: is an adapter, which cannot be trained as a model; expected a model, such as one that "
         "the adapter is merged into",
         adapted.adapters.front().folder);
-  std::vector<std::pair<Adapter, double>> adapters;
-  for (const AdapterUse& use : adapted.adapters)
-    adapters.emplace_back(read_adapter(use.folder, *files.origin.family, files.model), use.weight);
+  const WeightedAdapters adapters = read_all(adapted.adapters, files);
   check_nothing_missing(files, adapters);
   files.missing.clear();
   if (adapted.head) files.origin.labels = adapted.labels;
@@ -85,6 +112,25 @@ void add_adapters(ModelFiles& files, const AdaptedModel& adapted, Weights weight
     add_stored_adapter(files.model, adapters[0].first);
   else
     add_adapter_sum(files.model, adapters);
+  take_generation(adapted.adapters, files);
+}
+
+void add_adapters_to_shared(ModelFiles& files, const std::vector<AdapterUse>& uses) {
+  check(!has_adapters(files.model),
+        "adapters: the model has adapters already; expected its base model");
+  AdaptedModel adapted{.base = {}, .adapters = uses, .head = {}, .labels = {}};
+  check_folders(adapted);
+  const WeightedAdapters adapters = read_all(uses, files);
+  for (const auto& [adapter, weight] : adapters)
+    if (adapted.head || !adapter.replaced.empty())
+      fail(ErrorKind::Unsupported,
+           "{}: has {}, but the weights are shared with other models; expected an adapter of "
+           "linear layers only",
+           adapter.folder,
+           adapter.replaced.empty() ? "a head of its own"
+                                    : adapter.replaced.begin()->first + " (modules_to_save)");
+  add_adapter_sum(files.model, adapters);
+  take_generation(uses, files);
 }
 
 }  // namespace fovea

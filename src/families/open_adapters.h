@@ -16,11 +16,15 @@ struct AdaptedModel {
   std::vector<std::string> labels;  // its labels
 };
 
-// Resolves the directory of an adapter to its base. Throws BadFile if an adapter's directory has no
-// adapter_config.json, or if its base is missing.
+// Resolves the directory of an adapter to its base. Throws BadFile if an adapter is neither a
+// directory with adapter_config.json nor a .gguf file, or if its base is missing.
 AdaptedModel adapted_model(const std::string& path, const std::vector<AdapterUse>& adapters);
 
 // Reads the adapters and adds them to the opened base.
 void add_adapters(ModelFiles& files, const AdaptedModel& adapted, Weights weights);
+
+// Like add_adapters(), for a base that shares its weights with other models. Throws InvalidArgument
+// if it has adapters already, and Unsupported if an adapter changes more than linear layers.
+void add_adapters_to_shared(ModelFiles& files, const std::vector<AdapterUse>& adapters);
 
 }  // namespace fovea

@@ -17,14 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A module's adapter as PEFT stores it.
-struct StoredAdapter {
-  std::string module;
-  Tensor down, up, magnitude;
-  float scale = 1;
-  bool transposed = false;
-};
-
 bool equal_bytes(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }
@@ -48,30 +40,6 @@ Tensor in_block(const Tensor& up, size_t part, size_t parts) {
     std::copy_n(up.data_as<float>() + row * rank, rank,
                 y.data_as<float>() + row * width + static_cast<int64_t>(part) * rank);
   return y;
-}
-
-std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family) {
-  std::vector<StoredAdapter> all;
-  for (const AdapterModule& module : adapter_modules(family, model)) {
-    const LowRankAdapter& first = module.layers[0]->adapter;
-    if (!first.present()) continue;
-    std::vector<Tensor> downs, ups, magnitudes;
-    bool shared = true;
-    for (const Linear* layer : module.layers) {
-      check(
-          layer->adapter.present() && !layer->adapter.fixed && layer->adapter.scale == first.scale,
-          "{}: the adapters of its layers differ; expected the same scale", module.name);
-      downs.push_back(layer->adapter.down.value.detach());
-      ups.push_back(layer->adapter.up.value.detach());
-      if (first.magnitude.present()) magnitudes.push_back(layer->adapter.magnitude.value.detach());
-      shared = shared && equal_bytes(downs[0], downs.back());
-    }
-    for (size_t i = 0; !shared && i < ups.size(); ++i) ups[i] = in_block(ups[i], i, ups.size());
-    all.push_back({module.name, shared ? downs[0] : stacked(downs), to_file(module.tensor, ups),
-                   magnitudes.empty() ? Tensor() : to_file(module.tensor, magnitudes), first.scale,
-                   module.transposed});
-  }
-  return all;
 }
 
 // The tensors of the trainable parameters that do not belong to adapters.
@@ -110,13 +78,6 @@ Json target_names(const std::vector<StoredAdapter>& adapters, Transformer& model
     if (ends.contains(last_name(module)) && !adapted.contains(module)) return adapted;
   }
   return ends;
-}
-
-// Rounds away the error of a scale in fp32.
-double alpha_of(const StoredAdapter& adapter, bool rslora) {
-  const auto rank = static_cast<double>(adapter.down.dim(0));
-  const double alpha = static_cast<double>(adapter.scale) * (rslora ? std::sqrt(rank) : rank);
-  return std::round(alpha * 1e4) / 1e4;
 }
 
 Json number(double value) {
@@ -159,7 +120,9 @@ Json config_of(const std::vector<StoredAdapter>& adapters,
   for (const auto& [name, tensor] : saved) modules.insert(module_of(name));
   const char* task = task_type(model.spec);
   const auto rank = [](const StoredAdapter& one) { return static_cast<double>(one.down.dim(0)); };
-  const auto alpha = [&](const StoredAdapter& one) { return alpha_of(one, facts.rslora); };
+  const auto alpha = [&](const StoredAdapter& one) {
+    return alpha_of(one.scale, one.down.dim(0), facts.rslora);
+  };
   const auto is_transposed = [](const StoredAdapter& one) { return one.transposed; };
   return {{"peft_type", "LORA"},
           {"task_type", task == nullptr ? Json() : Json(task)},
@@ -183,6 +146,36 @@ Json config_of(const std::vector<StoredAdapter>& adapters,
 }
 
 }  // namespace
+
+std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family) {
+  std::vector<StoredAdapter> all;
+  for (const AdapterModule& module : adapter_modules(family, model)) {
+    const LowRankAdapter& first = module.layers[0]->adapter;
+    if (!first.present()) continue;
+    std::vector<Tensor> downs, ups, magnitudes;
+    bool shared = true;
+    for (const Linear* layer : module.layers) {
+      check(
+          layer->adapter.present() && !layer->adapter.fixed && layer->adapter.scale == first.scale,
+          "{}: the adapters of its layers differ; expected the same scale", module.name);
+      downs.push_back(layer->adapter.down.value.detach());
+      ups.push_back(layer->adapter.up.value.detach());
+      if (first.magnitude.present()) magnitudes.push_back(layer->adapter.magnitude.value.detach());
+      shared = shared && equal_bytes(downs[0], downs.back());
+    }
+    for (size_t i = 0; !shared && i < ups.size(); ++i) ups[i] = in_block(ups[i], i, ups.size());
+    all.push_back({module.name, shared ? downs[0] : stacked(downs), to_file(module.tensor, ups),
+                   magnitudes.empty() ? Tensor() : to_file(module.tensor, magnitudes), first.scale,
+                   module.transposed});
+  }
+  return all;
+}
+
+double alpha_of(float scale, int64_t adapter_rank, bool rslora) {
+  const auto rank = static_cast<double>(adapter_rank);
+  const double alpha = static_cast<double>(scale) * (rslora ? std::sqrt(rank) : rank);
+  return std::round(alpha * 1e4) / 1e4;
+}
 
 std::map<std::string, Tensor> adapter_tensors(Transformer& model, const Family& family) {
   std::map<std::string, Tensor> tensors;

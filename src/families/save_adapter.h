@@ -16,10 +16,23 @@ struct AdapterFacts {
   float dropout = 0;
 };
 
+// Returns lora_alpha for a scale, without the scale's rounding error in fp32.
+double alpha_of(float scale, int64_t rank, bool rslora);
+
+// The adapter of a module as files store it.
+struct StoredAdapter {
+  std::string module;
+  Tensor down, up, magnitude;  // magnitude empty = without DoRA
+  float scale = 1;
+  bool transposed = false;  // see AdapterModule
+};
+// Returns the adapters of a model by the modules of a family. The layers of a fused tensor have one
+// A if theirs are equal; otherwise A consists of theirs one after another, B is block-diagonal, and
+// rank and alpha are multiplied by the number of layers.
+std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family);
+
 // Returns the tensors of adapter_model.safetensors: the adapters, and the other trainable
-// parameters (modules_to_save). The layers of a fused tensor have one A if theirs are equal;
-// otherwise A consists of theirs one after another, B is block-diagonal, and rank and alpha are
-// multiplied by the number of layers.
+// parameters (modules_to_save).
 std::map<std::string, Tensor> adapter_tensors(Transformer& model, const Family& family);
 
 // Writes adapter_config.json and adapter_model.safetensors into an existing folder, as PEFT does;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "families/model_parts.h"
 #include "generate/check_draft.h"
 #include "generate/scheduler.h"
+#include "model/adapters.h"
 
 namespace fovea {
 namespace {
@@ -47,7 +49,8 @@ class Engine::Worker {
   Worker(const Model& model, const EngineOptions& options)
       : model_(model),
         options_(options),
-        scheduler_(model.parts().transformer, rules_of(model.parts().origin, model.parts().end_ids),
+        transformer_(model.parts().transformer),
+        scheduler_(transformer_, rules_of(model.parts().origin, model.parts().end_ids),
                    model.has_tokenizer() ? &*model.parts().target_tokenizer : nullptr,
                    scheduler_options(model.parts(), options)),
         status_(scheduler_.status()),
@@ -63,9 +66,10 @@ class Engine::Worker {
   }
 
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
-                  const AttentionTraceOptions& trace) {
+                  const AttentionTraceOptions& trace, size_t model) {
     const uint64_t number = ++numbers_;
-    auto request = scheduler_.request(Task{number, prompt, options, std::move(sink), false, trace});
+    auto request =
+        scheduler_.request(Task{number, prompt, options, std::move(sink), false, trace, model});
     {
       const std::lock_guard lock(mutex_);
       if (waiting_ >= options_.most_waiting) return 0;
@@ -74,6 +78,18 @@ class Engine::Worker {
     }
     wake_.notify_one();
     return number;
+  }
+
+  // The model changes between two steps, on the thread that computes them.
+  size_t add(const Model& adapted) {
+    Addition addition{adapted, {}};
+    std::future<size_t> number = addition.number.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      added_.push_back(std::move(addition));
+    }
+    wake_.notify_one();
+    return number.get();
   }
 
   void cancel(uint64_t request) {
@@ -96,6 +112,11 @@ class Engine::Worker {
   }
 
  private:
+  struct Addition {
+    Model model;
+    std::promise<size_t> number;
+  };
+
   void run() {
     const FloatMode mode;
     bool busy = false;
@@ -111,21 +132,36 @@ class Engine::Worker {
   bool take_in(bool busy) {
     std::vector<std::unique_ptr<Request>> arrived;
     std::vector<uint64_t> cancelled;
+    std::vector<Addition> added;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock,
-                 [&] { return busy || stopping_ || !arrived_.empty() || !cancelled_.empty(); });
+      wake_.wait(lock, [&] {
+        return busy || stopping_ || !arrived_.empty() || !cancelled_.empty() || !added_.empty();
+      });
       if (stopping_) return false;
       arrived.swap(arrived_);
       cancelled.swap(cancelled_);
+      added.swap(added_);
     }
+    for (Addition& addition : added) take_in(addition);
     for (auto& request : arrived) scheduler_.add(std::move(request));
     for (const uint64_t number : cancelled) scheduler_.cancel(number);
     return true;
   }
 
+  void take_in(Addition& addition) {
+    try {
+      const Model::Parts& parts = addition.model.parts();
+      add_alternative(transformer_, parts.transformer);
+      addition.number.set_value(scheduler_.add_adapter(rules_of(parts.origin, parts.end_ids)));
+    } catch (...) {
+      addition.number.set_exception(std::current_exception());
+    }
+  }
+
   const Model model_;  // keeps the model alive
   const EngineOptions options_;
+  Transformer transformer_;  // of the model, with the adapters of add()
   Scheduler scheduler_;
 
   std::atomic<uint64_t> numbers_ = 0;
@@ -134,6 +170,7 @@ class Engine::Worker {
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Request>> arrived_;
   std::vector<uint64_t> cancelled_;
+  std::vector<Addition> added_;
   int64_t waiting_ = 0;
   bool stopping_ = false;
   EngineStatus status_;
@@ -149,10 +186,11 @@ Engine::Engine(const Model& model, const EngineOptions& options) {
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                        Sink sink, const AttentionTraceOptions& trace) {
+                        Sink sink, const AttentionTraceOptions& trace, size_t model) {
   const FloatMode mode;
-  return worker_->submit(prompt, options, std::move(sink), trace);
+  return worker_->submit(prompt, options, std::move(sink), trace, model);
 }
+size_t Engine::add(const Model& adapted) { return worker_->add(adapted); }
 void Engine::cancel(uint64_t request) { worker_->cancel(request); }
 int64_t Engine::room(int64_t prompt_tokens, int64_t answers) const {
   return worker_->room(prompt_tokens, answers);

@@ -1,6 +1,7 @@
 #include "generate/reading.h"
 
 #include <algorithm>
+#include <map>
 
 namespace fovea {
 
@@ -10,6 +11,21 @@ bool shares_beginnings(const Spec& spec) {
   const bool by_length = position.kind == PositionKind::rotary &&
                          (scaling == RotaryScaling::dynamic || scaling == RotaryScaling::longrope);
   return !spec.encoder && !by_length;
+}
+
+std::vector<AdaptedRows> rows_by_adapter(const std::vector<std::pair<size_t, int64_t>>& texts) {
+  std::map<size_t, std::vector<int32_t>> rows;
+  int32_t next = 0;
+  for (const auto& [adapter, count] : texts) {
+    for (int64_t i = 0; i < count; ++i, ++next)
+      if (adapter > 0) rows[adapter - 1].push_back(next);
+  }
+  std::vector<AdaptedRows> found;
+  for (const auto& [adapter, its] : rows) {
+    found.push_back({adapter, empty({std::ssize(its)}, DType::i32)});
+    std::copy(its.begin(), its.end(), found.back().rows.data_as<int32_t>());
+  }
+  return found;
 }
 
 // Sources of similar length are encoded together, since padding costs time.
@@ -30,12 +46,15 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
     Pass pass;
     pass.compute = compute;
     std::vector<KvCache::Member> members;
+    std::vector<std::pair<size_t, int64_t>> adapters;
     for (int64_t b = 0; b < B; ++b) {
       const Source& source = sources[begin + static_cast<size_t>(b)];
       std::copy(source.ids->begin(), source.ids->end(), ids.data_as<int32_t>() + b * S);
       pass.mask.valid.push_back({0, length(source)});
       members.push_back({source.text, 0, 0});
+      adapters.emplace_back(source.adapter, S);
     }
+    pass.adapted_rows = rows_by_adapter(adapters);
     const Tensor memory = model.encode({ids, {}, {}, {}}, pass);
     KvCache cache(pool, members);
     pass.cache = &cache;
@@ -46,11 +65,15 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
 }
 
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
-                  const std::vector<int32_t>& tokens, DType compute, const Probe* probe) {
+                  const std::vector<int32_t>& tokens, DType compute, const Probe* probe,
+                  const std::vector<size_t>& adapters) {
   const Tensor ids = empty({1, std::ssize(tokens)}, DType::i32);
   std::copy(tokens.begin(), tokens.end(), ids.data_as<int32_t>());
+  std::vector<std::pair<size_t, int64_t>> texts;
+  for (size_t i = 0; i < adapters.size(); ++i) texts.emplace_back(adapters[i], members[i].tokens);
   KvCache cache(pool, std::move(members));
   Pass pass;
+  pass.adapted_rows = rows_by_adapter(texts);
   pass.compute = compute;
   pass.cache = &cache;
   pass.probe = probe;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "cache/kv_cache.h"
@@ -7,7 +8,8 @@
 
 namespace fovea {
 
-// Runs a model over ragged batches of texts whose prefixes are in the cache.
+// Runs a model over ragged batches of texts whose prefixes are in the cache. The `adapter` of a
+// text is 0 for the model's weights alone, or i for the alternatives of number i - 1 of its layers.
 
 // Returns whether each key of a text depends only on the tokens up to it, so that texts can share
 // the keys of a common prefix. False if there is an encoder, or if rotations depend on the final
@@ -18,15 +20,21 @@ bool shares_beginnings(const Spec& spec);
 struct Source {
   const std::vector<int32_t>* ids;
   CachedText* text;  // receives the keys and values of cross-attention
+  size_t adapter = 0;
 };
 // Encodes the sources in batches of at most 2 * `step_tokens` tokens; a longer source gets a
 // separate batch.
 void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source> sources,
                     DType compute, int64_t step_tokens);
 
-// Returns the hidden states [R, C] of the new tokens of a ragged batch.
+// Returns the rows of each adapter, given the adapter of each text and the number of its rows.
+std::vector<AdaptedRows> rows_by_adapter(const std::vector<std::pair<size_t, int64_t>>& texts);
+
+// Returns the hidden states [R, C] of the new tokens of a ragged batch. `adapters` has the adapter
+// of each text; empty = all 0.
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
-                  const std::vector<int32_t>& tokens, DType compute, const Probe* probe = nullptr);
+                  const std::vector<int32_t>& tokens, DType compute, const Probe* probe = nullptr,
+                  const std::vector<size_t>& adapters = {});
 
 // Returns the logits [rows, V] of the given rows of `hidden`, in host memory.
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows);

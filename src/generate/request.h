@@ -44,6 +44,7 @@ struct Task {
   Engine::Sink sink;
   bool slide = false;  // if the context is full, drop the older half instead of ending
   AttentionTraceOptions trace = {};
+  size_t adapter = 0;  // see generate/reading.h
 };
 
 // Returns the number of tokens that each of `texts` texts may add to a common prefix of `beginning`
@@ -60,6 +61,7 @@ class Request {
   Request& operator=(const Request&) = delete;
 
   uint64_t number() const { return task_.number; }
+  size_t adapter() const { return task_.adapter; }
   const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }

@@ -26,6 +26,8 @@ PagePool::Size pool_size(const SchedulerOptions& options) {
 // limits both. The texts in progress share these tokens.
 constexpr int64_t kCheckedTokens = 16;
 
+constexpr size_t kMostAdapters = 1 << 20;  // each is a kind of the prefix cache
+
 // Returns the number of parameters. The copy shares their values.
 double size_of(Transformer model) { return static_cast<double>(parameter_count(model)); }
 
@@ -53,19 +55,33 @@ int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions 
 Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
                      const SchedulerOptions& options)
     : model_(model),
-      rules_(std::move(rules)),
+      rules_{std::move(rules)},
       tokenizer_(tokenizer),
       options_(options),
       pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
-      prefixes_(pool_) {
+      prefixes_(pool_, kMostAdapters + 1) {
   if (options.draft == nullptr) return;
   drafter_.emplace(*options.draft, options.compute, options.cache,
                    Drafter::pool_size(options.pages, options.most_sequences));
   draft_time_ = size_of(*options.draft) / size_of(model);
 }
 
+size_t Scheduler::add_adapter(GenerationRules rules) {
+  const std::lock_guard lock(rules_mutex_);
+  check(rules_.size() <= kMostAdapters, "adapters: already {}; expected fewer", kMostAdapters);
+  rules_.push_back(std::move(rules));
+  return rules_.size() - 1;
+}
+
+const GenerationRules& Scheduler::rules_for(size_t adapter) {
+  const std::lock_guard lock(rules_mutex_);
+  check(adapter < rules_.size(), "adapter {}; expected 0 to {}", adapter, rules_.size() - 1);
+  return rules_[adapter];  // a deque does not move its elements
+}
+
 std::unique_ptr<Request> Scheduler::request(Task task) {
-  auto request = std::make_unique<Request>(std::move(task), model_.spec, rules_, tokenizer_, pool_);
+  const GenerationRules& rules = rules_for(task.adapter);
+  auto request = std::make_unique<Request>(std::move(task), model_.spec, rules, tokenizer_, pool_);
   const int64_t branches = request->most_branches();
   check_attention_trace(request->trace(), *model_.spec.decoder);
   const bool traced = request->trace().attention || request->trace().hidden;
@@ -123,12 +139,12 @@ void Scheduler::admit() {
     places -= request.most_branches();
     if (shares_beginnings(model_.spec)) {
       Branch& branch = request.branches()[0];
-      prefixes_.begin(branch.text, branch.ids);
+      prefixes_.begin(branch.text, branch.ids, request.adapter());
       request.count_cached(branch.text.length);
       status_.cached_tokens += branch.text.length;
     }
     if (model_.spec.encoder) {
-      fresh.push_back({&request.source(), &request.branches()[0].text});
+      fresh.push_back({&request.source(), &request.branches()[0].text, request.adapter()});
       owners.push_back(&request);
       status_.prompt_tokens += std::ssize(request.source());
     }
@@ -203,6 +219,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   const NoGradient off;
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens;
+  std::vector<size_t> adapters;
   AttentionTracer tracer;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
@@ -212,12 +229,13 @@ void Scheduler::compute(const std::vector<Row>& rows) {
                   drawn);
     }
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
+    adapters.push_back(row.request->adapter());
     const auto begin = branch.ids.begin() + branch.text.length;
     tokens.insert(tokens.end(), begin, begin + row.tokens);
     if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
   }
-  const Tensor hidden =
-      read_batch(model_, pool_, std::move(members), tokens, options_.compute, tracer.probe());
+  const Tensor hidden = read_batch(model_, pool_, std::move(members), tokens, options_.compute,
+                                   tracer.probe(), adapters);
   deliver(rows, hidden, tracer);
 }
 
@@ -233,7 +251,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
     // A page with guesses, which may be rejected and replaced, is not stored.
     const int64_t certain = branch.text.length - branch.guesses;
     if (shares_beginnings(model_.spec) && certain / kPageTokens > branch.text.kept)
-      prefixes_.keep(branch.text, branch.ids, certain);
+      prefixes_.keep(branch.text, branch.ids, certain, row.request->adapter());
     release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);

@@ -4,6 +4,7 @@
 #include <exception>
 #include <list>
 #include <memory>
+#include <mutex>
 
 #include "cache/prefix_cache.h"
 #include "generate/attention_trace.h"
@@ -30,6 +31,9 @@ class Scheduler {
   // Creates a request; throws InvalidArgument if it cannot be served. Does not change the
   // scheduler: safe to call from any thread.
   std::unique_ptr<Request> request(Task task);
+  // Adds the rules of requests that use one more adapter, which the model's layers have. Returns
+  // its number.
+  size_t add_adapter(GenerationRules rules);
   void add(std::unique_ptr<Request> request);
   void cancel(uint64_t number);
   bool step();  // returns false if no requests are left
@@ -44,6 +48,7 @@ class Scheduler {
     size_t branch;
     int64_t tokens;
   };
+  const GenerationRules& rules_for(size_t adapter);
   bool has_room(const Request& request) const;
   void admit();
   void guess();
@@ -57,7 +62,8 @@ class Scheduler {
   void sweep();
 
   const Transformer& model_;
-  GenerationRules rules_;
+  std::deque<GenerationRules> rules_;  // of requests without an adapter, then of each adapter
+  std::mutex rules_mutex_;             // of rules_
   const Tokenizer* tokenizer_;
   SchedulerOptions options_;
   PagePool pool_;

@@ -16,6 +16,23 @@ struct LinearVisitor {
   }
 };
 
+constexpr std::string_view kExperts = ".experts.";
+
+// Checks that both models have the same weights in memory, apart from adapters.
+void check_shared(Transformer& base, Transformer& adapted) {
+  std::map<std::string, const Parameter*> own;
+  for (const auto& [name, parameter] : parameters_of(base)) own[name] = parameter;
+  for (const auto& [name, parameter] : parameters_of(adapted)) {
+    if (is_of_adapter(parameter->role)) continue;
+    const auto at = own.find(name);
+    const bool shared = at != own.end() &&
+                        (parameter->packed ? parameter->packed.shares(at->second->packed)
+                                           : parameter->value.data() == at->second->value.data());
+    check(shared, "{}: differs from the base's; expected a model that shares the base's weights",
+          name);
+  }
+}
+
 }  // namespace
 
 std::vector<NamedLinear> linears_of(Transformer& model) {
@@ -41,9 +58,9 @@ bool has_adapters(Transformer& model) {
 void check_adapters_of_experts(Transformer& model) {
   std::map<std::string, const LowRankAdapter*> first;  // by the name without the expert's number
   for (const auto& [name, layer] : linears_of(model)) {
-    const size_t number = name.find(".experts.");
+    const size_t number = name.find(kExperts);
     if (number == name.npos) continue;
-    const size_t begin = number + std::string_view(".experts.").size();
+    const size_t begin = number + kExperts.size();
     const std::string part = name.substr(0, begin) + name.substr(name.find('.', begin));
     const LowRankAdapter& one = layer->adapter;
     const LowRankAdapter& other = *first.emplace(part, &one).first->second;
@@ -55,6 +72,22 @@ void check_adapters_of_experts(Transformer& model) {
           "scale for all experts of a layer",
           name, alike ? "uses DoRA" : "differs from those of other experts");
   }
+}
+
+void add_alternative(Transformer& model, const Transformer& adapted) {
+  check(!has_adapters(model),
+        "adapters: the base has an adapter already; expected a base without adapters");
+  Transformer other = adapted;
+  check_shared(model, other);
+  const std::vector<NamedLinear> layers = linears_of(model), its = linears_of(other);
+  for (const NamedLinear& one : its) {
+    if (one.layer->adapter.present() && one.name.find(kExperts) != std::string::npos)
+      fail(ErrorKind::Unsupported,
+           "{}: an adapter of an expert; expected adapters of other layers, or one model",
+           one.name);
+  }
+  for (size_t i = 0; i < layers.size(); ++i)
+    layers[i].layer->alternatives.push_back(its[i].layer->adapter);
 }
 
 void merge_adapters(Transformer& model) {

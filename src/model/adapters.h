@@ -28,6 +28,11 @@ bool has_adapters(Transformer& model);
 // differ, or if they use DoRA.
 void check_adapters_of_experts(Transformer& model);
 
+// Adds the adapters of another model as one more alternative of each layer. Throws InvalidArgument,
+// naming the parameter, if the other model does not share a weight with this one, and Unsupported
+// if an expert has an adapter; the model is then unchanged.
+void add_alternative(Transformer& model, const Transformer& adapted);
+
 // Replaces the weights by those with the adapters, in f32, and removes the adapters.
 void merge_adapters(Transformer& model);
 

@@ -87,6 +87,7 @@ Tensor FeedForward::shared_output(const Tensor& tokens, const Pass& pass) const 
   Pass unseen;
   unseen.training = pass.training;
   unseen.dropout = pass.dropout;
+  unseen.adapted_rows = pass.adapted_rows;
   const Tensor y = through(tokens, shared.gate, shared.up, shared.down, unseen);  // [R, C]
   if (!shared_gate.weight.present()) return y;
   const Tensor weights = activation(linear(tokens, shared_gate.weight, {}, working_type(tokens)),

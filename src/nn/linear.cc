@@ -54,23 +54,47 @@ Tensor LowRankAdapter::factors(const Parameter& weight) const {
 Tensor LowRankAdapter::merged(const Parameter& weight) const {
   const NoGradient off;
   const Tensor matrix = dense(weight);
-  if (!magnitude.present()) return sum_of(matrix, *this);
+  if (!scales()) return sum_of(matrix, *this);
   const Tensor f = factors(weight);
   return fixed ? sum_of(scale_rows(matrix, f), *this) : scale_rows(sum_of(matrix, *this), f);
 }
 
+Tensor LowRankAdapter::output(const Tensor& product, const Tensor& x, const Parameter& weight,
+                              const Parameter& bias, const Pass& pass) const {
+  const Tensor added = change(x, pass);
+  if (!scales()) return add(product, added);
+  const Tensor f = factors(weight);
+  return fixed ? add(scale_columns(product, f, bias.value), added)
+               : scale_columns(add(product, added), f, bias.value);
+}
+
 const Tensor& Linear::product_bias() const {
   static const Tensor none;
-  return adapter.magnitude.present() ? none : bias.value;
+  return adapter.scales() ? none : bias.value;
 }
 
 Tensor Linear::adapted(const Tensor& product, const Tensor& x, const Pass& pass) const {
-  if (!adapter.present()) return product;
-  const Tensor change = adapter.change(x, pass);
-  if (!adapter.magnitude.present()) return add(product, change);
-  const Tensor f = adapter.factors(weight);
-  return adapter.fixed ? add(scale_columns(product, f, bias.value), change)
-                       : scale_columns(add(product, change), f, bias.value);
+  const Tensor y = adapter.present() ? adapter.output(product, x, weight, bias, pass) : product;
+  if (alternatives.empty()) return y;
+  for (const AdaptedRows& some : pass.adapted_rows) adapt_rows(y, x, some, pass);
+  return y;
+}
+
+void Linear::adapt_rows(const Tensor& product, const Tensor& x, const AdaptedRows& some,
+                        const Pass& pass) const {
+  const LowRankAdapter& one = alternatives[some.adapter];
+  if (!one.present()) return;
+  const Tensor in = gather(some.rows, x.view({x.size() / x.dim(-1), x.dim(-1)}));  // [n, in]
+  // The factors of DoRA apply to the product without the bias, which is computed again.
+  const Tensor plain =
+      one.scales()
+          ? this->product(in, {})
+          : gather(some.rows,
+                   product.view({product.size() / product.dim(-1), product.dim(-1)}));  // [n, out]
+  const Tensor out = one.output(plain, in, weight, bias, pass);
+  const int64_t bytes = static_cast<int64_t>(out.bytes()) / out.dim(0);
+  for (int64_t i = 0; i < out.dim(0); ++i)
+    copy_bytes(product, some.rows.data_as<int32_t>()[i] * bytes, out, i * bytes, bytes);
 }
 
 void add_adapter(Linear& layer, const AdapterShape& shape) {
@@ -97,7 +121,7 @@ void initialise_adapter(Linear& layer, uint64_t seed) {
   float* down = adapter.down.value.data_as<float>();
   for (int64_t i = 0; i < adapter.down.value.size(); ++i)
     down[i] = bound * (2 * random.uniform() - 1);
-  if (!adapter.magnitude.present()) return;
+  if (!adapter.scales()) return;
   const Tensor inverse = inverse_row_lengths(dense(layer.weight));
   adapter.magnitude.value = empty(inverse.shape());
   for (int64_t i = 0; i < inverse.size(); ++i) {

@@ -27,8 +27,14 @@ struct LowRankAdapter {
   Dropout place;  // probability and substream of the dropout of the adapter's input
 
   bool present() const { return down.present(); }
+  // Returns whether the factors f change the product with W, which then has no bias.
+  bool scales() const { return magnitude.present(); }
   // scale B A x.   x [..., in] -> [..., out]
   Tensor change(const Tensor& x, const Pass& pass) const;
+  // Returns the output of a layer with this adapter, given its product with x, plus the bias unless
+  // the adapter scales().
+  Tensor output(const Tensor& product, const Tensor& x, const Parameter& weight,
+                const Parameter& bias, const Pass& pass) const;
   // The factors f of the rows of `weight`.   -> [out]
   Tensor factors(const Parameter& weight) const;
   // The matrix with the adapter: f (W + scale B A), or f W + B A if `fixed`. No gradient.
@@ -40,6 +46,9 @@ struct LowRankAdapter {
 struct Linear {
   Parameter weight, bias;
   LowRankAdapter adapter;
+  // For inference: adapters of several models that share this weight. Pass::adapted_rows tells
+  // which rows of x use which one instead of `adapter`; an empty one leaves its rows as they are.
+  std::vector<LowRankAdapter> alternatives;
 
   Linear() = default;
   Linear(int64_t in, int64_t out, bool with_bias, Role role = Role::matrix)
@@ -47,12 +56,14 @@ struct Linear {
 
   Tensor operator()(const Tensor& x, const Pass& pass = {}) const {
     probe_product(pass, weight, x);
-    const Tensor& added = product_bias();
-    return adapted(weight.packed ? linear(x, weight.packed, added, x.dtype())
-                                 : linear(x, weight.value, added, x.dtype()),
-                   x, pass);
+    return adapted(product(x, product_bias()), x, pass);
   }
 
+  // Returns x weight^T + added.
+  Tensor product(const Tensor& x, const Tensor& added) const {
+    return weight.packed ? linear(x, weight.packed, added, x.dtype())
+                         : linear(x, weight.value, added, x.dtype());
+  }
   // Returns the bias that belongs to the product with the weight: none with DoRA, whose factors
   // apply to the product without the bias.
   const Tensor& product_bias() const;
@@ -60,6 +71,7 @@ struct Linear {
   Tensor adapted(const Tensor& product, const Tensor& x, const Pass& pass) const;
 
   // A visitor that has a member linear(name, layer) also receives the layer itself.
+  // The alternatives are not visited.
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     if constexpr (requires { f.linear(name, *this); }) f.linear(name, *this);
@@ -69,6 +81,11 @@ struct Linear {
     visit(f, name + ".adapter.up", adapter.up);
     visit(f, name + ".adapter.magnitude", adapter.magnitude);
   }
+
+ private:
+  // Replaces those rows of `product` by their outputs with an alternative.
+  void adapt_rows(const Tensor& product, const Tensor& x, const AdaptedRows& some,
+                  const Pass& pass) const;
 };
 
 struct AdapterShape {

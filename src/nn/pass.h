@@ -16,6 +16,13 @@ struct Angles {
   Tensor cosines, sines;
 };
 
+// The rows of a pass that use one of the alternative adapters of the layers; see
+// Linear::alternatives.
+struct AdaptedRows {
+  size_t adapter = 0;  // index in Linear::alternatives
+  Tensor rows;         // i32 [n], ascending, on the host
+};
+
 // The state that one forward pass carries through the layers.
 struct Pass {
   DType compute = DType::f32;  // dtype of the matrix products; the residual stream stays f32
@@ -29,6 +36,9 @@ struct Pass {
   // row the interval that is not padding (empty = all).
   Tensor memory;
   std::vector<Interval> memory_valid;
+  // Inference: the rows of x [..., C] that do not use the layers' weights alone. Each row occurs at
+  // most once.
+  std::vector<AdaptedRows> adapted_rows;
   // Collects the losses that layers add to the model's loss; may be null.
   std::vector<Tensor>* side_losses = nullptr;
 

@@ -38,6 +38,8 @@ class PackedWeight {
   const PackedMatrix& matrix() const { return matrix_; }
   size_t bytes() const { return panels_.bytes() + scales_.bytes(); }
   const Device& device() const { return panels_.device(); }
+  // Returns whether both are the same weight in memory.
+  bool shares(const PackedWeight& other) const { return panels_.data() == other.panels_.data(); }
   void multiply_exactly() { exact_ = true; }
   bool multiplies_exactly() const;  // true while ops are recorded
   PackedWeight to(const Device& device) const;

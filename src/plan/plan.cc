@@ -5,6 +5,8 @@
 #include "base/float_mode.h"
 #include "base/json.h"
 #include "families/gguf.h"
+#include "families/open_adapters.h"
+#include "families/peft_config.h"
 #include "plan/memory.h"
 
 namespace fovea {
@@ -111,6 +113,12 @@ std::vector<FormatBytes> read_weight_formats(const std::string& path) {
 Spec read_model_spec(const std::string& folder) {
   const FloatMode mode;
   if (is_gguf(folder)) return read_gguf_spec(folder);
+  if (holds_adapter(folder)) {
+    const AdaptedModel adapted = adapted_model(folder, {});
+    Spec spec = read_model_spec(adapted.base);
+    if (adapted.head) spec.head = *adapted.head;
+    return spec;
+  }
   const std::string path = folder + "/config.json";
   nlohmann::json config = read_json(path);
   if (!config.is_object())

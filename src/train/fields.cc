@@ -13,6 +13,8 @@ constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
 void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.texts({"data", "text files, directories, JSON lines, or conversations: FILE or FILE:WEIGHT"},
           o.data);
+  v.texts({"validation_chats", "validation conversations, in the same formats as in the data"},
+          o.validation_chats);
   v.texts({"pairs",
            "instead of text, for translation: a file of source lines and a file of target "
            "lines, or one file of lines source<TAB>target"},

@@ -64,7 +64,7 @@ class Hostile(ServeTest):
         status, headers, _ = self.ask("GET", "/v1/models", headers={"Origin": "https://good.example"})
         self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (200, "https://good.example"))
         status, headers, _ = self.ask("OPTIONS", "/v1/models", headers={"Origin": "https://good.example"})
-        self.assertEqual((status, headers["Access-Control-Allow-Methods"]), (204, "GET, POST, OPTIONS"))
+        self.assertEqual((status, headers["Access-Control-Allow-Methods"]), (204, "GET, POST, DELETE, OPTIONS"))
 
     def test_slow_clients_are_disconnected_and_others_served(self):
         self.serve("--timeout", 1)

@@ -31,6 +31,7 @@ class BenchCommand : public Command {
                "precision of matrix products; with MODEL: of its weights, automatic = as stored",
                precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
+    table.add(adapter_option(adapters_));
     table.add(as("FILE", text("--embed", {}, "with MODEL: measure embedding the lines of this file",
                               lines_)));
     table.add(flag("--machine", {},
@@ -56,6 +57,8 @@ class BenchCommand : public Command {
     if (!lines_.empty()) return run_embedding();
     if (!sources_.empty()) return run_translation();
     if (!model_.empty()) return run_model();
+    if (!adapters_.empty())
+      throw UsageError("--adapter: requires a MODEL; expected a model directory");
     if (precision_ > 2)
       throw UsageError("--dtype: int8 and int4 require a MODEL; expected automatic, fp32 or bf16");
     options_.precision = static_cast<Precision>(precision_);
@@ -91,7 +94,8 @@ class BenchCommand : public Command {
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: requires a MODEL; expected a model directory");
     const std::vector<std::string> texts = jobs::all_lines(lines_);
-    const Embedder embedder = open_embedder(model_, weight_precision(precision_));
+    const Embedder embedder =
+        open_embedder(model_, weight_precision(precision_), adapters_of(adapters_));
     const EmbedBench r = bench_embedding(embedder, texts, options_);
     print(json ? nlohmann::ordered_json({{"isa", r.isa},
                                          {"threads", r.threads},
@@ -113,7 +117,7 @@ class BenchCommand : public Command {
       throw UsageError("--translate: requires a MODEL; expected a model directory");
     translation_.min_tokens = translation_.max_tokens = exact_;
     translation_.sequences = std::max(translation_.sequences, translation_.beams);
-    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    const Model model = opened();
     const TranslationBench r =
         bench_translation(model, jobs::all_lines(sources_), translation_, options_);
     print(json ? nlohmann::ordered_json({{"model", model_},
@@ -139,7 +143,7 @@ class BenchCommand : public Command {
 
   int run_model() {
     const auto start = std::chrono::steady_clock::now();
-    const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_));
+    const Model model = opened();
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const GenerationBench r = bench_generation(model, options_);
@@ -214,7 +218,13 @@ class BenchCommand : public Command {
 
   static constexpr const char* kPrecisionNames[] = {"stored", "fp32", "bf16", "int8", "int4"};
 
+  Model opened() const {
+    return open_model(model_, weight_precision(precision_), cache_precision(cache_),
+                      adapters_of(adapters_));
+  }
+
   std::string lines_, sources_, model_;
+  std::vector<std::string> adapters_;
   BenchOptions options_;
   TranslateOptions translation_;
   int64_t exact_ = 0;

@@ -23,7 +23,7 @@ class ConvertCommand : public Command {
                 "directory are not quantised, and a .gguf file keeps the precision of the model; "
                 "--dtype q4_k_m is a common choice for a .gguf file. "
                 "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN "
-                "itself) are merged into the weights.") {}
+                "itself) are merged into the weights; --adapter-only converts them.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));

@@ -68,6 +68,7 @@ class InspectCommand : public Command {
     add_fields(table, input_, {{"text", {"--text"}, "TEXT"}});
     table.add(
         as("DIR", list("--with", {"--compare"}, "further models to compare on the page", others_)));
+    table.add(adapter_option(adapters_));
     table.section("One head");
     add_fields(table, place_);
     table.add(as("FILE",
@@ -109,8 +110,13 @@ class InspectCommand : public Command {
     return drawn;
   }
 
+  Model opened() const {
+    return open_model(model_, WeightPrecision::full, CachePrecision::automatic,
+                      adapters_of(adapters_));
+  }
+
   int print_map() {
-    const Inspection inspection(open_model(model_), input_);
+    const Inspection inspection(opened(), input_);
     const Drawn here = drawn(inspection);
     if (json) {
       Json rows = Json::array();
@@ -138,7 +144,7 @@ class InspectCommand : public Command {
 
   int write() {
     const std::string ending = std::filesystem::path(out_).extension();
-    const Model model = open_model(model_);
+    const Model model = opened();
     if (ending == ".html") {
       write_whole(out_, inspector::saved_view(model_, model, input_, place_));
     } else if (ending == ".svg") {
@@ -160,9 +166,10 @@ class InspectCommand : public Command {
     std::vector<std::string> folders{model_};
     folders.insert(folders.end(), others_.begin(), others_.end());
     // Reports errors now, not in the browser.
-    for (const std::string& folder : folders) open_model(folder);
+    opened();
+    for (const std::string& folder : others_) open_model(folder);
     catch_signals("stopping (press again to stop immediately)");
-    const PageServer page(folders, port_);
+    const PageServer page(folders, port_, adapters_of(adapters_));
     if (json)
       print(Json({{"address", page.address()}}).dump() + "\n");
     else
@@ -175,7 +182,7 @@ class InspectCommand : public Command {
 
   std::string model_, out_;
   InspectInput input_;
-  std::vector<std::string> others_;
+  std::vector<std::string> others_, adapters_;
   HeadPlace place_;
   int64_t port_ = 0;
   bool quiet_ = false;

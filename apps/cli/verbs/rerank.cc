@@ -38,13 +38,15 @@ class RerankCommand : public Command {
                    "refuse lines with too many tokens instead of truncating them", whole_));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
+    table.add(adapter_option(adapters_));
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (!table.given("--query")) throw UsageError("--query: not given; expected a text");
     options_.truncate = !whole_;
-    const Reranker reranker = Reranker::open(model_, weight_precision(weights_));
+    const Reranker reranker =
+        Reranker::open(model_, weight_precision(weights_), adapters_of(adapters_));
     warn(reranker.warnings());
     const std::vector<std::string> lines = read_lines();
     const std::vector<float> scores = reranker.score(query_, lines, options_);
@@ -90,7 +92,7 @@ class RerankCommand : public Command {
   }
 
   std::string model_, query_;
-  std::vector<std::string> files_;
+  std::vector<std::string> files_, adapters_;
   RerankOptions options_;
   int64_t top_ = 0;
   int weights_ = 0;

@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "cli/command.h"
+#include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "http/http_server.h"
 #include "options/field_options.h"
@@ -17,9 +21,11 @@
 #include "serve/api.h"
 #include "serve/fields.h"
 #include "serve/open_served.h"
+#include "serve/tuning_routes.h"
 #include "terminal/read_text.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
+#include "tuning/fine_tuning.h"
 
 namespace fovea::cli {
 namespace {
@@ -61,6 +67,12 @@ class ServeCommand : public Command {
                       "model name in the API; repeat for each model, in the same order; unset: the "
                       "directory's name",
                       names_)));
+    table.add(
+        as("NAME=ADAPTER[:WEIGHT]",
+           list("--adapter", {"--lora-modules"},
+                "serve a low-rank adapter of the first model under a name, from the same copy "
+                "of the weights; a directory of PEFT or a .gguf file; may be repeated",
+                adapters_)));
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
     table.add(cache_option(cache_precision_));
@@ -73,11 +85,13 @@ class ServeCommand : public Command {
     declare_network(table);
     declare_engine(table);
     declare_drafts(table);
+    declare_jobs(table);
     declare_requests(table);
-    table.show_only({"MODEL", "--alias", "--dtype", "--cache-dtype", "--languages",
-                     "--chat-template", "--host", "--port", "--api-key-file", "--insecure",
-                     "--max-time", "--log-json", "--cache", "--parallel", "--queue", "--draft",
-                     "--temperature", "--predict"});
+    table.show_only({"MODEL",         "--alias",        "--adapter",       "--dtype",
+                     "--cache-dtype", "--languages",    "--chat-template", "--host",
+                     "--port",        "--api-key-file", "--insecure",      "--max-time",
+                     "--log-json",    "--jobs",         "--cache",         "--parallel",
+                     "--queue",       "--draft",        "--temperature",   "--predict"});
   }
 
   int run(const OptionTable& table) override {
@@ -101,6 +115,9 @@ class ServeCommand : public Command {
                       drafts_.size(), models_.size()));
     }
     http_.access = access();
+    if (!jobs_.empty() && http_.access.keys.empty()) {
+      throw UsageError("--jobs: no API key; expected a key in --api-key-file or FOVEA_API_KEY");
+    }
     apply_limits();
     table_ = &table;
     return serve_all();
@@ -163,6 +180,17 @@ class ServeCommand : public Command {
                                  "--draft: speculative tokens per pass; -1 = auto: as many as pay "
                                  "by the acceptance so far; 0 = off",
                                  draft_tokens_, -1, 64)));
+  }
+
+  void declare_jobs(OptionTable& table) {
+    table.section("Fine-tuning jobs");
+    table.add(as("DIR", text("--jobs", {},
+                             "accept fine-tuning jobs over HTTP and keep their files in this "
+                             "directory; requires an API key; see docs/serve.md",
+                             jobs_)));
+    table.add(bytes("--max-upload", {}, "--jobs: maximum size of an uploaded file", max_upload_));
+    table.add(
+        bytes("--max-jobs", {}, "--jobs: maximum size of all files in the directory", max_jobs_));
   }
 
   void declare_requests(OptionTable& table) {
@@ -243,9 +271,29 @@ class ServeCommand : public Command {
     return (folder.has_filename() ? folder : folder.parent_path()).filename();
   }
 
-  std::shared_ptr<serve::ServedModel> open(size_t i) {
+  // The adapters of the first model. Their names differ from one another and from the models'.
+  std::vector<serve::ServedAdapter> served_adapters() const {
+    std::set<std::string> names;
+    for (size_t i = 0; i < models_.size(); ++i) names.insert(name_of(i));
+    std::vector<serve::ServedAdapter> all;
+    for (const std::string& typed : adapters_) {
+      const size_t equals = typed.find('=');
+      if (equals == typed.npos || equals == 0 || equals + 1 == typed.size())
+        throw UsageError("--adapter: \"" + typed +
+                         "\"; expected NAME=ADAPTER, such as law=out/law");
+      const std::string name = typed.substr(0, equals);
+      if (!names.insert(name).second)
+        throw UsageError("--adapter: two models have the name " + name +
+                         "; expected different names");
+      all.push_back({name, adapters_of({typed.substr(equals + 1)}).front()});
+    }
+    return all;
+  }
+
+  std::vector<std::shared_ptr<serve::ServedModel>> open(size_t i) {
     serve::ServedOptions options;
     options.name = name_of(i);
+    if (i == 0) options.adapters = served_adapters();
     options.template_file = template_;
     options.precision = weight_precision(weights_);
     options.cache = cache_precision(cache_precision_);
@@ -263,26 +311,74 @@ class ServeCommand : public Command {
                               [](const std::string& warning) { warn({warning}); });
   }
 
+  static std::shared_ptr<serve::ServedModel> find(const serve::Api::Models& served,
+                                                  const std::string& name) {
+    return *std::find_if(served.begin(), served.end(),
+                         [&](const auto& model) { return model->facts.name == name; });
+  }
+
+  // Jobs can fine-tune the decoders among the models.
+  tuning::RunnerOptions job_options(const serve::Api::Models& served) const {
+    const auto absolute = [](const std::string& path) {
+      return std::filesystem::absolute(path).lexically_normal().string();
+    };
+    tuning::RunnerOptions options;
+    options.folder = jobs_;
+    options.most_bytes = max_jobs_;
+    options.threads = threads();
+    for (size_t i = 0; i < models_.size(); ++i) {
+      const serve::ServedModel& model = *find(served, name_of(i));
+      if (!model.engine || model.facts.encoder) continue;
+      options.bases.push_back(
+          {name_of(i), absolute(models_[i]), template_.empty() ? "" : absolute(template_)});
+    }
+    if (options.bases.empty()) throw UsageError("--jobs: no MODEL is a decoder; expected one");
+    return options;
+  }
+
+  // Serves the result of a job, from the weights of its base.
+  static void add_tuned(serve::Api& api, const tuning::TunedModel& tuned) {
+    const auto base = find(api.models(), tuned.base);
+    api.add(base->open_adapter(tuned.name, {tuned.folder}));
+    note(printable(fmt::format("serving {} (adapter of {})", tuned.name, tuned.base)) + "\n");
+  }
+
   int serve_all() {
     catch_signals();
     std::vector<std::shared_ptr<serve::ServedModel>> served;
-    for (size_t i = 0; i < models_.size(); ++i) served.push_back(open(i));
+    for (size_t i = 0; i < models_.size(); ++i)
+      for (const auto& model : open(i)) served.push_back(model);
     serve::Api api(served);
+    std::optional<tuning::FineTuning> jobs;
+    http::Router router = api.router();
+    if (!jobs_.empty()) {
+      jobs.emplace(job_options(served));
+      serve::add_tuning_routes(router, *jobs, max_upload_);
+    }
     http_.log = [&](const http::AccessRecord& record) {
       api.metrics().request(record);
       note(log_line(record, log_json_));
     };
-    http::Server server(api.router(), http_);
+    http::Server server(std::move(router), http_);
+    if (jobs) {
+      jobs->start([&](const tuning::TunedModel& tuned) { add_tuned(api, tuned); },
+                  [](const std::string& warning) { warn({warning}); });
+    }
     server.start();
     announce(server.port(), served);
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::thread jobs_end([&] {
+      if (jobs) jobs->stop(std::chrono::seconds(grace_));
+    });
     server.stop(std::chrono::seconds(grace_));
+    jobs_end.join();
     // The engines must end before the server, since they refer to it.
-    for (const auto& model : served) model->end_work();
+    for (const auto& model : api.models()) model->end_work();
     return stop_code();
   }
 
-  static const char* what_it_does(const serve::ServedModel& model) {
+  static std::string what_it_does(const serve::ServedModel& model) {
+    if (!model.facts.parent.empty()) return " (adapter of " + model.facts.parent + ")";
     if (model.embedder) return " (vectors)";
     if (model.rerank_queue) return " (re-ranking)";
     if (model.translator) return " (translation)";
@@ -304,11 +400,12 @@ class ServeCommand : public Command {
 
   static constexpr const char* kRequests = "Defaults of requests (override generation_config.json)";
 
-  std::vector<std::string> models_, names_, origins_, languages_, drafts_;
-  std::string template_, key_file_;
+  std::vector<std::string> models_, names_, adapters_, origins_, languages_, drafts_;
+  std::string template_, key_file_, jobs_;
   http::ServerOptions http_;
   EngineOptions engine_;
   uint64_t max_body_ = http::Limits().body, cache_ = 0;
+  uint64_t max_upload_ = uint64_t{64} << 20, max_jobs_ = uint64_t{16} << 30;
   int64_t port_ = 8080, connections_ = 512, grace_ = 30, timeout_ = 0, draft_tokens_ = -1;
   double most_seconds_ = 0;
   int weights_ = 0, cache_precision_ = 0;

@@ -28,6 +28,11 @@ class ChatsTask : public ExamplesTask {
                 "not given, but {} holds conversations; expected the model to fine-tune",
                 options.data.front());
     data_ = read_conversations(options.data);
+    if (!options.validation_chats.empty()) {
+      validation_ = read_conversations(options.validation_chats);
+      // Without validation data, the hash is that of the data alone.
+      data_.hash ^= hash_bytes(fmt::format("validation {}", validation_.hash));
+    }
   }
 
   Tokenizer make_tokenizer(const Spec&) override { return Tokenizer::open(options_.tokenizer); }
@@ -133,7 +138,8 @@ class ChatsTask : public ExamplesTask {
     return std::min(spec.context, options_.length > 0 ? options_.length : kLongestChat);
   }
 
-  // Converts the records to tokens. Evenly spaced records are held out, with all their texts.
+  // Converts the records to tokens. Without validation data, evenly spaced records are held out,
+  // with all their texts.
   void render(const Spec& spec, const Tokenizer& tokenizer, const Say& say) {
     const ConversationText text(chat_, tokenizer, options_.train_on);
     const auto before = [&](size_t i) {
@@ -142,19 +148,21 @@ class ChatsTask : public ExamplesTask {
     Rendered training, held_out;
     SpecialNames names(tokenizer);
     bool prompted_held_out = false;
-    for (size_t i = 0; i < data_.records.size(); ++i) {
-      const Conversation& record = data_.records[i];
-      const bool held = before(i + 1) > before(i);
+    const auto add = [&](const Conversation& record, bool held) {
       for (const auto& message : record.messages) names.add(message.json);
       bool kept = false;
       for (TrainedText& made : text.texts(record)) {
         find_ends(made, tokenizer);
         kept |= keep(std::move(made), record.file, longest_row(spec), held ? held_out : training);
       }
-      if (!kept || !(prompt_.empty() || (held && !prompted_held_out))) continue;
+      if (!kept || !(prompt_.empty() || (held && !prompted_held_out))) return;
       prompt_ = text.prompt(record);
       prompted_held_out = held;
-    }
+    };
+    const bool separate = !validation_.records.empty();
+    for (size_t i = 0; i < data_.records.size(); ++i)
+      add(data_.records[i], !separate && before(i + 1) > before(i));
+    for (const Conversation& record : validation_.records) add(record, true);
     report(longest_row(spec), say);
     say_names(names, say);
     if (training.texts.empty())
@@ -259,7 +267,7 @@ class ChatsTask : public ExamplesTask {
     return parts;
   }
 
-  Conversations data_;
+  Conversations data_, validation_;
   std::optional<ModelChat> chat_;
   LabelledSequences training_, held_out_;
   std::vector<PackedRows::Group> groups_;

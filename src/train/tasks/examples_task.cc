@@ -37,6 +37,8 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   const Objective objective = objective_of(options, spec);
   check_field(objective == Objective::chats || options.chat_template.empty(), "chat_template",
               "given without conversations; expected both");
+  check_field(objective == Objective::chats || options.validation_chats.empty(), "validation_chats",
+              "given without conversations; expected both");
   if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
   if (objective == Objective::labels) return make_labels_task(options, purpose);

@@ -221,6 +221,26 @@ TEST(PrefixCaches, UseTheLongestPrefixWhosePagesArePresent) {
   EXPECT_EQ(cached(pool, prefixes, some_ids(250)), 192);
 }
 
+TEST(PrefixCaches, KeepKindsApart) {
+  PagePool pool(mixed(), {.pages = 100});
+  PrefixCache prefixes(pool, 2);
+  const std::vector<int32_t> ids = some_ids(320);
+  for (const uint64_t kind : {0, 1}) {
+    CachedText text;
+    ASSERT_TRUE(prefixes.make_room(text, 320));
+    read(pool, text, 320);
+    prefixes.keep(text, ids, text.length, kind);
+    shorten(pool, text, 0);
+    EXPECT_EQ(prefixes.pages(0), 5 + 5 * static_cast<int64_t>(kind));
+    for (const uint64_t other : {0, 1}) {
+      CachedText again;
+      prefixes.begin(again, ids, other);
+      EXPECT_EQ(again.length, other <= kind ? 256 : 0);
+      shorten(pool, again, 0);
+    }
+  }
+}
+
 TEST(PrefixCaches, StoreEqualPagesOnce) {
   PagePool pool(mixed(), {.pages = 12});
   PrefixCache prefixes(pool);

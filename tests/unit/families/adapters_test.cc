@@ -9,6 +9,9 @@
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "families/directory.h"
+#include "families/gguf.h"
+#include "families/gguf_adapter.h"
+#include "families/model_parts.h"
 #include "families/save_adapter.h"
 #include "fovea/convert.h"
 #include "model/adapters.h"
@@ -148,6 +151,27 @@ TEST_P(StoredAdapters, AreReadAsTheyWereWritten) {
   }
 }
 
+TEST_P(StoredAdapters, AreReadFromGgufAsTheyWereWritten) {
+  Transformer adapted = model_, again = model_;
+  adapt(adapted, family(), false);
+  const std::string path = folder_ / "adapter.gguf";
+  const char* const obstacle = model_.spec.encoder                          ? "encoder"
+                               : model_.spec.decoder->ffn.experts.count > 0 ? "experts.0"
+                               : &family() == &gpt_neox                     ? "no supported GGUF"
+                                                                            : nullptr;
+  if (obstacle != nullptr) {
+    expect_error(ErrorKind::Unsupported, {obstacle},
+                 [&] { save_gguf_adapter(path, adapted, &family(), "F32"); });
+    return;
+  }
+  save_gguf_adapter(path, adapted, &family(), "F32");
+  add_stored_adapter(again, read_adapter(path, family(), again));
+  const auto expected = checkpoint_tensors(adapted, family()),
+             found = checkpoint_tensors(again, family());
+  for (const auto& [name, tensor] : expected)
+    expect_near(to_floats(found.at(name)), to_floats(tensor), name);
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, StoredAdapters, testing::ValuesIn(kCheckpoints),
                          [](const auto& test) { return std::string(test.param.name); });
 
@@ -223,6 +247,94 @@ TEST_F(AdapterFiles, AreMergedByConversion) {
   convert_model(merged, again, {}, {{adapter_, -1}});
   expect_near(to_floats(logits(open_model_files(again, Weights::mapped).model)),
               to_floats(logits(open_model_files(base_, Weights::mapped).model)), "subtracted");
+}
+
+// llama.cpp's file of an adapter has the same bits as PEFT's, over a directory and over a GGUF
+// file.
+TEST_F(AdapterFiles, AreConvertedToGgufAndBack) {
+  const std::string gguf = folder_ / "adapter.gguf", back = folder_ / "back",
+                    model = folder_ / "model.gguf";
+  const Conversion there = convert_model(adapter_, gguf, {.adapter_only = true});
+  EXPECT_EQ(there.weights, "fp32");
+  const ModelFiles opened = open_model_files(base_, Weights::mapped, {}, {{gguf}});
+  EXPECT_EQ(to_floats(logits(opened.model)), to_floats(logits(model_)));
+  convert_model(base_, back, {.adapter_only = true}, {{gguf}});
+  for (const auto& [name, tensor] : tensors()) {
+    const SafeTensors file(back + "/" + kAdapterTensors);
+    EXPECT_EQ(to_floats(file.tensor(name)), to_floats(tensor)) << name;
+  }
+  EXPECT_EQ(PeftConfig(back).base(), base_);
+  convert_model(base_, model, {});
+  const auto with = [&](const std::string& adapter) {
+    return to_floats(logits(open_model_files(model, Weights::packed, {}, {{adapter}}).model));
+  };
+  EXPECT_EQ(with(gguf), with(adapter_));
+  convert_model(adapter_, folder_ / "half.gguf", {.dtype = FileDType::fp16, .adapter_only = true});
+  EXPECT_EQ(with(folder_ / "half.gguf").size(), with(gguf).size());
+}
+
+TEST_F(AdapterFiles, HaveOneAlphaInGguf) {
+  const std::string gguf = folder_ / "adapter.gguf";
+  set("alpha_pattern", {{"q_proj", 9}, {"layers.1.*v_proj", 0}});
+  const auto with = [&](const std::string& adapter) {
+    return to_floats(logits(open_model_files(base_, Weights::mapped, {}, {{adapter}}).model));
+  };
+  convert_model(adapter_, gguf, {.adapter_only = true});
+  expect_near(with(gguf), with(adapter_), "alphas");
+}
+
+TEST_F(AdapterFiles, AreRefusedAsGgufIfTheyDoNotFit) {
+  const std::string path = folder_ / "adapter.gguf";
+  const Tensor down = zeros({kRank, 16}), up = zeros({16, kRank}), wide = zeros({17, kRank});
+  using Tensors = std::map<std::string, Tensor>;
+  const auto refused = [&](ErrorKind kind, std::initializer_list<std::string> parts,
+                           const std::string& architecture, const std::string& type,
+                           const Tensors& given) {
+    GgufMetadata metadata;
+    metadata.text("general.architecture", architecture);
+    metadata.text("general.type", type);
+    metadata.text("adapter.type", "lora");
+    GgufEncoded encoded;
+    for (const auto& [name, tensor] : given) encoded.add(name, tensor, "F32");
+    write_file_atomically(path, GgufImage(metadata, encoded.tensors()).pieces());
+    expect_error(kind, parts, [&] { open_model_files(base_, Weights::mapped, {}, {{path}}); });
+  };
+  const std::string q = "blk.0.attn_q.weight";
+  const Tensors good = {{q + ".lora_a", down}, {q + ".lora_b", up}};
+  refused(ErrorKind::BadFile, {path, "general.type", "model"}, "llama", "model", good);
+  refused(ErrorKind::BadFile, {path, "general.architecture", "gpt2", "another base"}, "gpt2",
+          "adapter", good);
+  refused(ErrorKind::BadFile, {path, "no adapters"}, "llama", "adapter", {});
+  refused(ErrorKind::BadFile, {path, "blk.0.attn_q", "incomplete"}, "llama", "adapter",
+          {{q + ".lora_a", down}});
+  refused(ErrorKind::BadFile, {path, q + ".lora_b", "[17, 3]", "[16, 3]", "another base"}, "llama",
+          "adapter", {{q + ".lora_a", down}, {q + ".lora_b", wide}});
+  refused(ErrorKind::BadFile, {path, "adapts blk.9.attn_q"}, "llama", "adapter",
+          {{"blk.9.attn_q.weight.lora_a", down}, {"blk.9.attn_q.weight.lora_b", up}});
+  refused(ErrorKind::Unsupported, {path, "blk.0.attn_norm.weight"}, "llama", "adapter",
+          {{"blk.0.attn_norm.weight", zeros({16})}});
+  expect_error(ErrorKind::BadFile, {path, "is an adapter"},
+               [&] { open_model_files(path, Weights::mapped); });
+}
+
+TEST_F(AdapterFiles, WithDoraAreRefusedAsGguf) {
+  adapt(model_, llama, true);
+  write();
+  expect_error(ErrorKind::Unsupported, {"DoRA", "llama.cpp"},
+               [&] { convert_model(adapter_, folder_ / "adapter.gguf", {.adapter_only = true}); });
+}
+
+TEST_F(AdapterFiles, ShareTheWeightsOfTheirBase) {
+  const Model base = Model::open(base_, WeightPrecision::stored);
+  const Model adapted = base.with_adapters({{adapter_, 0.5}});
+  Transformer ours = adapted.parts().transformer, others = base.parts().transformer;
+  EXPECT_EQ(ours.token_embedding.value.data(), others.token_embedding.value.data());
+  EXPECT_TRUE(has_adapters(ours));
+  EXPECT_FALSE(has_adapters(others));
+  const Model same = Model::open(base_, WeightPrecision::stored, {}, {{adapter_, 0.5}});
+  EXPECT_EQ(to_floats(logits(ours)), to_floats(logits(same.parts().transformer)));
+  expect_error(ErrorKind::InvalidArgument, {"has adapters already"},
+               [&] { adapted.with_adapters({{adapter_}}); });
 }
 
 TEST_F(AdapterFiles, SelectModulesAsTheirConfigDoes) {
@@ -361,6 +473,11 @@ TEST_F(AdapterFiles, ReplaceModules) {
   };
   refused_with({{adapter_, 0.5}}, {"modules_to_save", "0.5"});
   refused_with({{adapter_}, {adapter_}}, {"decoder.norm.final.weight", "one adapter"});
+  expect_error(ErrorKind::Unsupported,
+               {adapter_, "decoder.norm.final.weight", "modules_to_save", "shared"},
+               [&] { Model::open(base_).with_adapters({{adapter_}}); });
+  expect_error(ErrorKind::Unsupported, {"decoder.norm.final.weight", "modules_to_save"},
+               [&] { convert_model(adapter_, folder_ / "adapter.gguf", {.adapter_only = true}); });
 }
 
 TEST(AdaptersOfExperts, AreEqualAndWithoutDora) {

@@ -32,6 +32,42 @@ TEST_F(HttpServerTest, RespondsAndKeepsTheConnection) {
   EXPECT_EQ(second.substr(second.size() - 5), "again");
 }
 
+TEST_F(HttpServerTest, ARouteMayAcceptLargerBodies) {
+  const uint16_t port = open();
+  const auto status = [&](const std::string& path, size_t bytes) {
+    Client client(port);
+    client.say(post(path, std::string(bytes, 'x'), kClose));
+    return client.hear().substr(9, 3);
+  };
+  EXPECT_EQ(status("/echo", 2'000'001), "413");
+  EXPECT_EQ(status("/large", 2'000'001), "200");
+  EXPECT_EQ(status("/large", 4'000'001), "413");
+}
+
+TEST_F(HttpServerTest, FewLargeBodiesAreReadAtTheSameTime) {
+  const uint16_t port = open();
+  const std::string head =
+      "POST /large HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n" +
+      kClose + "\r\n";
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<Client>(port));
+    clients.back()->say(head);
+    clients.back()->hear("100 Continue\r\n\r\n");
+  }
+  Client fifth(port);
+  fifth.say(head);
+  EXPECT_EQ(fifth.hear().substr(9, 3), "503");
+  clients[0]->leave();  // a client that disconnects makes room
+  for (int i = 1; i < 4; ++i) {
+    clients[i]->say("whole");
+    EXPECT_EQ(clients[i]->hear().substr(9, 3), "200");
+  }
+  Client next(port);
+  next.say(post("/large", "whole", kClose));
+  EXPECT_EQ(next.hear().substr(9, 3), "200");
+}
+
 TEST_F(HttpServerTest, RespondsToPipelinedRequestsInOrder) {
   Client client(open());
   client.say(post("/echo", "<1>") + post("/stream", "") + post("/echo", "<3>", kClose));

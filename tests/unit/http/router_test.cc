@@ -22,6 +22,9 @@ Router some_routes() {
   router.add({"GET", "/v1/models", true, {}});
   router.add({"GET", "/v1/models/{id}", true, {}});
   router.add({"POST", "/tokenize", true, {}});
+  router.add({"GET", "/v1/files/{id}/content", true, {}});
+  router.add({"GET", "/v1/files/{id}", true, {}});
+  router.add({"DELETE", "/v1/files/{id}", true, {}});
   return router;
 }
 
@@ -47,7 +50,16 @@ TEST(Router, FindsRoutes) {
   EXPECT_EQ(found(request("POST", "/health")), "405 Allow=OPTIONS, GET, HEAD");
   EXPECT_EQ(found(request("TRACE", "/tokenize")), "405 Allow=OPTIONS, POST");
   EXPECT_EQ(found(request("OPTIONS", "/tokenize")), "204 Allow=OPTIONS, POST");
-  EXPECT_EQ(found(request("OPTIONS", "*")), "204 Allow=OPTIONS, GET, HEAD, POST");
+  EXPECT_EQ(found(request("OPTIONS", "*")), "204 Allow=OPTIONS, DELETE, GET, HEAD, POST");
+}
+
+TEST(Router, FindsRoutesWithTextAfterTheBraces) {
+  EXPECT_EQ(found(request("GET", "/v1/files/a/content")), "/v1/files/{id}/content a");
+  EXPECT_EQ(found(request("GET", "/v1/files/../b/content")), "/v1/files/{id}/content ../b");
+  EXPECT_EQ(found(request("GET", "/v1/files/content")), "/v1/files/{id} content");
+  EXPECT_EQ(found(request("GET", "/v1/files//content")), "/v1/files/{id} /content");
+  EXPECT_EQ(found(request("DELETE", "/v1/files/a")), "/v1/files/{id} a");
+  EXPECT_EQ(found(request("POST", "/v1/files/a")), "405 Allow=OPTIONS, DELETE, GET, HEAD");
 }
 
 Request with(std::vector<std::pair<std::string, std::string>> headers) {

@@ -45,6 +45,12 @@ class HttpServerTest : public testing::Test {
     router.add({"POST", "/echo", true, [](Request request, std::shared_ptr<Exchange> exchange) {
                   exchange->send({200, "text/plain", {}, request.body});
                 }});
+    Route large = {"POST", "/large"};
+    large.handler = [](Request request, std::shared_ptr<Exchange> exchange) {
+      exchange->send({200, "text/plain", {}, std::to_string(request.body.size())});
+    };
+    large.most_body = 4'000'000;
+    router.add(large);
     router.add({"POST", "/hold", true, [this](Request, std::shared_ptr<Exchange> exchange) {
                   const std::lock_guard lock(mutex_);
                   exchange->on_gone([this] { say_gone(); });

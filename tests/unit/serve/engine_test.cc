@@ -5,12 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "fovea/error.h"
+#include "fovea/train.h"
+#include "support/expect_error.h"
 #include "support/small_spec.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -87,6 +92,68 @@ TEST(Engines, ServeManyThreads) {
     for (size_t answer = 0; answer < alone.size(); ++answer)
       EXPECT_EQ(answers.wait_for(i, static_cast<int64_t>(answer)), alone[answer].ids) << i;
   }
+}
+
+// Trains an adapter of the model in `base` for two steps.
+void train_adapter(const std::string& base, const std::string& out, uint64_t seed) {
+  TrainOptions options;
+  options.data = {out + ".txt"};
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the eye of a fox sees " + std::to_string(i) + ". ";
+  std::ofstream(options.data[0]) << text;
+  options.from = base;
+  options.out = out;
+  options.lora.rank = 2;
+  options.steps = 2;
+  options.batch = 1;
+  options.length = 16;
+  options.warmup = 0;
+  options.learning_rate = 1;
+  options.sample_tokens = 0;
+  options.seed = seed;
+  train({}, options);
+}
+
+TEST(Engines, TakeAdaptersWhileRequestsRun) {
+  const TemporaryFolder folder;
+  small_model(2, 1).save(folder / "base");
+  const Model base = Model::open(folder / "base");
+  std::vector<Model> models = {base};
+  for (uint64_t seed : {1, 2}) {
+    const std::string out = folder / std::to_string(seed);
+    train_adapter(folder / "base", out, seed);
+    models.push_back(base.with_adapters({{out}}));
+  }
+  constexpr int kRequests = 30;
+  Answers answers;
+  Engine engine(base, {.cache_bytes = 1 << 20, .most_sequences = 4});
+  const auto submit = [&](size_t model) {
+    for (int i = 0; i < kRequests; ++i)
+      EXPECT_NE(engine.submit({1, 2, i % 7 + 1}, some_options(i),
+                              answers.sink(static_cast<int>(model) * kRequests + i), {}, model),
+                0u);
+  };
+  std::vector<std::thread> threads;
+  threads.emplace_back(submit, 0);
+  for (const size_t number : {1, 2}) {
+    EXPECT_EQ(engine.add(models[number]), number);
+    threads.emplace_back(submit, number);
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<Ids> different;
+  for (int i = 0; i < 3 * kRequests; ++i) {
+    GenerateOptions options = some_options(i % kRequests);
+    options.guesses = 0;
+    const Model& model = models[static_cast<size_t>(i / kRequests)];
+    const Ids expected = generate(model, Ids{1, 2, i % kRequests % 7 + 1}, options)[0].ids;
+    EXPECT_EQ(answers.wait_for(i, 0), expected) << i;
+    if (i % kRequests == 0) different.insert(expected);
+  }
+  EXPECT_EQ(different.size(), 3u) << "the adapters change the results";
+  expect_error(ErrorKind::InvalidArgument, {"shares the base's weights"},
+               [&] { engine.add(Model::open(folder / "base")); });
+  expect_error(ErrorKind::InvalidArgument, {"adapter 3; expected 0 to 2"},
+               [&] { engine.submit({1}, {}, answers.sink(0), {}, 3); });
 }
 
 TEST(Engines, CanBeDestroyedWithRunningRequests) {

@@ -126,6 +126,7 @@ Changes decisive_changes() {
 // saved or reported, when a run ends, and the epochs, which become a number of steps.
 Changes indifferent_changes() {
   return {{"data", [](auto& o) { o.data = {"elsewhere"}; }},
+          {"validation_chats", [](auto& o) { o.validation_chats = {"elsewhere"}; }},
           {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
           {"validation_pairs", [](auto& o) { o.validation_pairs = {"elsewhere"}; }},
           {"labels", [](auto& o) { o.labels = {"elsewhere"}; }},
@@ -155,10 +156,10 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
-                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53] =
+                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54] =
       options;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
-  constexpr size_t kFields = 52 + 8;  // the group `lora` counts as its fields
+  constexpr size_t kFields = 53 + 8;  // the group `lora` counts as its fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {

@@ -105,6 +105,29 @@ TEST_F(Chats, LearnAnswers) {
   EXPECT_NEAR(train({}, next).best_loss, result.best_loss, 1e-6);
 }
 
+TEST_F(Chats, EvaluateOnSeparateFiles) {
+  TrainOptions o = options("out");
+  o.steps = 2;
+  write("validation.jsonl", chat("the cat", "sat on") + chat("the dog", "ran"));
+  o.validation_chats = {runs_ / "validation.jsonl"};
+  const TrainPlan plan = plan_of(o);
+  EXPECT_EQ(plan.training_sequences, 20) << "nothing else is held out";
+  EXPECT_EQ(plan.validation_sequences, 2);
+  EXPECT_GT(train({}, o).best_loss, 0);
+  // A run whose validation data changes is another run.
+  write("validation.jsonl", chat("the cat", "sat on"));
+  o.steps = 4;
+  expect_error(ErrorKind::InvalidArgument, {"data"}, [&] { train({}, o); });
+  write("validation.jsonl", "{\"messages\": []}\n");
+  expect_error(ErrorKind::BadFile, {"validation.jsonl:1: messages is"}, [&] { plan_of(o); });
+  o = options("out");
+  o.data = {runs_ / "text.txt"};
+  o.chat_template.clear();
+  o.validation_chats = {runs_ / "chats.jsonl"};
+  expect_error(ErrorKind::InvalidArgument, {"validation_chats: given without conversations"},
+               [&] { plan_of(o); });
+}
+
 TEST_F(Chats, GiveTheSameBitsAfterAResume) {
   TrainOptions o = options("whole"), resumed = options("resumed");
   o.steps = resumed.steps = 8;

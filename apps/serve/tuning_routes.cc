@@ -1,0 +1,252 @@
+#include "serve/tuning_routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "http/multipart.h"
+#include "serve/fields.h"
+#include "serve/handlers.h"
+
+namespace fovea::serve {
+namespace {
+
+using tuning::FineTuning, tuning::Job, tuning::JobStatus;
+
+constexpr const char* kPurpose = "fine-tune";
+constexpr int64_t kMostFiles = 10'000, kMostJobs = 100;  // of a page, as in OpenAI's API
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json file_json(const tuning::StoredFile& file) {
+  return {{"id", file.id},          {"object", "file"},
+          {"bytes", file.bytes},    {"created_at", file.created},
+          {"filename", file.label}, {"purpose", kPurpose},
+          {"status", "processed"},  {"status_details", nullptr}};
+}
+
+Json error_json(const std::optional<tuning::JobError>& error) {
+  if (!error) return nullptr;
+  return {{"code", error->code},
+          {"message", error->message},
+          {"param", text_or_null(error->parameter)}};
+}
+
+Json job_json(const Job& job) {
+  const Json hyperparameters = {{"n_epochs", job.epochs},
+                                {"batch_size", job.batch},
+                                {"learning_rate_multiplier", job.rate_multiplier}};
+  const bool succeeded = job.status == JobStatus::succeeded;
+  return {
+      {"id", job.id},
+      {"object", "fine_tuning.job"},
+      {"created_at", job.created},
+      {"finished_at", job.finished > 0 ? Json(job.finished) : Json()},
+      {"estimated_finish", nullptr},
+      {"model", job.request.model},
+      {"fine_tuned_model", succeeded ? Json(job.result_name()) : Json()},
+      {"organization_id", ""},
+      {"status", tuning::name_of(job.status)},
+      {"error", error_json(job.error)},
+      {"training_file", job.request.training_file},
+      {"validation_file", text_or_null(job.request.validation_file)},
+      {"result_files", Json::array()},
+      {"integrations", Json::array()},
+      {"trained_tokens", succeeded ? Json(job.trained_tokens) : Json()},
+      {"user_provided_suffix", text_or_null(job.request.suffix)},
+      {"seed", job.seed},
+      {"hyperparameters", hyperparameters},
+      {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", hyperparameters}}}}},
+      {"metadata", job.request.metadata}};
+}
+
+Json checkpoint_json(const Job& job, const tuning::Checkpoint& checkpoint) {
+  Json metrics = {{"step", checkpoint.step}};
+  if (checkpoint.training_loss) metrics["train_loss"] = *checkpoint.training_loss;
+  if (checkpoint.validation_loss) metrics["full_valid_loss"] = *checkpoint.validation_loss;
+  return {{"id", checkpoint.id},
+          {"object", "fine_tuning.job.checkpoint"},
+          {"created_at", checkpoint.created},
+          {"fine_tuned_model_checkpoint",
+           fmt::format("{}:ckpt-step-{}", job.result_name(), checkpoint.step)},
+          {"fine_tuning_job_id", job.id},
+          {"step_number", checkpoint.step},
+          {"metrics", metrics}};
+}
+
+[[noreturn]] void wrong_query(const char* name, const std::string& expected) {
+  throw ApiError{400, fmt::format("{}: expected {}", name, expected), name, "invalid_value"};
+}
+
+std::string query(const http::Request& request, const char* name) {
+  const auto found = request.query.find(name);
+  return found == request.query.end() ? std::string() : found->second;
+}
+
+int64_t limit_of(const http::Request& request, int64_t initial, int64_t most) {
+  const std::string text = query(request, "limit");
+  if (text.empty()) return initial;
+  int64_t limit = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, limit);
+  if (error != std::errc() || end != last || limit < 1 || limit > most)
+    wrong_query("limit", fmt::format("an integer from 1 to {}", most));
+  return limit;
+}
+
+// Returns the objects that follow the one whose id is the query's `after`.
+Json page_of(const std::vector<Json>& all, const http::Request& request, int64_t limit) {
+  auto begin = all.begin();
+  if (const std::string after = query(request, "after"); !after.empty()) {
+    begin = std::find_if(all.begin(), all.end(), [&](const Json& o) { return o["id"] == after; });
+    if (begin == all.end()) wrong_query("after", "the id of an object of the list");
+    ++begin;
+  }
+  const auto end = begin + std::min<std::ptrdiff_t>(limit, all.end() - begin);
+  const Json data(std::vector<Json>(begin, end));
+  return {{"object", "list"},
+          {"data", data},
+          {"first_id", data.empty() ? Json() : data.front()["id"]},
+          {"last_id", data.empty() ? Json() : data.back()["id"]},
+          {"has_more", end != all.end()}};
+}
+
+// The handlers. An id of a request is only compared with those of existing files and jobs.
+class TuningRoutes {
+ public:
+  explicit TuningRoutes(FineTuning& tuning) : tuning_(tuning) {}
+
+  http::Response upload(const http::Request& request) const {
+    const std::vector<http::FormPart> parts =
+        http::form_parts(request.header("content-type"), request.body);
+    const http::FormPart &purpose = one_part(parts, "purpose"), &file = one_part(parts, "file");
+    for (const http::FormPart& part : parts)
+      if (part.name.rfind("expires_after", 0) == 0)
+        refuse_part("expires_after", "is not supported");
+    if (purpose.content != kPurpose) refuse_part("purpose", "expected fine-tune");
+    if (!file.filename) refuse_part("file", "expected a file with a name");
+    return json_response(file_json(tuning_.upload(*file.filename, file.content)));
+  }
+
+  http::Response list_files(const http::Request& request) const {
+    const std::string purpose = query(request, "purpose"), order = query(request, "order");
+    if (order != "" && order != "asc" && order != "desc") wrong_query("order", "asc or desc");
+    std::vector<Json> all;
+    if (purpose.empty() || purpose == kPurpose)
+      for (const tuning::StoredFile& file : tuning_.files().list()) all.push_back(file_json(file));
+    if (order != "asc") std::reverse(all.begin(), all.end());
+    return json_response(page_of(all, request, limit_of(request, kMostFiles, kMostFiles)));
+  }
+
+  http::Response one_file(const http::Request& request) const {
+    return json_response(file_json(file(request)));
+  }
+
+  http::Response content(const http::Request& request) const {
+    return {200, "application/octet-stream", {}, tuning_.files().content(file(request).id)};
+  }
+
+  http::Response remove_file(const http::Request& request) const {
+    const std::string id = file(request).id;
+    tuning_.remove_file(id);
+    return json_response({{"id", id}, {"object", "file"}, {"deleted", true}});
+  }
+
+  http::Response create(const http::Request& request) const {
+    ApiRequest asked;
+    read_fields(parse_body(request.body), kJob, 0, asked);
+    return json_response(job_json(tuning_.create(asked.job)));
+  }
+
+  http::Response list_jobs(const http::Request& request) const {
+    std::vector<Json> all;
+    for (const Job& job : tuning_.jobs()) all.push_back(job_json(job));
+    return json_response(page_of(all, request, limit_of(request, 20, kMostJobs)));
+  }
+
+  http::Response one_job(const http::Request& request) const {
+    return json_response(job_json(job(request)));
+  }
+  http::Response cancel(const http::Request& request) const {
+    return json_response(job_json(tuning_.cancel(job(request).id)));
+  }
+  http::Response pause(const http::Request& request) const {
+    return json_response(job_json(tuning_.pause(job(request).id)));
+  }
+  http::Response resume(const http::Request& request) const {
+    return json_response(job_json(tuning_.resume(job(request).id)));
+  }
+
+  http::Response events(const http::Request& request) const {
+    const std::vector<Json> all = tuning_.events(job(request).id);
+    return json_response(page_of(all, request, limit_of(request, 20, kMostJobs)));
+  }
+
+  http::Response checkpoints(const http::Request& request) const {
+    const Job of = job(request);
+    std::vector<Json> all;
+    for (const tuning::Checkpoint& each : tuning_.checkpoints(of.id))
+      all.push_back(checkpoint_json(of, each));
+    return json_response(page_of(all, request, limit_of(request, 10, kMostJobs)));
+  }
+
+ private:
+  [[noreturn]] static void refuse_part(const char* name, const char* why) {
+    throw ApiError{400, fmt::format("{}: {}", name, why), name, "invalid_value"};
+  }
+
+  static const http::FormPart& one_part(const std::vector<http::FormPart>& parts,
+                                        const char* name) {
+    const http::FormPart* found = nullptr;
+    for (const http::FormPart& part : parts) {
+      if (part.name != name) continue;
+      if (found != nullptr) refuse_part(name, "occurs twice");
+      found = &part;
+    }
+    if (found == nullptr) refuse_part(name, "is missing");
+    return *found;
+  }
+
+  tuning::StoredFile file(const http::Request& request) const {
+    if (auto found = tuning_.files().find(request.rest)) return *found;
+    throw ApiError{404, "file_id: no such file", "file_id", "file_not_found"};
+  }
+  Job job(const http::Request& request) const {
+    if (auto found = tuning_.job(request.rest)) return *found;
+    throw ApiError{404, "fine_tuning_job_id: no such job", "fine_tuning_job_id", "job_not_found"};
+  }
+
+  FineTuning& tuning_;
+};
+
+}  // namespace
+
+void add_tuning_routes(http::Router& router, FineTuning& tuning, size_t most_upload) {
+  using Handle = http::Response (TuningRoutes::*)(const http::Request& request) const;
+  const auto add = [&](const char* method, const char* path, Handle handle, size_t most_body = 0) {
+    http::Route route = guarded_route(
+        method, path,
+        [routes = TuningRoutes(tuning), handle](const http::Request& request,
+                                                const std::shared_ptr<http::Exchange>& exchange) {
+          exchange->send((routes.*handle)(request));
+        });
+    route.most_body = most_body;
+    router.add(std::move(route));
+  };
+  add("POST", "/v1/files", &TuningRoutes::upload, most_upload);
+  add("GET", "/v1/files", &TuningRoutes::list_files);
+  add("GET", "/v1/files/{id}/content", &TuningRoutes::content);
+  add("GET", "/v1/files/{id}", &TuningRoutes::one_file);
+  add("DELETE", "/v1/files/{id}", &TuningRoutes::remove_file);
+  add("POST", "/v1/fine_tuning/jobs", &TuningRoutes::create);
+  add("GET", "/v1/fine_tuning/jobs", &TuningRoutes::list_jobs);
+  add("GET", "/v1/fine_tuning/jobs/{id}/events", &TuningRoutes::events);
+  add("GET", "/v1/fine_tuning/jobs/{id}/checkpoints", &TuningRoutes::checkpoints);
+  add("GET", "/v1/fine_tuning/jobs/{id}", &TuningRoutes::one_job);
+  add("POST", "/v1/fine_tuning/jobs/{id}/cancel", &TuningRoutes::cancel);
+  add("POST", "/v1/fine_tuning/jobs/{id}/pause", &TuningRoutes::pause);
+  add("POST", "/v1/fine_tuning/jobs/{id}/resume", &TuningRoutes::resume);
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea::tuning {
+
+// What a child process runs. `arguments` exclude the name of the program.
+struct ChildCommand {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::string folder;          // working directory
+  std::string output, errors;  // files for standard output and standard error; replaced
+};
+
+// A running program of low priority. It inherits no file descriptor, receives no signal of the
+// terminal, and is asked to stop (SIGTERM) if the thread that started it ends.
+class ChildProcess {
+ public:
+  // Throws Failed if the program cannot be started.
+  explicit ChildProcess(const ChildCommand& command);
+  ~ChildProcess();  // kills the process
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // Returns the exit code, 128 + the signal if a signal ended the process, and nothing while it
+  // runs.
+  std::optional<int> exit_code();
+  void stop();  // SIGTERM
+  void kill();  // SIGKILL
+
+ private:
+  pid_t process_ = -1;
+  std::optional<int> code_;
+};
+
+}  // namespace fovea::tuning

@@ -1,0 +1,106 @@
+#include "tuning/tuning_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tuning/job_store.h"
+
+namespace fovea::tuning {
+namespace {
+
+constexpr double kLearningRate = 2e-4;  // at the multiplier 1
+constexpr int64_t kRank = 16, kMostWarmup = 100;
+
+std::vector<std::string> common_arguments(const Job& job, const BaseModel& base, int threads) {
+  const JobRequest& request = job.request;
+  std::vector<std::string> all = {
+      "train",           path_of_file(request.training_file),
+      "--objective",     "chats",
+      "--from",          base.path,
+      "--lora",          fmt::to_string(kRank),
+      "--epochs",        fmt::to_string(job.epochs),
+      "--batch",         fmt::to_string(job.batch),
+      "--learning-rate", fmt::to_string(kLearningRate * job.rate_multiplier),
+      "--seed",          fmt::to_string(job.seed),
+      "--sample-tokens", "0",
+      "--threads",       fmt::to_string(threads),
+      "--json"};
+  const auto add = [&](const char* name, const std::string& value) {
+    all.insert(all.end(), {name, value});
+  };
+  if (request.validation_file.empty()) {
+    add("--validation", "0");
+  } else {
+    add("--validation-chats", path_of_file(request.validation_file));
+  }
+  if (!base.chat_template.empty()) add("--chat-template", base.chat_template);
+  return all;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+// Returns the message of the last line "fovea: error: MESSAGE"; empty if there is none.
+std::string last_error(const std::string& errors) {
+  const std::string mark = "fovea: error: ";
+  const size_t at = errors.rfind(mark);
+  if (at == std::string::npos) return {};
+  const size_t begin = at + mark.size();
+  return errors.substr(begin, errors.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+std::string path_of_file(const std::string& id) { return "files/" + id + ".jsonl"; }
+
+std::vector<std::string> validation_arguments(const Job& job, const BaseModel& base, int threads) {
+  std::vector<std::string> all = common_arguments(job, base, threads);
+  all.emplace_back("--dry-run");
+  return all;
+}
+
+std::vector<std::string> training_arguments(const Job& job, const BaseModel& base, int threads) {
+  std::vector<std::string> all = common_arguments(job, base, threads);
+  const std::string epoch = fmt::to_string(job.steps_per_epoch());
+  all.insert(all.end(), {"--out", JobStore::relative(job, "model"), "--evaluate-every", epoch,
+                         "--save-every", epoch, "--keep", fmt::to_string(kSnapshots), "--warmup",
+                         fmt::to_string(std::min(kMostWarmup, job.steps / 10))});
+  return all;
+}
+
+JobError failure_of(const Job& job, const BaseModel& base, int code, const std::string& errors) {
+  if (code >= 128) {
+    return {"training_ended",
+            fmt::format("the training process was ended by signal {}; the machine may lack memory",
+                        code - 128),
+            ""};
+  }
+  std::string message = last_error(errors);
+  if (message.empty()) message = fmt::format("the training process ended with code {}", code);
+  const std::string training = path_of_file(job.request.training_file),
+                    validation = path_of_file(job.request.validation_file);
+  const auto begins = [&](const std::string& path) {
+    return message.compare(0, path.size(), path) == 0;
+  };
+  JobError error = {"training_failed", "", ""};
+  if (code == 3) {  // the advice of the program names its options
+    error.code = "insufficient_memory";
+    message = message.substr(0, message.find("; expected")) +
+              "; expected a smaller batch_size, shorter chats or a smaller model";
+  }
+  if (begins(training)) error = {"invalid_training_file", "", "training_file"};
+  if (begins(validation)) error = {"invalid_validation_file", "", "validation_file"};
+  replace_all(message, training, job.request.training_file);
+  if (!job.request.validation_file.empty())
+    replace_all(message, validation, job.request.validation_file);
+  if (!base.chat_template.empty())
+    replace_all(message, base.chat_template, "the server's chat template");
+  replace_all(message, base.path, base.name);
+  error.message = std::move(message);
+  return error;
+}
+
+}  // namespace fovea::tuning
