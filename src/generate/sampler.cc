@@ -246,12 +246,13 @@ double log_sum(const float* logits, int64_t vocabulary) {
   return sum;
 }
 
-TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int64_t count) {
-  const auto all = static_cast<float>(log_sum(logits, vocabulary));
+TokenLogprob logprob_of(const float* logits, VocabularySize vocabulary, int32_t id, int64_t count) {
+  const auto all = static_cast<float>(log_sum(logits, vocabulary.logits));
   TokenLogprob result;
   result.logprob = logits[id] - all;
   if (count <= 0) return result;
-  for (const auto& [token, logit] : largest_logits(logits, vocabulary, std::min(count, vocabulary)))
+  const int64_t tokens = std::min(vocabulary.logits, vocabulary.tokens);
+  for (const auto& [token, logit] : largest_logits(logits, tokens, std::min(count, tokens)))
     result.top.emplace_back(token, logit - all);
   return result;
 }
