@@ -4,6 +4,7 @@
 #include "fovea/metrics.h"
 #include "fovea/train.h"
 #include "fovea/train_embedder.h"
+#include "train/fields.h"
 
 namespace fovea {
 namespace {
@@ -52,13 +53,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
   const bool chats = o.objective == Objective::chats;
-  v.text({"chat_template",
-          "conversations: the template instead of the model's: " + builtin_template_names() +
-              ", or a file",
-          chats},
-         o.chat_template);
-  v.choice({"train_on", "conversations: train all answers or the last one", chats}, o.train_on,
-           {"all", "last"});
+  visit_answers(o.chat_template, o.train_on, chats, v);
   v.choice(
       {"too_long", "conversations longer than a sequence: keep the beginning, or skip them", chats},
       o.too_long, {"cut", "skip"});
@@ -168,6 +163,16 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
 }
 
 }  // namespace
+
+void visit_answers(std::string& chat_template, TrainOn& train_on, bool decides, OptionVisitor& v) {
+  v.text({"chat_template",
+          "conversations: the template instead of the model's: " + builtin_template_names() +
+              ", or a file",
+          decides},
+         chat_template);
+  v.choice({"train_on", "conversations: use all answers or the last one", decides}, train_on,
+           {"all", "last"});
+}
 
 void visit(AdapterOptions& o, OptionVisitor& v) {
   const bool used = o.rank > 0;

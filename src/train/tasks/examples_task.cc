@@ -23,8 +23,9 @@ const char* name_of(Objective objective) {
   return "";
 }
 
-Objective objective_of(const TrainOptions& o, const Spec& spec) {
-  if (o.objective != Objective::automatic) return o.objective;
+namespace {
+
+Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
   if (!o.pairs.empty()) return Objective::pairs;
   if (!o.labels.empty()) return Objective::labels;
   if (holds_conversations(o.data)) return Objective::chats;
@@ -32,23 +33,36 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
   return spec.decoder ? Objective::spans : Objective::masked;
 }
 
+}  // namespace
+
+Objective objective_of(const TrainOptions& o, const Spec& spec) {
+  const Objective objective =
+      o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
+  check_field(objective == Objective::chats || o.chat_template.empty(), "chat_template",
+              "given without conversations; expected both");
+  return objective;
+}
+
 std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
                                         ExamplesTask::Purpose purpose) {
   const Objective objective = objective_of(options, spec);
-  check_field(objective == Objective::chats || options.chat_template.empty(), "chat_template",
-              "given without conversations; expected both");
   if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
   if (objective == Objective::labels) return make_labels_task(options, purpose);
   return make_text_task(options, purpose, objective);
 }
 
-Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const ExamplesTask& task) {
   std::vector<std::string> missing;
   for (const std::string& token : task.needed_tokens()) {
     const auto id = tokenizer.id_of(token);
     if (!id || !tokenizer.is_special(*id)) missing.push_back(token);
   }
+  return missing;
+}
+
+Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+  const std::vector<std::string> missing = missing_tokens(tokenizer, task);
   if (missing.empty()) return tokenizer;
   say(fmt::format("special tokens are added: {}", fmt::join(missing, ", ")));
   return with_special_tokens(tokenizer, missing);
@@ -84,7 +98,7 @@ double ExamplesTask::steps_per_epoch() const {
 }
 
 Predictions ExamplesTask::predict(const Transformer& model) const {
-  Predictions found = fovea::predict(model, setting_->compute, *examples_);
+  Predictions found = fovea::predict(model, setting_->compute, evaluation(), *examples_);
   // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
   // held-out part.
   found.labels = examples_->held_out.asked;

@@ -98,10 +98,13 @@ std::unique_ptr<ExamplesTask> open_task(
     const TrainOptions& options, const Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
 
+// Returns the special tokens that the task needs and the tokenizer lacks.
+std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const ExamplesTask& task);
 // Returns the tokenizer with the special tokens that the task needs. Reports those that are added.
 Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say);
 
 // Returns the objective of the options. If it is automatic, the data and the Spec determine it.
+// Throws InvalidArgument if a chat template is given without conversations.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 

@@ -251,13 +251,13 @@ TEST(PackedExamplesTest, GiveEachTextTheLogitsOfTheTextAlone) {
     one.labels = texts.labels.rows({i}, texts.ids.length(i), -1);
     for (int64_t t = 0; t < one.labels.size(); ++t)
       one.asked += one.labels.data_as<int32_t>()[t] >= 0;
-    const std::vector<float> logits = to_floats(answers(model, one, {}).logits);
+    const std::vector<float> logits = to_floats(all_logits(model, one, {}));
     alone.insert(alone.end(), logits.begin(), logits.end());
     loss += number_of(label_loss(model, one, {}, 1));
     asked += one.asked;
   }
   EXPECT_EQ(batch.asked, asked);
-  EXPECT_EQ(to_floats(answers(model, batch, {}).logits), alone);
+  EXPECT_EQ(to_floats(all_logits(model, batch, {})), alone);
   EXPECT_NEAR(number_of(label_loss(model, batch, {}, 1)), loss, 1e-9 * loss);
 }
 
