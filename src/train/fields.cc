@@ -193,12 +193,35 @@ void visit(AdapterOptions& o, OptionVisitor& v) {
            {"stored", "fp32", "bf16", "int8", "int4"});
 }
 
+void visit(DistillationOptions& o, OptionVisitor& v) {
+  const bool used = !o.teacher.empty();
+  v.text({"teacher", "directory of the model whose predictions are learnt"}, o.teacher);
+  v.number({"temperature", "distillation: divisor of the logits of the teacher and of the student",
+            used},
+           o.temperature, 0.01, 100);
+  v.number({"distillation_share",
+            "distillation: weight of the divergence from the teacher in the loss; the labels have "
+            "the rest",
+            used},
+           o.share, 0, 1);
+  v.integer({"teacher_top_k",
+             "distillation: most likely tokens of the teacher to compare, besides all others "
+             "together",
+             used},
+            o.top_k, 1, 65536);
+  v.text({"teacher_cache",
+          "distillation: directory of the teacher's outputs, for several runs; empty = in the "
+          "output directory"},
+         o.cache);
+}
+
 void visit(TrainOptions& o, OptionVisitor& v) {
   visit_data(o, v);
   visit_chats(o, v);
   visit_length(o, v);
   visit_optimizer(o, v);
   visit(o.lora, v);
+  visit(o.distillation, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }

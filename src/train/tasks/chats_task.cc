@@ -22,7 +22,7 @@ constexpr int64_t kLongestChat = 1024;  // default limit of a row, as for plain 
 class ChatsTask : public ExamplesTask {
  public:
   ChatsTask(const TrainOptions& options, Purpose purpose) : ExamplesTask(options, purpose) {
-    check_field(purpose == Purpose::measure || !options.from.empty(), "from",
+    check_field(purpose == Purpose::measure || !template_folder().empty(), "from",
                 "not given, but {} holds conversations; expected the model to fine-tune",
                 options.data.front());
     data_ = read_conversations(options.data);
@@ -105,11 +105,17 @@ class ChatsTask : public ExamplesTask {
     std::vector<size_t> files;
   };
 
+  // Returns the model whose template is used: a new model has that of its teacher.
+  const std::string& template_folder() const {
+    return options_.from.empty() ? options_.distillation.teacher : options_.from;
+  }
+
   std::optional<ModelChat> open_chat(const Tokenizer& tokenizer) const {
     const std::string& name = options_.chat_template;
     if (name.empty()) {
-      if (options_.from.empty() || !ModelChat::has_template(options_.from)) return std::nullopt;
-      return ModelChat::open(options_.from);
+      const std::string& folder = template_folder();
+      if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
+      return ModelChat::open(folder);
     }
     const BuiltinTemplate* const builtin = find_builtin_template(name);
     if (builtin == nullptr) {

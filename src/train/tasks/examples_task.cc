@@ -79,7 +79,12 @@ PassOptions ExamplesTask::pass_options() const {
 
 Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,
                           double divisor) const {
-  return label_loss(model, batch, pass, divisor, static_cast<float>(options_.label_smoothing));
+  const auto smoothing = static_cast<float>(options_.label_smoothing);
+  if (!teacher_) return label_loss(model, batch, pass, divisor, smoothing);
+  const DistillationOptions& o = options_.distillation;
+  const Distillation distillation{(*teacher_)(batch), static_cast<float>(o.temperature),
+                                  static_cast<float>(o.share)};
+  return label_loss(model, batch, pass, divisor, smoothing, &distillation);
 }
 
 TrainingTask::StepLoss ExamplesTask::backward(const Transformer& model, int64_t step) const {
@@ -125,6 +130,7 @@ ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const Transformer& model)
 }
 
 void ExamplesTask::write_fixed_files(const std::string& folder) const {
+  if (teacher_ && repeats()) teacher_->keep_outputs();
   setting_->tokenizers.source.save(folder);
 }
 
