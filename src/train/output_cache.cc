@@ -14,33 +14,33 @@
 namespace fovea {
 namespace {
 
-// The file has a Header, then for each result a Record and its bytes. All integers are
+// The file has a FileHeader, then for each result a Entry and its bytes. All integers are
 // little-endian.
-struct Header {
+struct FileHeader {
   char name[8] = {'F', 'O', 'V', 'E', 'A', 'O', 'U', 'T'};
   uint64_t version = 1;
   uint64_t identity = 0;
 };
-struct Record {
+struct Entry {
   uint64_t key = 0, bytes = 0;
-  uint64_t hash = 0;  // hash_of()
+  uint64_t hash = 0;  // entry_hash()
 };
-static_assert(sizeof(Header) == 24 && sizeof(Record) == 24, "their memory is written");
+static_assert(sizeof(FileHeader) == 24 && sizeof(Entry) == 24, "their memory is written");
 
 template <class T>
-std::string_view bytes_of(const T& value) {
+std::string_view raw_bytes(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-uint64_t hash_of(const Record& record, std::string_view bytes) {
+uint64_t entry_hash(const Entry& record, std::string_view bytes) {
   Hasher hasher;
-  hasher.add({reinterpret_cast<const char*>(&record), offsetof(Record, hash)});
+  hasher.add({reinterpret_cast<const char*>(&record), offsetof(Entry, hash)});
   hasher.add(bytes);
   return hasher.hash();
 }
 
 template <class T>
-T read_at(const MappedFile& file, uint64_t offset) {
+T value_at(const MappedFile& file, uint64_t offset) {
   T value;
   std::memcpy(&value, file.data() + offset, sizeof value);
   return value;
@@ -60,16 +60,16 @@ OutputCache::~OutputCache() {
 void OutputCache::read_index() {
   mapped_ = std::make_unique<const MappedFile>(path_, MappedFile::Access::random);
   const uint64_t all = mapped_->size();
-  if (all < sizeof(Header)) return;  // killed before the first record
-  const Header expected{.identity = identity_};
-  if (mapped_->bytes().substr(0, sizeof expected) != bytes_of(expected))
+  if (all < sizeof(FileHeader)) return;  // killed before the first record
+  const FileHeader expected{.identity = identity_};
+  if (mapped_->bytes().substr(0, sizeof expected) != raw_bytes(expected))
     fail(ErrorKind::BadFile,
          "{}: is no file of a teacher's outputs, or a damaged one; expected to "
          "read or create one there (remove it)",
          path_);
-  size_ = sizeof(Header);
-  while (all - size_ >= sizeof(Record)) {
-    const auto record = read_at<Record>(*mapped_, size_);
+  size_ = sizeof(FileHeader);
+  while (all - size_ >= sizeof(Entry)) {
+    const auto record = value_at<Entry>(*mapped_, size_);
     const uint64_t begin = size_ + sizeof record;
     if (record.bytes == 0 || record.bytes > all - begin) break;  // an incomplete end
     places_[record.key] = {begin, record.bytes};
@@ -86,8 +86,8 @@ std::optional<std::string_view> OutputCache::find(uint64_t key) {
     mapped_ = std::make_unique<const MappedFile>(path_, MappedFile::Access::random);
   if (offset + bytes > mapped_->size()) return std::nullopt;  // another process changed the file
   const std::string_view found = mapped_->bytes().substr(offset, bytes);
-  const auto record = read_at<Record>(*mapped_, offset - sizeof(Record));
-  if (record.key != key || record.hash != hash_of(record, found)) return std::nullopt;
+  const auto record = value_at<Entry>(*mapped_, offset - sizeof(Entry));
+  if (record.key != key || record.hash != entry_hash(record, found)) return std::nullopt;
   return found;
 }
 
@@ -113,16 +113,16 @@ void OutputCache::open() {
   if (file_ < 0)
     fail(ErrorKind::Failed, "{}: cannot be written ({}); expected a writable folder", path_,
          std::generic_category().message(errno));
-  if (size_ == 0) append(bytes_of(Header{.identity = identity_}));
+  if (size_ == 0) append(raw_bytes(FileHeader{.identity = identity_}));
   for (const auto& [key, bytes] : pending_)
     if (!places_.contains(key)) write(key, bytes);
   pending_.clear();
 }
 
 void OutputCache::write(uint64_t key, std::string_view bytes) {
-  Record record{.key = key, .bytes = bytes.size()};
-  record.hash = hash_of(record, bytes);
-  append(bytes_of(record));
+  Entry record{.key = key, .bytes = bytes.size()};
+  record.hash = entry_hash(record, bytes);
+  append(raw_bytes(record));
   places_[key] = {size_, bytes.size()};
   append(bytes);
 }

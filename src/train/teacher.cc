@@ -134,7 +134,7 @@ std::vector<Segment> segments_of(const Batch& batch, bool each_token) {
 }
 
 // The elements of `p` for some rows: the classes, then the logarithms.
-std::string bytes_of(const TopProbabilities& p, const Segment& rows) {
+std::string record_of(const TopProbabilities& p, const Segment& rows) {
   std::string bytes;
   for (const Tensor& part : {p.classes, p.log_p}) {
     const Tensor some = part.rows(rows.begin, rows.end);
@@ -254,7 +254,7 @@ TopProbabilities Teacher::operator()(const Batch& batch) {
     if (!found || !copy_bytes(*found, p, segment)) unknown.push_back(segment);
   }
   if (!unknown.empty()) compute(batch, p);
-  for (const Segment& segment : unknown) cache_->add(segment.key, bytes_of(p, segment));
+  for (const Segment& segment : unknown) cache_->add(segment.key, record_of(p, segment));
   for (int64_t row = 0; !each_token && row < rows; ++row)
     if (batch.labels.data_as<int32_t>()[row] < 0)
       std::fill_n(p.classes.data_as<int32_t>() + row * k, k, -1);
