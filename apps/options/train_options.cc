@@ -94,12 +94,12 @@ Spellings spellings_of(bool distils) {
   };
   omit({"teacher"});  // the verb itself declares it
   if (!distils) {
-    omit({"temperature", "distillation_share", "teacher_top_k", "teacher_cache"});
+    omit({"temperature", "distillation_alpha", "teacher_top_k", "teacher_cache"});
     return all;
   }
   omit({"from", "tokenizer", "max_vocabulary"});
   all.push_back({.field = "temperature", .section = "Distillation"});
-  all.push_back({"distillation_share", {"--kd-ratio"}, "--alpha"});
+  all.push_back({"distillation_alpha", {"--kd-ratio"}, "--alpha"});
   all.push_back({"teacher_top_k", {}, "--top-k"});
   all.push_back({"teacher_cache", {}, "--cache", "DIR"});
   return all;

@@ -42,7 +42,7 @@ struct DistillationOptions {
   // be that of the model; a new model gets it.
   std::string teacher;
   double temperature = 1;  // divisor of the logits in the divergence
-  double share = 0.5;      // weight of the divergence in the loss; the labels have the rest
+  double alpha = 0.5;      // weight of the divergence in the loss; the labels have the rest
   // The divergence compares this many most likely tokens of the teacher at each position, and all
   // others together.
   int64_t top_k = 64;

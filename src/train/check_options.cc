@@ -38,7 +38,7 @@ void check_distillation(const DistillationOptions& o) {
     check_field(!o.teacher.empty() || !given, field, "given without `teacher`; expected both");
   };
   needs_teacher(o.temperature != none.temperature, "temperature");
-  needs_teacher(o.share != none.share, "distillation_share");
+  needs_teacher(o.alpha != none.alpha, "distillation_alpha");
   needs_teacher(o.top_k != none.top_k, "teacher_top_k");
   needs_teacher(!o.cache.empty(), "teacher_cache");
 }

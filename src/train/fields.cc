@@ -199,11 +199,11 @@ void visit(DistillationOptions& o, OptionVisitor& v) {
   v.number({"temperature", "distillation: divisor of the logits of the teacher and of the student",
             used},
            o.temperature, 0.01, 100);
-  v.number({"distillation_share",
+  v.number({"distillation_alpha",
             "distillation: weight of the divergence from the teacher in the loss; the labels have "
             "the rest",
             used},
-           o.share, 0, 1);
+           o.alpha, 0, 1);
   v.integer({"teacher_top_k",
              "distillation: most likely tokens of the teacher to compare, besides all others "
              "together",

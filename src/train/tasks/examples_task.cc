@@ -83,7 +83,7 @@ Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pa
   if (!teacher_) return label_loss(model, batch, pass, divisor, smoothing);
   const DistillationOptions& o = options_.distillation;
   const Distillation distillation{(*teacher_)(batch), static_cast<float>(o.temperature),
-                                  static_cast<float>(o.share)};
+                                  static_cast<float>(o.alpha)};
   return label_loss(model, batch, pass, divisor, smoothing, &distillation);
 }
 

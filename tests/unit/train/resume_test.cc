@@ -115,7 +115,7 @@ Changes decisive_changes() {
           {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
           {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
           {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
-          {"distillation_share", [](auto& o) { o.distillation.share = 0.7; }},
+          {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
           {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
           {"seed", [](auto& o) { o.seed += 1; }},
           {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},

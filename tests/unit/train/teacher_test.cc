@@ -165,7 +165,7 @@ TEST_F(Distillations, LearnTheTeacher) {
   };
   TrainOptions o = options("out");
   o.steps = 40;
-  o.distillation.share = 1;
+  o.distillation.alpha = 1;
   const double before = divergence(job(o));
   train(small_spec(), o);
   EXPECT_LT(divergence(job(o)), 0.5 * before);  // opens the last snapshot
@@ -178,8 +178,8 @@ TEST_F(Distillations, GiveTheSameBitsAfterAResume) {
   train(small_spec(), resumed, {}, stop_after(5));
   train(small_spec(), resumed);
   EXPECT_EQ(state_bytes(whole, 20), state_bytes(resumed, 20));
-  resumed.distillation.share = 0.2;
-  expect_error(ErrorKind::InvalidArgument, {"distillation_share was 0.5 and is 0.2"},
+  resumed.distillation.alpha = 0.2;
+  expect_error(ErrorKind::InvalidArgument, {"distillation_alpha was 0.5 and is 0.2"},
                [&] { train(small_spec(), resumed); });
   resumed.distillation = {};
   expect_error(ErrorKind::InvalidArgument, {"teacher was"}, [&] { train(small_spec(), resumed); });
