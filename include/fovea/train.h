@@ -35,7 +35,7 @@ enum class TooLong { cut, skip };
 enum class Averaged { last, best };
 
 // Knowledge distillation (Hinton et al. 2015): the model learns to predict what a teacher predicts.
-// The loss is  share * temperature^2 * KL(teacher || model) + (1 - share) * cross-entropy, where
+// The loss is  alpha * temperature^2 * KL(teacher || model) + (1 - alpha) * cross-entropy, where
 // both distributions of the divergence are at `temperature`.
 struct DistillationOptions {
   // The model directory or .gguf file of the teacher; empty = no distillation. Its tokenizer must

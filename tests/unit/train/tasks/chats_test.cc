@@ -6,6 +6,8 @@
 #include "base/json.h"
 #include "data/train_tokenizer.h"
 #include "families/directory.h"
+#include "families/model_parts.h"
+#include "fovea/chat.h"
 #include "fovea/evaluate.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
@@ -56,6 +58,15 @@ class Chats : public testing::Test {
     o.learning_rate = 1e-2;
     o.batch = 2;
     return o;
+  }
+  // Evaluates a model on a file; a model without a template uses chatml.
+  Evaluation evaluated(const Model& model, const std::string& name,
+                       TrainOn train_on = TrainOn::all) const {
+    EvaluationData data;
+    data.text = {runs_ / name};
+    if (!ModelChat::has_template(model.parts().path)) data.chat_template = "chatml";
+    data.train_on = train_on;
+    return evaluate(model, data);
   }
   static TrainPlan plan_of(const TrainOptions& o) { return plan_training({}, o); }
   static bool says(const TrainPlan& plan, const std::string& what) {
@@ -112,14 +123,8 @@ TEST_F(Chats, AreEvaluated) {
   o.validation = 0;
   train({}, o);
   const Model model = Model::open(o.out);
-  // Each record once, with the template of the model: the loss of its answers, computed directly.
-  const auto evaluated = [&](const std::string& name, TrainOn train_on = TrainOn::all) {
-    EvaluationData data;
-    data.text = {runs_ / name};
-    data.train_on = train_on;
-    return evaluate(model, data);
-  };
-  const Evaluation all = evaluated("chats.jsonl");
+  // Each record once, with the template of the model.
+  const Evaluation all = evaluated(model, "chats.jsonl");
   EXPECT_EQ(all.objective, "chats");
   EXPECT_EQ(all.sequences, 20);
   EXPECT_NEAR(all.perplexity, std::exp(all.loss), 1e-9);
@@ -128,7 +133,7 @@ TEST_F(Chats, AreEvaluated) {
   int64_t tokens = 0, right = 0;
   for (int i = 0; i < 20; ++i) {
     write("one.jsonl", chat("the cat " + std::to_string(i), i % 2 == 0 ? "sat on" : "a mat"));
-    const Evaluation one = evaluated("one.jsonl");
+    const Evaluation one = evaluated(model, "one.jsonl");
     EXPECT_EQ(one.sequences, 1);
     loss += one.loss * static_cast<double>(one.tokens);
     tokens += one.tokens;
@@ -139,7 +144,11 @@ TEST_F(Chats, AreEvaluated) {
   EXPECT_NEAR(all.loss, loss / static_cast<double>(tokens), 1e-6);
   EXPECT_NEAR(value_of(all.metrics, "accuracy").value(),
               static_cast<double>(right) / static_cast<double>(tokens), 1e-9);
-  // Every shape of a record that training accepts; `last` predicts fewer answers.
+}
+
+// Every shape of a record that training accepts; `last` predicts fewer answers.
+TEST_F(Chats, AreEvaluatedInEveryShape) {
+  const Model base = Model::open(runs_ / "base");
   write("turns.jsonl",
         R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},)"
         R"( {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})"
@@ -150,17 +159,16 @@ TEST_F(Chats, AreEvaluated) {
         "\n"
         R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]})"
         "\n");
-  const Evaluation turns = evaluated("turns.jsonl");
+  const Evaluation turns = evaluated(base, "turns.jsonl");
   EXPECT_EQ(turns.sequences, 4);
-  EXPECT_GT(turns.tokens, evaluated("turns.jsonl", TrainOn::last).tokens);
+  EXPECT_GT(turns.tokens, evaluated(base, "turns.jsonl", TrainOn::last).tokens);
   // The base model lacks a template, and its tokenizer the special tokens of llama3.
   EvaluationData data;
   data.text = {runs_ / "chats.jsonl"};
-  const Model base = Model::open(runs_ / "base");
   expect_error(ErrorKind::InvalidArgument, {"chat_template: not given"},
                [&] { evaluate(base, data); });
   data.chat_template = "chatml";
-  EXPECT_GT(evaluate(base, data).loss, all.loss);
+  EXPECT_EQ(evaluate(base, data).sequences, 20);
   data.chat_template = "llama3";
   expect_error(ErrorKind::InvalidArgument, {"chat_template: the tokenizer lacks"},
                [&] { evaluate(base, data); });
