@@ -12,8 +12,8 @@
 namespace fovea {
 namespace {
 
-// Checks the targets of rows of logits. Returns the divisor of the sum of
-// losses: `divisor`, or the number of targets that are not ignored if it is 0.
+// Checks the targets of rows of logits. Returns the divisor of the sum of losses: `divisor`, or the
+// number of targets that are not ignored if it is 0.
 double checked_divisor(const char* op, const Tensor& targets, const Rows& logits, double divisor,
                        float smoothing) {
   check(targets.dtype() == DType::i32 && targets.size() == logits.count,
@@ -29,19 +29,6 @@ double checked_divisor(const char* op, const Tensor& targets, const Rows& logits
     counted += target[i] >= 0;
   }
   return divisor != 0 ? divisor : static_cast<double>(std::max<int64_t>(1, counted));
-}
-
-// Returns the sum of the losses of all rows, divided by `divisor`: f64 [1], on the host. The rows
-// of each unit are summed first, then the units by their tree.
-Tensor sum_of_losses(const Tensor& losses, double divisor) {
-  const int64_t rows = losses.size();
-  const Units units = row_units().of(rows);
-  std::vector<double> sums;
-  for (int64_t unit = 0; unit < units.count; ++unit) {
-    const int64_t begin = units.start(unit, rows), end = units.start(unit + 1, rows);
-    sums.push_back(kernels(losses).sum(losses.rows(begin, end), end - begin) / divisor);
-  }
-  return full({1}, tree_sum(sums), DType::f64);
 }
 
 // Checks the classes, and returns the number of rows that are not ignored.
@@ -88,16 +75,15 @@ RowLoss::RowLoss(const char* op, const Tensor& of, const Tensor& targets, Rows l
 RowLoss::RowLoss(const char* op, const Tensor& of, const TopProbabilities& p, Rows logits,
                  double divisor, float temperature)
     : width_(logits.width), divisor_(divisor), hard_share_(0) {
-  const int64_t counted = checked_rows(op, p, logits);
+  const int64_t counted = set_divergence(op, of, p, logits, 1, temperature);
   if (divisor == 0) divisor_ = static_cast<double>(std::max<int64_t>(1, counted));
-  set_divergence(op, of, p, logits, 1, temperature);
 }
 
-void RowLoss::set_divergence(const char* op, const Tensor& of, const TopProbabilities& p,
-                             Rows logits, double share, double temperature) {
+int64_t RowLoss::set_divergence(const char* op, const Tensor& of, const TopProbabilities& p,
+                                Rows logits, double share, double temperature) {
   check(temperature > 0 && std::isfinite(temperature), "{}: temperature {}; expected above 0", op,
         temperature);
-  checked_rows(op, p, logits);
+  const int64_t counted = checked_rows(op, p, logits);
   const TopClasses classes{p.classes.dim(1), static_cast<float>(1 / temperature)};
   divergence_ = Divergence{{p.classes.to(of.device()), p.log_p.to(of.device())},
                            classes,
@@ -106,6 +92,7 @@ void RowLoss::set_divergence(const char* op, const Tensor& of, const TopProbabil
                            statistics(of, logits),
                            share,
                            temperature};
+  return counted;
 }
 
 void RowLoss::forward(const Tensor& logits, int64_t begin, int64_t end) const {
@@ -120,13 +107,24 @@ void RowLoss::forward(const Tensor& logits, int64_t begin, int64_t end) const {
                   part(d.p.log_p), d.classes, rows);
 }
 
+// The rows of each unit are summed first, then the units by their tree.
 Tensor RowLoss::total() const {
-  double sum = targets_ ? hard_share_ * number_of(sum_of_losses(losses_, divisor_)) : 0;
-  if (divergence_) {
-    const double t = divergence_->temperature;
-    sum += divergence_->share * t * t * number_of(sum_of_losses(divergence_->losses, divisor_));
+  const int64_t R = (targets_ ? losses_ : divergence_->losses).size();
+  const Units units = row_units().of(R);
+  std::vector<double> sums;
+  for (int64_t unit = 0; unit < units.count; ++unit) {
+    const int64_t begin = units.start(unit, R), end = units.start(unit + 1, R);
+    const auto mean = [&](const Tensor& losses) {
+      return kernels(losses).sum(losses.rows(begin, end), end - begin) / divisor_;
+    };
+    double sum = targets_ ? hard_share_ * mean(losses_) : 0;
+    if (divergence_) {
+      const double t = divergence_->temperature;
+      sum += divergence_->share * t * t * mean(divergence_->losses);
+    }
+    sums.push_back(sum);
   }
-  return full({1}, sum, DType::f64);
+  return full({1}, tree_sum(sums), DType::f64);
 }
 
 void RowLoss::backward(Out dlogits, const Tensor& logits, double dy, int64_t begin, int64_t end,

@@ -33,8 +33,9 @@ class RowLoss {
     Tensor losses, lse, rest;  // [R]
     double share, temperature;
   };
-  void set_divergence(const char* op, const Tensor& of, const TopProbabilities& p, Rows logits,
-                      double share, double temperature);
+  // Returns the number of rows that are not ignored.
+  int64_t set_divergence(const char* op, const Tensor& of, const TopProbabilities& p, Rows logits,
+                         double share, double temperature);
 
   int64_t width_;
   double divisor_, hard_share_ = 1;
