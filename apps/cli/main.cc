@@ -25,6 +25,7 @@ namespace fovea::cli {
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {"train", "train a Transformer on text", make_train},
+      {"distil", "train a model to predict what a larger model predicts", make_distil},
       {"generate", "generate text with a model", make_generate},
       {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},

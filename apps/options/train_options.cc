@@ -1,9 +1,12 @@
 #include "options/train_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -80,9 +83,34 @@ const Spellings& train_spellings() {
   return all;
 }
 
+// The spellings of `fovea train`, which has no teacher, or of `fovea distil`, where the model
+// determines these options.
+Spellings spellings_of(bool distils) {
+  Spellings all = train_spellings();
+  const auto omit = [&](std::initializer_list<const char*> fields) {
+    for (const char* field : fields) {
+      std::erase_if(all, [&](const Spelling& each) { return each.field == field; });
+      all.push_back({.field = field, .omitted = true});
+    }
+  };
+  omit({"teacher"});  // the verb itself declares it
+  if (!distils) {
+    omit({"temperature", "distillation_alpha", "teacher_top_k", "teacher_cache"});
+    return all;
+  }
+  omit({"from", "tokenizer", "max_vocabulary"});
+  all.push_back({.field = "temperature", .section = "Distillation"});
+  all.push_back({"distillation_alpha", {"--kd-ratio"}, "--alpha"});
+  all.push_back({"teacher_top_k", {}, "--top-k"});
+  all.push_back({"teacher_cache", {}, "--cache", "DIR"});
+  return all;
+}
+
 // The training options that --config may not contain, since they belong to a single run or machine.
 const std::vector<std::string>& outside_config() {
-  static const std::vector<std::string> names = {"DATA",
+  static const std::vector<std::string> names = {"TEACHER",
+                                                 "STUDENT",
+                                                 "DATA",
                                                  "--validation-chats",
                                                  "--pairs",
                                                  "--validation-pairs",
@@ -91,6 +119,7 @@ const std::vector<std::string>& outside_config() {
                                                  "--validation-labels",
                                                  "--out",
                                                  "--from",
+                                                 "--cache",
                                                  "--memory-limit",
                                                  "--token-cache",
                                                  "--allow-change"};
@@ -143,12 +172,13 @@ void apply_training(const std::string& path, const Json& values, OptionTable& ta
   }
 }
 
-void refuse_change_of_model(const TrainOptions& options, const OptionTable& table) {
-  if (options.from.empty()) return;
+void refuse_change_of_model(const TrainRequest& request, const OptionTable& table) {
+  if (request.options.from.empty()) return;
   for (const Option& option : table.all()) {
     const bool dropout = option.name.find("dropout") != std::string::npos;
     if (!option.of_spec || option.given.empty() || dropout) continue;
-    throw UsageError(option.name + ": cannot be combined with --from, whose model determines it");
+    throw UsageError(fmt::format("{}: cannot be combined with {}, whose model determines it",
+                                 option.name, request.distils ? "STUDENT" : "--from"));
   }
 }
 
@@ -171,16 +201,22 @@ void TrainRequest::take_preset() {
 
 void TrainRequest::declare(OptionTable& table) {
   take_preset();
-  add_fields(table, options, train_spellings());
+  if (distils) {
+    Option teacher = place("TEACHER", {}, "model directory or .gguf file of the teacher",
+                           options.distillation.teacher);
+    teacher.field = "teacher";
+    table.add(teacher);
+    Option student =
+        place("STUDENT", {},
+              "model to train: its directory, or for a new one a preset or a JSON file "
+              "with a Spec",
+              student_);
+    student.field = "from";
+    table.add(student);
+  }
+  add_fields(table, options, spellings_of(distils));
   table.set_in_config(outside_config());
-  table.section("Data");
-  std::string presets;
-  for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
-  table.add(as(
-      "NAME", text("--preset", {}, "model architecture and training options: " + presets, preset)));
-  table.add(
-      as("FILE", text("--config", {},
-                      "JSON file with a Spec, and with training options under \"train\"", config)));
+  if (!distils) declare_model(table);
   table.section("Evaluation, samples and snapshots");
   table.add(flag("--inspect", {},
                  "serve the inspector's page during training: curves, samples, and the attention "
@@ -192,25 +228,64 @@ void TrainRequest::declare(OptionTable& table) {
                    dropout, 0, 0.95));
   table.section("Other actions");
   table.add(flag("--dry-run", {}, "print the plan of the run and exit", dry_run));
+  if (!distils) {
+    table.add(
+        flag("--show-example", {},
+             "print the first conversation as the model reads it, with its trained part marked, "
+             "and exit",
+             show_example));
+    table.add(
+        flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
+  }
+  std::vector<std::string> shown = {
+      "DATA",    "--pairs",   "--labels", "--out",           "--lora",    "--steps",
+      "--batch", "--inspect", "--dtype",  "--learning-rate", "--seed",    "--context",
+      "--width", "--layers",  "--heads",  "--dropout",       "--dry-run", "--evaluate-every"};
+  const auto also = distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
+                                                       "--alpha", "--top-k", "--cache"}
+                            : std::vector<std::string>{"--from", "--tokenizer", "--preset"};
+  shown.insert(shown.end(), also.begin(), also.end());
+  table.show_only(shown);
+}
+
+// Adds the options that choose the model of `fovea train`.
+void TrainRequest::declare_model(OptionTable& table) {
+  table.section("Data");
+  std::string presets;
+  for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
+  table.add(as(
+      "NAME", text("--preset", {}, "model architecture and training options: " + presets, preset)));
   table.add(
-      flag("--show-example", {},
-           "print the first conversation as the model reads it, with its trained part marked, "
-           "and exit",
-           show_example));
-  table.add(flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
-  table.show_only(
-      {"DATA",        "--pairs",          "--labels",  "--out",   "--from",          "--lora",
-       "--tokenizer", "--preset",         "--steps",   "--batch", "--learning-rate", "--inspect",
-       "--dtype",     "--seed",           "--context", "--width", "--layers",        "--heads",
-       "--dropout",   "--evaluate-every", "--dry-run"});
+      as("FILE", text("--config", {},
+                      "JSON file with a Spec, and with training options under \"train\"", config)));
+}
+
+// Sets the preset or the config file if STUDENT names one.
+void TrainRequest::choose_student(OptionTable& table) {
+  table.apply("STUDENT");
+  const std::vector<std::string> presets = preset_names();
+  if (std::find(presets.begin(), presets.end(), student_) != presets.end()) {
+    preset = student_;
+  } else if (student_.ends_with(".json")) {
+    config = student_;
+  } else if (!student_.empty() && !std::filesystem::exists(student_)) {
+    throw UsageError(fmt::format(
+        "STUDENT: {} does not exist; expected a model directory, a .json file or one of the "
+        "presets {}",
+        student_, fmt::join(presets, ", ")));
+  }
 }
 
 void TrainRequest::apply(OptionTable& table) {
-  if (table.given("--pairs")) preset = "translate";
   if (table.given("--epochs") && table.given("--steps"))
     throw UsageError("--epochs: cannot be combined with --steps; expected one of them");
-  table.apply("--preset");
-  table.apply("--config");
+  if (distils) {
+    choose_student(table);
+  } else {
+    if (table.given("--pairs")) preset = "translate";
+    table.apply("--preset");
+    table.apply("--config");
+  }
   take_preset();
   if (!config.empty()) apply_config(*this, table);
   if (table.given("--dropout")) {
@@ -220,7 +295,8 @@ void TrainRequest::apply(OptionTable& table) {
   }
   table.apply();
   if (table.given("--steps")) options.epochs = 0;  // that of --config
-  refuse_change_of_model(options, table);
+  if (distils && student_ != preset && student_ != config) options.from = student_;
+  refuse_change_of_model(*this, table);
 }
 
 std::string config_of(const TrainRequest& request, const OptionTable& table) {

@@ -8,8 +8,10 @@
 
 namespace fovea::cli {
 
-// The options of `fovea train`: a preset, overridden by --config, overridden by other options.
+// The options of `fovea train`: a preset, overridden by --config, overridden by other options; or
+// those of `fovea distil`, where the argument STUDENT replaces --from, --preset and --config.
 struct TrainRequest {
+  bool distils = false;
   Spec spec;
   TrainOptions options;
   std::string preset = "nano";
@@ -21,7 +23,11 @@ struct TrainRequest {
   void apply(OptionTable& table);
 
  private:
+  void declare_model(OptionTable& table);
+  void choose_student(OptionTable& table);
   void take_preset();
+
+  std::string student_;
 };
 
 // Returns the contents of a --config file that requests the same run.

@@ -8,6 +8,7 @@
 
 #include "fovea/metrics.h"
 #include "fovea/model.h"
+#include "fovea/train.h"
 #include "fovea/translate.h"
 
 namespace fovea {
@@ -15,13 +16,16 @@ namespace fovea {
 // The data to evaluate on; set one of `text`, `pairs` and `labels`. The files have the formats of
 // TrainOptions (train.h).
 struct EvaluationData {
-  // Predicts next, masked or cut-out tokens, depending on the model.
+  // Predicts next, masked or cut-out tokens, depending on the model; of conversations, the tokens
+  // that training would train.
   std::vector<std::string> text;
   std::vector<std::string> pairs;   // encoder-decoders: source and target
   std::vector<std::string> labels;  // classifiers
   // Encoders, with `text`: mask one token at a time, in one copy of the window per token. exp(loss)
   // is then the pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
+  std::string chat_template;        // conversations: as in TrainOptions
+  TrainOn train_on = TrainOn::all;  // conversations: the answers to predict
   // How to translate the sources of `pairs` for BLEU, chrF and ROUGE-L. If it is unset or beams is
   // 0, the sources are not translated. The source prefix also applies to the loss.
   std::optional<TranslateOptions> translation = {};
@@ -34,9 +38,10 @@ struct Evaluation {
   double perplexity = 0;  // exp(loss)
   // Bits per byte of UTF-8 text, comparable across tokenizers; 0 = not applicable.
   double bits_per_byte = 0;
-  int64_t tokens = 0;                   // predicted tokens; for classifiers, labels
-  int64_t bytes = 0;                    // bytes of the predicted text; 0 = not applicable
-  int64_t sequences = 0;                // pairs or labelled texts; 0 for windows of a text
+  int64_t tokens = 0;  // predicted tokens; for classifiers, labels
+  int64_t bytes = 0;   // bytes of the predicted text; 0 = not applicable
+  // Pairs, labelled texts or conversations; 0 for windows of a text.
+  int64_t sequences = 0;
   int64_t unknown = 0;                  // next_token: unknown tokens in the text
   MetricValues metrics = {};            // those of evaluation_task(objective) that apply
   std::vector<std::string> notes = {};  // messages, such as the number of skipped texts

@@ -34,6 +34,23 @@ enum class TooLong { cut, skip };
 // Which evaluations contribute to averaged weights: the last ones or the best ones.
 enum class Averaged { last, best };
 
+// Knowledge distillation (Hinton et al. 2015): the model learns to predict what a teacher predicts.
+// The loss is  alpha * temperature^2 * KL(teacher || model) + (1 - alpha) * cross-entropy, where
+// both distributions of the divergence are at `temperature`.
+struct DistillationOptions {
+  // The model directory or .gguf file of the teacher; empty = no distillation. Its tokenizer must
+  // be that of the model; a new model gets it.
+  std::string teacher;
+  double temperature = 1;  // divisor of the logits in the divergence
+  double alpha = 0.5;      // weight of the divergence in the loss; the labels have the rest
+  // The divergence compares this many most likely tokens of the teacher at each position, and all
+  // others together.
+  int64_t top_k = 64;
+  // Directory of the teacher's outputs, which several runs may use one after another; empty =
+  // "teacher" in the output directory. Each output is computed once.
+  std::string cache;
+};
+
 struct TrainOptions {
   // Text files, directories, JSON lines; or files of conversations (see docs/training.md), each
   // optionally as "path:weight", where an epoch contains each conversation `weight` times.
@@ -95,6 +112,7 @@ struct TrainOptions {
   Averaged average_of = Averaged::last;
 
   AdapterOptions lora;  // trains adapters of `from` instead of all weights
+  DistillationOptions distillation;
 
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
@@ -119,7 +137,8 @@ struct TrainOptions {
   bool allow_change = false;         // resume even if data or options differ from the snapshot's
 };
 
-void visit(TrainOptions& options, OptionVisitor& visitor);  // fovea/options.h
+void visit(DistillationOptions& options, OptionVisitor& visitor);  // fovea/options.h
+void visit(TrainOptions& options, OptionVisitor& visitor);
 
 // Returns the options recommended for training a preset. Throws InvalidArgument if it is unknown.
 TrainOptions preset_training(const std::string& preset);

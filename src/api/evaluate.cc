@@ -5,10 +5,12 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "data/lines.h"
+#include "families/model_parts.h"
 #include "generate/source_prefix.h"
 #include "metrics/predictions.h"
 #include "train/check_options.h"
 #include "train/evaluate_model.h"
+#include "train/fields.h"
 #include "train/tasks/examples_task.h"
 
 namespace fovea {
@@ -44,6 +46,7 @@ void visit(EvaluationData& d, OptionVisitor& v) {
   v.texts({"labels",
            "instead of text: lines text<TAB>label, or JSON lines with \"text\" and \"label\""},
           d.labels);
+  visit_answers(d.chat_template, d.train_on, false, v);
   v.boolean({"one_by_one", "encoders: mask one token at a time, with one pass per token (slow)"},
             d.one_by_one);
   bool translates = d.translation.has_value();
@@ -70,15 +73,23 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   options.pairs = data.pairs;
   if (data.translation) options.source_prefix = source_prefix_of(model, *data.translation);
   options.labels = data.labels;
+  options.chat_template = data.chat_template;
+  options.train_on = data.train_on;
   options.validation = 0;
   options.evaluate_windows = 0;
   options.length = std::min(model.spec().context, kLongest);
   options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
   check_data(options);
+  const Objective objective = objective_of(options, model.spec());
+  if (objective == Objective::chats) {
+    // Texts of several conversations share a row, so that the rows are as long as possible.
+    options.length = std::min(model.spec().context, kTokensAtOnce);
+    options.batch = 1;
+    options.from = model.parts().path;
+  }
   if (data.one_by_one)
     return evaluate_one_by_one(model, data.text, options.length, options.batch, progress);
-  if (objective_of(options, model.spec()) == Objective::next_token)
-    return evaluate_next_tokens(model, data.text, progress);
+  if (objective == Objective::next_token) return evaluate_next_tokens(model, data.text, progress);
   if (!data.translation || data.translation->beams == 0)
     return evaluate_by_task(model, options, progress, {});
   // The fraction of the progress for scoring the pairs, which is faster than translating.

@@ -33,8 +33,8 @@ void copy_window(const TokenSpan& tokens, int64_t start, int64_t context, int32_
 
 }  // namespace
 
-Batches::Batches(const TokenSpan& tokens, int64_t context, uint64_t seed)
-    : tokens_(tokens), context_(context), seed_(seed) {
+Batches::Batches(const TokenSpan& tokens, int64_t context, uint64_t seed, bool fixed)
+    : tokens_(tokens), context_(context), seed_(seed), fixed_(fixed) {
   check_length(tokens, context, "training");
   windows_ = std::max<int64_t>(1, (tokens.count - 1) / context - 1);
   phases_ = tokens.count - windows_ * context;
@@ -44,7 +44,9 @@ int64_t Batches::window_start(int64_t sample) const {
   const auto epoch = static_cast<uint64_t>(sample / windows_),
              index = static_cast<uint64_t>(sample % windows_);
   const auto words = philox(seed_, Stream::shuffle, 0, epoch);
-  const uint64_t phase = (uint64_t{words[0]} << 32 | words[1]) % static_cast<uint64_t>(phases_);
+  const auto of_phase = fixed_ ? philox(seed_, Stream::shuffle, 0, 0) : words;
+  const uint64_t phase =
+      (uint64_t{of_phase[0]} << 32 | of_phase[1]) % static_cast<uint64_t>(phases_);
   const Permutation order(static_cast<uint64_t>(windows_), uint64_t{words[2]} << 32 | words[3]);
   return static_cast<int64_t>(phase) + static_cast<int64_t>(order(index)) * context_;
 }

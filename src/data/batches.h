@@ -11,13 +11,13 @@ namespace fovea {
 // phase, cuts the tokens into windows of context + 1 tokens that start every `context` tokens, and
 // visits each window once in a random order. If at least two windows fit, an epoch has one window
 // fewer than would fit, so that there are more than `context` phases: windows rarely begin at the
-// same positions twice. All epochs have the same number of windows; the tokens that one epoch
-// omits occur in others.
+// same positions twice. If `fixed`, the windows of all epochs are those of the first one. All
+// epochs have the same number of windows; the tokens that one epoch omits occur in others.
 class Batches {
  public:
   // Throws InvalidArgument if there are fewer than context + 1 tokens. The tokens must outlive the
   // batches.
-  Batches(const TokenSpan& tokens, int64_t context, uint64_t seed);
+  Batches(const TokenSpan& tokens, int64_t context, uint64_t seed, bool fixed = false);
 
   int64_t windows() const { return windows_; }  // samples per epoch
 
@@ -31,6 +31,7 @@ class Batches {
   TokenSpan tokens_;
   int64_t context_, windows_, phases_;
   uint64_t seed_;
+  bool fixed_;
 };
 
 // Fixed windows of context + 1 tokens, evenly distributed over the held-out part; every evaluation

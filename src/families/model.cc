@@ -68,6 +68,7 @@ Model Model::open(const std::string& folder, WeightPrecision precision, CachePre
   ModelFiles files =
       open_model_files(folder, weights_of(precision), packing_of(precision), adapters);
   auto parts = std::make_shared<Parts>();
+  parts->path = folder;
   parts->transformer = std::move(files.model);
   parts->warnings = std::move(files.warnings);
   parts->origin = std::move(files.origin);

@@ -19,6 +19,7 @@ Packing packing_by_output(WeightPrecision precision);
 std::vector<FormatBytes> largest_first(const std::map<std::string, int64_t>& formats);
 
 struct Model::Parts {
+  std::string path;  // the directory or file that was opened; empty: a new model
   Transformer transformer;
   Origin origin;
   std::vector<std::string> warnings;

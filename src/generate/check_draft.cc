@@ -2,19 +2,14 @@
 
 #include "base/fields.h"
 #include "families/model_parts.h"
+#include "tokenizer/difference.h"
 
 namespace fovea {
 namespace {
 
 void check_same(const Tokenizer& model, const Tokenizer& draft) {
-  check_field(model.size() == draft.size(), "draft",
-              "the vocabulary has {} tokens; expected the model's vocabulary, which has {}",
-              draft.size(), model.size());
-  for (int32_t id = 0; id < model.size(); ++id) {
-    check_field(model.text_of(id) == draft.text_of(id), "draft",
-                "token {} is \"{}\"; expected the model's vocabulary, where it is \"{}\"", id,
-                draft.text_of(id), model.text_of(id));
-  }
+  const std::string found = difference(model, draft);
+  check_field(found.empty(), "draft", "{}; expected the model's vocabulary", found);
 }
 
 }  // namespace

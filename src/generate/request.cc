@@ -35,7 +35,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
       context_(spec.context),
       vocabulary_(spec.vocabulary) {
   GenerateOptions& options = task_.options;
-  check_options(options, spec.vocabulary);
+  check_options(options, std::min<int64_t>(spec.vocabulary, rules.tokens));
   for (const int32_t id : task_.prompt) {
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
     check(id >= 0 && id < known, "prompt: token id {}; expected 0 to {}", id, known - 1);
@@ -164,7 +164,8 @@ bool Request::draw_one(Branch& branch, const float* logits, const int32_t* guess
   }
   TokenLogprob logprob;
   const bool wanted = task_.options.logprobs >= 0;
-  if (wanted) logprob = logprob_of(logits, vocabulary_, id, task_.options.logprobs);
+  if (wanted)
+    logprob = logprob_of(logits, {vocabulary_, rules_.tokens}, id, task_.options.logprobs);
   const auto before = std::ssize(answer.ids());
   const std::string text = answer.add(id, wanted ? &logprob : nullptr);
   const bool counts = std::ssize(answer.ids()) > before;

@@ -165,6 +165,7 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
     return force(logits, vocabulary, *r.rules.forced_last);
   for (const auto& [id, bias] : o.sampling.logit_bias) logits[id] += bias;
   penalise(logits, r, written);
+  std::fill(logits + std::min(vocabulary, r.rules.tokens), logits + vocabulary, kNever);
   for (const int32_t id : r.rules.suppressed) set(logits, vocabulary, id, kNever);
   if (n == 0)
     for (const int32_t id : r.rules.suppressed_first) set(logits, vocabulary, id, kNever);

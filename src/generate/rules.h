@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -17,7 +18,10 @@ struct GenerationRules {
   std::optional<int32_t> forced_last = {};     // forced_eos_token_id: at the length limit
   std::vector<int32_t> suppressed = {};        // suppress_tokens, and bad_words_ids of one token
   std::vector<int32_t> suppressed_first = {};  // begin_suppress_tokens
-  float length_penalty = 1;                    // length penalty of beam search
+  // Ids from here on are never generated: the number of tokens of the tokenizer, which may be
+  // smaller than the model's vocabulary. The scheduler sets it.
+  int64_t tokens = std::numeric_limits<int64_t>::max();
+  float length_penalty = 1;  // length penalty of beam search
   EarlyStopping early_stopping = EarlyStopping::no;
 };
 
@@ -32,7 +36,8 @@ struct Restraints {
 };
 
 // Applies the rules to the logits [V] (or log-probabilities) of the token after `written`: bias,
-// penalties, repeated n-grams, forbidden and forced tokens, and options.constrain.
+// penalties, repeated n-grams, forbidden and forced tokens, and options.constrain. Ids that the
+// tokenizer lacks have a logit of -infinity.
 void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
               const std::vector<int32_t>& written);
 

@@ -67,29 +67,6 @@ Candidates every_logit(const float* logits, int64_t V) {
   return all;
 }
 
-// Returns the `count` largest of logits [V], in descending order.
-Candidates largest_logits(const float* logits, int64_t V, int64_t count) {
-  Candidates kept;  // a heap with the least likely first
-  const auto offer = [&](int64_t token) {
-    if (std::ssize(kept) == count) {
-      if (!(logits[token] > kept.front().probability)) return;
-      std::pop_heap(kept.begin(), kept.end(), likelier);
-      kept.pop_back();
-    }
-    kept.push_back({static_cast<int32_t>(token), logits[token]});
-    std::push_heap(kept.begin(), kept.end(), likelier);
-  };
-  for (int64_t begin = 0; begin < V; begin += kBlock) {
-    if (std::ssize(kept) == count && begin + kBlock <= V) {
-      const float least = kept.front().probability;
-      if (!any_of_block(logits + begin, [=](float here) { return here > least; })) continue;
-    }
-    for (int64_t token = begin; token < std::min(begin + kBlock, V); ++token) offer(token);
-  }
-  std::sort_heap(kept.begin(), kept.end(), likelier);
-  return kept;
-}
-
 // Returns the mean of term(x) over the finite elements of x [count].
 template <class Term>
 double mean_of(const float* x, int64_t count, const Term& term) {
@@ -197,6 +174,28 @@ void keep_likely(Candidates& candidates, float part) {
 
 }  // namespace
 
+std::vector<Sampler::Candidate> largest_logits(const float* logits, int64_t V, int64_t count) {
+  Candidates kept;  // a heap with the least likely first
+  const auto offer = [&](int64_t token) {
+    if (std::ssize(kept) == count) {
+      if (!(logits[token] > kept.front().probability)) return;
+      std::pop_heap(kept.begin(), kept.end(), likelier);
+      kept.pop_back();
+    }
+    kept.push_back({static_cast<int32_t>(token), logits[token]});
+    std::push_heap(kept.begin(), kept.end(), likelier);
+  };
+  for (int64_t begin = 0; begin < V; begin += kBlock) {
+    if (std::ssize(kept) == count && begin + kBlock <= V) {
+      const float least = kept.front().probability;
+      if (!any_of_block(logits + begin, [=](float here) { return here > least; })) continue;
+    }
+    for (int64_t token = begin; token < std::min(begin + kBlock, V); ++token) offer(token);
+  }
+  std::sort_heap(kept.begin(), kept.end(), likelier);
+  return kept;
+}
+
 Sampler::Sampler(const Sampling& options, int64_t answer)
     : options_(options), random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {}
 
@@ -246,12 +245,13 @@ double log_sum(const float* logits, int64_t vocabulary) {
   return sum;
 }
 
-TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int64_t count) {
-  const auto all = static_cast<float>(log_sum(logits, vocabulary));
+TokenLogprob logprob_of(const float* logits, VocabularySize vocabulary, int32_t id, int64_t count) {
+  const auto all = static_cast<float>(log_sum(logits, vocabulary.logits));
   TokenLogprob result;
   result.logprob = logits[id] - all;
   if (count <= 0) return result;
-  for (const auto& [token, logit] : largest_logits(logits, vocabulary, std::min(count, vocabulary)))
+  const int64_t tokens = std::min(vocabulary.logits, vocabulary.tokens);
+  for (const auto& [token, logit] : largest_logits(logits, tokens, std::min(count, tokens)))
     result.top.emplace_back(token, logit - all);
   return result;
 }

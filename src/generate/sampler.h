@@ -32,9 +32,18 @@ class Sampler {
   Random random_;
 };
 
+// The number of logits, and of the tokens among them: the model's vocabulary may be larger than the
+// tokenizer's, whose ids come first.
+struct VocabularySize {
+  int64_t logits;
+  int64_t tokens = logits;  // may exceed `logits`: all of them are tokens
+};
 // Returns, for logits [V], the log-probability of `id`, and the `count` most likely tokens with
-// their log-probabilities.
-TokenLogprob logprob_of(const float* logits, int64_t vocabulary, int32_t id, int64_t count);
+// their log-probabilities. Probabilities are shares in all logits.
+TokenLogprob logprob_of(const float* logits, VocabularySize vocabulary, int32_t id, int64_t count);
+// Returns the `count` largest of logits [V] with their ids, in descending order.
+std::vector<Sampler::Candidate> largest_logits(const float* logits, int64_t vocabulary,
+                                               int64_t count);
 // Returns the logarithm of the sum of exp(logits).
 double log_sum(const float* logits, int64_t vocabulary);
 

@@ -60,6 +60,7 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       options_(options),
       pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
       prefixes_(pool_, kMostAdapters + 1) {
+  if (tokenizer != nullptr) rules_.tokens = tokenizer->size();
   if (options.draft == nullptr) return;
   drafter_.emplace(*options.draft, options.compute, options.cache,
                    Drafter::pool_size(options.pages, options.most_sequences));

@@ -24,6 +24,8 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
         "score: {} tokens; expected at most {}, the model's context", ids.size(), spec.context);
   const NoGradient off;
   std::vector<TokenLogprob> scores(1);
+  VocabularySize vocabulary{spec.vocabulary};
+  if (model.has_tokenizer()) vocabulary.tokens = model.tokenizer().size();
   constexpr int64_t kChunk = 256;  // the logits of a long text may take more memory than the model
   KvCache cache(PagePool::layout_for(*spec.decoder, model.parts().cache), 1, std::ssize(ids));
   Pass pass;
@@ -34,7 +36,7 @@ std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& 
     std::copy_n(ids.begin() + begin, T, chunk.data_as<int32_t>());
     const Tensor logits = transformer.logits(transformer.hidden(chunk, pass));
     for (int64_t t = 0; t < T; ++t) {
-      scores.push_back(logprob_of(logits.data_as<float>() + t * spec.vocabulary, spec.vocabulary,
+      scores.push_back(logprob_of(logits.data_as<float>() + t * spec.vocabulary, vocabulary,
                                   ids[static_cast<size_t>(begin + t + 1)], alternatives));
     }
   }

@@ -107,6 +107,13 @@ struct Classes {
   int64_t of(int64_t width) const { return count > 0 ? count : width; }
 };
 
+// How kl_divergence reads its rows: each has probabilities of `count` classes, and logits are
+// multiplied by `scale`, 1 / temperature.
+struct TopClasses {
+  int64_t count = 0;
+  float scale = 1;
+};
+
 // gelu: exact, by erf; gelu_tanh and quick_gelu (x sigmoid(1.702 x)) approximate it (Hendrycks and
 // Gimpel 2016); relu_squared: max(x, 0)^2 (So et al. 2021).
 enum class Activation : uint8_t {
@@ -506,6 +513,23 @@ struct Kernels {
   Kernel<"cross_entropy_backward", void(Out dlogits, In logits, In lse, Indices targets, In factors,
                                         float factor, float smoothing, Rows rows, Classes classes)>
       cross_entropy_backward{device};
+  // With z = scale * logits, row by row: lse[R] = log of the sum of exp(z), rest[R] = that over the
+  // classes not in top[R, k], -infinity if there is none, and
+  //   losses[R] = sum over j < k of p_j (log p_j - (z[top_j] - lse)) + p_k (log p_k - (rest -
+  //   lse)),
+  // where log_p [R, k + 1] has log p_j, and log p_k of all other classes together; terms of
+  // log p = -infinity are 0. The classes of a row ascend; if top[r, 0] < 0, the row is ignored:
+  // losses, lse and rest are 0.
+  Kernel<"kl_divergence", void(Out losses, Out lse, Out rest, In logits, Indices top, In log_p,
+                               const TopClasses& classes, Rows rows)>
+      kl_divergence{device};
+  // dlogits (+)= factor * (exp(z - lse) - p_j) for the classes top_j, and factor * exp(z - rest) *
+  // (exp(rest - lse) - p_k) for the others; 0 in ignored rows. dlogits and logits may be some
+  // columns of complete rows.
+  Kernel<"kl_divergence_backward",
+         void(Out dlogits, In logits, In lse, In rest, Indices top, In log_p,
+              const TopClasses& classes, float factor, Rows rows, Classes columns)>
+      kl_divergence_backward{device};
 
   // In place, all float: updates m, v, then weight -= rate * (m / correction1 / (sqrt(v /
   // correction2) + epsilon) + decay * weight) (Loshchilov and Hutter 2019).

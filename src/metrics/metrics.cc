@@ -71,7 +71,7 @@ std::vector<EvaluationTask> make_tasks() {
        "decoders",
        "conversations",
        {loss("nats per trained token"), perplexity("perplexity")},
-       {},
+       {right},
        "loss"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
 }

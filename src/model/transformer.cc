@@ -90,8 +90,8 @@ Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& va
 }
 
 Tensor Transformer::loss(const Tensor& hidden, const std::vector<Interval>& valid,
-                         const Tensor& labels, double divisor, float smoothing) const {
-  return head.loss(hidden, token_embedding, valid, labels, divisor, smoothing);
+                         const Tensor& labels, const LossOptions& options) const {
+  return head.loss(hidden, token_embedding, valid, labels, options);
 }
 
 namespace {

@@ -39,10 +39,9 @@ struct Transformer {
   Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& places = {}) const;
   // Returns the head's output for hidden states [..., C]: f32 (f64 if they are f64).
   Tensor logits(const Tensor& hidden, const std::vector<Interval>& valid = {}) const;
-  // Returns cross_entropy(logits(hidden, valid), labels, divisor, smoothing), without storing large
-  // logits.
+  // Returns cross_entropy(logits(hidden, valid), labels, options), without storing large logits.
   Tensor loss(const Tensor& hidden, const std::vector<Interval>& valid, const Tensor& labels,
-              double divisor, float smoothing = 0) const;
+              const LossOptions& options = {}) const;
 
   // Calls f(name, parameter) for each parameter, in a fixed order. Loading, saving, initialising,
   // counting and optimising use this function.

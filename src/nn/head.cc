@@ -37,16 +37,16 @@ Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
 }
 
 Tensor Head::loss(const Tensor& hidden, const Parameter& token_embedding,
-                  const std::vector<Interval>& valid, const Tensor& labels, double divisor,
-                  float smoothing) const {
+                  const std::vector<Interval>& valid, const Tensor& labels,
+                  const LossOptions& given) const {
   const Parameter& matrix = spec.tied ? token_embedding : output.weight;
   const bool exact = !matrix.packed || matrix.packed.multiplies_exactly();
   const bool in_blocks = spec.kind == HeadKind::language_model && exact &&
                          labels.size() * matrix.shape[0] > kLogitsAtOnce;
-  if (!in_blocks)
-    return cross_entropy((*this)(hidden, token_embedding, valid), labels, divisor, smoothing);
+  if (!in_blocks) return cross_entropy((*this)(hidden, token_embedding, valid), labels, given);
   const Tensor x = features(hidden, valid);
-  const LossOptions options = {divisor, smoothing, spec.softcap};
+  LossOptions options = given;
+  options.softcap = spec.softcap;
   return matrix.packed ? linear_cross_entropy(x, matrix.packed, output.bias.value, labels, options)
                        : linear_cross_entropy(x, matrix.value, output.bias.value, labels, options);
 }

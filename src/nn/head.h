@@ -23,10 +23,11 @@ struct Head {
   Tensor operator()(const Tensor& hidden, const Parameter& token_embedding,
                     const std::vector<Interval>& valid) const;
   // Returns the cross-entropy of the outputs, as the op cross_entropy() does. Large outputs of a
-  // language model are computed in blocks (kLogitsAtOnce), with the same bits.
+  // language model are computed in blocks (kLogitsAtOnce), with the same bits. Ignores the softcap
+  // and the blocks of the options.
   Tensor loss(const Tensor& hidden, const Parameter& token_embedding,
-              const std::vector<Interval>& valid, const Tensor& labels, double divisor,
-              float smoothing) const;
+              const std::vector<Interval>& valid, const Tensor& labels,
+              const LossOptions& options) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {

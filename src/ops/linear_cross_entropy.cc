@@ -2,8 +2,9 @@
 
 #include "base/error.h"
 #include "ops/offset.h"
+#include "ops/row_loss.h"
 #include "ops/statistics.h"
-#include "ops/targets.h"
+#include "ops/units.h"
 #include "ops/weights.h"
 #include "tensor/tape.h"
 
@@ -13,7 +14,7 @@
 //  - Blocks of complete rows of logits give the losses, and the rows of dx, which are sums over all
 //    classes. They are computed in the forward pass, with dy = 1.
 //  - Blocks of columns, for all rows, give the rows of dweight and the elements of dbias, which are
-//    sums over all rows. Only the log-sum-exp of each row is kept for them.
+//    sums over all rows. Only the statistics of each row (RowLoss) are kept for them.
 // So no sum is divided, and each is computed by the same call of a kernel as without blocks.
 
 namespace fovea {
@@ -27,7 +28,7 @@ struct Logits {
   DType operands;  // of the products: x's dtype
   Weight weight;   // [V, C]; a Tensor has this dtype
   Tensor bias;     // [V] or empty
-  float softcap, smoothing;
+  float softcap;
 
   int64_t classes() const { return shape_of(weight)[0]; }
   Interval all() const { return {0, classes()}; }
@@ -47,13 +48,12 @@ struct Logits {
     kernels(products).softcap(y, products, softcap, products.size());
     return y;
   }
-  // Returns the gradient of `products`, of which `logits` are capped(products).
-  Tensor gradient(const Tensor& products, const Tensor& logits, const Tensor& lse,
-                  const Tensor& targets, Interval columns, float factor) const {
+  // Returns the gradient of `products`, of which `logits` are capped(products), for these rows and
+  // columns.
+  Tensor gradient(const Tensor& products, const Tensor& logits, const RowLoss& loss, Interval rows,
+                  Interval columns, double dy) const {
     const Tensor dlogits = empty_like(logits);
-    kernels(logits).cross_entropy_backward(dlogits, logits, lse, targets, {}, factor, smoothing,
-                                           {logits.dim(0), columns.end - columns.begin},
-                                           {columns.begin, classes()});
+    loss.backward(dlogits, logits, dy, rows.begin, rows.end, {columns.begin, classes()});
     if (softcap == 0) return dlogits;
     const Tensor dproducts = empty_like(products);
     kernels(products).softcap_backward(dproducts, dlogits, products, softcap, products.size());
@@ -78,15 +78,15 @@ void multiply_by_weight(Out dx, const Tensor& dproducts, const Logits<Weight>& o
 // dweight = dy^T x,   dbias = sum over rows of dy
 template <class Weight>
 void add_gradients_of_weights(Out dweight, Out dbias, const Tensor& x, const Logits<Weight>& of,
-                              const Tensor& lse, const Tensor& targets, float factor,
-                              const LogitBlocks& blocks, const RowUnits& row_units) {
+                              const RowLoss& loss, double dy, const LogitBlocks& blocks,
+                              const RowUnits& row_units) {
   if (dweight.data == nullptr && dbias.data == nullptr) return;
   const int64_t R = x.dim(0), C = x.dim(1);
   const Units units = row_units.of(R);
   each_block(of.classes(), blocks.columns, [&](int64_t begin, int64_t end) {
     const Tensor products = of.products(x, {begin, end});
     const Tensor gradient =
-        of.gradient(products, of.capped(products), lse, targets, {begin, end}, factor);
+        of.gradient(products, of.capped(products), loss, {0, R}, {begin, end}, dy);
     const Kernels& k = kernels(x);
     if (dbias.data != nullptr) k.sum_rows(at(dbias, begin), gradient, {R, end - begin, units});
     if (dweight.data != nullptr)
@@ -131,52 +131,44 @@ Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, cons
   const int64_t V = shape_of(weight)[0], R = targets.size(), C = shape_of(weight)[1];
   check(x.size() == R * C, "linear_cross_entropy: x is {}, targets are {}; expected one per row",
         x.shape(), targets.shape());
-  const double divisor =
-      checked_divisor("linear_cross_entropy", targets, {R, V}, options.divisor, options.smoothing);
+  const RowLoss loss("linear_cross_entropy", x, targets, {R, V}, options);
   const LogitBlocks blocks = blocks_of(options, R, V, !kIsDense<Weight>);
-  const Tensor there = targets.view({R}).to(x.device()), rows = x.view({R, C}).detach();
-  const auto logits_of = [=, softcap = options.softcap,
-                          smoothing = options.smoothing](DType dtype) {
-    return Logits<Weight>{dtype, in_dtype(weight, dtype), bias ? bias.detach() : bias, softcap,
-                          smoothing};
+  const Tensor rows = x.view({R, C}).detach();
+  const auto logits_of = [=, softcap = options.softcap](DType dtype) {
+    return Logits<Weight>{dtype, in_dtype(weight, dtype), bias ? bias.detach() : bias, softcap};
   };
   const Logits<Weight> of = logits_of(x.dtype());
-  const Tensor losses = statistics(rows, {R, V}), lse = statistics(rows, {R, V});
-  const auto first_factor = static_cast<float>(1 / divisor);
   const bool wants_dx = recording() && x.wants_gradient();
   const Tensor first_dx = wants_dx ? empty({R, C}, x.dtype(), x.device()) : Tensor();
   each_block(R, blocks.rows, [&](int64_t begin, int64_t end) {
     const Tensor products = of.products(rows.rows(begin, end), of.all());
-    const Tensor logits = of.capped(products), own = there.rows(begin, end);
-    kernels(x).cross_entropy(losses.rows(begin, end), lse.rows(begin, end), logits, own,
-                             of.smoothing, {end - begin, V});
+    const Tensor logits = of.capped(products);
+    loss.forward(logits, begin, end);
     if (wants_dx)
-      multiply_by_weight(
-          first_dx.rows(begin, end),
-          of.gradient(products, logits, lse.rows(begin, end), own, of.all(), first_factor), of);
+      multiply_by_weight(first_dx.rows(begin, end),
+                         of.gradient(products, logits, loss, {begin, end}, of.all(), 1), of);
   });
-  const Tensor loss = sum_of_losses(losses, divisor);
 
-  if (!recording()) return loss;
+  if (!recording()) return loss.total();
   std::vector<Tensor> inputs = {x, bias};
   if constexpr (kIsDense<Weight>) inputs.push_back(weight);
   return record(
-      loss, inputs, [=, x = Saved(x), units = row_units()](const Tensor& dy, Gradients& d) {
+      loss.total(), inputs, [=, x = Saved(x), units = row_units()](const Tensor& dy, Gradients& d) {
         const Tensor input = x.elements().view({R, C});
         const Logits<Weight> again = logits_of(input.dtype());
-        const auto factor = static_cast<float>(number_of(dy) / divisor);
+        const double factor = number_of(dy);
         const Out dbias = d[bias];
         Out dweight = {};
         if constexpr (kIsDense<Weight>) dweight = d[weight];
-        add_gradients_of_weights(dweight, dbias, input, again, lse, there, factor, blocks, units);
+        add_gradients_of_weights(dweight, dbias, input, again, loss, factor, blocks, units);
         if (!d.wants(x)) return;
         const Out dx = d[x];
-        if (factor == first_factor && !dx.add) return kernels(input).convert(dx, first_dx, R * C);
+        if (factor == 1 && !dx.add) return kernels(input).convert(dx, first_dx, R * C);
         each_block(R, blocks.rows, [&](int64_t begin, int64_t end) {
           const Tensor products = again.products(input.rows(begin, end), again.all());
           multiply_by_weight(at(dx, begin * C),
-                             again.gradient(products, again.capped(products), lse.rows(begin, end),
-                                            there.rows(begin, end), again.all(), factor),
+                             again.gradient(products, again.capped(products), loss, {begin, end},
+                                            again.all(), factor),
                              again);
         });
       });

@@ -171,6 +171,24 @@ Tensor dropout(const Tensor& x, const Dropout& options);
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0,
                      float smoothing = 0);
 
+// Probabilities of k classes of each of R rows, and of all other classes together.
+struct TopProbabilities {
+  Tensor classes;  // i32 [R, k], ascending; below 0: the row is ignored
+  Tensor log_p;    // f32 or f64 [R, k + 1]: logarithms, the last one of the other classes
+};
+// temperature^2 * sum over rows of KL(p || softmax(logits / temperature)) / divisor, where the
+// classes that p does not list are one class (Hinton et al. 2015, whose factor temperature^2 keeps
+// the size of gradients). Divisor 0 = the number of rows that are not ignored: the mean.
+// logits [..., V] -> f64 [1]
+Tensor kl_divergence(const Tensor& logits, const TopProbabilities& p, double divisor = 0,
+                     float temperature = 1);
+
+// Makes a loss (1 - share) * cross-entropy + share * kl_divergence from the teacher.
+struct Distillation {
+  TopProbabilities teacher;
+  float temperature = 1, share = 0;
+};
+
 // Logits are computed in blocks if they have more elements than kLogitsAtOnce (512 MB, and as many
 // for their gradients), which takes a third product with the matrix in the backward pass. A block
 // has about kLogitsOfBlock elements (128 MB).
@@ -182,13 +200,18 @@ struct LogitBlocks {
 LogitBlocks logit_blocks(int64_t rows, int64_t classes);
 
 struct LossOptions {
-  double divisor = 0;       // as in cross_entropy()
-  float smoothing = 0;      // as in cross_entropy()
+  double divisor = 0;                          // as in cross_entropy()
+  float smoothing = 0;                         // as in cross_entropy()
+  const Distillation* distillation = nullptr;  // used during the call
+  // linear_cross_entropy() only:
   float softcap = 0;        // 0 = none
   LogitBlocks blocks = {};  // 0 = those of logit_blocks()
 };
-// Returns cross_entropy(softcap(linear(x, weight, bias))), with the same bits, but never stores all
-// logits.   x [..., C], weight [V, C], bias [V] or empty, targets i32 [...] -> f64 [1]
+// logits [..., V], targets i32 [...] -> f64 [1]
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const LossOptions& options);
+// Returns cross_entropy(softcap(linear(x, weight, bias)), targets, options), with the same bits,
+// but never stores all logits. x [..., C], weight [V, C], bias [V] or empty, targets i32 [...] ->
+// f64 [1]
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Tensor& targets, const LossOptions& options = {});
 

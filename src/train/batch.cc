@@ -43,12 +43,8 @@ Asked asked_of(const Batch& batch, int64_t units) {
   return {places, {units, std::make_shared<const std::vector<int64_t>>(std::move(starts))}};
 }
 
-// The input of the head and the labels, for the rows of Answers.
-struct Questions {
-  Tensor hidden, labels;
-  RowUnits units;
-  std::vector<Interval> valid;  // of [B, T, C]
-};
+}  // namespace
+
 Questions questions(const Transformer& model, const Batch& batch, Pass pass) {
   const RowUnits units = {std::max<int64_t>(1, batch.units), nullptr};
   const UnitScope of_all(units);
@@ -67,22 +63,36 @@ Questions questions(const Transformer& model, const Batch& batch, Pass pass) {
   return {gather(asked.places, hidden.view({hidden.size() / C, C})), labels, asked.units, {}};
 }
 
-}  // namespace
+void each_block_of_logits(
+    const Transformer& model, const Questions& asked,
+    const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use) {
+  const int64_t rows = asked.labels.size(), C = asked.hidden.dim(-1);
+  const HeadKind kind = model.spec.head.kind;
+  if (kind != HeadKind::language_model)
+    return use(model.logits(asked.hidden, asked.valid), 0, rows);
+  const Tensor hidden = asked.hidden.view({rows, C});
+  const int64_t block = logit_blocks(rows, model.spec.vocabulary).rows;
+  for (int64_t begin = 0; begin < rows; begin += block) {
+    const int64_t end = std::min(begin + block, rows);
+    use(model.logits(hidden.rows(begin, end)), begin, end);
+  }
+}
 
-Answers answers(const Transformer& model, const Batch& batch, const Pass& pass) {
+Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass) {
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
-  return {model.logits(asked.hidden, asked.valid), asked.labels, asked.units};
+  return model.logits(asked.hidden, asked.valid);
 }
 
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
-                  float smoothing) {
+                  float smoothing, const Distillation* distillation) {
   std::vector<Tensor> side_losses;
   Pass pass = given;
   if (pass.training) pass.side_losses = &side_losses;
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
-  Tensor loss = model.loss(asked.hidden, asked.valid, asked.labels, divisor, smoothing);
+  Tensor loss =
+      model.loss(asked.hidden, asked.valid, asked.labels, {divisor, smoothing, distillation});
   // Weights each side loss by this pass's fraction of the step's labels.
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
   for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));

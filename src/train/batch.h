@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,21 +27,31 @@ struct Batch {
   int64_t units = 0;
 };
 
-// The outputs of the head and the labels, for the rows that have labels: logits f32 [rows,
-// outputs], labels i32 [rows]. Other rows are not computed, since the logits of a vocabulary take
-// most of the time of a small model. If all rows or none have labels, or if there is one label for
-// each sequence, all rows are computed, and the tensors have the shapes of the head.
-struct Answers {
-  Tensor logits, labels;
-  RowUnits units;  // units of these rows
+// The input of the head and the labels, for the rows that have labels: hidden [rows, C], labels i32
+// [rows]. Other rows are left out, since the logits of a vocabulary take most of the time of a
+// small model. If all rows or none have labels, or if there is one label for each sequence, all
+// rows are kept: hidden is [B, T, C].
+struct Questions {
+  Tensor hidden, labels;
+  RowUnits units;               // units of these rows
+  std::vector<Interval> valid;  // of [B, T, C]
 };
-Answers answers(const Transformer& model, const Batch& batch, const Pass& pass);
+Questions questions(const Transformer& model, const Batch& batch, Pass pass);
+// Calls use(logits, begin, end) with the head's outputs for consecutive rows, in blocks that take
+// little memory; not for training.
+void each_block_of_logits(
+    const Transformer& model, const Questions& asked,
+    const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use);
+
+// The outputs of the head for all rows of Questions.
+Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass);
 
 // Returns the sum of the negative log-likelihoods of the labels, divided by `divisor`: f64 [1].
 // Large logits are not stored. `smoothing` is the probability that label smoothing spreads over all
-// labels. If the pass is for training, adds the side losses of the layers, such as the balance of
-// experts, each multiplied by batch.asked / divisor.
+// labels. With a distillation, whose rows are those of Questions, the loss has a share of it. If
+// the pass is for training, adds the side losses of the layers, such as the balance of experts,
+// each multiplied by batch.asked / divisor.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
-                  float smoothing = 0);
+                  float smoothing = 0, const Distillation* distillation = nullptr);
 
 }  // namespace fovea

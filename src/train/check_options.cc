@@ -30,10 +30,26 @@ void check_data(const TrainOptions& o) {
               "`labels` is given, any other for plain text");
 }
 
+namespace {
+
+void check_distillation(const DistillationOptions& o) {
+  const DistillationOptions none;
+  const auto needs_teacher = [&](bool given, const char* field) {
+    check_field(!o.teacher.empty() || !given, field, "given without `teacher`; expected both");
+  };
+  needs_teacher(o.temperature != none.temperature, "temperature");
+  needs_teacher(o.alpha != none.alpha, "distillation_alpha");
+  needs_teacher(o.top_k != none.top_k, "teacher_top_k");
+  needs_teacher(!o.cache.empty(), "teacher_cache");
+}
+
+}  // namespace
+
 void check_options(const TrainOptions& o) {
   check_data(o);
   check_fields(o);
   check_adapter_options(o.lora, o.from);
+  check_distillation(o.distillation);
   if (!o.out.empty() && !is_folder(o.out)) {
     std::string parent = o.out;  // the existing part of the path
     while (!is_folder(parent) && parent != "." && parent != "/") {

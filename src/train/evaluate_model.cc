@@ -25,6 +25,15 @@ void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictio
   for (const auto& metric : values_of(task.metrics, found)) result.metrics.push_back(metric);
 }
 
+// A model in use cannot get the special tokens of a chat template, as in training.
+void check_special_tokens(const ExamplesTask& task, const Tokenizer& tokenizer) {
+  const std::vector<std::string> missing = missing_tokens(tokenizer, task);
+  check_field(missing.empty(), "chat_template",
+              "the tokenizer lacks the special tokens {}; expected the template on which the model "
+              "was trained",
+              fmt::join(missing, ", "));
+}
+
 }  // namespace
 
 void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count) {
@@ -57,15 +66,17 @@ Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::strin
   };
   const int64_t rows = std::max<int64_t>(1, kTokensAtOnce / context);
   const int64_t batches = (whole + rows - 1) / rows;
+  const EvaluationTask& task = evaluation_task("next_token");
+  const int64_t all_batches = batches + (rest > 0 ? 1 : 0);
   Predictions found =
-      predict(model.parts().transformer, DType::f32, batches + (rest > 0 ? 1 : 0), [&](int64_t n) {
+      predict(model.parts().transformer, DType::f32, task, all_batches, [&](int64_t n) {
         report_progress(progress, n, batches);
         if (n == batches) return window(whole * context, 1, rest);
         return window(n * rows * context, std::min(rows, whole - n * rows), context);
       });
   found.bytes = tokens.bytes;
   Evaluation result;
-  add_metrics(result, evaluation_task("next_token"), found);
+  add_metrics(result, task, found);
   if (const auto unknown = tokenizer.unknown_id()) {
     std::vector<int32_t> ids(4096);
     for (int64_t at = 0; at < tokens.count; at += static_cast<int64_t>(ids.size())) {
@@ -95,6 +106,7 @@ Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
   const Say say = [&](std::string note) { result.notes.push_back(std::move(note)); };
   const std::unique_ptr<ExamplesTask> task =
       open_task(options, spec, ExamplesTask::Purpose::measure);
+  check_special_tokens(*task, model.tokenizer());
   Spec shaped = spec;
   task->shape(shaped, model.tokenizer(), origin, [](const std::string&) {});
   const std::vector<std::string> labels = task->labels();
@@ -106,7 +118,7 @@ Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
   const auto examples =
       task->examples(spec, {model.tokenizer(), *model.parts().target_tokenizer}, origin, true, say);
   const int64_t batches = examples->validation_batches();
-  Predictions found = predict(transformer, DType::f32, batches, [&](int64_t n) {
+  Predictions found = predict(transformer, DType::f32, task->evaluation(), batches, [&](int64_t n) {
     report_progress(progress, n, batches);
     return examples->validation(n);
   });

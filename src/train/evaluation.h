@@ -7,11 +7,12 @@
 
 namespace fovea {
 
-// Returns the predictions for the batches batch(0) to batch(count - 1). Choices are not recorded
-// for decoders with a language-model head.
-Predictions predict(const Transformer& model, DType compute, int64_t count,
-                    const std::function<Batch(int64_t n)>& batch);
+// Returns the predictions for the batches batch(0) to batch(count - 1); Predictions::choices stays
+// empty unless the metrics of `task` need it.
+Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
+                    int64_t count, const std::function<Batch(int64_t n)>& batch);
 // Returns the predictions for the held-out part.
-Predictions predict(const Transformer& model, DType compute, const Examples& examples);
+Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
+                    const Examples& examples);
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 #include "fovea/metrics.h"
 #include "fovea/train.h"
 #include "fovea/train_embedder.h"
+#include "train/fields.h"
 
 namespace fovea {
 namespace {
@@ -54,13 +55,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
   const bool chats = o.objective == Objective::chats;
-  v.text({"chat_template",
-          "conversations: the template instead of the model's: " + builtin_template_names() +
-              ", or a file",
-          chats},
-         o.chat_template);
-  v.choice({"train_on", "conversations: train all answers or the last one", chats}, o.train_on,
-           {"all", "last"});
+  visit_answers(o.chat_template, o.train_on, chats, v);
   v.choice(
       {"too_long", "conversations longer than a sequence: keep the beginning, or skip them", chats},
       o.too_long, {"cut", "skip"});
@@ -171,6 +166,16 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
 
 }  // namespace
 
+void visit_answers(std::string& chat_template, TrainOn& train_on, bool decides, OptionVisitor& v) {
+  v.text({"chat_template",
+          "conversations: the template instead of the model's: " + builtin_template_names() +
+              ", or a file",
+          decides},
+         chat_template);
+  v.choice({"train_on", "conversations: use all answers or the last one", decides}, train_on,
+           {"all", "last"});
+}
+
 void visit(AdapterOptions& o, OptionVisitor& v) {
   const bool used = o.rank > 0;
   v.integer({"lora", "train adapters of this rank (LoRA) instead of all weights; 0 = off", true},
@@ -190,12 +195,35 @@ void visit(AdapterOptions& o, OptionVisitor& v) {
            {"stored", "fp32", "bf16", "int8", "int4"});
 }
 
+void visit(DistillationOptions& o, OptionVisitor& v) {
+  const bool used = !o.teacher.empty();
+  v.text({"teacher", "directory of the model whose predictions are learnt"}, o.teacher);
+  v.number({"temperature", "distillation: divisor of the logits of the teacher and of the student",
+            used},
+           o.temperature, 0.01, 100);
+  v.number({"distillation_alpha",
+            "distillation: weight of the divergence from the teacher in the loss; the labels have "
+            "the rest",
+            used},
+           o.alpha, 0, 1);
+  v.integer({"teacher_top_k",
+             "distillation: most likely tokens of the teacher to compare, besides all others "
+             "together",
+             used},
+            o.top_k, 1, 65536);
+  v.text({"teacher_cache",
+          "distillation: directory of the teacher's outputs, for several runs; empty = in the "
+          "output directory"},
+         o.cache);
+}
+
 void visit(TrainOptions& o, OptionVisitor& v) {
   visit_data(o, v);
   visit_chats(o, v);
   visit_length(o, v);
   visit_optimizer(o, v);
   visit(o.lora, v);
+  visit(o.distillation, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }

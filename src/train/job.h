@@ -20,6 +20,7 @@ struct Job {
   DType compute = DType::f32;
   const Family* family = nullptr;  // names the modules that have adapters
   uint64_t base_bytes = 0;         // memory of the weights to which adapters are added
+  uint64_t teacher_hash = 0;       // of the teacher's files; 0 = no teacher
   std::unique_ptr<TrainingTask> task;
   std::optional<Snapshot> snapshot;  // the snapshot to resume from
   Transformer model;                 // including its weights

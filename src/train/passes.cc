@@ -70,7 +70,7 @@ std::string first_bad_tensor_of_passes(Transformer& model, const Examples& examp
     const NoGradient off;
     Pass pass = training_pass(batches[n], step, static_cast<int64_t>(n), options);
     pass.probe = &probe;
-    search.look("logits", answers(model, batches[n], pass).logits);
+    search.look("logits", all_logits(model, batches[n], pass));
   }
   search.gradients(model);
   return search.found();

@@ -9,6 +9,7 @@
 #include "fovea/doctor.h"
 #include "model/grow_vocabulary.h"
 #include "model/pack.h"
+#include "tokenizer/difference.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/adapters.h"
 #include "train/check_options.h"
@@ -41,6 +42,7 @@ TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, cons
   const TrainOptions& o = job.options;
   if (job.snapshot) return TranslationTokenizers::open(o.out);
   if (o.from.empty()) {
+    if (!o.distillation.teacher.empty()) return TranslationTokenizers::open(o.distillation.teacher);
     if (is_folder(o.tokenizer)) return TranslationTokenizers::open(o.tokenizer);
     const Tokenizer made = task.make_tokenizer(spec);
     return {made, made};
@@ -107,6 +109,56 @@ void begin_model(Job& job, const Spec& spec, Beginning& beginning, const Say& sa
   job.plan.from = o.from;
 }
 
+// Returns the length of the rows, or the maximum length if it differs from batch to batch.
+int64_t longest_sequence(const Examples& examples, const Spec& spec) {
+  const Batch batch = examples.training(0);
+  return batch.units > 0 ? batch.labels.dim(1) : spec.context;
+}
+
+// Opens the teacher of the task, if the options name one, and adds its cost to the plan.
+void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
+                 const TranslationTokenizers& tokenizers, const Say& say) {
+  const TrainOptions& o = job.options;
+  const DistillationOptions& d = o.distillation;
+  if (d.teacher.empty()) return;
+  const TranslationTokenizers own = TranslationTokenizers::open(d.teacher);
+  for (const auto& [mine, its] :
+       {std::pair{&tokenizers.source, &own.source}, {&tokenizers.target, &own.target}}) {
+    const std::string found = difference(*mine, *its);
+    check_field(found.empty(), "teacher", "its tokenizer differs: {}; expected that of the student",
+                found);
+  }
+  const bool words = spec.head.kind == HeadKind::language_model;
+  auto teacher = std::make_unique<Teacher>(
+      TeacherOptions{
+          .path = d.teacher,
+          .cache = d.cache.empty() ? o.out + "/teacher" : d.cache,
+          .top = d.top_k,
+          .temperature = static_cast<float>(d.temperature),
+          .outputs = words ? own.target.size() : 0,
+          .compute = job.compute,
+          .reads_documents = o.document_mask || objective_of(o, spec) == Objective::chats},
+      spec);
+  for (const std::string& warning : teacher->warnings()) say(warning);
+  const int64_t longest = longest_sequence(task.loaded(), spec);
+  check_field(longest <= teacher->spec().context, "length",
+              "sequences of up to {} tokens; expected at most {}, the context of the teacher",
+              longest, teacher->spec().context);
+  check_field(task.labels() == teacher->labels() || task.labels().empty(), "teacher",
+              "has the labels {}; expected {}", fmt::join(teacher->labels(), ", "),
+              fmt::join(task.labels(), ", "));
+  // A forward pass without a tape: the activations of one layer, and a block of logits.
+  const Cost cost = task.cost(teacher->spec(), job.compute);
+  const auto &encoder = teacher->spec().encoder, &decoder = teacher->spec().decoder;
+  const int64_t layers = (encoder ? encoder->layers : 0) + (decoder ? decoder->layers : 0);
+  job.plan.flops_per_step += cost.flops_per_step / 3;
+  job.plan.weight_bytes += teacher->weight_bytes();
+  job.plan.activation_bytes +=
+      cost.activation_bytes / static_cast<uint64_t>(layers) + kLogitsOfBlock * sizeof(float);
+  job.teacher_hash = teacher->hash();
+  task.learn_from(std::move(teacher));
+}
+
 void plan_data(Job& job, const Spec& spec, const Examples& examples) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
@@ -140,6 +192,7 @@ nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenize
   s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
   s["precision"] = name_of(job.compute);
   if (job.options.lora.rank > 0) s["base"] = hash_text(model_fingerprint(job.options.from));
+  s["teacher"] = job.teacher_hash != 0 ? hash_text(job.teacher_hash) : "";
   s.update(settings_of(job.options, objective_of(job.options, spec)));
   return s;
 }
@@ -187,6 +240,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
               options.from);
   plan_cost(job, spec, task->cost(spec, job.compute));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
+  add_teacher(job, *task, spec, tokenizers, say);
   plan_epochs(job, task->loaded());
   plan_data(job, spec, task->loaded());
   job.plan.vocabulary = tokenizer.size();

@@ -71,11 +71,12 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
 
   const std::vector<WindowPart> parts = all_tokens(tokens.count, window, batch);
   const auto count = std::ssize(parts);
-  return predict(model.parts().transformer, DType::f32, count, [&](int64_t n) {
-    if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
-      fail(ErrorKind::Failed, "eval: interrupted");
-    return masked_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
-  });
+  return predict(model.parts().transformer, DType::f32, evaluation_task("one_by_one"), count,
+                 [&](int64_t n) {
+                   if (progress && !progress(static_cast<double>(n) / static_cast<double>(count)))
+                     fail(ErrorKind::Failed, "eval: interrupted");
+                   return masked_one_by_one(tokens, parts[static_cast<size_t>(n)], around, *mask);
+                 });
 }
 
 }  // namespace fovea

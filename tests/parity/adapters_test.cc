@@ -82,7 +82,7 @@ TEST_P(Adapters, GiveTheLossAndGradientsOfPeft) {
   ModelFiles files = open();
   for (const auto& [name, parameter] : parameters_of(files.model))
     if (parameter->trainable) parameter->value.want_gradient();
-  const Tensor loss = files.model.loss(files.model.hidden(ids(), {}), {}, labels(), 0);
+  const Tensor loss = files.model.loss(files.model.hidden(ids(), {}), {}, labels());
   const double expected = expected_->tensor("loss").data_as<float>()[0];
   EXPECT_NEAR(number_of(loss), expected, kRelative * expected);
   backward(loss);

@@ -39,6 +39,18 @@ class ChatsTrain(FoveaTest):
         said = self.ok(fovea("chat", out, "-n", 8, "--greedy", "--json", input=b"What is 3?\n")).stdout
         self.assertEqual(len(json.loads(said)["messages"]), 2)
 
+    def test_a_model_is_evaluated_on_conversations(self):
+        base, chats = self.base(), self.chats()
+        found = json.loads(self.ok(fovea("eval", base, chats, "--chat-template", "chatml", "--json")).stdout)
+        self.assertEqual((found["objective"], found["sequences"]), ("chats", 8))
+        self.assertGreater(found["perplexity"], found["loss"])
+        self.assertTrue(0 <= found["accuracy"] <= 1)
+        printed = self.ok(fovea("eval", base, chats, "--chat-template", "chatml")).stdout.decode()
+        self.assertEqual([line.split()[0] for line in printed.splitlines()], ["loss", "perplexity", "accuracy", "texts", "tokens"])
+        self.refused(fovea("eval", base, chats), 2, "--chat-template: not given")
+        self.refused(fovea("eval", base, chats, "--chat-template", "gemma"), 2, "--chat-template: the tokenizer lacks the special tokens <start_of_turn>")
+        self.refused(fovea("eval", base, self.text, "--chat-template", "chatml"), 2, "--chat-template: given without conversations")
+
     def test_wrong_data_and_options_are_refused(self):
         base, chats = self.base(), self.chats()
         wrong = self.file("wrong.jsonl", chat("a", "b") + "\n" + '{"messages": [{"content": "a"}]}\n')

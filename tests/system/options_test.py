@@ -31,7 +31,7 @@ def options(*kinds):
 
 def places(verb):
     """Returns enough positional arguments for a command in which only the option is wrong."""
-    return {"train": ["text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "convert": ["model", "out"], "search": ["index", "query"], "plan": ["gpt2"], "tokenize": ["model"], "serve": ["model"]}.get(verb, [])
+    return {"train": ["text", "--out", "out"], "distil": ["teacher", "tiny", "text", "--out", "out"], "eval": ["model", "text"], "generate": ["model"], "trace": ["model"], "convert": ["model", "out"], "search": ["index", "query"], "plan": ["gpt2"], "tokenize": ["model"], "serve": ["model"]}.get(verb, [])
 
 
 class Values(FoveaTest):

@@ -197,8 +197,8 @@ std::string resume_command(const std::string& verb, const std::vector<std::strin
   return command;
 }
 
-std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
-                           const std::vector<std::string>& steps_spellings) {
+std::string longer_command(const std::string& verb, const std::vector<std::string>& arguments,
+                           int64_t steps, const std::vector<std::string>& steps_spellings) {
   std::vector<std::string> kept;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string name = arguments[i].substr(0, arguments[i].find('='));
@@ -211,7 +211,7 @@ std::string longer_command(const std::vector<std::string>& arguments, int64_t st
     }
   }
   // The schedule depends on the number of steps, so a different number changes the run.
-  return resume_command("train", kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
+  return resume_command(verb, kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
 }
 
 std::string shell_quoted(const std::string& word) {

@@ -36,8 +36,8 @@ std::string result_json(const TrainResult& result, const TrainOptions& options,
 std::string resume_command(const std::string& verb, const std::vector<std::string>& arguments);
 // Returns the `fovea train` command that continues a run of `steps` steps to twice as many.
 // `steps_spellings` are the spellings of --steps, which the command replaces.
-std::string longer_command(const std::vector<std::string>& arguments, int64_t steps,
-                           const std::vector<std::string>& steps_spellings);
+std::string longer_command(const std::string& verb, const std::vector<std::string>& arguments,
+                           int64_t steps, const std::vector<std::string>& steps_spellings);
 
 // Quotes a word for a POSIX shell.
 std::string shell_quoted(const std::string& word);

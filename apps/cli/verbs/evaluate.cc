@@ -29,6 +29,7 @@ class EvalCommand : public Command {
                 "Evaluates a model on data that fits its head. On text: loss (nats per token), "
                 "perplexity and bits per byte (comparable across tokenizers) of a decoder; the "
                 "loss of masked tokens of an encoder (--one-by-one: pseudo-perplexity). On "
+                "conversations: loss, perplexity and accuracy of the answers' tokens. On "
                 "--pairs: the loss of an encoder-decoder, and BLEU, chrF and ROUGE-L of its "
                 "translations. On --labels: accuracy and F1 of a classifier. With --hypotheses and "
                 "--references: the scores of existing translations.") {}
@@ -38,6 +39,7 @@ class EvalCommand : public Command {
     data_.translation.emplace();
     add_fields(table, data_,
                {{"text", {"--data", "-f", "--file"}, "DATA"},
+                {"chat_template", {}, "", "NAME"},
                 {.field = "pairs", .placeholder = "FILE...", .most = 2},
                 {.field = "labels", .placeholder = "FILE...", .most = kMostFiles},
                 {"one_by_one", {"--pseudo-perplexity"}},
@@ -165,9 +167,9 @@ class EvalCommand : public Command {
 
   static std::string as_text(const Evaluation& r) {
     const EvaluationTask& task = evaluation_task(r.objective);
-    const bool labels = r.objective == "labels";
+    const bool labels = r.objective == "labels", pairs = r.objective == "pairs";
     std::string out = rows_of(task.loss, r.metrics) + rows_of(task.metrics, r.metrics);
-    if (r.sequences > 0) out += row(labels ? "texts" : "pairs", fmt::format("{}", r.sequences));
+    if (r.sequences > 0) out += row(pairs ? "pairs" : "texts", fmt::format("{}", r.sequences));
     out += row(labels ? "labels" : "tokens", fmt::format("{}", r.tokens));
     if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
     if (r.unknown > 0)

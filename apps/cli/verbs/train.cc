@@ -17,6 +17,7 @@
 namespace fovea::cli {
 namespace {
 
+// `fovea train` and `fovea distil`.
 class TrainCommand : public Command {
  public:
   TrainCommand()
@@ -25,6 +26,16 @@ class TrainCommand : public Command {
                 "(--labels), from random weights or from a model (--from), also on conversations. "
                 "Repeat the command to resume an interrupted run; add --steps and --allow-change "
                 "to train longer. Ctrl-C saves a snapshot and exits.") {}
+  explicit TrainCommand(bool distils)
+      : Command("distil TEACHER STUDENT DATA... --out DIR [OPTIONS]",
+                "Trains a model, the student, to predict what another model with the same "
+                "tokenizer, the teacher, predicts for the data (knowledge distillation). The loss "
+                "is alpha T^2 KL(teacher || student), at the temperature T, plus (1 - alpha) "
+                "times the usual loss of training. The teacher reads each text once; its outputs "
+                "are kept on disk. All else is as in fovea train."),
+        verb_("distil") {
+    request_.distils = distils;
+  }
 
   void declare(OptionTable& table) override { request_.declare(table); }
   void apply(OptionTable& table) override {
@@ -41,7 +52,7 @@ class TrainCommand : public Command {
       print(config_of(request_, table));
       return 0;
     }
-    require();
+    require(table);
     if (request_.show_example) return show_example();
     if (strict && !request_.options.from.empty()) open_model(request_.options.from);
     catch_signals();
@@ -49,8 +60,11 @@ class TrainCommand : public Command {
   }
 
  private:
-  void require() const {
+  void require(const OptionTable& table) const {
     const TrainOptions& o = request_.options;
+    for (const char* model : {"TEACHER", "STUDENT"})
+      if (request_.distils && !table.given(model))
+        throw UsageError(fmt::format("{}: not given; expected a model directory", model));
     if (o.data.empty() && o.pairs.empty() && o.labels.empty())
       throw UsageError("DATA: not given; expected text files or directories, --pairs or --labels");
     if (request_.options.out.empty() && !request_.dry_run && !request_.show_example) {
@@ -111,7 +125,7 @@ class TrainCommand : public Command {
     }
     if (json) print(result_json(result, request_.options, seen));
     if (asked_to_stop()) {
-      note("Resume with:\n  " + resume_command("train", arguments) + "\n");
+      note("Resume with:\n  " + resume_command(verb_, arguments) + "\n");
       return stop_code();
     }
     advise(seen);
@@ -120,7 +134,7 @@ class TrainCommand : public Command {
 
   void advise(const TrainPlan& plan) const {
     note("Next steps:\n" + uses(request_.options, plan) + "  " +
-         longer_command(arguments, plan.steps, steps_spellings_) + "\n");
+         longer_command(verb_, arguments, plan.steps, steps_spellings_) + "\n");
   }
 
   // Returns commands that use the new model.
@@ -145,6 +159,7 @@ class TrainCommand : public Command {
     return (writes ? "  fovea generate " + out + "\n" : "") + eval("", {o.data.front()});
   }
 
+  std::string verb_ = "train";
   TrainRequest request_;
   std::vector<std::string> steps_spellings_;
 };
@@ -152,5 +167,6 @@ class TrainCommand : public Command {
 }  // namespace
 
 std::unique_ptr<Command> make_train() { return std::make_unique<TrainCommand>(); }
+std::unique_ptr<Command> make_distil() { return std::make_unique<TrainCommand>(true); }
 
 }  // namespace fovea::cli

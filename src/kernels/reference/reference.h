@@ -75,6 +75,10 @@ void attention_weights(Out w, In q, In k, const AttentionShape& shape);
 void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smoothing, Rows rows);
 void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
                             float factor, float smoothing, Rows rows, Classes classes);
+void kl_divergence(Out losses, Out lse, Out rest, In logits, Indices top, In log_p,
+                   const TopClasses& classes, Rows rows);
+void kl_divergence_backward(Out dlogits, In logits, In lse, In rest, Indices top, In log_p,
+                            const TopClasses& classes, float factor, Rows rows, Classes columns);
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
 
 }  // namespace fovea::reference

@@ -22,9 +22,7 @@ constexpr int64_t kLongestChat = 1024;  // default limit of a row, as for plain 
 class ChatsTask : public ExamplesTask {
  public:
   ChatsTask(const TrainOptions& options, Purpose purpose) : ExamplesTask(options, purpose) {
-    check_field(purpose == Purpose::train, "data",
-                "holds conversations, which only training reads; expected plain text");
-    check_field(!options.from.empty(), "from",
+    check_field(purpose == Purpose::measure || !template_folder().empty(), "from",
                 "not given, but {} holds conversations; expected the model to fine-tune",
                 options.data.front());
     data_ = read_conversations(options.data);
@@ -112,11 +110,17 @@ class ChatsTask : public ExamplesTask {
     std::vector<size_t> files;
   };
 
+  // Returns the model whose template is used: a new model has that of its teacher.
+  const std::string& template_folder() const {
+    return options_.from.empty() ? options_.distillation.teacher : options_.from;
+  }
+
   std::optional<ModelChat> open_chat(const Tokenizer& tokenizer) const {
     const std::string& name = options_.chat_template;
     if (name.empty()) {
-      if (!ModelChat::has_template(options_.from)) return std::nullopt;
-      return ModelChat::open(options_.from);
+      const std::string& folder = template_folder();
+      if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
+      return ModelChat::open(folder);
     }
     const BuiltinTemplate* const builtin = find_builtin_template(name);
     if (builtin == nullptr) {
@@ -159,12 +163,13 @@ class ChatsTask : public ExamplesTask {
       prompt_ = text.prompt(record);
       prompted_held_out = held;
     };
-    const bool separate = !validation_.records.empty();
+    const bool separate = !validation_.records.empty(), measured = purpose_ == Purpose::measure;
     for (size_t i = 0; i < data_.records.size(); ++i)
-      add(data_.records[i], !separate && before(i + 1) > before(i));
+      add(data_.records[i], measured || (!separate && before(i + 1) > before(i)));
     for (const Conversation& record : validation_.records) add(record, true);
     report(longest_row(spec), say);
     say_names(names, say);
+    if (purpose_ == Purpose::measure) training = held_out;
     if (training.texts.empty())
       fail(ErrorKind::BadFile, "{}: contains no text with a trained token; expected answers",
            data_.files.front().path);
@@ -197,18 +202,13 @@ class ChatsTask : public ExamplesTask {
     }
     if (untrained_ > 0)
       say(fmt::format("{} texts without a trained token are skipped", untrained_));
-    if (ends_.empty())
+    if (ends_.empty() && purpose_ == Purpose::train)
       say("no special token ends the trained answers, so the model does not learn to stop");
   }
 
   void finish(const Rendered& training, const Rendered& held_out, int64_t longest,
               const Tokenizer& tokenizer) {
-    size_t most = 0;
-    for (const auto* part : {&training.texts, &held_out.texts})
-      for (const TrainedText& text : *part) most = std::max(most, text.ids.size());
-    row_ = options_.length > 0
-               ? longest
-               : std::min(longest, PackedRows::next_start(static_cast<int64_t>(most)));
+    row_ = std::min(longest, useful_row(training, held_out));
     for (size_t file = 0, begin = 0, end = 0; file < data_.files.size(); ++file, begin = end) {
       while (end < training.files.size() && training.files[end] == file) ++end;
       groups_.push_back(
@@ -217,6 +217,21 @@ class ChatsTask : public ExamplesTask {
     example_ = parts_of(training.texts.front(), tokenizer);
     add(training.texts, training_);
     add(held_out.texts, held_out_);
+  }
+
+  // Returns the length of a row beyond which there is only padding: that of the longest text in
+  // training, unless a length is given, and that of all texts together in an evaluation.
+  int64_t useful_row(const Rendered& training, const Rendered& held_out) const {
+    if (options_.length > 0 && purpose_ == Purpose::train) return options_.length;
+    int64_t longest = 0, all = 0;
+    for (const auto* part : {&training.texts, &held_out.texts}) {
+      for (const TrainedText& text : *part) {
+        const int64_t tokens = PackedRows::next_start(std::ssize(text.ids));
+        longest = std::max(longest, tokens);
+        all += tokens;
+      }
+    }
+    return purpose_ == Purpose::train ? longest : all;
   }
 
   static void add(const std::vector<TrainedText>& texts, LabelledSequences& all) {

@@ -23,8 +23,9 @@ const char* name_of(Objective objective) {
   return "";
 }
 
-Objective objective_of(const TrainOptions& o, const Spec& spec) {
-  if (o.objective != Objective::automatic) return o.objective;
+namespace {
+
+Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
   if (!o.pairs.empty()) return Objective::pairs;
   if (!o.labels.empty()) return Objective::labels;
   if (holds_conversations(o.data)) return Objective::chats;
@@ -32,25 +33,38 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
   return spec.decoder ? Objective::spans : Objective::masked;
 }
 
+}  // namespace
+
+Objective objective_of(const TrainOptions& o, const Spec& spec) {
+  const Objective objective =
+      o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
+  check_field(objective == Objective::chats || o.chat_template.empty(), "chat_template",
+              "given without conversations; expected both");
+  check_field(objective == Objective::chats || o.validation_chats.empty(), "validation_chats",
+              "given without conversations; expected both");
+  return objective;
+}
+
 std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
                                         ExamplesTask::Purpose purpose) {
   const Objective objective = objective_of(options, spec);
-  check_field(objective == Objective::chats || options.chat_template.empty(), "chat_template",
-              "given without conversations; expected both");
-  check_field(objective == Objective::chats || options.validation_chats.empty(), "validation_chats",
-              "given without conversations; expected both");
   if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
   if (objective == Objective::labels) return make_labels_task(options, purpose);
   return make_text_task(options, purpose, objective);
 }
 
-Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const ExamplesTask& task) {
   std::vector<std::string> missing;
   for (const std::string& token : task.needed_tokens()) {
     const auto id = tokenizer.id_of(token);
     if (!id || !tokenizer.is_special(*id)) missing.push_back(token);
   }
+  return missing;
+}
+
+Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+  const std::vector<std::string> missing = missing_tokens(tokenizer, task);
   if (missing.empty()) return tokenizer;
   say(fmt::format("special tokens are added: {}", fmt::join(missing, ", ")));
   return with_special_tokens(tokenizer, missing);
@@ -67,7 +81,12 @@ PassOptions ExamplesTask::pass_options() const {
 
 Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,
                           double divisor) const {
-  return label_loss(model, batch, pass, divisor, static_cast<float>(options_.label_smoothing));
+  const auto smoothing = static_cast<float>(options_.label_smoothing);
+  if (!teacher_) return label_loss(model, batch, pass, divisor, smoothing);
+  const DistillationOptions& o = options_.distillation;
+  const Distillation distillation{(*teacher_)(batch), static_cast<float>(o.temperature),
+                                  static_cast<float>(o.alpha)};
+  return label_loss(model, batch, pass, divisor, smoothing, &distillation);
 }
 
 TrainingTask::StepLoss ExamplesTask::backward(const Transformer& model, int64_t step) const {
@@ -86,7 +105,7 @@ double ExamplesTask::steps_per_epoch() const {
 }
 
 Predictions ExamplesTask::predict(const Transformer& model) const {
-  Predictions found = fovea::predict(model, setting_->compute, *examples_);
+  Predictions found = fovea::predict(model, setting_->compute, evaluation(), *examples_);
   // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
   // held-out part.
   found.labels = examples_->held_out.asked;
@@ -113,6 +132,7 @@ ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const Transformer& model)
 }
 
 void ExamplesTask::write_fixed_files(const std::string& folder) const {
+  if (teacher_ && repeats()) teacher_->keep_outputs();
   setting_->tokenizers.source.save(folder);
 }
 

@@ -10,6 +10,7 @@
 #include "train/job.h"
 #include "train/passes.h"
 #include "train/task.h"
+#include "train/teacher.h"
 
 namespace fovea {
 
@@ -56,6 +57,10 @@ class ExamplesTask : public TrainingTask {
     DType compute = DType::f32;
   };
   void load(Setting setting, bool read_only, const Say& say);  // creates the examples
+  // Sets the teacher of options.distillation.
+  void learn_from(std::unique_ptr<Teacher> teacher) { teacher_ = std::move(teacher); }
+  // Returns whether later epochs have the inputs of the first one.
+  virtual bool repeats() const { return true; }
   const Examples& loaded() const { return *examples_; }
 
   StepLoss backward(const Transformer& model, int64_t step) const override;
@@ -69,7 +74,8 @@ class ExamplesTask : public TrainingTask {
 
  protected:
   // Returns the loss of one pass, divided by `divisor`, the number of predictions in all passes of
-  // the step: f64 [1]. The default is the cross-entropy of the labels.
+  // the step: f64 [1]. The default is the cross-entropy of the labels, and
+  // the divergence from the teacher if there is one.
   virtual Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
                       double divisor) const;
   // The tokens that samples continue, and those that end a sample; without `ids`, there is no
@@ -90,6 +96,7 @@ class ExamplesTask : public TrainingTask {
 
   std::optional<Setting> setting_;
   std::unique_ptr<Examples> examples_;
+  std::unique_ptr<Teacher> teacher_;
 };
 
 // Returns the task for the data and objective of the options, and for a model with this Spec. Reads
@@ -98,10 +105,13 @@ std::unique_ptr<ExamplesTask> open_task(
     const TrainOptions& options, const Spec& spec,
     ExamplesTask::Purpose purpose = ExamplesTask::Purpose::train);
 
+// Returns the special tokens that the task needs and the tokenizer lacks.
+std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const ExamplesTask& task);
 // Returns the tokenizer with the special tokens that the task needs. Reports those that are added.
 Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say);
 
 // Returns the objective of the options. If it is automatic, the data and the Spec determine it.
+// Throws InvalidArgument if a chat template is given without conversations.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
 const char* name_of(Objective objective);
 

@@ -86,6 +86,7 @@ class TextTask : public ExamplesTask {
                           .batch = options_.batch,
                           .most = options_.evaluate_windows,
                           .seed = options_.seed,
+                          .fixed = !options_.distillation.teacher.empty(),
                           .separator = separator(tokenizer)};
     std::unique_ptr<Examples> examples;
     if (objective_ == Objective::next_token) {
@@ -101,6 +102,9 @@ class TextTask : public ExamplesTask {
   }
 
   EvaluationTask evaluation() const override { return evaluation_task(name_of(objective_)); }
+
+  // Masks and spans are drawn anew.
+  bool repeats() const override { return objective_ == Objective::next_token; }
 
  private:
   const TokenSpan& held_out() const {

@@ -13,7 +13,7 @@ constexpr int64_t kHeldOut = int64_t{1} << 40;
 
 WindowExamples::WindowExamples(const TokenSpan& training, const TokenSpan& validation,
                                const WindowOptions& options)
-    : options_(options), batches_(training, options.length, options.seed) {
+    : options_(options), batches_(training, options.length, options.seed, options.fixed) {
   learnt = {0, training.count, training.count, training.bytes};
   held_out = {0, validation.count, validation.count, validation.bytes};
   if (validation.count > options.length)

@@ -13,6 +13,7 @@ struct WindowOptions {
   int64_t batch = 1;   // windows in one forward pass
   int64_t most = 0;    // maximum held-out windows per evaluation; 0 = all
   uint64_t seed = 0;
+  bool fixed = false;  // the training windows of all epochs are the same
   // The token with which each document of the text begins, except the first one. Tokens attend
   // within their document only. Unset = a window is one document.
   std::optional<int32_t> separator = {};

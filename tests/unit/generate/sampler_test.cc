@@ -252,7 +252,7 @@ TEST(Samplers, UseASeparateStreamPerSample) {
 TEST(Logprobs, EqualTheLogSoftmax) {
   const Floats logits{1, 3, 2, 3};
   const double sum = std::exp(1.0) + 2 * std::exp(3.0) + std::exp(2.0);
-  const TokenLogprob found = logprob_of(logits.data(), 4, 2, 3);
+  const TokenLogprob found = logprob_of(logits.data(), {4}, 2, 3);
   EXPECT_NEAR(found.logprob, 2 - std::log(sum), 1e-6);
   ASSERT_EQ(found.top.size(), 3u);
   EXPECT_EQ(found.top[0].first, 1);  // ties are ordered by id

@@ -26,7 +26,7 @@ Tensor loss_of(const Transformer& model, DType compute) {
   pass.training = true;
   pass.dropout = {.seed = 3, .step = 4};
   const Tensor ids = test::some_ids({2, 5}, 7), labels = test::some_ids({2, 5}, 7, 6);
-  return model.loss(model.hidden(ids, pass), {}, labels, 0, 0);
+  return model.loss(model.hidden(ids, pass), {}, labels);
 }
 
 // Returns the loss, and the gradients of the trainable parameters.

@@ -80,7 +80,8 @@ TEST(Transformers, ComputeLargeLogitsInBlocksWithTheSameBits) {
       const int64_t begin = part * kRows / parts, end = (part + 1) * kRows / parts;
       const Tensor x = copy(hidden.rows(begin, end)).want_gradient();
       const UnitScope units({2 / parts, nullptr});
-      const Tensor loss = model.loss(x, {}, labels.rows(begin, end), kRows, 0.1f);
+      const Tensor loss =
+          model.loss(x, {}, labels.rows(begin, end), {.divisor = kRows, .smoothing = 0.1f});
       all.loss += number_of(loss);
       backward(loss);
       const std::vector<float> own = to_floats(x.gradient());

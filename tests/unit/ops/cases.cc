@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/kv_page.h"
+#include "support/top_probabilities.h"
 
 namespace fovea::test {
 
@@ -175,6 +176,26 @@ void add_cross_entropy(std::vector<Case>& all) {
   }
 }
 
+void add_kl_divergence(std::vector<Case>& all) {
+  const auto put = [&](Shape shape, int64_t k, float temperature, double divisor) {
+    const int64_t V = shape.back(), R = elements(shape) / V;
+    const TopProbabilities p = top_probabilities(rounded({R, V}, 2, 2), k, temperature);
+    if (R > 2) ignore_row(p, 1);
+    all.push_back({"kl_divergence",
+                   fmt::format("{}, {} classes, temperature {}", describe(shape), k, temperature),
+                   {rounded(shape, 1, 2)},
+                   [=](auto& in) {
+                     return kl_divergence(in[0], for_dtype(p, in[0].dtype()), divisor, temperature);
+                   }});
+  };
+  put({1, 1}, 1, 1, 0);
+  for (const float temperature : {1.0f, 2.5f}) {
+    put({5, 7}, 7, temperature, 0);
+    put({2, 3, 131}, 5, temperature, 3.5);
+    put({2, 67}, 66, temperature, 1);
+  }
+}
+
 struct AttentionSize {
   int64_t batch, queries, keys, heads, kv_heads, width;
 };
@@ -320,25 +341,28 @@ void add_biased_attentions(std::vector<Case>& all) {
 
 void add_linear_cross_entropy(std::vector<Case>& all) {
   const std::vector<int32_t> targets = {130, -1, 0, 67, -100, 5};
+  const TopProbabilities teacher = top_probabilities(rounded({6, 131}, 4, 2), 9, 2);
   for (const LogitBlocks blocks : {LogitBlocks{}, LogitBlocks{1, 1}, LogitBlocks{4, 50}}) {
     for (const float smoothing : {0.0f, 0.1f}) {
       for (const float cap : {0.0f, 3.0f}) {
         const LossOptions options{
             .divisor = 2.5, .smoothing = smoothing, .softcap = cap, .blocks = blocks};
+        const auto loss = [=](const Tensor& a, const Tensor& b, const Tensor& bias) {
+          const Distillation distillation{for_dtype(teacher, a.dtype()), 2, 0.3f};
+          LossOptions all_options = options;
+          if (smoothing > 0) all_options.distillation = &distillation;
+          return linear_cross_entropy(a, b, bias, integers(targets, {2, 3}), all_options);
+        };
         const std::string what = fmt::format("blocks of {} rows, {} columns, smoothing {}, cap {}",
                                              blocks.rows, blocks.columns, smoothing, cap);
         const Tensor x = rounded({2, 3, 7}, 1), weight = rounded({131, 7}, 2, 0.5);
-        all.push_back(
-            {"linear_cross_entropy", what, {x, weight}, [=](auto& in) {
-               return linear_cross_entropy(in[0], in[1], {}, integers(targets, {2, 3}), options);
-             }});
-        all.push_back(
-            {"linear_cross_entropy",
-             what + ", bias",
-             {x, weight, rounded({131}, 3)},
-             [=](auto& in) {
-               return linear_cross_entropy(in[0], in[1], in[2], integers(targets, {2, 3}), options);
-             }});
+        all.push_back({"linear_cross_entropy", what, {x, weight}, [=](auto& in) {
+                         return loss(in[0], in[1], {});
+                       }});
+        all.push_back({"linear_cross_entropy",
+                       what + ", bias",
+                       {x, weight, rounded({131}, 3)},
+                       [=](auto& in) { return loss(in[0], in[1], in[2]); }});
       }
     }
   }
@@ -450,6 +474,7 @@ std::vector<Case> cases() {
   add_norms(all);
   add_elementwise(all);
   add_cross_entropy(all);
+  add_kl_divergence(all);
   add_linear_cross_entropy(all);
   add_reductions(all);
   add_attentions(all);

@@ -6,6 +6,7 @@
 #include "ops/ops.h"
 #include "ops/units.h"
 #include "support/gradient_check.h"
+#include "support/top_probabilities.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -41,6 +42,15 @@ Tensor targets_of(const Problem& problem) {
   return targets;
 }
 
+// Returns a loss with probabilities of up to 5 classes; some rows have none.
+Distillation distillation_of(const Problem& problem) {
+  const Tensor teacher = test::normal({problem.rows, problem.classes}, 4, 2);
+  const TopProbabilities p =
+      test::top_probabilities(teacher, std::min<int64_t>(5, problem.classes), 1.5);
+  for (int64_t r = 3; r < problem.rows; r += 7) test::ignore_row(p, r);
+  return {test::for_dtype(p, DType::f32), 1.5f, 0.7f};
+}
+
 // Calls loss(x, weight, bias) and backward() `calls` times; the calls add to the gradients.
 template <class Loss>
 Results results_of(const Problem& problem, DType compute, bool with_bias, float factor, int calls,
@@ -72,7 +82,7 @@ void expect_same_bits(const Problem& problem, DType compute, const LossOptions& 
           [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
             const Tensor logits = linear(x, weight, bias, DType::f32);
             return cross_entropy(given.softcap > 0 ? softcap(logits, given.softcap) : logits,
-                                 targets, given.divisor, given.smoothing);
+                                 targets, given);
           });
       for (const LogitBlocks blocks : {LogitBlocks{}, LogitBlocks{1, 1}, LogitBlocks{3, 64},
                                        LogitBlocks{64, 100}, LogitBlocks{1000, 7}}) {
@@ -100,10 +110,11 @@ class LinearCrossEntropy : public testing::TestWithParam<std::string> {
 TEST_P(LinearCrossEntropy, HasTheBitsOfItsParts) {
   for (const Problem& problem : problems()) {
     for (const DType compute : {DType::f32, DType::bf16}) {
+      const Distillation distillation = distillation_of(problem);
       for (const LossOptions& options :
            {LossOptions{}, LossOptions{.divisor = 3.5, .smoothing = 0.1f},
-            LossOptions{.softcap = 2},
-            LossOptions{.divisor = 7, .smoothing = 0.3f, .softcap = 5}}) {
+            LossOptions{.softcap = 2}, LossOptions{.divisor = 7, .smoothing = 0.3f, .softcap = 5},
+            LossOptions{.divisor = 7, .distillation = &distillation, .softcap = 5}}) {
         SCOPED_TRACE(testing::Message()
                      << problem.rows << " rows, width " << problem.width << ", " << problem.classes
                      << " classes, " << name_of(compute) << ", smoothing " << options.smoothing

@@ -149,6 +149,34 @@ TEST(OpArguments, CrossEntropyRefusesInvalidSmoothing) {
   }
 }
 
+TEST(OpArguments, KlDivergenceRefusesInvalidInputs) {
+  const Tensor logits = zeros({2, 5}), log_p = zeros({2, 3});
+  const auto classes = [](const std::vector<int32_t>& ids, int64_t rows) {
+    return integers(ids).view({rows, std::ssize(ids) / rows});
+  };
+  const Tensor good = classes({0, 4, 1, 2}, 2);
+  refused({"kl_divergence", "[1, 4]", "[R, k]"}, [&] {
+    kl_divergence(logits, {classes({0, 1, 2, 3}, 1), log_p});
+  });
+  refused({"kl_divergence", "[2, 4]"}, [&] { kl_divergence(logits, {good, zeros({2, 4})}); });
+  refused({"kl_divergence", "class 1 of row 1 is 5"}, [&] {
+    kl_divergence(logits, {classes({0, 4, 1, 5}, 2), log_p});
+  });
+  refused({"kl_divergence", "class 1 of row 0 is 3", "ascending"}, [&] {
+    kl_divergence(logits, {classes({3, 3, 1, 2}, 2), log_p});
+  });
+  for (const float temperature : {0.0f, -1.0f, NAN})
+    refused({"kl_divergence", "temperature"}, [&] {
+      kl_divergence(logits, {good, log_p}, 0, temperature);
+    });
+  for (const float share : {-0.1f, 1.1f}) {
+    const Distillation distillation{{good, log_p}, 1, share};
+    refused({"cross_entropy", "share"}, [&] {
+      cross_entropy(logits, integers({0, 1}), {.distillation = &distillation});
+    });
+  }
+}
+
 TEST(OpArguments, LinearCrossEntropyRefusesInvalidInputs) {
   const Tensor x = zeros({2, 4}), weight = zeros({3, 4});
   const auto with = [](const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& targets,

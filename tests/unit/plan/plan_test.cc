@@ -32,7 +32,7 @@ size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t pas
   pass.mask.causal = true;
   pass.training = true;
   const Tensor ids = zeros({batch, spec.context}, DType::i32);
-  const auto loss = [&] { return model.loss(model.hidden(ids, pass), {}, ids, 0); };
+  const auto loss = [&] { return model.loss(model.hidden(ids, pass), {}, ids); };
   reset_peak_memory();
   if (passes == 1) {
     for (int call = 0; call < 2; ++call) backward(loss());  // the second call adds to the gradients

@@ -102,12 +102,12 @@ class DocumentMask : public testing::TestWithParam<Case> {
     const NoGradient off;
     Pass pass;
     pass.compute = compute;
-    const std::vector<float> all = to_floats(answers(model_, row(starts), pass).logits);
+    const std::vector<float> all = to_floats(all_logits(model_, row(starts), pass));
     const int64_t V = model_.spec.vocabulary;
     for (size_t i = 0; i < starts.size(); ++i) {
       const int64_t begin = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : kTokens;
       check(std::vector<float>(all.begin() + begin * V, all.begin() + end * V),
-            to_floats(answers(model_, alone(begin, end), pass).logits));
+            to_floats(all_logits(model_, alone(begin, end), pass)));
     }
   }
 

@@ -44,7 +44,8 @@ TEST(EvaluationTest, IsTheMeanOverAllTokens) {
         sum += plain_loss(job.model, window.target.ids, window.labels);
       }
     }
-    const Predictions found = predict(job.model, DType::f32, examples_of(job));
+    const Predictions found =
+        predict(job.model, DType::f32, job.task->evaluation(), examples_of(job));
     EXPECT_EQ(found.labels, kWindows * 16);
     EXPECT_NEAR(found.loss, sum / (kWindows * 16), 1e-5) << "batch " << batch;
   }
@@ -98,7 +99,7 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   const Job job = prepare(small_spec(), o, true, [](const std::string&) {});
   const ModelFiles kept = open_model_files(o.out, Weights::owned);
   const auto loss_of = [&](const Transformer& model) {
-    return predict(model, DType::f32, examples_of(job)).loss;
+    return predict(model, DType::f32, job.task->evaluation(), examples_of(job)).loss;
   };
   EXPECT_DOUBLE_EQ(loss_of(kept.model), best->second);
   EXPECT_GT(loss_of(job.model), best->second);  // the last weights are worse

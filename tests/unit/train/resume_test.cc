@@ -114,6 +114,9 @@ Changes decisive_changes() {
           {"dora", [](auto& o) { o.lora.dora = true; }},
           {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
           {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
+          {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
+          {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
+          {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
           {"seed", [](auto& o) { o.seed += 1; }},
           {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
           {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
@@ -132,6 +135,8 @@ Changes indifferent_changes() {
           {"labels", [](auto& o) { o.labels = {"elsewhere"}; }},
           {"validation_labels", [](auto& o) { o.validation_labels = {"elsewhere"}; }},
           {"out", [](auto& o) { o.out = "elsewhere"; }},
+          {"teacher", [](auto& o) { o.distillation.teacher = "elsewhere"; }},
+          {"teacher_cache", [](auto& o) { o.distillation.cache = "elsewhere"; }},
           {"epochs", [](auto& o) { o.epochs = 3; }},
           {"precision", [](auto& o) { o.precision = Precision::bf16; }},
           {"sample_every", [](auto& o) { o.sample_every += 1; }},
@@ -153,13 +158,15 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   options.average = 2;
   options.best_by = "bleu";
   options.lora.rank = 4;
+  options.distillation.teacher = "teacher";
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
-                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54] =
-      options;
+                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
+                                f55] = options;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
-  constexpr size_t kFields = 53 + 8;  // the group `lora` counts as its fields
+  [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
+  constexpr size_t kFields = 53 + 8 + 5;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {

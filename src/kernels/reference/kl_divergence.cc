@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/number.h"
+#include "kernels/reference/reference.h"
+
+namespace fovea::reference {
+namespace {
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+// Returns the log of the sum of exp(z) over the classes of a row for which use(class) is true.
+template <class Use>
+double log_sum_exp(In logits, int64_t row, int64_t width, double scale, const Use& use) {
+  double most = kNone, sum = 0;
+  for (int64_t j = 0; j < width; ++j)
+    if (use(j)) most = std::max(most, scale * get(logits, row + j));
+  if (most == kNone) return kNone;
+  for (int64_t j = 0; j < width; ++j)
+    if (use(j)) sum += std::exp(scale * get(logits, row + j) - most);
+  return most + std::log(sum);
+}
+
+// p (log p - log q), which is 0 for p = 0
+double term(double log_p, double log_q) {
+  return log_p == kNone ? 0 : std::exp(log_p) * (log_p - log_q);
+}
+
+}  // namespace
+
+void kl_divergence(Out losses, Out lse, Out rest, In logits, Indices top, In log_p,
+                   const TopClasses& classes, Rows rows) {
+  const int64_t k = classes.count;
+  const double scale = classes.scale;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int32_t* of_row = top + i * k;
+    const bool ignored = of_row[0] < 0;
+    double loss = 0, all = 0, others = 0;
+    if (!ignored) {
+      const int64_t row = i * rows.width;
+      all = log_sum_exp(logits, row, rows.width, scale, [](int64_t) { return true; });
+      others = log_sum_exp(logits, row, rows.width, scale, [&](int64_t j) {
+        return !std::binary_search(of_row, of_row + k, static_cast<int32_t>(j));
+      });
+      for (int64_t j = 0; j < k; ++j)
+        loss += term(get(log_p, i * (k + 1) + j), scale * get(logits, row + of_row[j]) - all);
+      loss += term(get(log_p, i * (k + 1) + k), others - all);
+    }
+    put(losses, i, loss);
+    put(lse, i, all);
+    put(rest, i, others);
+  }
+}
+
+void kl_divergence_backward(Out dlogits, In logits, In lse, In rest, Indices top, In log_p,
+                            const TopClasses& classes, float factor, Rows rows, Classes columns) {
+  const int64_t k = classes.count;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int32_t *of_row = top + i * k, *next = of_row;
+    const double all = get(lse, i), others = get(rest, i);
+    const double p_others = std::exp(get(log_p, i * (k + 1) + k));
+    for (int64_t j = 0; j < rows.width; ++j) {
+      const double z = classes.scale * get(logits, i * rows.width + j);
+      const int64_t number = columns.first + j;
+      while (next < of_row + k && *next < number) ++next;
+      double gradient = 0;
+      if (of_row[0] >= 0 && next < of_row + k && *next == number)
+        gradient = std::exp(z - all) - std::exp(get(log_p, i * (k + 1) + (next - of_row)));
+      else if (of_row[0] >= 0)
+        gradient = std::exp(z - others) * (std::exp(others - all) - p_others);
+      put(dlogits, i * rows.width + j, factor * gradient);
+    }
+  }
+}
+
+}  // namespace fovea::reference

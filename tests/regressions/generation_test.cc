@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include "generate/scheduler.h"
+#include "generate/translation.h"
+#include "tokenizer/training/character_trainer.h"
+#include "unit/generate/small_models.h"
+
+namespace fovea {
+namespace {
+
+using test::Ids;
+
+// A checkpoint may have more rows in its embedding than its tokenizer has tokens. If one of these
+// rows was drawn, a sample during training, and generation, ended with the error "token id: N is
+// not in the vocabulary". Such ids are now never generated.
+class PaddedVocabulary : public testing::Test {
+ protected:
+  static constexpr int64_t kTokens = 5, kRows = 200;
+
+  PaddedVocabulary() {
+    CharacterTrainer trainer;
+    trainer.add("abcde");
+    tokenizer_ = trainer.train({});
+    EXPECT_EQ(tokenizer_->size(), kTokens);
+  }
+  // Nearly all tokens of a random model are rows without a token.
+  void expect_tokens(const Transformer& model, const GenerateOptions& options,
+                     const GenerationRules& rules = {}, const Transformer* draft = nullptr) const {
+    const Generator generator{
+        .model = model, .tokenizer = &*tokenizer_, .rules = rules, .draft = draft};
+    for (const Generation& found : generate(generator, {1, 2}, options, {}, test::kPlenty)) {
+      EXPECT_EQ(std::ssize(found.ids), options.max_tokens);
+      for (const int32_t id : found.ids) EXPECT_LT(id, kTokens);
+      for (const TokenLogprob& logprob : found.logprobs)
+        for (const auto& [id, value] : logprob.top) EXPECT_LT(id, kTokens);
+      EXPECT_EQ(found.text, tokenizer_->decode(found.ids));
+    }
+  }
+  static GenerateOptions options(float temperature) {
+    GenerateOptions options;
+    options.max_tokens = 12;
+    options.sampling.temperature = temperature;
+    options.sampling.top_k = 0;
+    return options;
+  }
+
+  std::optional<Tokenizer> tokenizer_;
+};
+
+TEST_F(PaddedVocabulary, IsNeverSampled) {
+  const Transformer model = test::small_model(40, kRows);
+  for (const float temperature : {0.0f, 1.0f, 5.0f}) {
+    GenerateOptions o = options(temperature);
+    o.answers = 3;
+    o.logprobs = 4;
+    expect_tokens(model, o);
+  }
+}
+
+TEST_F(PaddedVocabulary, IsNoHypothesisOfABeamSearch) {
+  GenerateOptions o = options(0);
+  o.beams = 4;
+  expect_tokens(test::small_model(40, kRows), o);
+}
+
+TEST_F(PaddedVocabulary, IsNotGuessed) {
+  const Transformer model = test::small_model(40, kRows), draft = test::small_model(40, kRows + 7);
+  GenerateOptions o = options(1);
+  o.guesses = 3;
+  expect_tokens(model, o, {}, &draft);
+}
+
+TEST_F(PaddedVocabulary, IsInNoTranslation) {
+  Spec spec = test::small_encoder_decoder({.vocabulary = kRows, .context = 40});
+  spec.head.tied = false;
+  const Transformer model = test::made(validated(spec));
+  const Generator generator{
+      .model = model, .tokenizer = &*tokenizer_, .rules = {.start = 0}, .source = &*tokenizer_};
+  TranslateOptions o;
+  o.beams = 3;
+  bool read = false;
+  translate(
+      generator, o, test::kPlenty,
+      [&]() -> std::optional<std::string> {
+        return std::exchange(read, true) ? std::nullopt : std::optional<std::string>("abc");
+      },
+      [&](const Translation& translation) {
+        for (const int32_t id : translation.best[0].ids) EXPECT_LT(id, kTokens);
+        return true;
+      });
+  EXPECT_TRUE(read);
+}
+
+}  // namespace
+}  // namespace fovea
