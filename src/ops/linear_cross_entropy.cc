@@ -47,10 +47,12 @@ struct Logits {
     kernels(products).softcap(y, products, softcap, products.size());
     return y;
   }
-  // Returns the gradient of `products`, of which `logits` are capped(products).
+  // Returns the gradient of `products`, of which `logits` are capped(products), in `dtype` if there
+  // is no cap.
   Tensor gradient(const Tensor& products, const Tensor& logits, const Tensor& lse,
-                  const Tensor& targets, Interval columns, float factor) const {
-    const Tensor dlogits = empty_like(logits);
+                  const Tensor& targets, Interval columns, float factor, DType dtype) const {
+    const Tensor dlogits =
+        empty(logits.shape(), softcap == 0 ? dtype : logits.dtype(), logits.device());
     kernels(logits).cross_entropy_backward(dlogits, logits, lse, targets, {}, factor, smoothing,
                                            {logits.dim(0), columns.end - columns.begin},
                                            {columns.begin, classes()});
@@ -86,7 +88,8 @@ void add_gradients_of_weights(Out dweight, Out dbias, const Tensor& x, const Log
   each_block(of.classes(), blocks.columns, [&](int64_t begin, int64_t end) {
     const Tensor products = of.products(x, {begin, end});
     const Tensor gradient =
-        of.gradient(products, of.capped(products), lse, targets, {begin, end}, factor);
+        of.gradient(products, of.capped(products), lse, targets, {begin, end}, factor,
+                    dbias.data != nullptr ? working_type(x) : x.dtype());
     const Kernels& k = kernels(x);
     if (dbias.data != nullptr) k.sum_rows(at(dbias, begin), gradient, {R, end - begin, units});
     if (dweight.data != nullptr)
@@ -151,9 +154,10 @@ Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, cons
     kernels(x).cross_entropy(losses.rows(begin, end), lse.rows(begin, end), logits, own,
                              of.smoothing, {end - begin, V});
     if (wants_dx)
-      multiply_by_weight(
-          first_dx.rows(begin, end),
-          of.gradient(products, logits, lse.rows(begin, end), own, of.all(), first_factor), of);
+      multiply_by_weight(first_dx.rows(begin, end),
+                         of.gradient(products, logits, lse.rows(begin, end), own, of.all(),
+                                     first_factor, of.operands),
+                         of);
   });
   const Tensor loss = sum_of_losses(losses, divisor);
 
@@ -174,10 +178,11 @@ Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, cons
         if (factor == first_factor && !dx.add) return kernels(input).convert(dx, first_dx, R * C);
         each_block(R, blocks.rows, [&](int64_t begin, int64_t end) {
           const Tensor products = again.products(input.rows(begin, end), again.all());
-          multiply_by_weight(at(dx, begin * C),
-                             again.gradient(products, again.capped(products), lse.rows(begin, end),
-                                            there.rows(begin, end), again.all(), factor),
-                             again);
+          multiply_by_weight(
+              at(dx, begin * C),
+              again.gradient(products, again.capped(products), lse.rows(begin, end),
+                             there.rows(begin, end), again.all(), factor, again.operands),
+              again);
         });
       });
 }

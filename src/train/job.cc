@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "train/adapters.h"
+#include "train/freeze.h"
 
 namespace fovea {
 namespace {
@@ -68,6 +69,29 @@ nlohmann::json settings_in(const Snapshot& snapshot) {
   return kept;
 }
 
+Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
+  const TrainOptions& o = job.options;
+  Transformer model(spec);
+  choose_trained(job, model);
+  TrainedSizes sizes;
+  for (const auto& [name, parameter] : parameters_of(model)) {
+    const int64_t count = elements(parameter->shape);
+    sizes.parameters += count;
+    if (parameter->trainable) sizes.trained += count;
+  }
+  sizes.frozen_bytes =
+      o.lora.rank > 0 ? job.base_bytes
+                      : static_cast<uint64_t>(sizes.parameters - sizes.trained) * sizeof(float);
+  sizes.kept = kept_by_adapters(model, o.lora);
+  const Parameter& head = spec.head.tied ? model.token_embedding : model.head.output.weight;
+  const Savings savings = {.recompute = o.recompute,
+                           .packed_moments = o.moments == MomentPrecision::bits8,
+                           .frozen_head = !head.trainable};
+  const Cost all = training_cost(spec, size.batch, size.length, o.accumulate, job.compute, savings);
+  const bool part = o.lora.rank > 0 || !o.freeze.empty();
+  return part ? cost_of_part(all, sizes, o.accumulate, job.compute, savings) : all;
+}
+
 }  // namespace
 
 void open_snapshot(Job& job, const Say& say) {
@@ -93,13 +117,10 @@ void check_memory(Job& job) {
        plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
 }
 
-void plan_cost(Job& job, const Spec& spec, const Cost& of_all) {
+void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
   TrainPlan& plan = job.plan;
+  const Cost cost = cost_of(job, spec, size);
   const TrainOptions& o = job.options;
-  const Cost cost = o.lora.rank == 0
-                        ? of_all
-                        : cost_with_adapters(spec, *job.family, o.lora, of_all, job.base_bytes,
-                                             o.accumulate, job.compute);
   plan.steps = o.steps;
   plan.parameters = cost.parameters;
   plan.trained_parameters = cost.trained;
@@ -129,6 +150,7 @@ void check_settings(const Job& job) {
 
 void choose_trained(const Job& job, Transformer& model) {
   job.task->choose_trainable(model);
+  freeze(model, *job.family, job.options.freeze);
   if (job.options.lora.rank > 0)
     add_new_adapters(model, *job.family, job.options.lora, job.options.seed);
 }

@@ -20,6 +20,7 @@ const Kernels kTable = {
     .activation = cpu::activation,
     .gated_activation = cpu::gated_activation,
     .activation_backward = cpu::activation_backward,
+    .gated_activation_backward = cpu::gated_activation_backward,
     .elementary = cpu::elementary,
     .elementary_backward = cpu::elementary_backward,
     .minimum = cpu::minimum,
@@ -63,6 +64,7 @@ const Kernels kTable = {
     .cross_entropy = cpu::cross_entropy,
     .cross_entropy_backward = cpu::cross_entropy_backward,
     .adamw = cpu::adamw,
+    .packed_adamw = cpu::packed_adamw,
     .sum = cpu::sum,
     .sum_of_squares = cpu::sum_of_squares,
 };

@@ -28,6 +28,8 @@ void clip_backward(Out dx, In dy, In x, float least, float most, int64_t size);
 void activation(Out y, In x, Activation kind, int64_t size);
 void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
+void gated_activation_backward(Out dx, Out dfactor, In dy, In x, In factor, Activation kind,
+                               int64_t size);
 void dropout(Out y, In x, const Dropout& dropout, int64_t size);
 void sum_rows(Out y, In x, Rows rows);
 double sum(In x, int64_t size);
@@ -76,5 +78,7 @@ void cross_entropy(Out losses, Out lse, In logits, Indices targets, float smooth
 void cross_entropy_backward(Out dlogits, In logits, In lse, Indices targets, In factors,
                             float factor, float smoothing, Rows rows, Classes classes);
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
+void packed_adamw(Out weight, const PackedMoments& moments, In gradient, const AdamW& step,
+                  int64_t size);
 
 }  // namespace fovea::reference
