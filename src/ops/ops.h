@@ -171,11 +171,11 @@ Tensor dropout(const Tensor& x, const Dropout& options);
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double divisor = 0,
                      float smoothing = 0);
 
-// Logits are computed in blocks of about kLogitsOfBlock elements (64 MB) if they have more, and if
+// Logits are computed in blocks of about kLogitsOfBlock elements (32 MB) if they have more, and if
 // the matrix is frozen or nothing is recorded. The gradient of the matrix takes a third product
 // with it in the backward pass; then only more than kLogitsAtOnce elements (512 MB, and as many for
 // their gradients) are computed in blocks.
-inline constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsOfBlock = int64_t{1} << 24;
+inline constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsOfBlock = int64_t{1} << 23;
 // The sizes of blocks of complete rows [rows, V], and of blocks of columns [R, columns].
 struct LogitBlocks {
   int64_t rows = 0, columns = 0;

@@ -101,6 +101,7 @@ Changes decisive_changes() {
           {"epsilon", [](auto& o) { o.epsilon *= 2; }},
           {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
           {"clip", [](auto& o) { o.clip *= 2; }},
+          {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
           {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
           {"mask", [](auto& o) { o.mask *= 2; }},
           {"mean_span", [](auto& o) { o.mean_span *= 2; }},
@@ -114,6 +115,7 @@ Changes decisive_changes() {
           {"dora", [](auto& o) { o.lora.dora = true; }},
           {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
           {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
+          {"freeze", [](auto& o) { o.freeze = {"0"}; }},
           {"seed", [](auto& o) { o.seed += 1; }},
           {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
           {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
@@ -133,6 +135,7 @@ Changes indifferent_changes() {
           {"out", [](auto& o) { o.out = "elsewhere"; }},
           {"epochs", [](auto& o) { o.epochs = 3; }},
           {"precision", [](auto& o) { o.precision = Precision::bf16; }},
+          {"recompute", [](auto& o) { o.recompute = true; }},
           {"sample_every", [](auto& o) { o.sample_every += 1; }},
           {"sample_tokens", [](auto& o) { o.sample_tokens += 1; }},
           {"save_every", [](auto& o) { o.save_every += 1; }},
@@ -155,10 +158,10 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
-                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53] =
-      options;
+                                f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
+                                f55, f56] = options;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
-  constexpr size_t kFields = 52 + 8;  // the group `lora` counts as its fields
+  constexpr size_t kFields = 55 + 8;  // the group `lora` counts as its fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
@@ -183,8 +186,8 @@ TEST(Settings, KeepTheirKeysAndValues) {
                 "validation": 0.1, "tokenizer": "char", "max_vocabulary": 0,
                 "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
                 "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
-                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "label_smoothing": 0.0,
-                "lora": 0, "seed": 1337, "average": 1, "best_by": "automatic",
+                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "moments": "fp32", "label_smoothing": 0.0,
+                "lora": 0, "freeze": [], "seed": 1337, "average": 1, "best_by": "automatic",
                 "evaluate_windows": 256})"));
   TrainOptions pairs;
   pairs.average = 3;
