@@ -1,5 +1,7 @@
 #include "train/job.h"
 
+#include <algorithm>
+
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -35,12 +37,17 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
 }
 
 // Returns the memory of the process besides the allocations of training: code, threads, the memory
-// that is allocated now, and a second copy of the trained weights, for measuring steps and writing
-// files.
-uint64_t process_bytes(const TrainPlan& plan) {
+// that is used now, and a second copy of the trained weights, for measuring steps and writing
+// files. Freed memory that is kept for training, and an open base, are planned as weights.
+uint64_t process_bytes(const Job& job) {
+  const TrainPlan& plan = job.plan;
+  const MemoryUse tensors = tensor_memory();
+  const uint64_t base = job.options.lora.rank > 0 ? std::min(job.base_bytes, tensors.live) : 0;
+  const uint64_t now = private_memory(), planned = tensors.held - tensors.live + base;
+
   constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
   constexpr uint64_t kThread = 1 << 20;    // stack and scratch memory
-  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + private_memory() +
+  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + now - std::min(now, planned) +
          static_cast<uint64_t>(plan.trained_parameters) * sizeof(float);
 }
 
@@ -103,7 +110,7 @@ void open_snapshot(Job& job, const Say& say) {
 void check_memory(Job& job) {
   TrainPlan& plan = job.plan;
   const uint64_t limit = job.options.memory_limit;
-  plan.process_bytes = process_bytes(plan);
+  plan.process_bytes = process_bytes(job);
   plan.total_bytes =
       plan.weight_bytes + plan.optimizer_bytes + plan.activation_bytes + plan.process_bytes;
   // The plan includes the memory that is already in use.
