@@ -38,16 +38,15 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
 
 // Returns the memory of the process besides the allocations of training: code, threads, the memory
 // that is used now, and a second copy of the trained weights, for measuring steps and writing
-// files. Freed memory that is kept for training, and an open base, are planned as weights.
+// files. The frozen weights of adapters are open, but count as weights.
 uint64_t process_bytes(const Job& job) {
   const TrainPlan& plan = job.plan;
-  const MemoryUse tensors = tensor_memory();
-  const uint64_t base = job.options.lora.rank > 0 ? std::min(job.base_bytes, tensors.live) : 0;
-  const uint64_t now = private_memory(), planned = tensors.held - tensors.live + base;
-
+  const uint64_t open = job.options.lora.rank > 0 ? tensor_memory().live : 0;
+  release_cached_memory();
+  const uint64_t now = private_memory(), planned = std::min(now, std::min(job.base_bytes, open));
   constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
   constexpr uint64_t kThread = 1 << 20;    // stack and scratch memory
-  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + now - std::min(now, planned) +
+  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + now - planned +
          static_cast<uint64_t>(plan.trained_parameters) * sizeof(float);
 }
 

@@ -5,6 +5,7 @@
 
 #include "families/directory.h"
 #include "kernels/isa.h"
+#include "ops/units.h"
 #include "support/gradient_check.h"
 #include "support/random_parameters.h"
 #include "support/second_device.h"
