@@ -6,6 +6,7 @@
 
 #include "fovea/model.h"
 #include "fovea/spec.h"
+#include "fovea/train.h"
 
 namespace fovea {
 
@@ -26,6 +27,8 @@ struct PlanOptions {
   int64_t length = 0;  // tokens per sequence; 0 = the model's context
   // Tokens per encoder input of an encoder-decoder; 0 = the encoder's maximum.
   int64_t source_length = 0;
+  bool recompute = false;  // training as with TrainOptions::recompute and moments
+  MomentPrecision moments = MomentPrecision::fp32;
   double tokens = 0;       // training tokens; 0 = the compute-optimal number, 20 per parameter
   double speed = 0;        // peak FLOP/s of one device; 0 = unknown, then time and cost are 0
   double utilisation = 1;  // fraction of the peak speed that training reaches
@@ -47,7 +50,7 @@ struct Bytes {
 
 struct MemoryPlan {
   Bytes weights;
-  double gradients = 0, moments = 0;  // bytes, in fp32; AdamW keeps two moments
+  double gradients = 0, moments = 0;  // bytes; gradients are fp32; AdamW keeps two moments
   Bytes activations;                  // of a training step on the batch, in fp32 and bf16
   // The key-value cache: per additional token of a short text, and for the whole batch at full
   // length. In `cache`, layers with a window and recurrent layers have as many pages as generation

@@ -26,6 +26,10 @@ enum class Precision { automatic, fp32, bf16 };
 // the model. chats: predict the assistant's part of conversations (decoders; needs `from`).
 enum class Objective { automatic, next_token, masked, spans, pairs, labels, chats };
 
+// Memory of the two moments of each trained number in AdamW: fp32 = 8 bytes; bits8 = 2 bytes, as
+// fractions of the largest of a block of 256 (cf. Dettmers et al. 2022).
+enum class MomentPrecision { fp32, bits8 };
+
 // Which answers of a conversation are trained.
 enum class TrainOn { all, last };
 // What becomes of a conversation that is longer than a sequence: cut = keep its beginning.
@@ -89,7 +93,10 @@ struct TrainOptions {
   TrainOn train_on = TrainOn::all;  // chats: the answers to train
   TooLong too_long = TooLong::cut;  // chats: what becomes of texts with more than `length` tokens
   int64_t accumulate = 1;           // forward passes per optimiser step
-  double validation = 0.1;          // fraction of the data that is held out; of text, its end
+  // The backward pass computes each layer again from its input, with the same bits, instead of
+  // keeping the layer's intermediate results.
+  bool recompute = false;
+  double validation = 0.1;  // fraction of the data that is held out; of text, its end
   // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (trained on the data), or the path of a
   // model directory or tokenizer.json. With `from`, the tokenizer of that model is used, if any.
   std::string tokenizer = "char";
@@ -103,6 +110,7 @@ struct TrainOptions {
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  // AdamW (Loshchilov and Hutter 2019)
   double weight_decay = 0.1;  // applies to matrices and token embeddings only
   double clip = 1.0;          // maximum norm of the gradient; 0 = off
+  MomentPrecision moments = MomentPrecision::fp32;
   // Probability that training spreads over all labels (Szegedy et al. 2016).
   double label_smoothing = 0;
   double mask = 0.15;    // masked, spans: fraction of tokens to mask or cut out
@@ -113,6 +121,9 @@ struct TrainOptions {
 
   AdapterOptions lora;  // trains adapters of `from` instead of all weights
   DistillationOptions distillation;
+  // Parameters that are not trained: layers, such as "3" or "0-5" (of each stack), and names of
+  // parameters in the model or its checkpoint, where * stands for any characters.
+  std::vector<std::string> freeze;
 
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;

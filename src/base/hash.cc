@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace fovea {
 
@@ -18,6 +19,15 @@ Hasher::Hasher() : state_(XXH3_createState()) {
 
 void Hasher::add(std::string_view bytes) {
   XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+}
+
+void Hasher::add(const MappedFile& file) {
+  constexpr size_t kPiece = 16 << 20;
+  for (size_t begin = 0; begin < file.size(); begin += kPiece) {
+    const std::string_view piece = file.bytes().substr(begin, kPiece);
+    add(piece);
+    file.release(piece.data(), piece.size());
+  }
 }
 
 uint64_t Hasher::hash() const { return XXH3_64bits_digest(state_.get()); }

@@ -11,6 +11,8 @@ struct XXH3_state_s;
 
 namespace fovea {
 
+class MappedFile;
+
 uint64_t hash_bytes(std::string_view bytes);
 std::string hash_text(uint64_t hash);  // 16 lower-case hexadecimal digits
 
@@ -19,6 +21,8 @@ class Hasher {
  public:
   Hasher();
   void add(std::string_view bytes);
+  // Adds all bytes of a file, and releases its memory piece by piece.
+  void add(const MappedFile& file);
   uint64_t hash() const;
 
  private:

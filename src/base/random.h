@@ -6,7 +6,7 @@
 namespace fovea {
 
 // One stream per purpose, so that more draws for one purpose do not change the numbers of the rest.
-enum class Stream : uint32_t { init = 1, shuffle = 2, dropout = 3, sampling = 4 };
+enum class Stream : uint32_t { init = 1, shuffle = 2, dropout = 3, sampling = 4, moments = 5 };
 
 // Philox4x32-10 (Salmon et al. 2011): four random words that depend only on (seed, stream,
 // substream, counter). The key is the two halves of the seed; the counter's words are the low and

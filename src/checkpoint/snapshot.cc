@@ -44,7 +44,9 @@ void verify_file(const std::string& path, const nlohmann::json& entry,
     fail(ErrorKind::BadFile, "{}: has {} bytes; expected {}, as in the manifest", path, file.size(),
          bytes);
   }
-  if (const std::string found = hash_text(hash_bytes(file.bytes())); found != expected) {
+  Hasher hasher;
+  hasher.add(file);
+  if (const std::string found = hash_text(hasher.hash()); found != expected) {
     fail(ErrorKind::BadFile, "{}: is damaged (XXH3 {}); expected {}, as in the manifest", path,
          found, expected);
   }

@@ -31,6 +31,12 @@ constexpr size_t kMostAdapters = 1 << 20;  // each is a kind of the prefix cache
 // Returns the number of parameters. The copy shares their values.
 double size_of(Transformer model) { return static_cast<double>(parameter_count(model)); }
 
+// Only tokens of the tokenizer are generated.
+GenerationRules limited(GenerationRules rules, const Tokenizer* tokenizer) {
+  if (tokenizer != nullptr) rules.tokens = tokenizer->size();
+  return rules;
+}
+
 }  // namespace
 
 int64_t cache_bytes(const Transformer& model, const SchedulerOptions& options) {
@@ -55,12 +61,11 @@ int64_t pages_within(uint64_t bytes, const Transformer& model, SchedulerOptions 
 Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Tokenizer* tokenizer,
                      const SchedulerOptions& options)
     : model_(model),
-      rules_{std::move(rules)},
+      rules_{limited(std::move(rules), tokenizer)},
       tokenizer_(tokenizer),
       options_(options),
       pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
       prefixes_(pool_, kMostAdapters + 1) {
-  if (tokenizer != nullptr) rules_.tokens = tokenizer->size();
   if (options.draft == nullptr) return;
   drafter_.emplace(*options.draft, options.compute, options.cache,
                    Drafter::pool_size(options.pages, options.most_sequences));
@@ -70,7 +75,7 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
 size_t Scheduler::add_adapter(GenerationRules rules) {
   const std::lock_guard lock(rules_mutex_);
   check(rules_.size() <= kMostAdapters, "adapters: already {}; expected fewer", kMostAdapters);
-  rules_.push_back(std::move(rules));
+  rules_.push_back(limited(std::move(rules), tokenizer_));
   return rules_.size() - 1;
 }
 

@@ -304,6 +304,21 @@ struct AdamW {
   float gradient_scale = 1;  // clipping and accumulation: g = gradient * gradient_scale
 };
 
+// The moments of AdamW in 8 bits (cf. Dettmers et al. 2022): each block of kMomentBlock elements
+// has the largest |m| and the largest sqrt(v), and codes of m and sqrt(v) as fractions of them
+// (packed_moments.h). Random numbers depend on the seed, the parameter and the step.
+inline constexpr int64_t kMomentBlock = 256;
+struct PackedMoments {
+  Out m, v;                  // u8 [size], codes of m and of sqrt(v)
+  Out largest_m, largest_v;  // f32, one per block: the largest |m| and sqrt(v)
+  uint64_t seed = 0, step = 0;
+  uint32_t parameter = 0;  // index of the parameter in the model
+
+  void show_arrays(DeviceOfCall& call) const {
+    call.meet(m), call.meet(v), call.meet(largest_m), call.meet(largest_v);
+  }
+};
+
 // Keeps LayerNorm's scale finite: the scale is 1 / sqrt(variance + value) or, if `outside`, 1 /
 // (sqrt(variance) + value).
 struct NormEpsilon {
@@ -352,12 +367,17 @@ struct Kernels {
       device};
   // y = f(x)
   Kernel<"activation", void(Out y, In x, Activation kind, int64_t size)> activation{device};
-  // y = f(x) * factor
+  // y = f(x) * factor, with f(x) rounded to x's dtype
   Kernel<"gated_activation", void(Out y, In x, In factor, Activation kind, int64_t size)>
       gated_activation{device};
   // dx (+)= dy * f'(x)
   Kernel<"activation_backward", void(Out dx, In dy, In x, Activation kind, int64_t size)>
       activation_backward{device};
+  // dfactor (+)= dy * f(x),  dx (+)= (dy * factor) * f'(x), where f(x) and dy * factor are rounded
+  // to x's dtype
+  Kernel<"gated_activation_backward",
+         void(Out dx, Out dfactor, In dy, In x, In factor, Activation kind, int64_t size)>
+      gated_activation_backward{device};
   // y (+)= f(x)
   Kernel<"elementary", void(Out y, In x, Elementary kind, int64_t size)> elementary{device};
   // dx (+)= dy * f'(x)
@@ -535,6 +555,11 @@ struct Kernels {
   // correction2) + epsilon) + decay * weight) (Loshchilov and Hutter 2019).
   Kernel<"adamw", void(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size)>
       adamw{device};
+  // The same with moments in 8 bits. They are rounded to one of the two nearest codes, at random by
+  // their distances, so that the mean of many roundings is the number itself.
+  Kernel<"packed_adamw", void(Out weight, const PackedMoments& moments, In gradient,
+                              const AdamW& step, int64_t size)>
+      packed_adamw{device};
   // The sum of x and the sum of its squares, in double and in a fixed order: within blocks of 4096,
   // then over the blocks.
   Kernel<"sum", double(In x, int64_t size)> sum{device};

@@ -1,5 +1,8 @@
 #include "nn/block.h"
 
+#include "ops/units.h"
+#include "tensor/tape.h"
+
 namespace fovea {
 namespace {
 
@@ -107,6 +110,22 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   if (!ffn.present()) return h;
   return through(*this, h, ffn_norm, pass, ffn_ends, ffn_place,
                  [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
+}
+
+Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {
+  if (!pass.recompute || pass.probe != nullptr) return (*this)(x, pass);
+  const std::vector<Tensor> results = recompute([this, x, pass, units = row_units()] {
+    const UnitScope scope(units);
+    std::vector<Tensor> losses;
+    Pass own = pass;
+    if (pass.side_losses != nullptr) own.side_losses = &losses;
+    const Tensor y = (*this)(x, own);
+    losses.insert(losses.begin(), y);
+    return losses;
+  });
+  if (pass.side_losses != nullptr)
+    pass.side_losses->insert(pass.side_losses->end(), results.begin() + 1, results.end());
+  return results[0];
 }
 
 }  // namespace fovea

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "tensor/tape.h"
 
 namespace fovea {
 
@@ -41,8 +42,11 @@ Tensor Head::loss(const Tensor& hidden, const Parameter& token_embedding,
                   const LossOptions& given) const {
   const Parameter& matrix = spec.tied ? token_embedding : output.weight;
   const bool exact = !matrix.packed || matrix.packed.multiplies_exactly();
-  const bool in_blocks = spec.kind == HeadKind::language_model && exact &&
-                         labels.size() * matrix.shape[0] > kLogitsAtOnce;
+  // Only the gradients of the matrix need each block a second time.
+  const bool trained = matrix.value.wants_gradient() || output.bias.value.wants_gradient();
+  const int64_t most = recording() && trained ? kLogitsAtOnce : kLogitsOfBlock;
+  const bool in_blocks =
+      spec.kind == HeadKind::language_model && exact && labels.size() * matrix.shape[0] > most;
   if (!in_blocks) return cross_entropy((*this)(hidden, token_embedding, valid), labels, given);
   const Tensor x = features(hidden, valid);
   LossOptions options = given;

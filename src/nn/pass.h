@@ -31,6 +31,7 @@ struct Pass {
   const Probe* probe = nullptr;
   Dropout dropout;  // seed, step and units of this pass; dropout_at() sets the rest
   bool training = false;
+  bool recompute = false;  // blocks keep only their inputs for the backward pass
 
   // The encoder's output, for a decoder's cross-attention: [B, S, C] in `compute`, and per batch
   // row the interval that is not padding (empty = all).

@@ -36,7 +36,7 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
     x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));
-    x = blocks[i](x, pass);
+    x = blocks[i].recomputed(x, pass);
   }
   if (pass.cache != nullptr) pass.cache->end();
   x = probed(pass, ProbePoint::What::unnormed, std::ssize(blocks), std::move(x));

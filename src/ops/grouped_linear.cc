@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/offset.h"
 #include "ops/ops.h"
@@ -65,13 +67,16 @@ Tensor grouped_with(const Tensor& x, const std::vector<int64_t>& counts,
   std::vector<Tensor> inputs{x};
   if constexpr (kIsDense<Weight>) inputs.insert(inputs.end(), weights.begin(), weights.end());
   inputs.insert(inputs.end(), biases.begin(), biases.end());
-
+  bool trains_weights = false;  // else the elements of x are not needed
+  if constexpr (kIsDense<Weight>)
+    trains_weights = std::any_of(weights.begin(), weights.end(),
+                                 [](const Tensor& weight) { return weight.wants_gradient(); });
   return record(
       y, inputs,
-      [=, x = kIsDense<Weight> ? Saved(x) : Saved::slot(x)](const Tensor& dy, Gradients& d) {
+      [=, x = trains_weights ? Saved(x) : Saved::slot(x)](const Tensor& dy, Gradients& d) {
         // For each group: dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
         const Kernels& k = kernels(dy);
-        const Tensor elements = kIsDense<Weight> ? x.elements() : Tensor();
+        const Tensor elements = trains_weights ? x.elements() : Tensor();
         const Out dx = d[x];
         for (const auto& [e, begin, count] : groups) {
           const In part = at(In(dy), begin * outputs);

@@ -25,8 +25,10 @@ Tensor linear_with(const Tensor& x, const Weight& weight, const Tensor& bias, DT
   if (!recording()) return y;
   std::vector<Tensor> inputs = {x, bias};
   if constexpr (kIsDense<Weight>) inputs.push_back(weight);
+  bool trains_weight = false;  // else the elements of x are not needed
+  if constexpr (kIsDense<Weight>) trains_weight = weight.wants_gradient();
   return record(y, inputs,
-                [=, x = kIsDense<Weight> ? Saved(x) : Saved::slot(x), units = row_units()](
+                [=, x = trains_weight ? Saved(x) : Saved::slot(x), units = row_units()](
                     const Tensor& gradient, Gradients& d) {
                   // dx = dy weight,   dweight = dy^T x,   dbias = sum over rows of dy
                   const Tensor& input = x;

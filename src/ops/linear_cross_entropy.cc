@@ -49,10 +49,11 @@ struct Logits {
     return y;
   }
   // Returns the gradient of `products`, of which `logits` are capped(products), for these rows and
-  // columns.
+  // columns, in `dtype` if nothing more is computed with it.
   Tensor gradient(const Tensor& products, const Tensor& logits, const RowLoss& loss, Interval rows,
-                  Interval columns, double dy) const {
-    const Tensor dlogits = empty_like(logits);
+                  Interval columns, double dy, DType dtype) const {
+    const bool final = softcap == 0 && !loss.sums_gradients();
+    const Tensor dlogits = empty(logits.shape(), final ? dtype : logits.dtype(), logits.device());
     loss.backward(dlogits, logits, dy, rows.begin, rows.end, {columns.begin, classes()});
     if (softcap == 0) return dlogits;
     const Tensor dproducts = empty_like(products);
@@ -85,8 +86,8 @@ void add_gradients_of_weights(Out dweight, Out dbias, const Tensor& x, const Log
   const Units units = row_units.of(R);
   each_block(of.classes(), blocks.columns, [&](int64_t begin, int64_t end) {
     const Tensor products = of.products(x, {begin, end});
-    const Tensor gradient =
-        of.gradient(products, of.capped(products), loss, {0, R}, {begin, end}, dy);
+    const Tensor gradient = of.gradient(products, of.capped(products), loss, {0, R}, {begin, end},
+                                        dy, dbias.data != nullptr ? working_type(x) : x.dtype());
     const Kernels& k = kernels(x);
     if (dbias.data != nullptr) k.sum_rows(at(dbias, begin), gradient, {R, end - begin, units});
     if (dweight.data != nullptr)
@@ -145,8 +146,9 @@ Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, cons
     const Tensor logits = of.capped(products);
     loss.forward(logits, begin, end);
     if (wants_dx)
-      multiply_by_weight(first_dx.rows(begin, end),
-                         of.gradient(products, logits, loss, {begin, end}, of.all(), 1), of);
+      multiply_by_weight(
+          first_dx.rows(begin, end),
+          of.gradient(products, logits, loss, {begin, end}, of.all(), 1, of.operands), of);
   });
 
   if (!recording()) return loss.total();
@@ -168,7 +170,7 @@ Tensor loss_with(const Tensor& x, const Weight& weight, const Tensor& bias, cons
           const Tensor products = again.products(input.rows(begin, end), again.all());
           multiply_by_weight(at(dx, begin * C),
                              again.gradient(products, again.capped(products), loss, {begin, end},
-                                            again.all(), factor),
+                                            again.all(), factor, again.operands),
                              again);
         });
       });

@@ -189,10 +189,11 @@ struct Distillation {
   float temperature = 1, share = 0;
 };
 
-// Logits are computed in blocks if they have more elements than kLogitsAtOnce (512 MB, and as many
-// for their gradients), which takes a third product with the matrix in the backward pass. A block
-// has about kLogitsOfBlock elements (128 MB).
-inline constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsOfBlock = int64_t{1} << 25;
+// Logits are computed in blocks of about kLogitsOfBlock elements (32 MB) if they have more, and if
+// the matrix is frozen or nothing is recorded. The gradient of the matrix takes a third product
+// with it in the backward pass; then only more than kLogitsAtOnce elements (512 MB, and as many for
+// their gradients) are computed in blocks.
+inline constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsOfBlock = int64_t{1} << 23;
 // The sizes of blocks of complete rows [rows, V], and of blocks of columns [R, columns].
 struct LogitBlocks {
   int64_t rows = 0, columns = 0;

@@ -25,6 +25,8 @@ class RowLoss {
   // dlogits (+)= dy times the gradient of total(), for rows [begin, end) and these columns.
   void backward(Out dlogits, const Tensor& logits, double dy, int64_t begin, int64_t end,
                 Classes columns = {}) const;
+  // Whether backward() adds two gradients, so that rounding dlogits would round their sum twice.
+  bool sums_gradients() const { return divergence_.has_value(); }
 
  private:
   struct Divergence {

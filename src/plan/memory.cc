@@ -76,7 +76,7 @@ Recurrent recurrent_of(const StackSpec& stack, double element) {
 // Returns the bytes kept for the backward pass of one sequence. Per layer and token: two states of
 // the residual stream and the statistics of their norms; query, key and value; the output of
 // attention and the sum of its softmax; the hidden elements of the feed-forward layer before and
-// after the activation. Norms are computed again.
+// after the activation, or the two factors of a gated one. Norms are computed again.
 double kept(const Spec& s, const StackSpec& stack, double tokens, double element) {
   const Widths w = widths_of(s, stack);
   const double stream = 8 * w.model + 16;
@@ -89,7 +89,7 @@ double kept(const Spec& s, const StackSpec& stack, double tokens, double element
       2 * element * static_cast<double>(stack.latent.width + stack.latent.query_width);
   const int64_t latents = latent_layers(stack);
   const Recurrent recurrent = recurrent_of(stack, element);
-  const double ffn = element * hidden_of(stack).all * (stack.ffn.gated ? 4 : 2);
+  const double ffn = 2 * element * hidden_of(stack).all;
   return tokens * (static_cast<double>(stack.layers) * stream +
                    static_cast<double>(stack.layers - recurrent.layers - latents) * attention(w) +
                    static_cast<double>(latents) * latent + recurrent.bytes + ffn + 4 * w.model);
@@ -110,34 +110,40 @@ double passing(const Spec& s, const StackSpec& stack, double tokens, double elem
 }
 
 // Returns the bytes of the logits of `rows` tokens and of their gradients. If they are computed in
-// blocks, these are kept before and after a soft cap and converted for bf16 products, and the
-// gradient of the head's input is kept.
-double logit_bytes(const Spec& s, int64_t rows, double element) {
+// blocks, these are kept before and after a soft cap, gradients are in the type of the products,
+// and the gradient of the head's input is kept.
+double logit_bytes(const Spec& s, int64_t rows, double element, bool frozen_head) {
   if (s.head.kind != HeadKind::language_model) return 0;
   const int64_t all = s.vocabulary * rows;
-  if (all <= kLogitsAtOnce) return 8 * static_cast<double>(all);
+  if (all <= (frozen_head ? kLogitsOfBlock : kLogitsAtOnce)) return 8 * static_cast<double>(all);
   const LogitBlocks blocks = logit_blocks(rows, s.vocabulary);
-  const int64_t most = std::max(blocks.rows * s.vocabulary, blocks.columns * rows);
-  const double converted = element < 4 ? element : 0;
-  return (s.head.softcap > 0 ? 16 : 8 + converted) * static_cast<double>(most) +
+  const int64_t columns = frozen_head ? 0 : blocks.columns;
+  const int64_t most = std::max(blocks.rows * s.vocabulary, columns * rows);
+  const double capped = s.head.softcap > 0 ? 12 : 0, summed = s.head.bias ? 4 : 0;
+  return (4 + element + capped + summed) * static_cast<double>(most) +
          element * static_cast<double>(rows * s.width);
 }
 
 }  // namespace
 
-double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, double element) {
+double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, double element,
+                        const Savings& savings) {
   double bytes = 0, most = 0;
-  const auto add = [&](const StackSpec& stack, int64_t length) {
-    const auto tokens = static_cast<double>(length);
-    bytes += kept(s, stack, tokens, element);
-    most = std::max(most, passing(s, stack, tokens, element));
+  const auto add = [&](const StackSpec& stack, int64_t length, double across) {
+    const auto tokens = static_cast<double>(length), layers = static_cast<double>(stack.layers);
+    const double all = kept(s, stack, tokens, element) + across;
+    const double inputs = 4 * static_cast<double>(s.width) * tokens * layers;
+    bytes += savings.recompute ? inputs : all;
+    const double again = savings.recompute ? all / std::max(layers, 1.0) : 0;  // of one layer
+    most = std::max(most, again + passing(s, stack, tokens, element));
   };
-  if (s.encoder) add(*s.encoder, lengths.source);
-  if (s.decoder) add(*s.decoder, lengths.target);
-  if (s.encoder && s.decoder) bytes += kept_across(s, lengths, element);
+  if (s.encoder) add(*s.encoder, lengths.source, 0);
+  const double across = s.encoder && s.decoder ? kept_across(s, lengths, element) : 0;
+  if (s.decoder) add(*s.decoder, lengths.target, across);
   const int64_t outputs = s.decoder ? lengths.target : lengths.source;
   return static_cast<double>(batch) * bytes +
-         std::max(static_cast<double>(batch) * most, logit_bytes(s, batch * outputs, element));
+         std::max(static_cast<double>(batch) * most,
+                  logit_bytes(s, batch * outputs, element, savings.frozen_head));
 }
 
 namespace {

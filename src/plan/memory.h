@@ -1,5 +1,6 @@
 #pragma once
 
+#include "plan/estimate.h"
 #include "plan/parts.h"
 
 namespace fovea {
@@ -7,7 +8,7 @@ namespace fovea {
 // Returns the bytes that a training step on `batch` sequences keeps for its backward pass, plus
 // those of its largest temporary. `element`: bytes per element in the matrix products.
 double activation_bytes(const Spec& validated, const Lengths& lengths, int64_t batch,
-                        double element);
+                        double element, const Savings& savings = {});
 
 // Returns how many elements of keys and values generation caches per additional token, in a text
 // that is shorter than the windows.

@@ -37,14 +37,17 @@ std::vector<AttentionShare> attention_shares(const Spec& s) {
   return shares;
 }
 
-MemoryPlan memory_of(const Spec& s, const Plan& plan, const Lengths& lengths) {
+MemoryPlan memory_of(const Spec& s, const Plan& plan, const Lengths& lengths,
+                     const PlanOptions& o) {
+  const Savings savings = {.recompute = o.recompute,
+                           .packed_moments = o.moments == MomentPrecision::bits8};
   MemoryPlan m;
   const auto parameters = static_cast<double>(plan.parameters);
   m.weights = bytes_of(parameters);
   m.gradients = 4 * parameters;
-  m.moments = 8 * parameters;
-  m.activations.fp32 = activation_bytes(s, lengths, plan.batch, 4);
-  m.activations.bf16 = activation_bytes(s, lengths, plan.batch, 2);
+  m.moments = static_cast<double>(moment_bytes(plan.parameters, savings.packed_moments));
+  m.activations.fp32 = activation_bytes(s, lengths, plan.batch, 4, savings);
+  m.activations.bf16 = activation_bytes(s, lengths, plan.batch, 2, savings);
   m.cache_per_token = bytes_of(cached_per_token(s));
   m.cache = bytes_of(cached(s, lengths, plan.batch));
   return m;
@@ -74,6 +77,9 @@ void visit(PlanOptions& o, OptionVisitor& v) {
   v.integer({"length", "tokens per sequence; 0 = the model's context"}, o.length, 0, kMostLength);
   v.integer({"source_length", "tokens of the encoder input of an encoder-decoder; 0 = the maximum"},
             o.source_length, 0, kMostLength);
+  v.boolean({"recompute", "training computes each layer again in the backward pass"}, o.recompute);
+  v.choice({"moments", "memory of AdamW's moments: 8 bytes per parameter, or 2"}, o.moments,
+           {"fp32", "8bit"});
   v.number({"tokens", "training tokens, such as 300B; 0 = 20 per parameter"}, o.tokens, 0, 1e30);
   v.number({"speed", "peak FLOP/s of one device, such as 28T; 0 = unknown"}, o.speed, 0, 1e30);
   v.number({"utilisation", "fraction of the peak speed that training reaches"}, o.utilisation,
@@ -100,7 +106,7 @@ Plan plan(const Spec& given, const PlanOptions& options) {
   if (!s.decoder) std::swap(plan.length, plan.source_length);
   plan.flops_per_token = plan.flops / static_cast<double>(lengths.total());
   plan.attention = attention_shares(s);
-  plan.memory = memory_of(s, plan, lengths);
+  plan.memory = memory_of(s, plan, lengths, options);
   plan.training = training_of(s, plan, options);
   return plan;
 }

@@ -1,6 +1,7 @@
 #include "tensor/tape.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
@@ -8,7 +9,7 @@ namespace fovea {
 namespace {
 
 struct Entry {
-  std::shared_ptr<Gradient> output;
+  std::shared_ptr<Gradient> output;  // null for a layer that is recorded anew
   Shape shape;
   Backward backward;
 };
@@ -22,6 +23,18 @@ thread_local std::vector<Entry> tape;
 thread_local Made last_made;
 thread_local bool is_recording = true;
 
+// Turns recording on during its lifetime: the backward pass records layers anew.
+class Recording {
+ public:
+  Recording() : before_(std::exchange(is_recording, true)) {}
+  ~Recording() { is_recording = before_; }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace
 
 class Tape {
@@ -30,6 +43,27 @@ class Tape {
     y.gradient_ = std::make_shared<Gradient>();
     tape.push_back({y.gradient_, y.shape(), std::move(backward)});
     return y;
+  }
+
+  static std::vector<Tensor> recompute(std::function<std::vector<Tensor>()> layer) {
+    const auto before = static_cast<std::ptrdiff_t>(tape.size());
+    std::vector<Tensor> results = layer();
+    tape.erase(tape.begin() + before, tape.end());
+    std::vector<std::shared_ptr<Gradient>> slots;
+    for (Tensor& y : results) {
+      y.recipe_ = nullptr;  // it would keep tensors of the layer
+      slots.push_back(y.gradient_);
+    }
+    const auto wants = [](const Tensor& y) { return y.wants_gradient(); };
+    if (std::none_of(results.begin(), results.end(), wants)) return results;
+    // The ops that this records are the next ones that play() reaches.
+    tape.push_back({nullptr, {}, [=, layer = std::move(layer)](const Tensor&, Gradients&) {
+                      const Recording on;
+                      const std::vector<Tensor> again = layer();
+                      for (size_t i = 0; i < slots.size(); ++i)
+                        if (slots[i]) again[i].gradient_->value = std::move(slots[i]->value);
+                    }});
+    return results;
   }
 
   static void play(const Tensor& loss, float factor, PassGradients* passes) {
@@ -45,6 +79,10 @@ class Tape {
     while (!tape.empty()) {
       Entry entry = std::move(tape.back());
       tape.pop_back();
+      if (entry.output == nullptr) {
+        entry.backward({}, d);
+        continue;
+      }
       if (!entry.output->value) continue;  // no recorded op used this output
       const Tensor dy = std::move(entry.output->value);
       entry.output->value = Tensor();
@@ -104,6 +142,10 @@ Tensor record(Tensor y, const std::vector<Tensor>& inputs, Backward backward) {
 }
 
 bool recording() { return is_recording; }
+
+std::vector<Tensor> recompute(std::function<std::vector<Tensor>()> layer) {
+  return is_recording ? Tape::recompute(std::move(layer)) : layer();
+}
 
 NoGradient::NoGradient() : before_(is_recording) { is_recording = false; }
 NoGradient::~NoGradient() { is_recording = before_; }

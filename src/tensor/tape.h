@@ -47,6 +47,13 @@ Tensor record(Tensor y, const std::vector<Tensor>& inputs, Backward backward);
 
 bool recording();
 
+// Runs `layer` and returns its results. Of all that the layer records, the tape keeps only the
+// function itself: backward() runs it again to record its ops anew (activation checkpointing; Chen
+// et al. 2016). The gradients have the same bits as without it, if `layer` returns the same results
+// each time. It owns or outlives the tensors that it reads, and depends on no state that changes
+// before backward() reaches it.
+std::vector<Tensor> recompute(std::function<std::vector<Tensor>()> layer);
+
 // Turns recording off during its lifetime (evaluation, generation).
 class NoGradient {
  public:

@@ -92,6 +92,7 @@ class Tensor {
   // How to recompute the elements from other saved tensors; see Saved in tape.h.
   using Recipe = std::function<Tensor()>;
   void set_recipe(Recipe recipe) { recipe_ = std::make_shared<Recipe>(std::move(recipe)); }
+  bool has_recipe() const { return recipe_ != nullptr; }
 
  private:
   friend Tensor empty(const Shape& shape, DType dtype, const Device& device);

@@ -121,22 +121,14 @@ void add_new_adapters(Transformer& model, const Family& family, const AdapterOpt
   check_adapters_of_experts(model);
 }
 
-Cost cost_with_adapters(const Spec& spec, const Family& family, const AdapterOptions& options,
-                        const Cost& cost, uint64_t base_bytes, int64_t passes, DType compute) {
-  Transformer model(spec);
-  add_new_adapters(model, family, options, 0);
-  AdaptedSizes sizes{.base_bytes = base_bytes};
-  for (const auto& [name, parameter] : parameters_of(model)) {
-    const int64_t count = elements(parameter->shape);
-    sizes.parameters += count;
-    if (parameter->trainable) sizes.trained += count;
-  }
+int64_t kept_by_adapters(Transformer& model, const AdapterOptions& options) {
+  int64_t kept = 0;
   for (const auto& [name, layer] : linears_of(model)) {
     if (!layer->adapter.present()) continue;
-    sizes.kept += options.rank + (options.dora ? layer->weight.shape[0] : 0) +
-                  (options.dropout > 0 ? layer->weight.shape[1] : 0);
+    kept += options.rank + (options.dora ? layer->weight.shape[0] : 0) +
+            (options.dropout > 0 ? layer->weight.shape[1] : 0);
   }
-  return adapted_cost(cost, sizes, passes, compute);
+  return kept;
 }
 
 AdapterFacts facts_of(const AdapterOptions& options, const std::string& base) {

@@ -23,10 +23,8 @@ BaseWeights base_weights(const AdapterOptions& options);
 void add_new_adapters(Transformer& model, const Family& family, const AdapterOptions& options,
                       uint64_t seed);
 
-// Returns the cost of training a model of this Spec with adapters, given that of training all of
-// its weights in `passes` passes per step, and the bytes of the frozen weights.
-Cost cost_with_adapters(const Spec& spec, const Family& family, const AdapterOptions& options,
-                        const Cost& cost, uint64_t base_bytes, int64_t passes, DType compute);
+// Returns the elements per token that the adapters of a model keep for the backward pass.
+int64_t kept_by_adapters(Transformer& model, const AdapterOptions& options);
 
 // Returns what adapter_config.json states about adapters of the model `base`.
 AdapterFacts facts_of(const AdapterOptions& options, const std::string& base);

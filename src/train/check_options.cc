@@ -50,6 +50,10 @@ void check_options(const TrainOptions& o) {
   check_fields(o);
   check_adapter_options(o.lora, o.from);
   check_distillation(o.distillation);
+  check_field(
+      o.freeze.empty() || o.lora.rank == 0, "freeze",
+      "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
+      "them");
   if (!o.out.empty() && !is_folder(o.out)) {
     std::string parent = o.out;  // the existing part of the path
     while (!is_folder(parent) && parent != "." && parent != "/") {

@@ -84,6 +84,9 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
       {"batch_tokens", "pairs: maximum tokens per forward pass, counted on the longer side", pairs},
       o.batch_tokens, 1, 1 << 24);
   v.integer({"accumulate", "forward passes per optimiser step", true}, o.accumulate, 1, 65536);
+  v.boolean({"recompute",
+             "compute each layer again in the backward pass: less memory, more time, same bits"},
+            o.recompute);
   v.integer({"patience", "stop after N evaluations without improvement; 0 = never"}, o.patience, 0,
             kMostSteps);
   v.text(
@@ -114,6 +117,8 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   v.number({"weight_decay", "weight decay of matrices and token embeddings", true}, o.weight_decay,
            0, 10);
   v.number({"clip", "maximum gradient norm; 0 = off", true}, o.clip, 0, 1e6);
+  v.choice({"moments", "memory of AdamW's moments: 8 bytes per trained number, or 2", true},
+           o.moments, {"fp32", "8bit"});
   v.number({"label_smoothing", "probability spread over all labels", true}, o.label_smoothing, 0,
            0.99);
   v.number({"mask", "masked, spans: fraction of tokens to mask or cut out", fills_gaps}, o.mask,
@@ -224,6 +229,11 @@ void visit(TrainOptions& o, OptionVisitor& v) {
   visit_optimizer(o, v);
   visit(o.lora, v);
   visit(o.distillation, v);
+  v.texts({"freeze",
+           "parameters that are not trained: layers, such as 0-5, or names, such as embedding.* or "
+           "*.q_proj.weight",
+           true},
+          o.freeze);
   visit_cadence(o, v);
   visit_machine(o, v);
 }

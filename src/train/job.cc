@@ -1,5 +1,7 @@
 #include "train/job.h"
 
+#include <algorithm>
+
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -7,6 +9,7 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "train/adapters.h"
+#include "train/freeze.h"
 
 namespace fovea {
 namespace {
@@ -34,12 +37,16 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
 }
 
 // Returns the memory of the process besides the allocations of training: code, threads, the memory
-// that is allocated now, and a second copy of the trained weights, for measuring steps and writing
-// files.
-uint64_t process_bytes(const TrainPlan& plan) {
+// that is used now, and a second copy of the trained weights, for measuring steps and writing
+// files. The frozen weights of adapters are open, but count as weights.
+uint64_t process_bytes(const Job& job) {
+  const TrainPlan& plan = job.plan;
+  const uint64_t open = job.options.lora.rank > 0 ? tensor_memory().live : 0;
+  release_cached_memory();
+  const uint64_t now = private_memory(), planned = std::min(now, std::min(job.base_bytes, open));
   constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
   constexpr uint64_t kThread = 1 << 20;    // stack and scratch memory
-  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + private_memory() +
+  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + now - planned +
          static_cast<uint64_t>(plan.trained_parameters) * sizeof(float);
 }
 
@@ -68,6 +75,29 @@ nlohmann::json settings_in(const Snapshot& snapshot) {
   return kept;
 }
 
+Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
+  const TrainOptions& o = job.options;
+  Transformer model(spec);
+  choose_trained(job, model);
+  TrainedSizes sizes;
+  for (const auto& [name, parameter] : parameters_of(model)) {
+    const int64_t count = elements(parameter->shape);
+    sizes.parameters += count;
+    if (parameter->trainable) sizes.trained += count;
+  }
+  sizes.frozen_bytes =
+      o.lora.rank > 0 ? job.base_bytes
+                      : static_cast<uint64_t>(sizes.parameters - sizes.trained) * sizeof(float);
+  sizes.kept = kept_by_adapters(model, o.lora);
+  const Parameter& head = spec.head.tied ? model.token_embedding : model.head.output.weight;
+  const Savings savings = {.recompute = o.recompute,
+                           .packed_moments = o.moments == MomentPrecision::bits8,
+                           .frozen_head = !head.trainable};
+  const Cost all = training_cost(spec, size.batch, size.length, o.accumulate, job.compute, savings);
+  const bool part = o.lora.rank > 0 || !o.freeze.empty();
+  return part ? cost_of_part(all, sizes, o.accumulate, job.compute, savings) : all;
+}
+
 }  // namespace
 
 void open_snapshot(Job& job, const Say& say) {
@@ -79,7 +109,7 @@ void open_snapshot(Job& job, const Say& say) {
 void check_memory(Job& job) {
   TrainPlan& plan = job.plan;
   const uint64_t limit = job.options.memory_limit;
-  plan.process_bytes = process_bytes(plan);
+  plan.process_bytes = process_bytes(job);
   plan.total_bytes =
       plan.weight_bytes + plan.optimizer_bytes + plan.activation_bytes + plan.process_bytes;
   // The plan includes the memory that is already in use.
@@ -93,13 +123,10 @@ void check_memory(Job& job) {
        plan.activation_bytes >> 20, plan.process_bytes >> 20, plan.available_bytes >> 20);
 }
 
-void plan_cost(Job& job, const Spec& spec, const Cost& of_all) {
+void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
   TrainPlan& plan = job.plan;
+  const Cost cost = cost_of(job, spec, size);
   const TrainOptions& o = job.options;
-  const Cost cost = o.lora.rank == 0
-                        ? of_all
-                        : cost_with_adapters(spec, *job.family, o.lora, of_all, job.base_bytes,
-                                             o.accumulate, job.compute);
   plan.steps = o.steps;
   plan.parameters = cost.parameters;
   plan.trained_parameters = cost.trained;
@@ -129,6 +156,7 @@ void check_settings(const Job& job) {
 
 void choose_trained(const Job& job, Transformer& model) {
   job.task->choose_trainable(model);
+  freeze(model, *job.family, job.options.freeze);
   if (job.options.lora.rank > 0)
     add_new_adapters(model, *job.family, job.options.lora, job.options.seed);
 }

@@ -34,9 +34,13 @@ struct Job {
 // requested one, else that of the snapshot, else bf16 if the CPU multiplies it natively, else fp32.
 void open_snapshot(Job& job, const Say& say);
 
-// Sets the plan's cost and machine, and calls check_memory(). `cost` is that of training all
-// weights; job.family and job.base_bytes must be set.
-void plan_cost(Job& job, const Spec& spec, const Cost& cost);
+// The sequences of a forward pass, and the tokens of each.
+struct PassSize {
+  int64_t batch = 0, length = 0;
+};
+// Sets the plan's cost and machine, and calls check_memory(). job.task, job.family and
+// job.base_bytes must be set.
+void plan_cost(Job& job, const Spec& spec, const PassSize& size);
 // Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);
 
@@ -45,7 +49,8 @@ void check_memory(Job& job);
 void check_settings(const Job& job);
 
 // Sets which parameters of a model are trained, as the task and the options require, and adds new
-// adapters if they request any.
+// adapters if they request any. Throws InvalidArgument, naming the option, if they do not fit the
+// model.
 void choose_trained(const Job& job, Transformer& model);
 
 // Sets the job's model. `begin` sets job.model and job.plan.from as at the start of the run; it is

@@ -10,11 +10,18 @@ namespace fovea {
 
 Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options)
     : options_(options) {
-  for (const auto& [name, parameter] : parameters) {
-    if (!parameter->trainable) continue;
-    parameter->value.want_gradient();
-    const auto zero = [p = parameter] { return zeros(p->shape, DType::f32, p->device()); };
-    all_.push_back({name, parameter, zero(), zero()});
+  uint32_t index = 0;
+  for (const auto& [name, p] : parameters) {
+    const uint32_t number = index++;
+    if (!p->trainable) continue;
+    p->value.want_gradient();
+    const DType stored = options.packed_moments ? DType::u8 : DType::f32;
+    const auto moment = [&, &p = p] { return zeros(p->shape, stored, p->device()); };
+    Moments& it = all_.emplace_back(Moments{name, p, number, moment(), moment(), {}, {}});
+    if (!options.packed_moments) continue;
+    const int64_t blocks = (it.m.size() + kMomentBlock - 1) / kMomentBlock;
+    for (Tensor* largest : {&it.largest_m, &it.largest_v})
+      *largest = zeros({blocks}, DType::f32, p->device());
   }
 }
 
@@ -48,7 +55,19 @@ void Optimizer::update(int64_t step, double rate, double norm) {
     AdamW adamw = common;
     if (it.parameter->role == Role::adapter_up) adamw.rate *= static_cast<float>(options_.up_rate);
     adamw.decay = decays(it.parameter->role) ? static_cast<float>(options_.weight_decay) : 0.0f;
-    kernels(gradient).adamw(it.parameter->value, it.m, it.v, gradient, adamw, gradient.size());
+    const Kernels& k = kernels(gradient);
+    const Tensor& weight = it.parameter->value;
+    if (!options_.packed_moments)
+      return k.adamw(weight, it.m, it.v, gradient, adamw, gradient.size());
+    k.packed_adamw(weight,
+                   {.m = it.m,
+                    .v = it.v,
+                    .largest_m = it.largest_m,
+                    .largest_v = it.largest_v,
+                    .seed = options_.seed,
+                    .step = static_cast<uint64_t>(step),
+                    .parameter = it.index},
+                   gradient, adamw, gradient.size());
   });
   clear_gradients();
 }
@@ -63,6 +82,9 @@ std::map<std::string, Tensor> Optimizer::state() const {
     tensors["weight." + it.name] = it.parameter->value.detach();
     tensors["m." + it.name] = it.m;
     tensors["v." + it.name] = it.v;
+    if (!it.largest_m) continue;
+    tensors["largest_m." + it.name] = it.largest_m;
+    tensors["largest_v." + it.name] = it.largest_v;
   }
   return tensors;
 }

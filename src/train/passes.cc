@@ -20,6 +20,7 @@ Pass training_pass(const Batch& batch, int64_t step, int64_t n, const PassOption
   Pass pass;
   pass.compute = options.compute;
   pass.training = true;
+  pass.recompute = options.recompute;
   pass.dropout.seed = options.seed;
   if (batch.units > 0) {
     pass.dropout.step = static_cast<uint64_t>(step);

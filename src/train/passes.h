@@ -12,6 +12,7 @@ struct PassOptions {
   DType compute = DType::f32;
   int64_t accumulate = 1;  // passes per step
   uint64_t seed = 0;       // seed of dropout
+  bool recompute = false;  // see TrainOptions
 };
 
 // Returns the sum of the losses of one pass, divided by `divisor`, the number of predictions in all

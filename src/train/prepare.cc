@@ -218,7 +218,9 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
     origin.save_all_as(DType::f32);
     if (weights != Weights::owned) beginning.opened = std::move(files);
   }
-  std::unique_ptr<ExamplesTask> task = open_task(options, spec);
+  std::unique_ptr<ExamplesTask> opened = open_task(options, spec);
+  ExamplesTask* const task = opened.get();
+  job.task = std::move(opened);
   task->watch(reading);
   job.options.best_by = choose_best_by(options.best_by, task->evaluation());
   TranslationTokenizers tokenizers = choose_tokenizers(job, *task, spec);
@@ -238,7 +240,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   check_field(options.lora.rank == 0 || job.family == origin.family, "lora",
               "the format of {} has no names for the new head; expected `labels` of another model",
               options.from);
-  plan_cost(job, spec, task->cost(spec, job.compute));
+  plan_cost(job, spec, task->pass_size(spec));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
   add_teacher(job, *task, spec, tokenizers, say);
   plan_epochs(job, task->loaded());
@@ -248,7 +250,6 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   job.settings = settings(job, spec, tokenizer, task->loaded());
   check_settings(job);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
-  job.task = std::move(task);
   choose_model(job, spec, [&] { begin_model(job, spec, beginning, say); });
   return job;
 }

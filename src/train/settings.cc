@@ -18,6 +18,7 @@ class Settings : public OptionVisitor {
     put(field, names.at(static_cast<size_t>(value)));
   }
   void text(const Field& field, std::string& value) override { put(field, value); }
+  void texts(const Field& field, std::vector<std::string>& values) override { put(field, values); }
   void seed(const Field& field, uint64_t& value) override { put(field, value); }
 
  private:

@@ -10,6 +10,8 @@ OptimizerOptions optimizer_options(const TrainOptions& o) {
           .epsilon = o.epsilon,
           .weight_decay = o.weight_decay,
           .clip = o.clip,
+          .packed_moments = o.moments == MomentPrecision::bits8,
+          .seed = o.seed,
           .up_rate = o.lora.plus};
 }
 

@@ -36,9 +36,12 @@ Trainer::Trainer(Job& job, SnapshotFolder& folder,
 
 void Trainer::resume() {
   const Snapshot& snapshot = *job_.snapshot;
-  for (auto& [name, tensor] : stepper_.optimizer.state()) {
+  for (const auto& [name, tensor] : stepper_.optimizer.state()) {
     const Tensor stored = snapshot.tensors.tensor(name);
-    std::copy_n(stored.data_as<float>(), tensor.size(), tensor.data_as<float>());
+    check(stored.shape() == tensor.shape() && stored.dtype() == tensor.dtype(),
+          "{}: {} is {} {}; expected {} {}", snapshot.path, name, name_of(stored.dtype()),
+          describe(stored.shape()), name_of(tensor.dtype()), describe(tensor.shape()));
+    copy_bytes(tensor, 0, stored, 0, static_cast<int64_t>(tensor.bytes()));
   }
   progress_.step = saved_step_ = snapshot.step;
   const nlohmann::json& state = snapshot.state;

@@ -109,6 +109,7 @@ inline const Kernels& second_kernels(DType = DType::f32) {
       .activation = OnSecond<&Kernels::activation>::run,
       .gated_activation = OnSecond<&Kernels::gated_activation>::run,
       .activation_backward = OnSecond<&Kernels::activation_backward>::run,
+      .gated_activation_backward = OnSecond<&Kernels::gated_activation_backward>::run,
       .dropout = OnSecond<&Kernels::dropout>::run,
       .sum_rows = OnSecond<&Kernels::sum_rows>::run,
       .layer_norm = OnSecond<&Kernels::layer_norm>::run,

@@ -32,6 +32,8 @@ void softcap_backward(Out dx, In dy, In x, float cap, int64_t size);
 void activation(Out y, In x, Activation kind, int64_t size);
 void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
+void gated_activation_backward(Out dx, Out dfactor, In dy, In x, In factor, Activation kind,
+                               int64_t size);
 // elementary.cc
 void elementary(Out y, In x, Elementary kind, int64_t size);
 void elementary_backward(Out dx, In dy, In x, Elementary kind, int64_t size);
@@ -105,5 +107,8 @@ void kl_divergence_backward(Out dlogits, In logits, In lse, In rest, Indices top
                             const TopClasses& classes, float factor, Rows rows, Classes columns);
 // adamw.cc
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
+// packed_adamw.cc
+void packed_adamw(Out weight, const PackedMoments& moments, In gradient, const AdamW& step,
+                  int64_t size);
 
 }  // namespace fovea::cpu

@@ -20,6 +20,7 @@ const Kernels kTable = {
     .activation = cpu::activation,
     .gated_activation = cpu::gated_activation,
     .activation_backward = cpu::activation_backward,
+    .gated_activation_backward = cpu::gated_activation_backward,
     .elementary = cpu::elementary,
     .elementary_backward = cpu::elementary_backward,
     .minimum = cpu::minimum,
@@ -65,6 +66,7 @@ const Kernels kTable = {
     .kl_divergence = cpu::kl_divergence,
     .kl_divergence_backward = cpu::kl_divergence_backward,
     .adamw = cpu::adamw,
+    .packed_adamw = cpu::packed_adamw,
     .sum = cpu::sum,
     .sum_of_squares = cpu::sum_of_squares,
 };

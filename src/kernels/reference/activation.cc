@@ -50,6 +50,11 @@ double derivative(Activation kind, double x) {
   return 1;
 }
 
+double as_stored(double value, DType dtype) {
+  if (dtype == DType::bf16) return widen(narrow(static_cast<float>(value)));
+  return dtype == DType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
+}
+
 }  // namespace
 
 void activation(Out y, In x, Activation kind, int64_t size) {
@@ -57,11 +62,21 @@ void activation(Out y, In x, Activation kind, int64_t size) {
 }
 
 void gated_activation(Out y, In x, In factor, Activation kind, int64_t size) {
-  for (int64_t i = 0; i < size; ++i) put(y, i, value(kind, get(x, i)) * get(factor, i));
+  for (int64_t i = 0; i < size; ++i)
+    put(y, i, as_stored(value(kind, get(x, i)), x.dtype) * get(factor, i));
 }
 
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size) {
   for (int64_t i = 0; i < size; ++i) put(dx, i, get(dy, i) * derivative(kind, get(x, i)));
+}
+
+void gated_activation_backward(Out dx, Out dfactor, In dy, In x, In factor, Activation kind,
+                               int64_t size) {
+  for (int64_t i = 0; i < size; ++i) {
+    const double g = get(dy, i), v = get(x, i);
+    put(dfactor, i, g * as_stored(value(kind, v), x.dtype));
+    put(dx, i, as_stored(g * get(factor, i), x.dtype) * derivative(kind, v));
+  }
 }
 
 }  // namespace fovea::reference

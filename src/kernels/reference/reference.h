@@ -28,6 +28,8 @@ void clip_backward(Out dx, In dy, In x, float least, float most, int64_t size);
 void activation(Out y, In x, Activation kind, int64_t size);
 void gated_activation(Out y, In x, In factor, Activation kind, int64_t size);
 void activation_backward(Out dx, In dy, In x, Activation kind, int64_t size);
+void gated_activation_backward(Out dx, Out dfactor, In dy, In x, In factor, Activation kind,
+                               int64_t size);
 void dropout(Out y, In x, const Dropout& dropout, int64_t size);
 void sum_rows(Out y, In x, Rows rows);
 double sum(In x, int64_t size);
@@ -80,5 +82,7 @@ void kl_divergence(Out losses, Out lse, Out rest, In logits, Indices top, In log
 void kl_divergence_backward(Out dlogits, In logits, In lse, In rest, Indices top, In log_p,
                             const TopClasses& classes, float factor, Rows rows, Classes columns);
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
+void packed_adamw(Out weight, const PackedMoments& moments, In gradient, const AdamW& step,
+                  int64_t size);
 
 }  // namespace fovea::reference

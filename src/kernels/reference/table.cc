@@ -20,6 +20,7 @@ const Kernels kTable = {
     .activation = reference::activation,
     .gated_activation = reference::gated_activation,
     .activation_backward = reference::activation_backward,
+    .gated_activation_backward = reference::gated_activation_backward,
     .elementary = reference::elementary,
     .elementary_backward = reference::elementary_backward,
     .minimum = reference::minimum,
@@ -65,6 +66,7 @@ const Kernels kTable = {
     .kl_divergence = reference::kl_divergence,
     .kl_divergence_backward = reference::kl_divergence_backward,
     .adamw = reference::adamw,
+    .packed_adamw = reference::packed_adamw,
     .sum = reference::sum,
     .sum_of_squares = reference::sum_of_squares,
 };

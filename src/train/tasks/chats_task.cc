@@ -53,9 +53,7 @@ class ChatsTask : public ExamplesTask {
     render(spec, tokenizer, say);
   }
 
-  Cost cost(const Spec& spec, DType compute) const override {
-    return training_cost(spec, options_.batch, row_, options_.accumulate, compute);
-  }
+  PassSize pass_size(const Spec&) const override { return {options_.batch, row_}; }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin&, bool, const Say&) override {

@@ -255,9 +255,8 @@ void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
   plan.training_tokens = std::llround(tokens * static_cast<double>(task.count()));
   plan.tokens_per_step = std::llround(tokens * examples);
   plan.epochs = static_cast<double>(job.options.steps) / task.steps_per_epoch();
-  Cost cost = training_cost(spec, rows, length, 1, job.compute);
-  cost.flops_per_step *= 4.0 / 3 * tokens * examples / static_cast<double>(rows * length);
-  plan_cost(job, spec, cost);
+  plan_cost(job, spec, {rows, length});
+  plan.flops_per_step *= 4.0 / 3 * tokens * examples / static_cast<double>(rows * length);
 }
 
 }  // namespace
@@ -270,8 +269,10 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   Transformer transformer = std::move(model.transformer);
   const Spec spec = transformer.spec;
   const Family& family = family_to_save(spec, model.origin);
-  auto task = std::make_unique<EmbedderTask>(training, std::move(model));
+  auto opened = std::make_unique<EmbedderTask>(training, std::move(model));
+  EmbedderTask* const task = opened.get();
   Job job;
+  job.task = std::move(opened);
   job.family = &family;
   job.base_bytes = weight_bytes(transformer);
   job.options = core_options(training, training.epochs * task->batches_per_epoch());
@@ -280,7 +281,6 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   job.settings = settings(training, spec, task->tokenizer());
   check_settings(job);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
-  job.task = std::move(task);
   choose_model(job, spec, [&] {
     job.model = std::move(transformer);
     job.plan.from = training.model;

@@ -76,7 +76,10 @@ void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
 }
 
 PassOptions ExamplesTask::pass_options() const {
-  return {.compute = setting_->compute, .accumulate = options_.accumulate, .seed = options_.seed};
+  return {.compute = setting_->compute,
+          .accumulate = options_.accumulate,
+          .seed = options_.seed,
+          .recompute = options_.recompute};
 }
 
 Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,

@@ -37,7 +37,7 @@ class ExamplesTask : public TrainingTask {
   // `origin` is that of the checkpoint; empty for a new model.
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
-  virtual Cost cost(const Spec& spec, DType compute) const = 0;
+  virtual PassSize pass_size(const Spec& spec) const = 0;  // for the plan
   // Returns the origin of a new model: the contents of its config files that do not follow from its
   // Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }

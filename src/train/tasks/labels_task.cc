@@ -67,9 +67,8 @@ class LabelsTask : public ExamplesTask {
 
   std::vector<std::string> labels() const override { return names_; }
 
-  Cost cost(const Spec& spec, DType compute) const override {
-    return training_cost(spec, options_.batch, std::min(spec.context, kUsualText),
-                         options_.accumulate, compute);
+  PassSize pass_size(const Spec& spec) const override {
+    return {options_.batch, std::min(spec.context, kUsualText)};
   }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,

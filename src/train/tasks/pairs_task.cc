@@ -58,10 +58,9 @@ class PairsTask : public ExamplesTask {
     if (origin.family == nullptr) set_padding(spec, tokenizer);
   }
 
-  Cost cost(const Spec& spec, DType compute) const override {
+  PassSize pass_size(const Spec& spec) const override {
     const int64_t length = std::min(spec.context, kUsualSentence);
-    const int64_t rows = std::max<int64_t>(1, options_.batch_tokens / length);
-    return training_cost(spec, rows, length, options_.accumulate, compute);
+    return {std::max<int64_t>(1, options_.batch_tokens / length), length};
   }
 
   Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {

@@ -62,8 +62,8 @@ class TextTask : public ExamplesTask {
     if (origin.family == nullptr && spec.encoder) set_padding(spec, tokenizer);
   }
 
-  Cost cost(const Spec& spec, DType compute) const override {
-    return training_cost(spec, options_.batch, reads_at_once(spec), options_.accumulate, compute);
+  PassSize pass_size(const Spec& spec) const override {
+    return {options_.batch, reads_at_once(spec)};
   }
 
   Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {

@@ -283,6 +283,30 @@ TEST(Dropout, DropsTheGivenFraction) {
   }
 }
 
+TEST(GatedActivation, MatchesTheReference) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int64_t size : kSizes) {
+      for (const Activation kind : {Activation::silu, Activation::gelu, Activation::relu}) {
+        const Array x = Array::normal(size, dtype, 1), factor = Array::normal(size, dtype, 2),
+                    dy = Array::normal(size, dtype, 3);
+        const std::string what = fmt::format("{} of {}", static_cast<int>(kind), size);
+        compare_everywhere({x}, "gated_activation " + what,
+                           [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                             kernels.gated_activation(outputs[0].out(), x.in(), factor.in(), kind,
+                                                      size);
+                           });
+        for (const bool add : {false, true})
+          compare_everywhere({x, factor}, "gated_activation_backward " + what,
+                             [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                               kernels.gated_activation_backward(outputs[0].out(add),
+                                                                 outputs[1].out(add), dy.in(),
+                                                                 x.in(), factor.in(), kind, size);
+                             });
+      }
+    }
+  }
+}
+
 TEST(AdamW, MatchesTheReference) {
   for (int64_t size : kSizes) {
     const Array weight = Array::normal(size, DType::f32, 1),

@@ -18,7 +18,8 @@ namespace {
 
 // Returns the peak of tensor memory in a step of a model, including its weights, gradients and
 // moments.
-size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t passes) {
+size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t passes,
+                     bool recompute = false) {
   Transformer model(spec);
   initialise(model, 1);
   std::vector<Tensor> moments;
@@ -31,6 +32,7 @@ size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t pas
   pass.compute = compute;
   pass.mask.causal = true;
   pass.training = true;
+  pass.recompute = recompute;
   const Tensor ids = zeros({batch, spec.context}, DType::i32);
   const auto loss = [&] { return model.loss(model.hidden(ids, pass), {}, ids); };
   reset_peak_memory();
@@ -104,6 +106,34 @@ TEST(Cost, CountsBlocksOfLargeLogits) {
       EXPECT_LT(planned, 1.35 * measured) << "measured " << measured << ", planned " << planned;
     }
   }
+}
+
+TEST(Cost, CountsTheInputsOfLayersThatAreComputedAgain) {
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    Spec spec = test::small_llama(
+        {.vocabulary = 65, .context = 128, .width = 64, .layers = 8, .heads = 4}, 256);
+    spec = validated(spec);
+    constexpr int64_t kBatch = 8;
+    const auto before = static_cast<double>(tensor_memory().live);
+    const auto measured =
+        static_cast<double>(measured_peak(spec, kBatch, compute, 1, true)) - before;
+    const Cost cost = training_cost(spec, kBatch, spec.context, 1, compute, {.recompute = true});
+    const Cost kept = training_cost(spec, kBatch, spec.context, 1, compute);
+    const auto planned =
+        static_cast<double>(cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes);
+    EXPECT_GT(planned, 0.8 * measured) << "measured " << measured << ", planned " << planned;
+    EXPECT_LT(planned, 1.2 * measured) << "measured " << measured << ", planned " << planned;
+    EXPECT_LT(cost.activation_bytes, kept.activation_bytes / 2);
+  }
+}
+
+TEST(Cost, CountsPackedMoments) {
+  Spec spec = preset("nano");
+  spec.vocabulary = 65;
+  spec = validated(spec);
+  const Cost cost = training_cost(spec, 1, 64, 1, DType::f32, {.packed_moments = true});
+  EXPECT_NEAR(static_cast<double>(cost.optimizer_bytes),
+              (2 + 8.0 / 256) * static_cast<double>(cost.parameters), 8);
 }
 
 TEST(Cost, MatchesTheFormulas) {

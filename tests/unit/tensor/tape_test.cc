@@ -314,5 +314,51 @@ TEST_F(TapeTest, RecomputesNestedRecipes) {
   EXPECT_EQ(to_floats(x.gradient()), (Floats{-2, -4}));
 }
 
+TEST_F(TapeTest, RecordsALayerAnew) {
+  const Tensor x = leaf({1, 2}), w = leaf({5, 7});
+  const auto layer = [&](const Tensor& y) {
+    const Tensor inner = product(y, w);
+    return std::vector<Tensor>{sum(inner, y), negated(inner)};
+  };
+  const auto gradients = [&](bool again) {
+    x.clear_gradient(), w.clear_gradient();
+    Tensor y = x, sides;
+    for (int n = 0; n < 3; ++n) {
+      const auto run = [&layer, y] { return layer(y); };
+      const std::vector<Tensor> results = again ? recompute(run) : run();
+      y = results[0];
+      sides = sides ? sum(sides, results[1]) : results[1];
+    }
+    backward(dot(sum(y, sides), {1, 10}));
+    return std::pair(to_floats(x.gradient()), to_floats(w.gradient()));
+  };
+  EXPECT_EQ(gradients(true), gradients(false));
+  EXPECT_TRUE(recording());
+}
+
+TEST_F(TapeTest, KeepsNothingOfALayerThatItRecordsAnew) {
+  constexpr size_t kBytes = 64000;
+  const Tensor x = zeros({kBytes / 4}).want_gradient();
+  const size_t live = tensor_memory().live;
+  int runs = 0;
+  const std::vector<Tensor> y = recompute([&] {
+    ++runs;
+    return std::vector<Tensor>{product(product(x, negated(x)), product(x, x))};
+  });
+  EXPECT_EQ(tensor_memory().live, live + kBytes);
+  EXPECT_EQ(runs, 1);
+  backward(dot(y[0], Floats(kBytes / 4, 1)));
+  EXPECT_EQ(runs, 2);
+}
+
+TEST_F(TapeTest, DoesNotRecordALayerWithoutGradients) {
+  const Tensor plain = from({1, 2}, {2});
+  const auto layer = [&] { return std::vector<Tensor>{product(plain, plain)}; };
+  EXPECT_FALSE(recompute(layer)[0].wants_gradient());
+  const NoGradient off;
+  const Tensor x = leaf({1, 2});
+  EXPECT_FALSE(recompute([&] { return std::vector<Tensor>{negated(x)}; })[0].wants_gradient());
+}
+
 }  // namespace
 }  // namespace fovea

@@ -57,6 +57,14 @@ class AdapterTraining : public testing::Test {
   TrainOptions options_ = runs_.options("out");
 };
 
+TEST_F(AdapterTraining, GivesTheSameBitsIfLayersAreComputedAgain) {
+  options_.lora.dropout = 0.2;
+  const std::string kept = trained(options_).first;
+  options_.recompute = true;
+  options_.out = runs_ / "again";
+  EXPECT_EQ(trained(options_).first, kept);
+}
+
 TEST_F(AdapterTraining, WritesAnAdapterOfTheBase) {
   const std::string before = read_file(options_.from + "/model.safetensors");
   const auto [bytes, plan] = trained(options_);

@@ -5,6 +5,7 @@
 
 #include "families/directory.h"
 #include "kernels/isa.h"
+#include "ops/units.h"
 #include "support/gradient_check.h"
 #include "support/random_parameters.h"
 #include "support/second_device.h"
@@ -68,9 +69,7 @@ Tensor outputs(const Transformer& model, const TextBatch& batch, Pass pass) {
   return model.logits(model.encode(batch.source, pass), batch.valid);
 }
 
-Tensor loss_of(const Transformer& model, const TextBatch& batch, DType compute) {
-  Pass pass;
-  pass.compute = compute;
+Tensor loss_of(const Transformer& model, const TextBatch& batch, Pass pass) {
   std::vector<Tensor> side_losses;
   pass.side_losses = &side_losses;
   const Tensor logits = outputs(model, batch, pass);
@@ -78,6 +77,12 @@ Tensor loss_of(const Transformer& model, const TextBatch& batch, DType compute) 
   Tensor loss = cross_entropy(logits, ids_below(logits.dim(-1), rows, 5));
   for (const Tensor& side : side_losses) loss = add(loss, side);
   return loss;
+}
+
+Tensor loss_of(const Transformer& model, const TextBatch& batch, DType compute) {
+  Pass pass;
+  pass.compute = compute;
+  return loss_of(model, batch, pass);
 }
 
 std::vector<Tensor> values_of(Transformer& model) {
@@ -125,6 +130,40 @@ TEST_P(Mixtures, MatchCentralDifferences) {
       return loss_of(model, batch, DType::f64);
     };
     test::check_gradients(parameters, loss, 12);
+  });
+}
+
+// Returns the loss and the gradients of a training pass with dropout.
+std::vector<std::vector<float>> gradients_of(const Spec& spec, DType compute, bool recompute) {
+  Transformer model = random_model(spec);
+  for (const Tensor& value : values_of(model)) EXPECT_FALSE(value.wants_gradient());
+  model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
+  Pass pass;
+  pass.compute = compute;
+  pass.training = true;
+  pass.recompute = recompute;
+  pass.dropout.seed = 3;
+  pass.dropout.units = kBatch;
+  std::vector<std::vector<float>> found;
+  {
+    const UnitScope units({kBatch, nullptr});
+    const Tensor loss = loss_of(model, TextBatch(spec), pass);
+    found.push_back(to_floats(loss));
+    const UnitScope none({1, nullptr});  // backward() runs outside of the scope of the layers
+    backward(loss);
+  }
+  model.each([&](const std::string&, Parameter& p) {
+    found.push_back(p.value.gradient() ? to_floats(p.value.gradient()) : std::vector<float>());
+  });
+  return found;
+}
+
+TEST_P(Mixtures, HaveTheSameGradientsIfLayersAreComputedAgain) {
+  each([](Spec spec) {
+    spec.dropout = {0.1f, 0.2f, 0.3f};
+    for (const DType compute : {DType::f32, DType::bf16})
+      EXPECT_EQ(gradients_of(spec, compute, true), gradients_of(spec, compute, false))
+          << name_of(compute);
   });
 }
 

@@ -137,5 +137,29 @@ TEST(OptimizerTest, MatchesPlainAdamW) { compare_with_plain(0); }
 TEST(OptimizerTest, ClipsTheNormOfAllGradientsTogether) { compare_with_plain(0.1); }
 TEST(OptimizerTest, DoesNotClipSmallGradients) { compare_with_plain(1e6); }
 
+// Returns the losses of the first and of the last steps of a run.
+std::pair<double, double> losses_with(MomentPrecision moments) {
+  const Runs runs;
+  TrainOptions o = runs.options("out");
+  o.steps = 300;
+  o.moments = moments;
+  o.learning_rate = 1e-2;
+  double first = 0, last = 0;
+  train(small_spec(), o, {}, [&](const TrainProgress& progress) {
+    if (progress.step == 1) first = progress.loss;
+    if (progress.step > 250) last += progress.loss / 50;
+    return true;
+  });
+  return {first, last};
+}
+
+TEST(OptimizerTest, LearnsAsWellWithPackedMoments) {
+  const auto [first, last] = losses_with(MomentPrecision::fp32);
+  const auto [first_packed, last_packed] = losses_with(MomentPrecision::bits8);
+  EXPECT_EQ(first_packed, first);
+  EXPECT_LT(last, 0.5 * first);
+  EXPECT_NEAR(last_packed, last, 0.02 * last);
+}
+
 }  // namespace
 }  // namespace fovea

@@ -101,6 +101,7 @@ Changes decisive_changes() {
           {"epsilon", [](auto& o) { o.epsilon *= 2; }},
           {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
           {"clip", [](auto& o) { o.clip *= 2; }},
+          {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
           {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
           {"mask", [](auto& o) { o.mask *= 2; }},
           {"mean_span", [](auto& o) { o.mean_span *= 2; }},
@@ -117,6 +118,7 @@ Changes decisive_changes() {
           {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
           {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
           {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
+          {"freeze", [](auto& o) { o.freeze = {"0"}; }},
           {"seed", [](auto& o) { o.seed += 1; }},
           {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
           {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
@@ -139,6 +141,7 @@ Changes indifferent_changes() {
           {"teacher_cache", [](auto& o) { o.distillation.cache = "elsewhere"; }},
           {"epochs", [](auto& o) { o.epochs = 3; }},
           {"precision", [](auto& o) { o.precision = Precision::bf16; }},
+          {"recompute", [](auto& o) { o.recompute = true; }},
           {"sample_every", [](auto& o) { o.sample_every += 1; }},
           {"sample_tokens", [](auto& o) { o.sample_tokens += 1; }},
           {"save_every", [](auto& o) { o.save_every += 1; }},
@@ -163,10 +166,10 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
-                                f55] = options;
+                                f55, f56, f57, f58] = options;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
-  constexpr size_t kFields = 53 + 8 + 5;  // the groups count as their fields
+  constexpr size_t kFields = 56 + 8 + 5;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
@@ -191,8 +194,8 @@ TEST(Settings, KeepTheirKeysAndValues) {
                 "validation": 0.1, "tokenizer": "char", "max_vocabulary": 0,
                 "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
                 "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
-                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "label_smoothing": 0.0,
-                "lora": 0, "seed": 1337, "average": 1, "best_by": "automatic",
+                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "moments": "fp32", "label_smoothing": 0.0,
+                "lora": 0, "freeze": [], "seed": 1337, "average": 1, "best_by": "automatic",
                 "evaluate_windows": 256})"));
   TrainOptions pairs;
   pairs.average = 3;

@@ -57,6 +57,23 @@ TEST_P(SameBits, AcrossTheEndOfAnEpoch) {
   EXPECT_GT(epoch.value_or(0), 1);  // other tests in this file rely on this
 }
 
+TEST_P(SameBits, IfLayersAreComputedAgain) {
+  TrainOptions o = options("again");
+  o.recompute = true;
+  train(small_spec(0.1f), o);
+  EXPECT_EQ(state_bytes(o, 20), run("once"));
+}
+
+TEST_P(SameBits, WithPackedMomentsAfterStoppingAndResuming) {
+  TrainOptions stopped = options("stopped"), straight = options("straight");
+  stopped.moments = straight.moments = MomentPrecision::bits8;
+  train(small_spec(0.1f), stopped, {}, stop_after(8));
+  train(small_spec(0.1f), stopped);
+  set_thread_count(3);
+  train(small_spec(0.1f), straight);
+  EXPECT_EQ(state_bytes(stopped, 20), state_bytes(straight, 20));
+}
+
 TEST_P(SameBits, AfterStoppingAndResuming) {
   const TrainOptions o = options("stopped");
   const TrainResult stopped = train(small_spec(0.1f), o, {}, stop_after(8));

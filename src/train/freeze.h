@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/family.h"
+
+namespace fovea {
+
+// Makes parameters of a model untrainable. An item is a layer or a range of layers ("3", "0-5"), in
+// each stack that has them, or a name of parameters in the model ("decoder.0.ffn.up.weight") or in
+// its checkpoint ("model.layers.0.mlp.up_proj.weight"), where * stands for any characters. Throws
+// InvalidArgument if an item names nothing, or if nothing remains to be trained.
+void freeze(Transformer& model, const Family& family, const std::vector<std::string>& items);
+
+}  // namespace fovea
