@@ -28,9 +28,6 @@ extern const Family gguf_gpt_neox;
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 
 Spec read_gguf_spec(const std::string& path);
-// See read_weight_formats() in fovea/plan.h.
-std::vector<FormatBytes> read_gguf_formats(const std::string& path);
-
 // The contents of a GGUF file without its tokenizer. Throws Unsupported if no architecture can
 // express the Spec. Fields that only training uses, such as dropout, are omitted.
 class GgufModel {
