@@ -32,7 +32,7 @@ int64_t FileBlocks::count_nonfinite(const PackedMatrix& whole, int64_t first, in
 }
 
 void FileBlocks::release(int64_t first, int64_t count) const {
-  if (count == 0) return;
+  if (!file_ || count == 0) return;
   const auto begins = rows(first, count).begins;
   const auto [least, most] = std::minmax_element(begins.begin(), begins.end());
   file_->release(reinterpret_cast<const char*>(*least),

@@ -29,7 +29,7 @@ class TensorRows : public WeightRows {
 // The rows of a matrix in the blocks of a GGUF file.
 class FileBlocks : public WeightRows {
  public:
-  // begins: the first block of each row, which has `row_bytes`.
+  // begins: the first block of each row, which has `row_bytes`. `file`: as above.
   FileBlocks(std::vector<const uint8_t*> begins, const BlockReader& reader, int64_t row_bytes,
              std::shared_ptr<const MappedFile> file)
       : begins_(std::move(begins)),

@@ -97,7 +97,9 @@ struct Loading {
   std::optional<Quantization> quantization = {};
   const HeadSpec* new_head = nullptr;  // replaces config.json's head; its tensors are read if the
                                        // file has them
-  bool only_sizes = false;             // read no weights
+  // The copies of tensors that wait to be packed may take this number of bytes.
+  size_t most_copied = size_t{128} << 20;
+  bool only_sizes = false;  // read no weights
 };
 
 // Returns the token ids under a key of a config, which holds one id or a list; other values are

@@ -40,8 +40,6 @@ bool is_whole_numbers(const StoredTensor& stored) {
   return stored.dtype == DType::i8 || stored.dtype == DType::u8;
 }
 
-// The copies of tensors that wait to be packed may take this number of bytes.
-constexpr size_t kMostCopied = size_t{128} << 20;
 // The memory that must remain besides that of the weights.
 constexpr uint64_t kReserve = uint64_t{256} << 20;
 
@@ -158,7 +156,7 @@ void Loader::load(Transformer& model) {
     } else {
       load_full(model.spec, item);
     }
-    if (copied_ > kMostCopied) run_queue();
+    if (copied_ > loading_.most_copied) run_queue();
   }
   run_queue();
 }

@@ -15,7 +15,7 @@ namespace {
 // The size of a part of a weight that is packed for one product: it stays in the CPU's cache.
 constexpr int64_t kPartBytes = int64_t{8} << 20;
 // The size of a thread's piece of it: small, so that threads finish at the same time.
-constexpr int64_t kPieceBytes = int64_t{256} << 10;
+constexpr int64_t kPieceBytes = int64_t{512} << 10;
 
 int64_t bytes_of(const PackedMatrix& w) { return panels_of(w) * panel_bytes(w) + scale_bytes(w); }
 
@@ -132,8 +132,12 @@ const PackedMatrix& PackedWeight::packed() const {
     const std::lock_guard lock(late_->mutex);
     if (late_->rows) {
       begin_packing();
-      parallel_for(panels_of(matrix_), 1,
-                   [&](int64_t begin, int64_t end) { pack_part(begin, end); });
+      // Small pieces: the rows of a piece are released as soon as it is packed.
+      const int64_t panels = panels_of(matrix_),
+                    step = outputs_in(kPieceBytes, matrix_) / kPanelOutputs;
+      parallel_tasks((panels + step - 1) / step, [&](int64_t piece) {
+        pack_part(piece * step, std::min(panels, (piece + 1) * step));
+      });
       end_packing();
     }
   }

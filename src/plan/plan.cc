@@ -117,7 +117,9 @@ InferenceMemory inference_memory(const std::string& path, const PlanOptions& opt
   const bool all_fp32 = sizes.formats.size() == 1 && sizes.formats.contains("fp32");
   const Bytes cache = bytes_of(cached(s, lengths, options.batch));
   memory.cache = all_fp32 ? cache.fp32 : cache.bf16;
-  memory.program = program_bytes(s, lengths, options.batch);
+  constexpr double kToken = 400;  // of a tokenizer: measured for the text, the id and the merge
+  memory.program = program_bytes(s, lengths, options.batch) +
+                   (comes_with_tokenizer(path) ? kToken * static_cast<double>(s.vocabulary) : 0);
   return memory;
 }
 
