@@ -93,10 +93,21 @@ Plan plan(const Spec& spec, const PlanOptions& options = {});
 // Unsupported if its model_type is not known.
 Spec read_model_spec(const std::string& folder);
 
-// Returns the formats of the weights of a .gguf file that is opened with its own types
-// (WeightPrecision::stored), and their bytes in memory, largest first. Reads the file's header
-// only.
-std::vector<FormatBytes> read_weight_formats(const std::string& path);
+// The memory of a process that runs a model, in bytes: what Linux counts as RssAnon and
+// RssFile. Of a token embedding that is not also the head's matrix, few rows are read from the
+// file.
+struct InferenceMemory {
+  std::vector<FormatBytes> formats;  // of the weights, largest first; empty = no weights
+  double weights = 0, cache = 0;
+  double program = 0;  // code, libraries, tokenizer, activations
+  double total() const { return weights + cache + program; }
+};
+
+// Returns the memory for a model directory or a .gguf file that is opened with this precision, and
+// for `options.batch` texts of `options.length` tokens. Reads only the config and the headers of
+// the weights.
+InferenceMemory inference_memory(const std::string& path, const PlanOptions& options = {},
+                                 WeightPrecision precision = WeightPrecision::stored);
 
 // Returns 6 N D for N parameters and D tokens.
 double rule_flops(double parameters, double tokens);

@@ -23,10 +23,6 @@ GgufTensors::GgufTensors(std::shared_ptr<const Gguf> file) : file_(std::move(fil
   }
 }
 
-void GgufTensors::release(const StoredTensor& stored, const char* begin, size_t bytes) const {
-  file_->files()[stored.file]->release(begin, bytes);
-}
-
 Tensor GgufTensors::tensor(std::string_view name) const {
   const StoredTensor* stored = find(name);
   if (stored == nullptr) {

@@ -16,8 +16,9 @@ class GgufTensors : public TensorSource {
 
   const std::vector<StoredTensor>& stored() const override { return stored_; }
   Tensor tensor(std::string_view name) const override;
-  using TensorSource::release;
-  void release(const StoredTensor& stored, const char* begin, size_t bytes) const override;
+  std::shared_ptr<const MappedFile> file_of(const StoredTensor& stored) const override {
+    return file_->files()[stored.file];
+  }
 
  private:
   std::shared_ptr<const Gguf> file_;

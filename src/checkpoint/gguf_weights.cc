@@ -1,8 +1,7 @@
 #include "checkpoint/gguf_weights.h"
 
-#include <algorithm>
-
 #include "checkpoint/gguf_blocks.h"
+#include "checkpoint/weight_rows.h"
 
 namespace fovea {
 namespace {
@@ -41,33 +40,23 @@ std::optional<WeightFormat> format_as_stored(const FileTensor& tensor, const Sto
   return type->format;
 }
 
-std::vector<PackingQueue::Matrix> blocks_from_file(const FileTensor& tensor,
-                                                   const StoredTensor& stored,
-                                                   const std::vector<Shape>& shapes,
-                                                   const TensorSource& file) {
+std::vector<PackedWeight> blocks_from_file(const FileTensor& tensor, const StoredTensor& stored,
+                                           const std::vector<Shape>& shapes,
+                                           const TensorSource& file) {
   const GgufFormat& type = *find_gguf_format(stored.type);
   const int64_t width = shapes[0][1];
   const int64_t row_bytes = width / block_format(type.format).block * type.reader.bytes;
   const auto* data = reinterpret_cast<const uint8_t*>(stored.data);
-  std::vector<PackingQueue::Matrix> matrices;
+  std::vector<PackedWeight> weights;
   for (const std::vector<int64_t>& rows : rows_of_parts(tensor, shapes)) {
     std::vector<const uint8_t*> begins;
     begins.reserve(rows.size());
     for (const int64_t row : rows) begins.push_back(data + row * row_bytes);
-    auto fill = [begins = std::move(begins), reader = type.reader, row_bytes, &stored, &file](
-                    PackedWeight& weight, int64_t begin, int64_t end) {
-      const int64_t nonfinite = weight.fill(BlockRows{begins, reader}, begin, end);
-      const auto at = [&](int64_t panel) {
-        return begins.begin() + std::min(panel * kPanelOutputs, std::ssize(begins));
-      };
-      const auto [first, last] = std::minmax_element(at(begin), at(end));
-      file.release(stored, reinterpret_cast<const char*>(*first),
-                   static_cast<size_t>(*last - *first + row_bytes));
-      return nonfinite;
-    };
-    matrices.push_back({PackedWeight(type.format, std::ssize(rows), width), std::move(fill)});
+    weights.emplace_back(type.format, std::ssize(rows), width, 32,
+                         std::make_unique<FileBlocks>(std::move(begins), type.reader, row_bytes,
+                                                      file.file_of(stored)));
   }
-  return matrices;
+  return weights;
 }
 
 }  // namespace fovea

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "checkpoint/names.h"
-#include "checkpoint/packing_queue.h"
 #include "checkpoint/tensor_source.h"
+#include "ops/packed.h"
 
 namespace fovea {
 
@@ -16,11 +16,9 @@ std::optional<WeightFormat> format_as_stored(const FileTensor& tensor, const Sto
                                              const std::vector<Shape>& shapes);
 
 // Returns the parts of a tensor with the given `shapes`, for which format_as_stored() returns a
-// format, to be packed. `stored` and `file` must exist until then; pages of the file that were
-// packed are released.
-std::vector<PackingQueue::Matrix> blocks_from_file(const FileTensor& tensor,
-                                                   const StoredTensor& stored,
-                                                   const std::vector<Shape>& shapes,
-                                                   const TensorSource& file);
+// format. They are packed late.
+std::vector<PackedWeight> blocks_from_file(const FileTensor& tensor, const StoredTensor& stored,
+                                           const std::vector<Shape>& shapes,
+                                           const TensorSource& file);
 
 }  // namespace fovea

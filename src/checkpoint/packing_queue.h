@@ -7,29 +7,26 @@
 
 namespace fovea {
 
-// Packs the matrices of a model together: threads share the panels of all matrices, so that neither
-// small matrices nor slow memory leave a thread idle.
+// Reads the weights of a model together: threads share the rows of all weights, so that neither
+// small weights nor slow memory leave a thread idle.
 class PackingQueue {
  public:
-  struct Matrix {
-    PackedWeight weight;
-    // Fills the panels from `begin` to `end`, and returns the number of weights that are not
-    // finite. Several threads call it at the same time.
-    std::function<int64_t(PackedWeight& weight, int64_t begin, int64_t end)> fill;
-  };
-  // Receives the number of weights of all matrices of a tensor that are not finite.
+  // Receives the number of weights of a tensor that are not finite.
   using Report = std::function<void(int64_t nonfinite)>;
 
-  // Adds the matrices of a tensor. Their memory exists already, but has no contents before run().
-  void add(std::vector<Matrix> matrices, Report report);
-  // Empties the queue: packs everything, then calls the reports in the order of add(). An exception
-  // of `fill` or of a report leaves the rest out.
+  // Adds the weights of a tensor, which are packed late: to pack them for good now, or only to
+  // count what is not finite.
+  void add_to_pack(std::vector<PackedWeight> weights, Report report);
+  void add_to_count(std::vector<PackedWeight> weights, Report report);
+  // Empties the queue: reads everything, then calls the reports in the order of the calls above. An
+  // exception of a report leaves the rest out.
   void run();
 
  private:
   struct Entry {
-    std::vector<Matrix> matrices;
+    std::vector<PackedWeight> weights;
     Report report;
+    bool packs;
   };
   std::vector<Entry> entries_;
 };

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <filesystem>
-#include <span>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -224,9 +224,14 @@ namespace {
 // A number is not finite if all bits of its exponent are set.
 template <class Bits>
 int64_t count_full_exponents(const Tensor& x, Bits exponent) {
-  const std::span<const Bits> values(x.data_as<Bits>(), static_cast<size_t>(x.size()));
-  return std::count_if(values.begin(), values.end(),
-                       [=](Bits bits) { return (bits & exponent) == exponent; });
+  const Bits* const values = x.data_as<Bits>();
+  std::atomic<int64_t> full = 0;
+  constexpr int64_t kGrain = 1 << 18;
+  parallel_for(x.size(), kGrain, [&](int64_t begin, int64_t end) {
+    full += std::count_if(values + begin, values + end,
+                          [=](Bits bits) { return (bits & exponent) == exponent; });
+  });
+  return full;
 }
 
 }  // namespace

@@ -39,9 +39,8 @@ class SafeTensors : public TensorSource {
   // Borrows the mapping, or copies if the elements are not aligned. Throws BadFile if the tensor is
   // missing, Unsupported if fovea does not support its type.
   Tensor tensor(std::string_view name) const override;
-  using TensorSource::release;
-  void release(const StoredTensor& stored, const char* begin, size_t bytes) const override {
-    files_[stored.file]->release(begin, bytes);
+  std::shared_ptr<const MappedFile> file_of(const StoredTensor& stored) const override {
+    return files_[stored.file];
   }
 
  private:

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/files.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
@@ -30,10 +32,8 @@ class TensorSource {
   // the tensor is missing, Unsupported if fovea does not support its type.
   virtual Tensor tensor(std::string_view name) const = 0;
 
-  // Call it after the last use of bytes of a tensor: their pages may stop counting as this
-  // process's memory.
-  virtual void release(const StoredTensor&, const char*, size_t) const {}
-  void release(const StoredTensor& stored) const { release(stored, stored.data, stored.bytes); }
+  // Returns the file that contains the tensor.
+  virtual std::shared_ptr<const MappedFile> file_of(const StoredTensor& stored) const = 0;
 
   // Returns null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const {

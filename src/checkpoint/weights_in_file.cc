@@ -15,7 +15,10 @@ Tensor WeightsInFile::read(const std::string& parameter) {
   const Place place = places_.at(parameter);
   if (open_ != place.entry) {
     parts_.clear();
-    if (open_) file_->release(*entries_[*open_].stored);
+    if (open_) {
+      const StoredTensor& before = *entries_[*open_].stored;
+      file_->file_of(before)->release(before.data, before.bytes);
+    }
     const Entry& entry = entries_[place.entry];
     Tensor value = file_->tensor(entry.stored->name);
     if (value.dtype() == DType::f16) value = widen_halves(value);

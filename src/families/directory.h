@@ -39,6 +39,17 @@ struct Origin {
 std::optional<int32_t> special_id(const Origin& origin, const char* key);
 std::optional<int32_t> configured_id(const Origin& origin, const char* key);
 
+// The memory of a model's weights, in bytes.
+struct WeightSizes {
+  std::map<std::string, int64_t> formats;  // of all weights in each format
+  int64_t in_file = 0;  // of those of a table, of which few rows are read from the file
+  uint64_t in_memory() const {
+    int64_t bytes = -in_file;
+    for (const auto& [format, size] : formats) bytes += size;
+    return static_cast<uint64_t>(bytes);
+  }
+};
+
 struct ModelFiles {
   Transformer model;
   Origin origin;
@@ -46,6 +57,7 @@ struct ModelFiles {
   std::vector<std::string> warnings;  // suspicious contents of the files
   std::vector<std::string> missing;   // parameters of a new head that the file lacks; their values
                                       // are empty
+  WeightSizes sizes;                  // if only these were requested
   std::string base;  // where the weights were read: differs from the path of an adapter
   std::shared_ptr<WeightsInFile> in_file;  // of Weights::in_file
 };
@@ -72,6 +84,10 @@ struct Packing {
 ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {},
                             const std::vector<AdapterUse>& adapters = {});
 
+// Returns the memory of the weights of a directory or a .gguf file that is opened with
+// Weights::packed. Reads only the config and the headers of the weights.
+WeightSizes weight_sizes(const std::string& path, const Packing& packing = {});
+
 // Like open_model_files(), with `head` instead of the head of config.json; the tensors of `head`
 // are read if the file has them.
 ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,
@@ -84,6 +100,9 @@ struct Loading {
   std::optional<Quantization> quantization = {};
   const HeadSpec* new_head = nullptr;  // replaces config.json's head; its tensors are read if the
                                        // file has them
+  // The copies of tensors that wait to be packed may take this number of bytes.
+  size_t most_copied = size_t{128} << 20;
+  bool only_sizes = false;  // read no weights
 };
 
 // Returns the token ids under a key of a config, which holds one id or a list; other values are

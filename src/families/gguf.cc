@@ -227,30 +227,6 @@ Spec read_gguf_spec(const std::string& path) {
   return spec;
 }
 
-std::vector<FormatBytes> read_gguf_formats(const std::string& path) {
-  const Gguf file(path);
-  std::map<std::string, int64_t> formats;
-  for (const GgufTensor& tensor : file.tensors()) {
-    const Shape shape(tensor.shape.begin(), tensor.shape.end());
-    const int64_t width = shape.back();
-    int64_t rows = 1;
-    for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-    PackedMatrix matrix;
-    matrix.outputs = rows;
-    matrix.width = width;
-    matrix.group = group_size(32, width);
-    const GgufFormat* type = find_gguf_format(tensor.block->name);
-    if (type != nullptr && !stays_exact(tensor.name, shape))
-      matrix.format = type->format;
-    else if (tensor.block->name == std::string_view("BF16"))
-      matrix.format = WeightFormat::bf16;
-    formats[name_of(matrix.format)] +=
-        shape.size() == 1 ? width * 4
-                          : panels_of(matrix) * panel_bytes(matrix) + scale_bytes(matrix);
-  }
-  return largest_first(formats);
-}
-
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto file = std::make_shared<const Gguf>(path);
   const auto& [architecture, family] = pair_of(*file);

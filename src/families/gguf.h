@@ -32,9 +32,6 @@ extern const Family gguf_gpt_neox;
 ModelFiles open_gguf_files(const std::string& path, const Loading& loading);
 
 Spec read_gguf_spec(const std::string& path);
-// See read_weight_formats() in fovea/plan.h.
-std::vector<FormatBytes> read_gguf_formats(const std::string& path);
-
 // The key of a file's kind, and its value in adapters.
 constexpr const char *kGgufType = "general.type", *kGgufAdapter = "adapter";
 

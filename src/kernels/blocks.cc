@@ -330,6 +330,18 @@ int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin,
   return nonfinite;
 }
 
+int64_t count_nonfinite(const BlockFormat& format, const BlockRows& rows, int64_t width) {
+  int64_t nonfinite = 0;
+  WeightBlock block;
+  for (const uint8_t* row : rows.begins) {
+    for (int64_t k = 0; k < width; k += format.block, row += rows.reader.bytes) {
+      rows.reader.read(row, block);
+      if (!is_surely_finite(format, block)) nonfinite += count_nonfinite(format, block);
+    }
+  }
+  return nonfinite;
+}
+
 void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, WeightBlock& block) {
   const BlockFormat& format = block_format(w.format);
   const int64_t p = n / kOut, lane = n % kOut, parts = format.block / kPart;

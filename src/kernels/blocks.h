@@ -98,6 +98,9 @@ struct BlockRows {
 int64_t pack_panels(const PackedMatrix& w, const BlockRows& rows, int64_t begin, int64_t end,
                     void* panels, void* scales);
 
+// Returns the number of weights of a matrix of this width that are infinite or NaN.
+int64_t count_nonfinite(const BlockFormat& format, const BlockRows& rows, int64_t width);
+
 // The inverse for one block: block `index` of row n.
 void unpack_block(const PackedMatrix& w, int64_t n, int64_t index, WeightBlock& block);
 

@@ -39,6 +39,7 @@ void freeze_packed(Transformer& model) {
   model.each([](const std::string&, Parameter& parameter) {
     if (!parameter.packed) return;
     parameter.trainable = false;
+    parameter.packed.packed();
     parameter.packed.multiply_exactly();
   });
 }

@@ -111,8 +111,12 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
   const int64_t outputs = weights[0].matrix().outputs, width = x.dim(1);
   Tensor y = empty({x.dim(0), outputs}, x.dtype(), x.device());
   for (const auto& [e, begin, count] : groups_of(counts)) {
-    const PackedProduct product{at(Out(y), begin * outputs), biases.empty() ? In{} : In(biases[e]),
-                                weights[e].matrix()};
+    const Tensor bias = biases.empty() ? Tensor() : biases[e];
+    if (!weights[e].packed_for_use()) {
+      multiply_late(y.rows(begin, begin + count), x.rows(begin, begin + count), weights[e], bias);
+      continue;
+    }
+    const PackedProduct product{at(Out(y), begin * outputs), bias, weights[e].packed()};
     kernels(x).packed_linear({&product, 1}, at(In(x), begin * width), count);
   }
   return y;

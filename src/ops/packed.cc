@@ -1,44 +1,101 @@
 #include "ops/packed.h"
 
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+
 #include "base/error.h"
+#include "base/threads.h"
 #include "tensor/tape.h"
 
 namespace fovea {
-PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t group)
-    : PackedWeight(format, weight.dim(0), weight.dim(1), group) {
-  pack(matrix_, weight.to(cpu_device()), panels_.data(), scales_.data_as<uint16_t>());
+namespace {
+
+// The size of a part of a weight that is packed for one product: it stays in the CPU's cache.
+constexpr int64_t kPartBytes = int64_t{8} << 20;
+// The size of a thread's piece of it: small, so that threads finish at the same time.
+constexpr int64_t kPieceBytes = int64_t{512} << 10;
+
+int64_t bytes_of(const PackedMatrix& w) { return panels_of(w) * panel_bytes(w) + scale_bytes(w); }
+
+// Returns the number of outputs whose panels take about `bytes`.
+int64_t outputs_in(int64_t bytes, const PackedMatrix& w) {
+  const int64_t panels = bytes * panels_of(w) / std::max<int64_t>(1, bytes_of(w));
+  return std::max<int64_t>(1, panels) * kPanelOutputs;
+}
+
+PackedMatrix with_outputs(PackedMatrix w, int64_t outputs) {
+  w.outputs = outputs;
+  return w;
+}
+
+}  // namespace
+
+// A matrix in panels, and their memory.
+struct PackedWeight::Panels {
+  explicit Panels(const PackedMatrix& sizes)
+      : matrix(sizes),
+        panels(empty({panels_of(sizes) * panel_bytes(sizes)}, DType::u8)),
+        scales(empty({scale_bytes(sizes) / 2}, DType::f16)) {
+    matrix.panels = panels.data();
+    matrix.scales = scales.data_as<uint16_t>();
+  }
+
+  // Packs the outputs [begin, end) from the rows from `first` on.
+  int64_t pack(const WeightRows& rows, int64_t first, int64_t begin, int64_t end) const {
+    const PackedMatrix part = outputs_of(matrix, begin, end);
+    return rows.pack(part, first, const_cast<void*>(part.panels),
+                     const_cast<uint16_t*>(part.scales));
+  }
+  // Packs all outputs from the rows from `first` on, on all threads.
+  void pack(const WeightRows& rows, int64_t first) const {
+    const int64_t step = outputs_in(kPieceBytes, matrix);
+    parallel_tasks((matrix.outputs + step - 1) / step, [&](int64_t piece) {
+      const int64_t begin = piece * step, end = std::min(matrix.outputs, begin + step);
+      pack(rows, first + begin, begin, end);
+    });
+  }
+
+  PackedMatrix matrix;
+  Tensor panels, scales;  // u8, f16
+};
+
+struct PackedWeight::Late {
+  std::mutex mutex;                        // guards `rows` and `memory`
+  std::shared_ptr<const WeightRows> rows;  // null if the weight is packed
+  std::optional<Panels> memory;
+  std::atomic<bool> packed = false;  // set last
+  std::atomic<bool> used = false;
+  bool stays = false;
+};
+
+PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, int64_t group) {
+  matrix_ = {format, weight.dim(0), weight.dim(1),
+             has_integers(format) ? group_size(group, weight.dim(1)) : 0};
+  const Panels memory(matrix_);
+  pack(matrix_, weight.to(cpu_device()), memory.panels.data(), memory.scales.data_as<uint16_t>());
+  set_panels(memory.panels, memory.scales);
 }
 
 PackedWeight::PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group) {
-  matrix_.format = rows.dtype() == DType::u8 ? WeightFormat::int4 : WeightFormat::int8;
-  matrix_.outputs = rows.dim(0);
-  matrix_.width = width;
-  matrix_.group = group_size(group, width);
-  allocate();
-  pack_quantized(matrix_, rows.data_as<uint8_t>(), scales.data_as<uint16_t>(), panels_.data(),
-                 scales_.data_as<uint16_t>());
+  const bool int4 = rows.dtype() == DType::u8;
+  matrix_ = {int4 ? WeightFormat::int4 : WeightFormat::int8, rows.dim(0), width,
+             group_size(group, width)};
+  const Panels memory(matrix_);
+  pack_quantized(matrix_, rows.data_as<uint8_t>(), scales.data_as<uint16_t>(), memory.panels.data(),
+                 memory.scales.data_as<uint16_t>());
+  set_panels(memory.panels, memory.scales);
 }
 
-PackedWeight::PackedWeight(WeightFormat format, int64_t outputs, int64_t width, int64_t group) {
-  matrix_.format = format;
-  matrix_.outputs = outputs;
-  matrix_.width = width;
-  matrix_.group = has_integers(format) ? group_size(group, width) : 0;
-  allocate();
+PackedWeight::PackedWeight(WeightFormat format, int64_t outputs, int64_t width, int64_t group,
+                           std::unique_ptr<const WeightRows> rows)
+    : matrix_{format, outputs, width, has_integers(format) ? group_size(group, width) : 0},
+      late_(std::make_shared<Late>()) {
+  late_->rows = std::move(rows);
 }
 
-int64_t PackedWeight::fill(const Tensor& weight, int64_t begin, int64_t end) {
-  return pack_panels(matrix_, weight, begin, end, panels_.data(), scales_.data_as<uint16_t>());
-}
-
-int64_t PackedWeight::fill(const BlockRows& rows, int64_t begin, int64_t end) {
-  return pack_panels(matrix_, rows, begin, end, panels_.data(), scales_.data());
-}
-
-void PackedWeight::allocate() {
-  set_panels(empty({panels_of(matrix_) * panel_bytes(matrix_)}, DType::u8),
-             empty({scale_bytes(matrix_) / 2}, DType::f16));
-}
+size_t PackedWeight::bytes() const { return static_cast<size_t>(bytes_of(matrix_)); }
 
 void PackedWeight::set_panels(const Tensor& panels, const Tensor& scales) {
   panels_ = panels;
@@ -48,9 +105,68 @@ void PackedWeight::set_panels(const Tensor& panels, const Tensor& scales) {
   matrix_.device = panels_.device().number;
 }
 
+void PackedWeight::begin_packing() const { late_->memory.emplace(matrix_); }
+
+int64_t PackedWeight::pack_part(int64_t begin, int64_t end) const {
+  const int64_t first = begin * kPanelOutputs;
+  const int64_t last = std::min(matrix_.outputs, end * kPanelOutputs);
+  const int64_t nonfinite = late_->memory->pack(*late_->rows, first, first, last);
+  late_->rows->release(first, last - first);
+  return nonfinite;
+}
+
+int64_t PackedWeight::count_nonfinite(int64_t begin, int64_t end) const {
+  const int64_t first = begin * kPanelOutputs;
+  const int64_t last = std::min(matrix_.outputs, end * kPanelOutputs);
+  return late_->rows->count_nonfinite(matrix_, first, last - first);
+}
+
+void PackedWeight::end_packing() const {
+  late_->rows = nullptr;
+  late_->packed.store(true, std::memory_order_release);
+}
+
+const PackedMatrix& PackedWeight::packed() const {
+  if (!late_) return matrix_;
+  if (!late_->packed.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(late_->mutex);
+    if (late_->rows) {
+      begin_packing();
+      // Small pieces: the rows of a piece are released as soon as it is packed.
+      const int64_t panels = panels_of(matrix_),
+                    step = outputs_in(kPieceBytes, matrix_) / kPanelOutputs;
+      parallel_tasks((panels + step - 1) / step, [&](int64_t piece) {
+        pack_part(piece * step, std::min(panels, (piece + 1) * step));
+      });
+      end_packing();
+    }
+  }
+  return late_->memory->matrix;
+}
+
+bool PackedWeight::packed_for_use() const {
+  if (!late_ || late_->packed.load(std::memory_order_acquire)) return true;
+  if (late_->stays || !late_->used.exchange(true)) return false;
+  packed();
+  return true;
+}
+
+void PackedWeight::stay_in_rows() {
+  if (late_) late_->stays = true;
+}
+
+std::shared_ptr<const WeightRows> PackedWeight::rows() const {
+  if (!late_ || late_->packed.load(std::memory_order_acquire)) return nullptr;
+  const std::lock_guard lock(late_->mutex);
+  return late_->rows;
+}
+
 PackedWeight PackedWeight::to(const Device& device) const {
   PackedWeight y = *this;
-  y.set_panels(panels_.to(device), scales_.to(device));
+  if (late_) packed();
+  y.late_ = nullptr;
+  y.set_panels((late_ ? late_->memory->panels : panels_).to(device),
+               (late_ ? late_->memory->scales : scales_).to(device));
   return y;
 }
 
@@ -68,8 +184,30 @@ PackedWeight::Quantized PackedWeight::quantized() const {
 
 Tensor PackedWeight::floats() const {
   Tensor y = empty({matrix_.outputs, matrix_.width}, DType::f32, device());
-  kernels(y).unpack_rows(y, matrix_, nullptr, matrix_.outputs);
+  kernels(y).unpack_rows(y, packed(), nullptr, matrix_.outputs);
   return y;
+}
+
+void multiply_late(const Tensor& y, const Tensor& x, const PackedWeight& weight,
+                   const Tensor& bias) {
+  const std::shared_ptr<const WeightRows> rows = weight.rows();
+  if (!rows) {
+    const PackedProduct product{y, bias, weight.packed()};
+    return kernels(x).packed_linear({&product, 1}, x, rows_of(x).count);
+  }
+  const PackedMatrix& w = weight.matrix();
+  const int64_t count = rows_of(x).count, step = outputs_in(kPartBytes, w);
+  const auto size = static_cast<int64_t>(size_of(y.dtype()));
+  for (int64_t begin = 0; begin < w.outputs; begin += step) {
+    const int64_t outputs = std::min(step, w.outputs - begin);
+    const PackedWeight::Panels part(with_outputs(w, outputs));
+    part.pack(*rows, begin);
+    const Tensor z = outputs == w.outputs ? y : empty({count, outputs}, y.dtype());
+    const PackedProduct product{z, bias ? bias.rows(begin, begin + outputs) : bias, part.matrix};
+    kernels(x).packed_linear({&product, 1}, x, count);
+    for (int64_t r = 0; outputs < w.outputs && r < count; ++r)
+      copy_bytes(y, (r * w.outputs + begin) * size, z, r * outputs * size, outputs * size);
+  }
 }
 
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out) {
@@ -89,7 +227,10 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
     Shape shape = x.shape();
     shape.back() = w.outputs;
     const Tensor& y = results.emplace_back(empty(shape, out, x.device()));
-    products.push_back({y, bias, w});
+    if (weight.packed_for_use())
+      products.push_back({y, bias, weight.packed()});
+    else
+      multiply_late(y, x, weight, bias);
   }
   const auto alike = [](const PackedProduct& a, const PackedProduct& b) {
     return a.weight.format == b.weight.format && a.weight.group == b.weight.group;
@@ -107,6 +248,30 @@ Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, D
   return linear(x, {{weight, bias}}, out)[0];
 }
 
+namespace {
+
+// y[i] = table[id[i]], where the panels of these rows are packed first.
+void unpack_late(const Tensor& y, const PackedMatrix& table, const WeightRows& rows,
+                 const int32_t* id) {
+  constexpr int64_t kTogether = 256;
+  for (int64_t begin = 0; begin < y.dim(0); begin += kTogether) {
+    const int64_t count = std::min(kTogether, y.dim(0) - begin);
+    const PackedWeight::Panels few(with_outputs(table, count * kPanelOutputs));
+    const Tensor places = empty({count}, DType::i32);
+    parallel_for(count, 8, [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) {
+        const int64_t lane = id[begin + i] % kPanelOutputs, first = id[begin + i] - lane;
+        const int64_t last = std::min(kPanelOutputs, table.outputs - first);
+        few.pack(rows, first, i * kPanelOutputs, i * kPanelOutputs + last);
+        places.data_as<int32_t>()[i] = static_cast<int32_t>(i * kPanelOutputs + lane);
+      }
+    });
+    kernels(y).unpack_rows(y.rows(begin, begin + count), few.matrix, places, count);
+  }
+}
+
+}  // namespace
+
 Tensor embedding(const Tensor& ids, const PackedWeight& table) {
   check(ids.dtype() == DType::i32, "embedding: ids are {}; expected int32", name_of(ids.dtype()));
   check(static_cast<bool>(table), "embedding: the packed table is empty; expected [V, C]");
@@ -120,7 +285,10 @@ Tensor embedding(const Tensor& ids, const PackedWeight& table) {
   Shape shape = ids.shape();
   shape.push_back(w.width);
   Tensor y = empty(shape, DType::f32, table.device());
-  kernels(y).unpack_rows(y, w, ids.to(table.device()), ids.size());
+  if (const auto rows = table.rows())
+    unpack_late(y.view({ids.size(), w.width}), w, *rows, id);
+  else
+    kernels(y).unpack_rows(y, table.packed(), ids.to(table.device()), ids.size());
   return y;
 }
 

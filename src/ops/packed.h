@@ -9,13 +9,37 @@
 // always by weights that are marked with multiply_exactly(), so that a model that is trained over
 // frozen packed weights (QLoRA, Dettmers et al. 2023) has the same arithmetic when it is evaluated.
 
+#include <memory>
+#include <span>
+
 #include "kernels/blocks.h"
 #include "ops/ops.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
 
+// The rows of a matrix in a file or in memory, from which panels are packed. Several threads may
+// use an object at the same time.
+class WeightRows {
+ public:
+  virtual ~WeightRows() = default;
+  // Packs the rows from `first` on, as many as `part` has outputs. Returns the number of weights
+  // that are infinite or NaN.
+  virtual int64_t pack(const PackedMatrix& part, int64_t first, void* panels,
+                       uint16_t* scales) const = 0;
+  // Returns the same number for `count` rows of `whole`, without packing them.
+  virtual int64_t count_nonfinite(const PackedMatrix& whole, int64_t first,
+                                  int64_t count) const = 0;
+  // Call it after the last use of these rows: their memory may be needed for others.
+  virtual void release(int64_t first, int64_t count) const = 0;
+};
+
 // A matrix [N, C] in panels. Copies share memory.
+//
+// A weight with WeightRows is packed late. The first product that uses it packs one part after
+// another into memory of the product; the second one packs it for good. So a model answers before
+// its weights have memory of their own, which takes longer than to pack them. With stay_in_rows(),
+// every product packs parts: for models that are larger than memory.
 class PackedWeight {
  public:
   PackedWeight() = default;  // empty: converts to false
@@ -25,21 +49,34 @@ class PackedWeight {
   // From the layout of files: rows i8 [N, C], or u8 [N, ceil(C/2)] with two weights per byte;
   // scales f16 [N, ceil(C/group)].
   PackedWeight(const Tensor& rows, const Tensor& scales, int64_t width, int64_t group);
-  // Memory for a matrix [N, C], whose panels fill() sets. Block types have groups of 32.
-  PackedWeight(WeightFormat format, int64_t outputs, int64_t width, int64_t group = 32);
+  // Packed late. Block types have groups of 32.
+  PackedWeight(WeightFormat format, int64_t outputs, int64_t width, int64_t group,
+               std::unique_ptr<const WeightRows> rows);
 
-  // Packs the panels from `begin` to `end`: from f32 or bf16 [N, C] of the host, or from blocks of
-  // a GGUF file, whose numbers stay the same (see kernels/blocks.h). Several threads may fill
-  // different panels. Returns the number of weights that are infinite or NaN.
-  int64_t fill(const Tensor& weight, int64_t begin, int64_t end);
-  int64_t fill(const BlockRows& rows, int64_t begin, int64_t end);
-
-  explicit operator bool() const { return static_cast<bool>(panels_); }
+  explicit operator bool() const { return late_ || panels_; }
+  // The addresses are null in a weight that is packed late.
   const PackedMatrix& matrix() const { return matrix_; }
-  size_t bytes() const { return panels_.bytes() + scales_.bytes(); }
+  size_t bytes() const;  // of all panels and scales
   const Device& device() const { return panels_.device(); }
   // Returns whether both are the same weight in memory.
-  bool shares(const PackedWeight& other) const { return panels_.data() == other.panels_.data(); }
+  bool shares(const PackedWeight& other) const {
+    return late_ ? late_ == other.late_ : panels_.data() == other.panels_.data();
+  }
+
+  // Packs the weight for good, unless it is packed, and returns it with its addresses.
+  const PackedMatrix& packed() const;
+  // Counts a use of a weight; returns whether it is packed, at the latest for the second use.
+  bool packed_for_use() const;
+  void stay_in_rows();
+  std::shared_ptr<const WeightRows> rows() const;  // null if the weight is packed
+  // Pack a weight for good on several threads: begin, pack parts, end. pack_part() packs the panels
+  // from `begin` to `end` and returns the number of weights that are not finite.
+  void begin_packing() const;
+  int64_t pack_part(int64_t begin, int64_t end) const;
+  void end_packing() const;
+  // Returns the same number without packing the panels.
+  int64_t count_nonfinite(int64_t begin, int64_t end) const;
+
   void multiply_exactly() { exact_ = true; }
   bool multiplies_exactly() const;  // true while ops are recorded
   PackedWeight to(const Device& device) const;
@@ -51,12 +88,16 @@ class PackedWeight {
   Quantized quantized() const;  // converts int8 or int4 back to the layout of files
   Tensor floats() const;        // returns the represented numbers, f32 [N, C]
 
+  struct Panels;
+
  private:
-  void allocate();
+  struct Late;  // shared by copies
+
   void set_panels(const Tensor& panels, const Tensor& scales);
 
   PackedMatrix matrix_;
   Tensor panels_, scales_;  // u8, f16
+  std::shared_ptr<Late> late_;
   bool exact_ = false;
 };
 
@@ -71,6 +112,10 @@ struct PackedLayer {
 // Applies several layers to the same x; in the fast arithmetic, consecutive layers whose weights
 // have the same format and group size become one product.
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out);
+
+// Sets y = x weight^T + bias in the fast arithmetic, without packing the weight for good.
+void multiply_late(const Tensor& y, const Tensor& x, const PackedWeight& weight,
+                   const Tensor& bias);
 
 // Applies weights[e] and biases[e] to the next counts[e] rows of x; see ops.h.
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,

@@ -25,7 +25,7 @@ inline Tensor outputs_of(const Tensor& weight, int64_t begin, int64_t end) {
   return weight.rows(begin, end);
 }
 inline PackedMatrix outputs_of(const PackedWeight& weight, int64_t begin, int64_t end) {
-  return outputs_of(weight.matrix(), begin, end);
+  return outputs_of(weight.packed(), begin, end);
 }
 
 // c (+)= a weight^T + bias or a weight, with the weight rounded to a's dtype: see `gemm` and
@@ -40,7 +40,7 @@ inline void multiply(const Kernels& k, Out c, In a, const PackedMatrix& weight, 
 }
 inline void multiply(const Kernels& k, Out c, In a, const PackedWeight& weight, In bias,
                      const GemmShape& shape) {
-  k.packed_gemm(c, a, weight.matrix(), bias, shape);
+  k.packed_gemm(c, a, weight.packed(), bias, shape);
 }
 
 }  // namespace fovea

@@ -17,4 +17,8 @@ double cached_per_token(const Spec& validated);
 // a PagePool, for `batch` sequences of these lengths.
 double cached(const Spec& validated, const Lengths& lengths, int64_t batch);
 
+// Returns the bytes of a process that generates, besides its weights, its cache and its tokenizer:
+// code and libraries, and the activations of one step.
+double program_bytes(const Spec& validated, const Lengths& lengths, int64_t batch);
+
 }  // namespace fovea

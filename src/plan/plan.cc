@@ -5,6 +5,7 @@
 #include "base/float_mode.h"
 #include "base/json.h"
 #include "families/gguf.h"
+#include "families/model_parts.h"
 #include "families/open_adapters.h"
 #include "families/peft_config.h"
 #include "plan/memory.h"
@@ -111,9 +112,23 @@ Plan plan(const Spec& given, const PlanOptions& options) {
   return plan;
 }
 
-std::vector<FormatBytes> read_weight_formats(const std::string& path) {
+InferenceMemory inference_memory(const std::string& path, const PlanOptions& options,
+                                 WeightPrecision precision) {
   const FloatMode mode;
-  return read_gguf_formats(path);
+  check_fields(options);
+  const Spec s = validated(read_model_spec(path));
+  const Lengths lengths = lengths_of(s, options.length, options.source_length);
+  const WeightSizes sizes = weight_sizes(path, packing_of(precision));
+  InferenceMemory memory;
+  memory.formats = largest_first(sizes.formats);
+  memory.weights = static_cast<double>(sizes.in_memory());
+  const bool all_fp32 = sizes.formats.size() == 1 && sizes.formats.contains("fp32");
+  const Bytes cache = bytes_of(cached(s, lengths, options.batch));
+  memory.cache = all_fp32 ? cache.fp32 : cache.bf16;
+  constexpr double kToken = 400;  // of a tokenizer: measured for the text, the id and the merge
+  memory.program = program_bytes(s, lengths, options.batch) +
+                   (comes_with_tokenizer(path) ? kToken * static_cast<double>(s.vocabulary) : 0);
+  return memory;
 }
 
 Spec read_model_spec(const std::string& folder) {

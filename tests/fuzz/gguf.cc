@@ -5,6 +5,7 @@
 #include "base/memory_file.h"
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/gguf_weights.h"
+#include "checkpoint/packing_queue.h"
 #include "checkpoint/safetensors.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "use_tokenizer.h"
@@ -22,11 +23,14 @@ void pack_as_stored(const StoredTensor& stored, const TensorSource& file) {
   const FileTensor plain = {stored.name, Stored::plain, {stored.name}};
   const std::vector<Shape> shapes = {stored.shape};
   if (!format_as_stored(plain, stored, shapes)) return;
-  auto matrices = blocks_from_file(plain, stored, shapes, file);
-  const PackedWeight packed = matrices[0].weight;
+  const auto weights = blocks_from_file(plain, stored, shapes, file);
   PackingQueue queue;
-  queue.add(std::move(matrices), [&](int64_t nonfinite) {
-    require(count_nonfinite(packed.floats()) == nonfinite, "packing counts NaN and infinity");
+  int64_t counted = 0;
+  queue.add_to_count(weights, [&](int64_t nonfinite) { counted = nonfinite; });
+  queue.run();
+  queue.add_to_pack(weights, [&](int64_t nonfinite) {
+    require(nonfinite == counted && count_nonfinite(weights[0].floats()) == nonfinite,
+            "packing and counting count NaN and infinity");
   });
   queue.run();
 }

@@ -114,19 +114,29 @@ std::string work_rows(const Plan& p) {
   return rows + row("attention scores", shares + " tokens");
 }
 
-std::string memory_rows(const Plan& p, const std::vector<FormatBytes>& stored) {
-  const MemoryPlan& m = p.memory;
-  std::string rows = "\nMemory\n";
-  if (!stored.empty()) {
-    double bytes = 0;
-    std::string formats;
-    for (const FormatBytes& each : stored) {
-      bytes += static_cast<double>(each.bytes);
-      formats += fmt::format("{}{} in {}", formats.empty() ? "" : ", ",
-                             size(static_cast<double>(each.bytes)), each.format);
-    }
-    rows += row("weights as stored", fmt::format("{}: {}", size(bytes), formats));
+// The weights as stored, and the memory of a process that generates.
+std::string inference_rows(const InferencePlans& memory) {
+  if (memory.empty()) return "";
+  double bytes = 0;
+  std::string formats, totals;
+  for (const FormatBytes& each : memory.front().second.formats) {
+    bytes += static_cast<double>(each.bytes);
+    formats += fmt::format("{}{} in {}", formats.empty() ? "" : ", ",
+                           size(static_cast<double>(each.bytes)), each.format);
   }
+  for (const auto& [precision, each] : memory)
+    totals += fmt::format("{}{} {} {}", totals.empty() ? "" : ", ", size(each.total()),
+                          precision == "stored" ? "as" : "in", precision);
+  return row("weights as stored", fmt::format("{}: {}", size(bytes), formats)) +
+         row("inference", totals) +
+         row("",
+             fmt::format("the whole process, of which {} are key-value cache and {} program",
+                         size(memory.front().second.cache), size(memory.front().second.program)));
+}
+
+std::string memory_rows(const Plan& p, const InferencePlans& memory) {
+  const MemoryPlan& m = p.memory;
+  std::string rows = "\nMemory\n" + inference_rows(memory);
   rows += row("weights",
               fmt::format("{} in fp32, {} in bf16, {} in int8, {} in int4", size(m.weights.fp32),
                           size(m.weights.bf16), size(m.weights.int8), size(m.weights.int4)));
@@ -178,15 +188,17 @@ Json json_of(const Bytes& b) {
 }  // namespace
 
 std::string plan_text(const std::string& name, const Spec& spec, const Plan& plan,
-                      const PlanOptions& options, const std::vector<FormatBytes>& stored) {
+                      const PlanOptions& options, const InferencePlans& memory) {
   return headline(name, spec) + parts_table(spec, plan) + work_rows(plan) +
-         memory_rows(plan, stored) + training_rows(plan, options);
+         memory_rows(plan, memory) + training_rows(plan, options);
 }
 
 std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
-                      const PlanOptions& o, const std::vector<FormatBytes>& stored) {
-  Json formats = Json::object();
-  for (const FormatBytes& each : stored) formats[each.format] = each.bytes;
+                      const PlanOptions& o, const InferencePlans& memory) {
+  Json formats = Json::object(), inference = Json::object();
+  for (const auto& [precision, each] : memory) inference[precision] = each.total();
+  if (!memory.empty())
+    for (const FormatBytes& each : memory.front().second.formats) formats[each.format] = each.bytes;
   Json parts = Json::array(), attention = Json::array();
   for (const PlanPart& part : p.parts)
     parts.push_back({{"name", part.name},
@@ -198,7 +210,8 @@ std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
   const MemoryPlan& m = p.memory;
   const TrainingPlan& t = p.training;
   const Json bytes = {{"weights", json_of(m.weights)},
-                      {"weights_as_stored", stored.empty() ? Json() : formats},
+                      {"weights_as_stored", memory.empty() ? Json() : formats},
+                      {"inference", memory.empty() ? Json() : inference},
                       {"gradients", m.gradients},
                       {"moments", m.moments},
                       {"activations", {{"fp32", m.activations.fp32}, {"bf16", m.activations.bf16}}},

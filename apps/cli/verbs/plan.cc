@@ -65,6 +65,11 @@ Spec spec_of(const std::string& name) {
                                : "did you mean " + near + "?"));
 }
 
+bool has_weights(const std::string& path) {
+  return path.ends_with(".gguf") || std::filesystem::exists(path + "/model.safetensors") ||
+         std::filesystem::exists(path + "/model.safetensors.index.json");
+}
+
 class PlanCommand : public Command {
  public:
   PlanCommand()
@@ -75,9 +80,10 @@ class PlanCommand : public Command {
             "file.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("PRESET|MODEL|SPEC.json", {"-m", "--model", "--preset"},
-                    "preset, model directory (only config.json is read), .gguf file or Spec file",
-                    model_));
+    table.add(place(
+        "PRESET|MODEL|SPEC.json", {"-m", "--model", "--preset"},
+        "preset, model directory, .gguf file or Spec file; of weights, only the headers are read",
+        model_));
     add_fields(
         table, options_,
         {{.field = "batch", .aliases = {"-b", "--batch-size"}, .section = "Work"},
@@ -115,14 +121,26 @@ class PlanCommand : public Command {
     }
     const Spec spec = validated(spec_);
     const Plan p = plan(spec, options_);
-    const auto stored =
-        model_.ends_with(".gguf") ? read_weight_formats(model_) : std::vector<FormatBytes>();
-    print(json ? plan_json(model_, spec, p, options_, stored)
-               : plan_text(model_, spec, p, options_, stored));
+    const InferencePlans memory = inference_plans();
+    print(json ? plan_json(model_, spec, p, options_, memory)
+               : plan_text(model_, spec, p, options_, memory));
     return 0;
   }
 
  private:
+  // Returns the memory by the choice of --dtype; empty without weights.
+  InferencePlans inference_plans() const {
+    InferencePlans plans;
+    if (!has_weights(model_)) return plans;
+    for (const auto& [name, precision] : {std::pair("stored", WeightPrecision::stored),
+                                          {"fp32", WeightPrecision::fp32},
+                                          {"bf16", WeightPrecision::bf16},
+                                          {"int8", WeightPrecision::int8},
+                                          {"int4", WeightPrecision::int4}})
+      plans.emplace_back(name, inference_memory(model_, options_, precision));
+    return plans;
+  }
+
   std::string model_;
   Spec spec_;
   PlanOptions options_;

@@ -124,6 +124,35 @@ TEST(MappedFile, ShowsTheBytes) {
   EXPECT_EQ(MappedFile(folder / "empty").size(), 0u);
 }
 
+// Returns the resident bytes of the mapping that begins at `begin`.
+size_t resident_from(const char* begin) {
+  const std::string maps = read_file("/proc/self/smaps"), key = "\nRss:";
+  const size_t at = maps.find(fmt::format("{:x}-", reinterpret_cast<uintptr_t>(begin)));
+  return std::stoul(maps.substr(maps.find(key, at) + key.size())) * 1024;
+}
+
+TEST(MappedFile, ReleasesBytesThatCanBeReadAgain) {
+  const TemporaryFolder folder;
+  constexpr size_t kSize = 1 << 20, kPage = 4096, kAround = 64 << 10;
+  std::string bytes(kSize, '\0');
+  for (size_t i = 0; i < kSize; ++i) bytes[i] = static_cast<char>(i * 7 / 3);
+  write_file_atomically(folder / "f", bytes);
+  const MappedFile file(folder / "f");
+  ASSERT_EQ(file.bytes(), bytes);
+  ASSERT_EQ(resident_from(file.data()), kSize);
+  constexpr size_t kBegin = 300'000, kReleased = 400'000;
+  file.release(file.data() + kBegin, kReleased);
+  const size_t gone = kSize - resident_from(file.data());
+  EXPECT_GE(gone, kReleased - kPage);
+  EXPECT_LE(gone, kReleased + kAround);
+  EXPECT_EQ(file.bytes(), bytes);
+  file.release(file.data(), kSize);
+  EXPECT_EQ(resident_from(file.data()), 0U);
+  file.release(file.data() + 5 * kPage + 1, 1);
+  file.release(file.data(), 0);
+  EXPECT_EQ(file.bytes(), bytes);
+}
+
 TEST(MappedFile, IsFoundByAnAddressInIt) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "f", "0123456789");

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/threads.h"
+#include "checkpoint/weight_rows.h"
 
 namespace fovea {
 namespace {
@@ -18,10 +19,8 @@ Tensor values_of(int64_t outputs, int64_t width, int64_t seed) {
   return x;
 }
 
-PackingQueue::Matrix matrix_of(const Tensor& x, WeightFormat format) {
-  return {
-      PackedWeight(format, x.dim(0), x.dim(1)),
-      [x](PackedWeight& weight, int64_t begin, int64_t end) { return weight.fill(x, begin, end); }};
+PackedWeight late(const Tensor& x, WeightFormat format) {
+  return PackedWeight(format, x.dim(0), x.dim(1), 32, std::make_unique<TensorRows>(x, nullptr));
 }
 
 bool equal_bytes(const void* a, const void* b, int64_t bytes) {
@@ -29,7 +28,7 @@ bool equal_bytes(const void* a, const void* b, int64_t bytes) {
 }
 
 bool equal_bytes(const PackedWeight& a, const PackedWeight& b) {
-  const PackedMatrix &x = a.matrix(), &y = b.matrix();
+  const PackedMatrix &x = a.packed(), &y = b.packed();
   return equal_bytes(x.panels, y.panels, panels_of(x) * panel_bytes(x)) &&
          equal_bytes(x.scales, y.scales, scale_bytes(x));
 }
@@ -47,13 +46,14 @@ TEST(PackingQueue, PacksAllMatricesLikeEachAlone) {
       for (const auto& [outputs, width] :
            {std::pair{1000, 2048}, {5, 64}, {0, 32}, {64, 33}, {33, 96}}) {
         values.push_back(values_of(outputs, width, std::ssize(values)));
-        auto matrix = matrix_of(values.back(), format);
-        packed.push_back(matrix.weight);
-        queue.add({std::move(matrix)}, [](int64_t bad) { EXPECT_EQ(bad, 0); });
+        packed.push_back(late(values.back(), format));
+        queue.add_to_pack({packed.back()}, [](int64_t bad) { EXPECT_EQ(bad, 0); });
       }
       queue.run();
-      for (size_t i = 0; i < values.size(); ++i)
+      for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_EQ(packed[i].rows(), nullptr) << i;
         EXPECT_TRUE(equal_bytes(packed[i], PackedWeight(values[i], format, 32))) << i;
+      }
     }
   }
   set_thread_count(threads);
@@ -68,11 +68,13 @@ TEST(PackingQueue, ReportsWhatIsNotFiniteInTheOrderOfTheTensors) {
   PackingQueue queue;
   std::vector<int64_t> counts;
   const auto report = [&](int64_t nonfinite) { counts.push_back(nonfinite); };
-  queue.add({matrix_of(one, WeightFormat::f32), matrix_of(other, WeightFormat::int8)}, report);
-  queue.add({matrix_of(values_of(3, 32, 2), WeightFormat::bf16)}, report);
-  queue.add({matrix_of(halves, WeightFormat::bf16)}, report);
+  queue.add_to_pack({late(one, WeightFormat::f32), late(other, WeightFormat::int8)}, report);
+  queue.add_to_count({late(values_of(3, 32, 2), WeightFormat::bf16)}, report);
+  const PackedWeight counted = late(halves, WeightFormat::bf16);
+  queue.add_to_count({counted}, report);
   queue.run();
   EXPECT_EQ(counts, (std::vector<int64_t>{3, 0, 2}));
+  EXPECT_NE(counted.rows(), nullptr);
   queue.run();  // nothing is left
   EXPECT_EQ(counts.size(), 3U);
 }

@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "checkpoint/gguf_blocks.h"
 #include "families/gguf.h"
+#include "families/model_parts.h"
 #include "support/gguf_contents.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
@@ -193,7 +194,8 @@ TEST_F(GgufWeights, FormatsAreKnownFromTheHeader) {
   Spec untied = wide_spec();
   untied.head.tied = false;
   write(untied, nullptr, block_types());
-  const auto planned = read_gguf_formats(path_);
+  const WeightSizes sizes = weight_sizes(path_);
+  const auto planned = largest_first(sizes.formats);
   const auto opened = Model::open(path_, WeightPrecision::stored).weight_formats();
   ASSERT_EQ(planned.size(), opened.size());
   ASSERT_EQ(opened.size(), block_types().size() + 1);  // and fp32
@@ -201,6 +203,8 @@ TEST_F(GgufWeights, FormatsAreKnownFromTheHeader) {
     EXPECT_EQ(planned[i].format, opened[i].format);
     EXPECT_EQ(planned[i].bytes, opened[i].bytes) << opened[i].format;
   }
+  // Q4_K is the first type: that of the table, 77 rows in 5 panels.
+  EXPECT_EQ(sizes.in_file, 5 * 16 * (128 + 4 + 16));
 }
 
 // Q8_0 and Q4_0 are saved as int8 and int4, all other types as fp32.

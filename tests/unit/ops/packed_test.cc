@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "kernels/isa.h"
@@ -21,6 +22,49 @@ Tensor leaf_of(Shape shape, uint64_t seed, DType dtype) {
   return convert(test::normal(std::move(shape), seed), dtype).want_gradient();
 }
 
+// Rows in memory, which count how many of them are packed.
+class CountedRows : public WeightRows {
+ public:
+  CountedRows(const Tensor& matrix, std::atomic<int64_t>& packed)
+      : matrix_(matrix), packed_(packed) {}
+  int64_t pack(const PackedMatrix& part, int64_t first, void* panels,
+               uint16_t* scales) const override {
+    packed_ += part.outputs;
+    return pack_panels(part, matrix_.rows(first, first + part.outputs), 0, panels_of(part), panels,
+                       scales);
+  }
+  int64_t count_nonfinite(const PackedMatrix&, int64_t, int64_t) const override { return 0; }
+  void release(int64_t, int64_t) const override {}
+
+ private:
+  Tensor matrix_;
+  std::atomic<int64_t>& packed_;
+};
+
+// Rows of one block each.
+class Blocks : public WeightRows {
+ public:
+  explicit Blocks(std::vector<WeightBlock> blocks) : blocks_(std::move(blocks)) {
+    for (const WeightBlock& block : blocks_)
+      begins_.push_back(reinterpret_cast<const uint8_t*>(&block));
+  }
+  int64_t pack(const PackedMatrix& part, int64_t first, void* panels,
+               uint16_t* scales) const override {
+    const BlockReader copied = {sizeof(WeightBlock), [](const uint8_t* from, WeightBlock& to) {
+                                  std::memcpy(&to, from, sizeof to);
+                                }};
+    const auto begins =
+        std::span(begins_).subspan(static_cast<size_t>(first), static_cast<size_t>(part.outputs));
+    return pack_panels(part, {begins, copied}, 0, panels_of(part), panels, scales);
+  }
+  int64_t count_nonfinite(const PackedMatrix&, int64_t, int64_t) const override { return 0; }
+  void release(int64_t, int64_t) const override {}
+
+ private:
+  std::vector<WeightBlock> blocks_;
+  std::vector<const uint8_t*> begins_;
+};
+
 // A weight of each kind: [83, 50] in the formats that pack floats, and [83, 256] of Q4_K.
 std::vector<PackedWeight> packed_weights() {
   const Tensor weight = convert(test::normal({83, 50}, 2), DType::f32);
@@ -29,7 +73,6 @@ std::vector<PackedWeight> packed_weights() {
       {weight, WeightFormat::int8, 32}, {weight, WeightFormat::int8, 0},
       {weight, WeightFormat::int4, 32}, {weight, WeightFormat::int4, 64}};
   std::vector<WeightBlock> blocks(83);
-  std::vector<const uint8_t*> rows;
   Random random(1, Stream::init);
   for (WeightBlock& block : blocks) {
     for (uint8_t& number : block.numbers) number = static_cast<uint8_t>(random.word() % 16);
@@ -38,13 +81,9 @@ std::vector<PackedWeight> packed_weights() {
       block.scales[g] = static_cast<int8_t>(random.word() % 64);
       block.minimums[g] = static_cast<int8_t>(random.word() % 64);
     }
-    rows.push_back(reinterpret_cast<const uint8_t*>(&block));
   }
-  const BlockReader copied = {sizeof(WeightBlock), [](const uint8_t* from, WeightBlock& to) {
-                                std::memcpy(&to, from, sizeof to);
-                              }};
-  all.emplace_back(WeightFormat::q4_k, std::ssize(rows), 256);
-  all.back().fill({rows, copied}, 0, panels_of(all.back().matrix()));
+  all.emplace_back(WeightFormat::q4_k, 83, 256, 32, std::make_unique<Blocks>(std::move(blocks)));
+  all.back().packed();
   return all;
 }
 
@@ -182,6 +221,50 @@ TEST_F(PackedOps, RoundTheirInputOnlyInInference) {
   EXPECT_EQ(product(), recorded);
   EXPECT_EQ(grouped(), recorded);
   EXPECT_TRUE(packed.to(cpu_device()).multiplies_exactly());
+}
+
+// The larger weight has two parts.
+TEST_F(PackedOps, HaveTheSameBitsWithWeightsThatArePackedLate) {
+  const NoGradient off;
+  for (const int64_t outputs : {83, 2300}) {
+    const Tensor weight = convert(test::normal({outputs, 1024}, 2), DType::f32);
+    const Tensor bias = convert(test::normal({outputs}, 3), DType::f32);
+    const Tensor x = convert(test::normal({5, 1024}, 1), DType::f32);
+    Tensor ids = empty({300}, DType::i32);  // more than are packed together
+    for (int32_t i = 0; i < 300; ++i)
+      ids.data_as<int32_t>()[i] = i == 0 ? static_cast<int32_t>(outputs - 1) : i * 7 % 83;
+    for (const WeightFormat format :
+         {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+      const auto results = [&](const PackedWeight& w) {
+        auto all = to_floats(linear(x, w, bias, DType::f32));
+        for (const Tensor& y : {grouped_linear(x, {2, 0, 3}, std::vector{w, w, w}, {}),
+                                linear(x.rows(0, 1), w, {}, DType::bf16), embedding(ids, w)}) {
+          const auto floats = to_floats(y);
+          all.insert(all.end(), floats.begin(), floats.end());
+        }
+        return all;
+      };
+      const std::vector<float> expected = results(PackedWeight(weight, format, 32));
+      std::atomic<int64_t> packed = 0;
+      const auto late = [&] {
+        return PackedWeight(format, outputs, 1024, 32,
+                            std::make_unique<CountedRows>(weight, packed));
+      };
+      const PackedWeight one = late();
+      EXPECT_EQ(to_floats(embedding(ids, one)).size(), 300U * 1024);
+      EXPECT_NE(one.rows(), nullptr) << "few rows are needed of a table";
+      packed = 0;
+      EXPECT_EQ(results(one), expected);
+      EXPECT_EQ(packed, 2 * outputs) << "once for the first use and once for good";
+      EXPECT_EQ(one.rows(), nullptr);
+      PackedWeight other = late();
+      other.stay_in_rows();
+      EXPECT_EQ(results(other), expected);
+      EXPECT_EQ(results(other), expected);
+      EXPECT_NE(other.rows(), nullptr);
+      EXPECT_EQ(to_floats(late().floats()), to_floats(PackedWeight(weight, format, 32).floats()));
+    }
+  }
 }
 
 }  // namespace
