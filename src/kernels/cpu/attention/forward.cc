@@ -146,7 +146,25 @@ struct PageTiles {
     }
     return here;
   }
-  void prefetch(Interval) const {}  // a head's part of a page is contiguous
+  // Prefetches the part of the next tile's page that these keys would take: a hardware prefetcher
+  // does not know the address of the next page.
+  void prefetch(Interval next) const {
+    if (next.begin >= text.keys) return;
+    prefetch_part(text.key_pages, keys, next);
+    prefetch_part(text.value_pages, values, next);
+  }
+
+ private:
+  void prefetch_part(const void* const* pages, const PageLayout& layout, Interval next) const {
+    constexpr int64_t kCacheLine = 64;
+    const int64_t page = next.begin / kTile, first = page * kTile;
+    if (pages[page] == nullptr) return;
+    const char* head =
+        static_cast<const char*>(pages[page]) + block.queries.kv_head * layout.head_bytes();
+    const int64_t token = layout.scales_at() / kTile;  // bytes
+    for (int64_t i = (next.begin - first) * token; i < (next.end - first) * token; i += kCacheLine)
+      __builtin_prefetch(head + i, 0, 2);  // for reading, into L2
+  }
 };
 
 // Converts `rows` rows of `width` numbers, a multiple of kPanel, to floats. A word holds the
@@ -345,15 +363,12 @@ auto attend_text(DType pages, bool few) {
     return few ? attend_pages<PageTiles<ExactFloats<int8_t>>, Shared>
                : attend_pages<WidenedTiles<int8_t, Exact>, Shared>;
   }
-  switch (bf16_products()) {
-    case Bf16Products::pairs:
-    case Bf16Products::tiles: return attend_words<NativePairs>;
-    case Bf16Products::model_pairs:
-    case Bf16Products::model_tiles: return attend_words<ModelPairs>;
-    case Bf16Products::widened: break;
-  }
-  return few ? attend_words<ModelPairs>
-             : attend_pages<WidenedTiles<uint32_t, Bf16Floats>, SharedTiles<uint32_t, Bf16Floats>>;
+  const Bf16Products how = bf16_products();
+  if (how == Bf16Products::pairs) return attend_words<NativePairs>;
+  // With AMX too: CPUs that have it multiply fp32 faster than pairs of bf16 in vectors.
+  if (how != Bf16Products::model_pairs && !few)
+    return attend_pages<WidenedTiles<uint32_t, Bf16Floats>, SharedTiles<uint32_t, Bf16Floats>>;
+  return attend_words<ModelPairs>;
 }
 
 void attention_of_spans(Out y, In q, const PagedAttention& paged,
