@@ -49,14 +49,19 @@ struct Head {
   float* scales;  // i8 only
 
   void put(int64_t token, const To* row) const {
+    constexpr int64_t kPair = std::is_same_v<To, bf16> ? 2 : 1;  // = layout.pair()
+    const auto number = [&](int64_t d) { return d < layout.width ? row[d] : To{}; };
     if (part == PagePart::keys) {
-      To* to = numbers + layout.key_at(token, 0);
-      for (int64_t d = 0; d < layout.width; ++d) to[d * kPanelTokens] = row[d];
-    } else {
-      To* to = numbers + layout.value_at(token, 0);
-      std::copy_n(row, layout.width, to);
-      std::fill(to + layout.width, to + layout.row(), To{});
+      To* to = numbers + layout.key_at(token, kPair - 1);
+      for (int64_t d = 0; d < layout.key_width(); ++d)
+        to[d / kPair * kPair * kPanelTokens + (kPair - 1 - d % kPair)] = number(d);
+      return;
     }
+    To* to = numbers + layout.value_at(token, 0);
+    for (int64_t d = 0; d < layout.row(); ++d) to[d * kPair] = number(d);
+    if (kPair == 1 || token % kPair != 0) return;
+    To* next = numbers + layout.value_at(token + 1, 0);
+    for (int64_t d = 0; d < layout.row(); ++d) next[d * kPair] = To{};
   }
 };
 

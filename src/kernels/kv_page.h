@@ -6,6 +6,13 @@
 //                                      keys, and a query's scores need no transposition
 //   values  [kPageTokens][D']          padded with zeros from D to D', a multiple of 16
 //
+// bf16 is stored in words of two numbers, which the products of attention multiply at once: of two
+// adjacent d in keys (after an odd D a zero), of two adjacent tokens in values, the earlier in the
+// upper half:
+//
+//   keys    [kPageTokens / 16][ceil(D / 2)][16][2]
+//   values  [kPageTokens / 2][D'][2]
+//
 // The elements have one stored type. i8 elements are integers from -127 to 127 times a scale. A
 // token has one scale per head: its largest magnitude / 127. The scales, f32 [kPageTokens], follow
 // the head's numbers.
@@ -28,10 +35,19 @@ struct PageLayout {
   }
   int64_t page_bytes() const { return heads * head_bytes(); }
 
-  int64_t key_at(int64_t token, int64_t d) const {  // index in the head's part
-    return (token / kPanelTokens * width + d) * kPanelTokens + token % kPanelTokens;
+  // How many numbers share a word.
+  int64_t pair() const { return dtype == DType::bf16 ? 2 : 1; }
+  int64_t key_width() const { return (width + pair() - 1) / pair() * pair(); }
+
+  // Indices in the head's part. In a word, the number in the upper half comes second.
+  int64_t key_at(int64_t token, int64_t d) const {
+    const int64_t word = (token / kPanelTokens * key_width() + d / pair() * pair()) * kPanelTokens +
+                         token % kPanelTokens * pair();
+    return word + (pair() - 1 - d % pair());
   }
-  int64_t value_at(int64_t token, int64_t d) const { return token * row() + d; }
+  int64_t value_at(int64_t token, int64_t d) const {
+    return token / pair() * pair() * row() + d * pair() + (pair() - 1 - token % pair());
+  }
 };
 
 inline PageLayout key_pages(const PagedAttention& paged) {
@@ -41,7 +57,8 @@ inline PageLayout value_pages(const PagedAttention& paged) {
   return {paged.kv_heads, paged.value_width > 0 ? paged.value_width : paged.width, paged.pages};
 }
 
-// Stores x [count, G, D] as the tokens [token, token + count) of a page, rounded to its type.
+// Stores x [count, G, D] as the tokens [token, token + count) of a page, rounded to its type. The
+// contents of later tokens are lost: the values of bf16 have a zero beside the last token.
 void put_in_page(const PageLayout& layout, PagePart part, void* page, int64_t token, In x,
                  int64_t count);
 inline void put_in_page(const PageRows& rows) {

@@ -37,6 +37,15 @@ struct NativePairs {
 #endif
     return sum;
   }
+  // Returns the numbers of two vectors, rounded to bf16: word i holds numbers 2i and 2i + 1.
+  static HWY_INLINE WordVector round([[maybe_unused]] Vector first,
+                                     [[maybe_unused]] Vector second) {
+    WordVector pairs = hn::Zero(Words());
+#if HWY_TARGET != HWY_AVX2
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(pairs.raw) : "v"(first.raw), "v"(second.raw));
+#endif
+    return swap_halves(pairs);
+  }
 };
 
 // The software model of the instruction. The caller's float mode must be kFlushToZero.
@@ -44,6 +53,11 @@ struct ModelPairs {
   static HWY_INLINE Vector multiply_add(WordVector a, WordVector b, Vector sum) {
     const Vector upper = hn::MulAdd(upper_of(a), upper_of(b), sum);
     return hn::MulAdd(lower_of(a), lower_of(b), upper);
+  }
+  static HWY_INLINE WordVector round(Vector first, Vector second) {
+    const hn::Repartition<uint16_t, Floats> halves;
+    const auto both = hn::Combine(halves, narrow_half(second), narrow_half(first));
+    return swap_halves(hn::BitCast(Words(), both));
   }
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "base/random.h"
@@ -119,7 +120,29 @@ double kept(const AttentionShape& shape, const Query& query, int64_t key) {
   return uniform(words[element % 4]) < dropout.probability ? 0 : 1.0 / (1.0 - dropout.probability);
 }
 
+double rounded_to_bf16(double x) { return widen(narrow(static_cast<float>(x))); }
+
 }  // namespace
+
+// Attention whose weights, before their division by their sum, are rounded to bf16.
+void attention_with_rounded_weights(Out y, In q, In k, In v, const AttentionShape& shape) {
+  std::vector<double> sums(static_cast<size_t>(shape.values()));
+  for_each_query(shape, [&](const Query& query) {
+    // Any power of two as the unit of the weights gives the same rounding.
+    const double unit = std::nearbyint(log_sum(shape, query, q, k) * std::numbers::log2e);
+    std::fill(sums.begin(), sums.end(), 0.0);
+    double total = 0;
+    for_each_key(shape, query, [&](int64_t key) {
+      const double score = score_of(shape, query, key, q, k) * std::numbers::log2e;
+      const double w = rounded_to_bf16(std::exp2(score - unit));
+      total += w;
+      for (size_t d = 0; d < sums.size(); ++d)
+        sums[d] += w * get(v, value_at(shape, query, key) + static_cast<int64_t>(d));
+    });
+    for (size_t d = 0; d < sums.size(); ++d)
+      put(y, result_at(shape, query) + static_cast<int64_t>(d), total > 0 ? sums[d] / total : 0);
+  });
+}
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   std::vector<double> sum(static_cast<size_t>(shape.values()));
@@ -169,9 +192,18 @@ void attention_paged(Out y, In q, const PagedAttention& paged,
     const auto keys = gathered(span.key_pages, PagePart::keys, key_pages(paged), span.keys);
     const auto values = values_of(paged, span, keys);
     std::vector<double> queries, results(static_cast<size_t>(span.queries * result_row));
-    for (int64_t i = 0; i < span.queries * row; ++i) queries.push_back(get(q, span.row * row + i));
-    attention({results.data(), DType::f64}, {}, {queries.data(), DType::f64},
-              {keys.data(), DType::f64}, {values.data(), DType::f64}, shape);
+    const bool rounds = paged.pages == DType::bf16;
+    for (int64_t i = 0; i < span.queries * row; ++i) {
+      const double number = get(q, span.row * row + i);
+      queries.push_back(rounds ? rounded_to_bf16(number) : number);
+    }
+    const Out y_of_span{results.data(), DType::f64};
+    const In q_of_span{queries.data(), DType::f64}, k{keys.data(), DType::f64},
+        v{values.data(), DType::f64};
+    if (rounds)
+      attention_with_rounded_weights(y_of_span, q_of_span, k, v, shape);
+    else
+      attention(y_of_span, {}, q_of_span, k, v, shape);
     for (int64_t i = 0; i < span.queries * result_row; ++i)
       put(y, span.row * result_row + i, results[static_cast<size_t>(i)]);
   }

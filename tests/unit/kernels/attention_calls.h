@@ -118,7 +118,8 @@ inline Backward cpu_backward(const Inputs& x, const Forward& of) {
 }
 
 // Expects results that are close to the reference, relative to its largest magnitude (at least 1).
-inline void expect_near(const Array& actual, const Array& expected, const char* what) {
+inline void expect_near(const Array& actual, const Array& expected, const char* what,
+                        double tolerance = 1e-5) {
   ASSERT_EQ(actual.size(), expected.size());
   const double rounding = actual.dtype == DType::bf16 ? 0x1p-8 : 0x1p-23;
   double largest = 1;
@@ -127,7 +128,7 @@ inline void expect_near(const Array& actual, const Array& expected, const char* 
   int wrong = 0;
   for (int64_t i = 0; i < expected.size() && wrong < 3; ++i) {
     const double a = actual.get(i), e = expected.get(i);
-    if (a == e || std::abs(a - e) <= 1e-5 * largest + rounding * std::abs(e)) continue;
+    if (a == e || std::abs(a - e) <= tolerance * largest + rounding * std::abs(e)) continue;
     ++wrong;
     ADD_FAILURE() << what << '[' << i << "] is " << a << ", not " << e;
   }

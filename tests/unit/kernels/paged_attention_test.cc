@@ -1,5 +1,5 @@
-// Attention on pages of keys and values is close to the reference, and has the same bits as
-// attention on contiguous rows, for any batch.
+// Attention on pages of keys and values is close to the reference, and has the same bits for any
+// batch; with pages of f32, those of attention on contiguous rows.
 
 #include <gtest/gtest.h>
 
@@ -149,13 +149,15 @@ bool sees(const Text& text, int64_t page) {
 TEST_P(PagedAttentionTest, MatchesTheReference) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : kPages) {
+      // A weight near the middle of two bf16 may be rounded to the other one.
+      const double tolerance = dtype == DType::bf16 ? 1e-3 : 1e-5;
       SCOPED_TRACE(testing::Message() << h.heads << " heads over " << h.kv_heads << " of "
                                       << h.width << ' ' << name_of(dtype));
       PagedAttention paged = paged_of(h, dtype);
       const std::vector<Text> texts = some_texts(paged);
       const Array q = random_array(DType::f32, rows_of(texts) * h.heads * h.width, 3);
       expect_near(run(cpu::attention_paged, paged, q, texts),
-                  run(reference::attention_paged, paged, q, texts, DType::f64), "y");
+                  run(reference::attention_paged, paged, q, texts, DType::f64), "y", tolerance);
       const Array bias = random_array(DType::f32, h.heads * 400, 4);
       paged.softcap = 2;
       paged.bias = bias.in();
@@ -163,43 +165,59 @@ TEST_P(PagedAttentionTest, MatchesTheReference) {
       paged.bias_zero = 199;
       expect_near(run(cpu::attention_paged, paged, q, texts),
                   run(reference::attention_paged, paged, q, texts, DType::f64),
-                  "y, with softcap and bias");
+                  "y, with softcap and bias", tolerance);
     }
   }
 }
 
-// int8 is not tested here: its scales are applied at a different point of the computation.
+// bf16 and int8 are not tested here: with bf16, queries and weights are rounded; the scales of int8
+// are applied at a different point of the computation.
 TEST_P(PagedAttentionTest, FloatsGiveTheBitsOfContiguousRows) {
   for (const Heads& h : kHeads) {
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      const PagedAttention paged = paged_of(h, dtype);
-      const std::vector<Text> texts = some_texts(paged);
-      const int64_t row = h.heads * h.width, result_row = h.heads * h.value_width;
-      const Array q = random_array(DType::f32, rows_of(texts) * row, 3);
-      const Array y = run(cpu::attention_paged, paged, q, texts);
-      int64_t begin = 0;
-      for (const Text& text : texts) {
-        const Array mine = q.slice(begin * row, (begin + text.queries) * row);
-        const Array k = text.held(paged, PagePart::keys), v = text.held(paged, PagePart::values);
-        Array expected(DType::f32, text.queries * result_row);
-        cpu::attention(expected.out(), {}, mine.in(), k.in(), v.in(),
-                       fovea::shape_of(paged, text.span(0)));
-        EXPECT_TRUE(y.slice(begin * result_row, (begin + text.queries) * result_row) == expected)
-            << h.width << ' ' << name_of(dtype) << ", text at " << begin;
-        begin += text.queries;
-      }
+    const PagedAttention paged = paged_of(h, DType::f32);
+    const std::vector<Text> texts = some_texts(paged);
+    const int64_t row = h.heads * h.width, result_row = h.heads * h.value_width;
+    const Array q = random_array(DType::f32, rows_of(texts) * row, 3);
+    const Array y = run(cpu::attention_paged, paged, q, texts);
+    int64_t begin = 0;
+    for (const Text& text : texts) {
+      const Array mine = q.slice(begin * row, (begin + text.queries) * row);
+      const Array k = text.held(paged, PagePart::keys), v = text.held(paged, PagePart::values);
+      Array expected(DType::f32, text.queries * result_row);
+      cpu::attention(expected.out(), {}, mine.in(), k.in(), v.in(),
+                     fovea::shape_of(paged, text.span(0)));
+      EXPECT_TRUE(y.slice(begin * result_row, (begin + text.queries) * result_row) == expected)
+          << h.width << ", text at " << begin;
+      begin += text.queries;
     }
   }
 }
 
-// A token has the same bits alone and in a long chunk, whose keys and values are widened first.
+// If weights are rounded, equal values give exactly these values: the weights' sum is rounded too.
+TEST_P(PagedAttentionTest, EqualValuesAreTheResult) {
+  const PagedAttention paged = paged_of({6, 2, 24, 24}, DType::bf16);
+  std::vector<Text> texts;
+  texts.emplace_back(20, 90, causal(70), paged, 1);
+  for (size_t page = 0; page < texts[0].value_pages.size(); ++page) {
+    const int64_t count = std::min(kPageTokens, 90 - static_cast<int64_t>(page) * kPageTokens);
+    const std::vector<float> ones(static_cast<size_t>(count * 2 * 24), 1.5f);
+    put_in_page(value_pages(paged), PagePart::values, const_cast<void*>(texts[0].value_pages[page]),
+                0, {ones.data(), DType::f32}, count);
+  }
+  const Array y = run(cpu::attention_paged, paged, random_array(DType::f32, 20 * 6 * 24, 3), texts);
+  for (int64_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y.get(i), 1.5, 1e-5) << i;
+}
+
+// A token has the same bits alone and in a long chunk, whose keys and values may be widened first,
+// and on another instruction set. Large queries raise the pivot of the softmax often.
 TEST_P(PagedAttentionTest, ATokenHasTheSameBitsAloneAndInAnyBatch) {
   for (const Heads& h : kHeads) {
     for (const DType dtype : kPages) {
       const PagedAttention paged = paged_of(h, dtype);
       const std::vector<Text> texts = some_texts(paged);
       const int64_t row = h.heads * h.width, result_row = h.heads * h.value_width;
-      const Array q = random_array(DType::f32, rows_of(texts) * row, 3);
+      Array q = random_array(DType::f32, rows_of(texts) * row, 3);
+      for (int64_t i = 0; i < q.size() / 2; ++i) q.set(i, 20 * q.get(i));
       set_thread_count(3);
       const Array y = run(cpu::attention_paged, paged, q, texts);
       set_thread_count(1);

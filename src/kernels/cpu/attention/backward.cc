@@ -79,7 +79,7 @@ HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns c
   float* weights = buffers.weights + row * kTile;
   float* dscores = buffers.dscores + row * kTile;
   const Vector shift = hn::Set(tag, log_sum), mean = hn::Set(tag, delta);
-  for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
+  for (int64_t c = columns.begin; c < columns.end; c += kLanes) {
     const Vector weight = exp2(hn::Sub(hn::Load(tag, weights + c), shift));
     const Vector factor = hn::Load(tag, buffers.factors + c);
     const Vector dweight = hn::Mul(hn::Load(tag, dscores + c), factor);
@@ -91,7 +91,7 @@ HWY_INLINE void differentiate_row(const Buffers& buffers, int64_t row, Columns c
 // Multiplies dscores by the soft cap's derivatives.
 HWY_INLINE void multiply_slopes(const Buffers& buffers, int64_t row, Columns columns) {
   const Floats tag;
-  for (int64_t c = row * kTile + columns.begin; c < row * kTile + columns.end; c += vector_size())
+  for (int64_t c = row * kTile + columns.begin; c < row * kTile + columns.end; c += kLanes)
     hn::Store(hn::Mul(hn::Load(tag, buffers.dscores + c), hn::Load(tag, buffers.slopes + c)), tag,
               buffers.dscores + c);
 }

@@ -4,20 +4,24 @@
 //
 // The bits of a query's result depend only on its own vector and on the keys that it sees: tiles
 // begin at multiples of kTile and are processed in ascending order, every sum is one chain or
-// kLanes chains over ascending keys, and a masked key adds an exact 0.
+// kPanel chains over ascending keys, and a masked key adds an exact 0.
+//
+// With pages of bf16, queries and weights are rounded to bf16, see kernels.h.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/forward.cc"
 #include <hwy/foreach_target.h>
 // clang-format off
-#include "kernels/cpu/attention/simd-inl.h"
+#include "kernels/cpu/attention/strip-inl.h"
 // clang-format on
 
 #include <numbers>
 #include <vector>
 
+#include "base/float_mode.h"
 #include "base/math.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/isa.h"
 #include "kernels/kv_page.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,136 +29,38 @@ namespace fovea::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The state of a block of rows while the keys are processed.
-struct Block {
-  QueryRows queries;
-  int64_t padded, value_padded;
-  float* q;        // [rows, padded], times scale / ln 2, so that the softmax is in powers of two
-  float* y;        // [rows, value_padded], the sum of weight * v, relative to 2^pivot
-  float* pivots;   // [rows], weights are 2^(score - pivot); about the largest score so far
-  float* sums;     // [rows, kLanes], sums of weights
-  float* factors;  // [kTile], dropout factors; all 1 if there is no dropout
-  float* scores;   // [kStrip, kTile]; later holds the weights
-  float* k;        // [padded, kTile]
-  float* rows;     // [kTile, the larger width], a copy of rows of k or v if one is needed
-};
-
-// Raises a row's pivot to its largest score so far and rescales its sums, but only if the score
-// exceeds the pivot by more than kSlack: a weight may be as large as 2^kSlack, so the branch is
-// rarely taken (the idea is from FlashAttention-4).
-HWY_INLINE void raise_pivot(const Block& block, int64_t row, const float* scores, Columns columns) {
-  constexpr float kSlack = 8;
-  const Floats tag;
-  constexpr int64_t kSize = vector_size();
-  Vector most = hn::Set(tag, kHidden);
-  for (int64_t c = columns.begin; c < columns.end; c += kSize)
-    most = hn::Max(most, hn::Load(tag, scores + c));
-  const float largest = hn::GetLane(hn::MaxOfLanes(tag, most)), old = block.pivots[row];
-  if (!(largest > old + kSlack)) return;
-  block.pivots[row] = largest;
-  const Vector rescale = exp2(hn::Set(tag, old - largest));
-  float* sums = block.sums + row * kLanes;
-  for (int64_t i = 0; i < kLanes; i += kSize)
-    hn::Store(hn::Mul(hn::Load(tag, sums + i), rescale), tag, sums + i);
-  float* y = block.y + row * block.value_padded;
-  for (int64_t d = 0; d < block.value_padded; d += kSize)
-    hn::Store(hn::Mul(hn::Load(tag, y + d), rescale), tag, y + d);
-}
-
-// Turns a row of scores into weights relative to 2^pivot, adds them to the row's sums, and then
-// multiplies them by `factors`: those of dropout, or the scales of int8 values.
-HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT scores,
-                          Columns columns, const float* HWY_RESTRICT factors) {
-  const Floats tag;
-  const float pivot = block.pivots[row];
-  // If all keys were masked so far, the weights are 0.
-  const Vector shift = hn::Set(tag, pivot == kHidden ? 0.0f : pivot);
-  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
-    float* HWY_RESTRICT sums = block.sums + row * kLanes + lane;
-    Vector sum = hn::Load(tag, sums);
-    for (int64_t c = columns.begin + lane; c < columns.end; c += kLanes) {
-      const Vector weight = exp2(hn::Sub(hn::Load(tag, scores + c), shift));
-      sum = hn::Add(sum, weight);
-      hn::Store(hn::Mul(weight, hn::LoadU(tag, factors + c)), tag, scores + c);
-    }
-    hn::Store(sum, tag, sums);
-  }
-}
-
-// Multiplies scores [rows, kTile] by scales [kTile].
-HWY_INLINE void scale_scores(float* HWY_RESTRICT scores, int64_t rows, Columns columns,
-                             const float* HWY_RESTRICT scales) {
-  const Floats tag;
-  for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
-    const Vector scale = hn::LoadU(tag, scales + c);
-    for (int64_t r = 0; r < rows; ++r) {
-      float* score = scores + r * kTile + c;
-      hn::Store(hn::Mul(hn::Load(tag, score), scale), tag, score);
-    }
-  }
-}
-
-// A tile of keys and values in the form that the products read.
-template <class Element>
-struct Tile {
-  const Element* keys;  // transposed, in panels [D, kLanes]
-  int64_t key_inner, key_panel;
-  const Element* values;  // [count, value_stride]
-  int64_t value_stride, count;
-  // Scales [kTile] of int8 keys and values; null for floating-point elements.
-  const float* key_scales = nullptr;
-  const float* value_scales = nullptr;
-};
-
-template <class Element>
-void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sight& sight,
-                       const Tile<Element>& here, int64_t tile) {
-  const Columns columns = seen_columns(sight, tile);
-  if (columns.empty()) return;
-  const AttentionShape& shape = block.queries.shape;
-  const int64_t width = columns.end - columns.begin, padded = block.padded;
-  const int64_t value_padded = block.value_padded;
-  // The columns after the last key have weight 0.
-  const int64_t values = std::min(columns.end, here.count) - columns.begin;
-  float* scores = block.scores + columns.begin;
-  multiply<Element>({block.q + row * padded, padded, 1,
-                     here.keys + columns.begin / kLanes * here.key_panel, here.key_inner, scores,
-                     kTile, rows, width, shape.width, false, here.key_panel});
-  if (here.key_scales != nullptr) scale_scores(block.scores, rows, columns, here.key_scales);
-  bend_scores(block.scores, block.queries, row, rows, tile, columns, nullptr);
-  if (!columns.whole) hide_unseen(block.scores, block.queries, row, rows, tile, columns);
-  for (int64_t r = 0; r < rows; ++r) raise_pivot(block, row + r, block.scores + r * kTile, columns);
-  for (int64_t r = 0; r < rows; ++r) {
-    if (shape.dropout.probability > 0)
-      dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
-    weigh_row(block, row + r, block.scores + r * kTile, columns,
-              here.value_scales != nullptr ? here.value_scales : block.factors);
-  }
-  multiply<Element>({scores, kTile, 1, here.values + columns.begin * here.value_stride,
-                     here.value_stride, block.y + row * value_padded, value_padded, rows,
-                     value_padded, values, true});
-}
-
+template <class Arithmetic>
 void start(const Block& block, In q) {
   const AttentionShape& shape = block.queries.shape;
   const int64_t rows = block.queries.rows();
-  const float factor = static_cast<float>(shape.scale * std::numbers::log2e);
-  for (int64_t row = 0; row < rows; ++row)
-    load_row(block.q + row * block.padded, q, block.queries.offset(row, shape.width), shape.width,
-             block.padded, factor);
+  const float factor = Arithmetic::kRounds ? 1 : block.factor;
+  for (int64_t row = 0; row < rows; ++row) {
+    float* query = Arithmetic::kRounds ? block.k : block.q + row * block.wide;
+    load_row(query, q, block.queries.offset(row, shape.width), shape.width, block.wide, factor);
+    if constexpr (Arithmetic::kRounds) {
+      auto* rounded = block.query<Arithmetic>(row);
+      for (int64_t d = 0; d < block.wide; d += 2 * kLanes)
+        Arithmetic::round(hn::Load(Floats(), query + d), hn::Load(Floats(), query + d + kLanes),
+                          rounded + d / Arithmetic::kPair, all(0));
+    }
+  }
   std::fill(block.y, block.y + rows * block.value_padded, 0.0f);
-  std::fill(block.sums, block.sums + rows * kLanes, 0.0f);
+  std::fill(block.sums, block.sums + rows * kPanel, 0.0f);
   std::fill(block.pivots, block.pivots + rows, kHidden);
   std::fill(block.factors, block.factors + kTile, 1.0f);
 }
 
+template <class Arithmetic>
 void finish(const Block& block, Out y, Out lse) {
   const int64_t width = block.queries.shape.values();
   for (int64_t row = 0; row < block.queries.rows(); ++row) {
-    const float sum = sum_of_lanes(block.sums + row * kLanes);
+    const float sum = sum_of_lanes(block.sums + row * kPanel);
     const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    store_row(y, block.queries.offset(row, width), block.y + row * block.value_padded, width,
-              inverse);
+    float* result = block.y + row * block.value_padded;
+    // Products that underflow to -0 may become +0 if masked keys follow.
+    if constexpr (Arithmetic::kRounds)
+      for (int64_t d = 0; d < width; ++d) result[d] += 0.0f;
+    store_row(y, block.queries.offset(row, width), result, width, inverse);
     if (lse.data == nullptr) continue;
     const float log =
         sum == 0 ? kHidden : block.pivots[row] * std::numbers::ln2_v<float> + math::log(sum);
@@ -165,14 +71,18 @@ void finish(const Block& block, Out y, Out lse) {
 Block make_block(const QueryRows& queries, Scratch& scratch) {
   const int64_t rows = queries.rows(), padded = cpu::padded(queries.shape.width);
   const int64_t value_padded = cpu::padded(queries.shape.values());
+  const int64_t wide = round_up(padded, 2 * kPanel);
   return {queries,
           padded,
           value_padded,
-          scratch.take(rows * padded),
+          wide,
+          static_cast<float>(queries.shape.scale * std::numbers::log2e),
+          scratch.take(rows * wide),
           scratch.take(rows * value_padded),
           scratch.take(rows),
-          scratch.take(rows * kLanes),
+          scratch.take(rows * kPanel),
           scratch.take(kTile),
+          scratch.take(kStrip * kTile),
           scratch.take(kStrip * kTile),
           scratch.take(kTile * padded),
           scratch.take(kTile * std::max(padded, value_padded))};
@@ -181,12 +91,13 @@ Block make_block(const QueryRows& queries, Scratch& scratch) {
 int64_t block_floats(const QueryRows& queries) {
   const int64_t rows = queries.rows(), padded = cpu::padded(queries.shape.width);
   const int64_t value_padded = cpu::padded(queries.shape.values());
-  return rows * (padded + value_padded + kLanes) + Scratch::size_of(rows) +
-         kTile * (1 + kStrip + padded + std::max(padded, value_padded));
+  return rows * (round_up(padded, 2 * kPanel) + value_padded + kPanel) + Scratch::size_of(rows) +
+         kTile * (1 + 2 * kStrip + padded + std::max(padded, value_padded));
 }
 
 // Tiles of contiguous keys and values, [B, capacity, G, ...].
 struct RowTiles {
+  using Arithmetic = ExactFloats<float>;
   const Block& block;
   KeyRows k, v;
 
@@ -202,7 +113,7 @@ struct RowTiles {
     } else {
       load_tile(block.rows, v, queries, tile, columns);
     }
-    return {block.k, kTile, kLanes, values.data, values.stride, values.count};
+    return {block.k, kTile, kPanel, values.data, values.stride, values.count};
   }
   // Prefetches the given keys and their values.
   void prefetch(Interval keys) const {
@@ -212,94 +123,147 @@ struct RowTiles {
 };
 
 // Tiles of the keys and values of one sequence, read directly from its pages.
-template <class Element>
+template <class Numbers>
 struct PageTiles {
+  using Arithmetic = Numbers;
+  using Stored = typename Arithmetic::Right;
   const Block& block;
   const PagedText& text;
   const PageLayout &keys, &values;
 
-  Tile<Element> at(int64_t tile, int64_t) const {
+  Tile<Stored> at(int64_t tile, int64_t) const {
     const int64_t head = block.queries.kv_head;
     const char* k =
         static_cast<const char*>(text.key_pages[tile / kTile]) + head * keys.head_bytes();
     const char* v =
         static_cast<const char*>(text.value_pages[tile / kTile]) + head * values.head_bytes();
-    Tile<Element> here{
-        reinterpret_cast<const Element*>(k), kLanes,       kLanes * keys.width,
-        reinterpret_cast<const Element*>(v), values.row(), std::min(kTile, text.keys - tile)};
-    if (std::is_same_v<Element, int8_t>) {
+    Tile<Stored> here{
+        reinterpret_cast<const Stored*>(k), kPanel,       kPanel * keys.key_width() / keys.pair(),
+        reinterpret_cast<const Stored*>(v), values.row(), std::min(kTile, text.keys - tile)};
+    if (std::is_same_v<Stored, int8_t>) {
       here.key_scales = reinterpret_cast<const float*>(k + keys.scales_at());
       here.value_scales = reinterpret_cast<const float*>(v + values.scales_at());
     }
     return here;
   }
-  void prefetch(Interval) const {}  // a head's part of a page is contiguous
+  // Prefetches the part of the next tile's page that these keys would take: a hardware prefetcher
+  // does not know the address of the next page.
+  void prefetch(Interval next) const {
+    if (next.begin >= text.keys) return;
+    prefetch_part(text.key_pages, keys, next);
+    prefetch_part(text.value_pages, values, next);
+  }
+
+ private:
+  void prefetch_part(const void* const* pages, const PageLayout& layout, Interval next) const {
+    constexpr int64_t kCacheLine = 64;
+    const int64_t page = next.begin / kTile, first = page * kTile;
+    if (pages[page] == nullptr) return;
+    const char* head =
+        static_cast<const char*>(pages[page]) + block.queries.kv_head * layout.head_bytes();
+    const int64_t token = layout.scales_at() / kTile;  // bytes
+    for (int64_t i = (next.begin - first) * token; i < (next.end - first) * token; i += kCacheLine)
+      __builtin_prefetch(head + i, 0, 2);  // for reading, into L2
+  }
 };
 
-// Converts `count` elements, a multiple of kLanes, to floats.
-template <class Element>
-void widen(const Element* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; i += vector_size())
+// Converts `rows` rows of `width` numbers, a multiple of kPanel, to floats. A word holds the
+// numbers of two rows.
+void widen_rows(const int8_t* from, int64_t rows, int64_t width, float* to) {
+  for (int64_t i = 0; i < rows * width; i += kLanes)
     hn::Store(load_floats(from + i), Floats(), to + i);
 }
+void widen_rows(const uint32_t* from, int64_t rows, int64_t width, float* to) {
+  for (int64_t row = 0; row < rows; row += 2, to += 2 * width) {
+    for (int64_t i = 0; i < width; i += kLanes, from += kLanes) {
+      const WordVector pairs = hn::LoadU(Words(), from);
+      hn::Store(upper_of(pairs), Floats(), to + i);
+      hn::Store(lower_of(pairs), Floats(), to + width + i);
+    }
+  }
+}
 
-// Tiles of pages, converted to floats once for many queries.
-template <class Element>
+// Tiles of pages of elements (or words) Stored, converted to floats once for many queries.
+template <class Stored, class Floats>
 struct WidenedTiles {
+  using Arithmetic = Floats;
   const Block& block;
   const PagedText& text;
   const PageLayout &keys, &values;
 
   Tile<float> at(int64_t tile, int64_t columns) const {
-    const auto page = PageTiles<Element>{block, text, keys, values}.at(tile, columns);
-    widen(page.keys, columns * keys.width, block.k);
-    widen(page.values, page.count * values.row(), block.rows);
-    return {block.k,           page.key_inner, page.key_panel,  block.rows,
-            page.value_stride, page.count,     page.key_scales, page.value_scales};
+    const auto page = PageTiles<ExactFloats<Stored>>{block, text, keys, values}.at(tile, columns);
+    const int64_t key_panel = kPanel * keys.key_width();
+    widen_rows(page.keys, columns / kPanel * keys.key_width(), kPanel, block.k);
+    widen_rows(page.values, round_up(page.count, values.pair()), values.row(), block.rows);
+    return {block.k,           kPanel,     key_panel,       block.rows,
+            page.value_stride, page.count, page.key_scales, page.value_scales};
   }
   void prefetch(Interval) const {}
 };
 
 // Tiles of pages of keys whose first elements are the values: these are transposed once for all
 // queries and heads.
-template <class Element>
+template <class Stored, class Numbers>
 struct SharedTiles {
+  using Arithmetic = Numbers;
+  using Right = typename Arithmetic::Right;  // float, or words of bf16
   const Block& block;
   const PagedText& text;
   const PageLayout &keys, &values;
 
-  Tile<float> at(int64_t tile, int64_t columns) const {
+  Tile<Right> at(int64_t tile, int64_t columns) const {
     const char* page = static_cast<const char*>(text.key_pages[tile / kTile]) +
                        block.queries.kv_head * keys.head_bytes();
-    const auto* stored = reinterpret_cast<const Element*>(page);
+    const auto* stored = reinterpret_cast<const Stored*>(page);
     const float* panels = block.k;
-    if constexpr (std::is_same_v<Element, float>)
+    if constexpr (std::is_same_v<Stored, float>)
       panels = stored;
     else
-      widen(stored, columns * keys.width, block.k);
-    const int64_t panel = kLanes * keys.width, stride = block.value_padded;
-    for (int64_t key = 0; key < columns; key += kLanes)
-      transpose_panel(panels + key / kLanes * panel, keys.width, stride, block.rows + key * stride);
-    Tile<float> here{panels, kLanes, panel, block.rows, stride, std::min(kTile, text.keys - tile)};
-    if (std::is_same_v<Element, int8_t>)
-      here.key_scales = here.value_scales = reinterpret_cast<const float*>(page + keys.scales_at());
-    return here;
+      widen_rows(stored, columns / kPanel * keys.key_width(), kPanel, block.k);
+    const int64_t panel = kPanel * keys.key_width(), stride = block.value_padded;
+    for (int64_t key = 0; key < columns; key += kPanel)
+      transpose_panel(panels + key / kPanel * panel, keys.width, stride, block.rows + key * stride);
+    const int64_t count = std::min(kTile, text.keys - tile);
+    if (count < columns)  // the weight of this key may be multiplied, see add_tile_to_strip()
+      std::fill_n(block.rows + count * stride, stride, 0.0f);
+    if constexpr (std::is_same_v<Right, uint32_t>) {
+      uint32_t* words = reinterpret_cast<uint32_t*>(block.rows);
+      pair_rows(columns, stride, words);
+      return {stored, kPanel, panel / 2, words, stride, count};
+    } else {
+      Tile<float> here{panels, kPanel, panel, block.rows, stride, count};
+      if (std::is_same_v<Stored, int8_t>)
+        here.key_scales = here.value_scales =
+            reinterpret_cast<const float*>(page + keys.scales_at());
+      return here;
+    }
   }
   void prefetch(Interval) const {}
 
  private:
-  // out [kLanes, stride] = the transpose of the first elements of panel [width, kLanes], zeros
+  // out [kPanel, stride] = the transpose of the first elements of panel [width, kPanel], zeros
   // after the last one.
   static void transpose_panel(const float* panel, int64_t width, int64_t stride, float* out) {
-    for (int64_t d = 0; d < stride; d += kLanes) {
-      const int64_t count = std::min(kLanes, width - d);
-      if (count == kLanes) {
-        transpose_rows({panel + d * kLanes, kLanes, kLanes}, kLanes, kLanes, out + d, stride);
+    for (int64_t d = 0; d < stride; d += kPanel) {
+      const int64_t count = std::min(kPanel, width - d);
+      if (count == kPanel) {
+        transpose_rows({panel + d * kPanel, kPanel, kPanel}, kPanel, kPanel, out + d, stride);
         continue;
       }
-      for (int64_t key = 0; key < kLanes; ++key)
-        for (int64_t i = 0; i < kLanes; ++i)
-          out[key * stride + d + i] = i < count ? panel[(d + i) * kLanes + key] : 0.0f;
+      for (int64_t key = 0; key < kPanel; ++key)
+        for (int64_t i = 0; i < kPanel; ++i)
+          out[key * stride + d + i] = i < count ? panel[(d + i) * kPanel + key] : 0.0f;
+    }
+  }
+  // Replaces rows [count, stride] of widened bf16 by words [count / 2, stride] of two rows.
+  static void pair_rows(int64_t count, int64_t stride, uint32_t* rows) {
+    for (int64_t row = 0; row < count; row += 2) {
+      for (int64_t d = 0; d < stride; d += kLanes) {
+        const uint32_t* from = rows + row * stride + d;
+        const WordVector first = hn::Load(Words(), from), second = hn::Load(Words(), from + stride);
+        hn::Store(hn::Or(first, hn::ShiftRight<16>(second)), Words(), rows + row / 2 * stride + d);
+      }
     }
   }
 };
@@ -307,6 +271,7 @@ struct SharedTiles {
 // Processes all keys for a block of rows.
 template <class Tiles>
 void walk(const Block& block, const Tiles& tiles) {
+  using Arithmetic = typename Tiles::Arithmetic;
   const int64_t rows = block.queries.rows();
   std::vector<Sight> sights;
   Sight all;
@@ -315,14 +280,14 @@ void walk(const Block& block, const Tiles& tiles) {
     all.merge(sights.back());
   }
   for (int64_t tile = all.begin / kTile * kTile; tile < all.end; tile += kTile) {
-    const Columns seen = seen_columns(all, tile);
+    const Columns seen = seen_columns(all, tile, Arithmetic::kColumns);
     if (seen.empty()) continue;
     const auto here = tiles.at(tile, seen.end);
     for (int64_t row = 0; row < rows; row += kStrip) {
       const int64_t end = std::min(row + kStrip, rows);
       tiles.prefetch({tile + kTile + kTile * row / rows, tile + kTile + kTile * end / rows});
-      add_tile_to_strip(block, row, end - row, sights[static_cast<size_t>(row / kStrip)], here,
-                        tile);
+      add_tile_to_strip<Arithmetic>(block, row, end - row,
+                                    sights[static_cast<size_t>(row / kStrip)], here, tile);
     }
   }
 }
@@ -331,9 +296,9 @@ template <class Tiles, class... Sources>
 void attend(Out y, Out lse, In q, const QueryRows& queries, const Sources&... sources) {
   Scratch scratch(block_floats(queries));
   const Block block = make_block(queries, scratch);
-  start(block, q);
+  start<typename Tiles::Arithmetic>(block, q);
   walk(block, Tiles{block, sources...});
-  finish(block, y, lse);
+  finish<typename Tiles::Arithmetic>(block, y, lse);
 }
 
 // Returns the number of queries per task: as many as fit in L2 with their results, since they share
@@ -374,25 +339,36 @@ int64_t paged_work_of(const AttentionShape& shape) {
   return shape.kv_heads * shape.keys * shape.width * std::max(rows, kReading);
 }
 
-template <class Element>
+template <class Separate, class Shared>
 void attend_pages(Out y, In q, const QueryRows& queries, const PagedText& text,
                   const PagedAttention& paged) {
   const PageLayout keys = key_pages(paged), values = value_pages(paged);
   if (paged.values_in_keys)
-    attend<SharedTiles<Element>>(y, {}, q, queries, text, keys, values);
-  else if (std::is_same_v<Element, float> || queries.rows() < kStrip)  // widening saves too little
-    attend<PageTiles<Element>>(y, {}, q, queries, text, keys, values);
+    attend<Shared>(y, {}, q, queries, text, keys, values);
   else
-    attend<WidenedTiles<Element>>(y, {}, q, queries, text, keys, values);
+    attend<Separate>(y, {}, q, queries, text, keys, values);
 }
 
-void attend_text(Out y, In q, const QueryRows& queries, const PagedText& text,
-                 const PagedAttention& paged) {
-  switch (paged.pages) {
-    case DType::bf16: return attend_pages<bf16>(y, q, queries, text, paged);
-    case DType::i8: return attend_pages<int8_t>(y, q, queries, text, paged);
-    default: return attend_pages<float>(y, q, queries, text, paged);
+template <class Pairs>
+constexpr auto attend_words =
+    attend_pages<PageTiles<Bf16Words<Pairs>>, SharedTiles<uint32_t, Bf16Words<Pairs>>>;
+
+// Returns the function for pages of this type and blocks of few or many queries; for a few,
+// widening the pages saves too little.
+auto attend_text(DType pages, bool few) {
+  using Exact = ExactFloats<float>;
+  if (pages == DType::f32) return attend_pages<PageTiles<Exact>, SharedTiles<float, Exact>>;
+  if (pages == DType::i8) {
+    using Shared = SharedTiles<int8_t, Exact>;
+    return few ? attend_pages<PageTiles<ExactFloats<int8_t>>, Shared>
+               : attend_pages<WidenedTiles<int8_t, Exact>, Shared>;
   }
+  const Bf16Products how = bf16_products();
+  if (how == Bf16Products::pairs) return attend_words<NativePairs>;
+  // With AMX too: CPUs that have it multiply fp32 faster than pairs of bf16 in vectors.
+  if (how != Bf16Products::model_pairs && !few)
+    return attend_pages<WidenedTiles<uint32_t, Bf16Floats>, SharedTiles<uint32_t, Bf16Floats>>;
+  return attend_words<ModelPairs>;
 }
 
 void attention_of_spans(Out y, In q, const PagedAttention& paged,
@@ -415,9 +391,10 @@ void attention_of_spans(Out y, In q, const PagedAttention& paged,
     const int64_t first = task.span->row * paged.heads;  // of the heads in q and y
     const int64_t of_y = first * task.shape->values() * static_cast<int64_t>(size_of(y.dtype));
     const int64_t of_q = first * paged.width * static_cast<int64_t>(size_of(q.dtype));
-    attend_text({static_cast<char*>(y.data) + of_y, y.dtype},
-                {static_cast<const char*>(q.data) + of_q, q.dtype},
-                {*task.shape, 0, task.kv_head, task.begin, task.count}, *task.span, paged);
+    const QueryRows queries{*task.shape, 0, task.kv_head, task.begin, task.count};
+    attend_text(paged.pages, queries.rows() < kStrip)(
+        {static_cast<char*>(y.data) + of_y, y.dtype},
+        {static_cast<const char*>(q.data) + of_q, q.dtype}, queries, *task.span, paged);
   });
 }
 
@@ -437,6 +414,7 @@ void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
 
 void attention_paged(Out y, In q, const PagedAttention& shape,
                      const std::vector<PagedText>& spans) {
+  const FloatMode mode(shape.pages == DType::bf16 ? kFlushToZero : FloatMode::current());
   HWY_DYNAMIC_DISPATCH(attention_of_spans)(y, q, shape, spans);
 }
 

@@ -11,61 +11,67 @@
 
 #include <numbers>
 
-#include <hwy/highway.h>
-
 #include "kernels/cpu/attention/tile.h"
+#include "kernels/cpu/bf16_pairs-inl.h"
 #include "kernels/cpu/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::CappedTag<float, kLanes>;
-using Vector = hn::Vec<Floats>;
-HWY_INLINE constexpr int64_t vector_size() {
-  return HWY_LANES(float) < kLanes ? HWY_LANES(float) : kLanes;
-}
-
-// Loads a vector of elements of any stored type as floats.
+// Loads a vector of elements of a stored type as floats.
 HWY_INLINE Vector load_floats(const float* from) { return hn::LoadU(Floats(), from); }
-HWY_INLINE Vector load_floats(const bf16* from) {
-  const hn::Rebind<uint16_t, Floats> halves;
-  const hn::RebindToUnsigned<Floats> words;
-  const auto bits = hn::PromoteTo(words, hn::LoadU(halves, &from->bits));
-  return hn::BitCast(Floats(), hn::ShiftLeft<16>(bits));
-}
 HWY_INLINE Vector load_floats(const int8_t* from) {
   const hn::Rebind<int8_t, Floats> bytes;
   const hn::RebindToSigned<Floats> words;
   return hn::ConvertTo(Floats(), hn::PromoteTo(words, hn::LoadU(bytes, from)));
 }
 
+// The numbers of a product: floats, multiplied by stored numbers of a type.
+template <class Stored>
+struct FloatNumbers {
+  using Left = float;
+  using Right = Stored;
+  static HWY_INLINE Vector load(const Stored* from) { return load_floats(from); }
+  static HWY_INLINE Vector set(float x) { return all(x); }
+  static HWY_INLINE Vector multiply_add(Vector a, Vector b, Vector sum) {
+    return hn::MulAdd(a, b, sum);
+  }
+};
+// Words of two bf16, adjacent along the inner index.
+template <class Pairs>
+struct PairNumbers : Pairs {
+  using Left = uint32_t;
+  using Right = uint32_t;
+  static HWY_INLINE WordVector load(const uint32_t* from) { return hn::LoadU(Words(), from); }
+  static HWY_INLINE WordVector set(uint32_t pair) { return hn::Set(Words(), pair); }
+};
+
 // c [rows, columns] = (c if `accumulate`, else 0) + a b. Each sum is one chain of fused
-// multiply-adds over the ascending inner index, for all sizes. a is read one number at a time, so
-// all strides cost the same, including those of a transposed matrix. b (f32, bf16 or i8, any
-// alignment) and c are read as vectors; `columns` is a multiple of kLanes. The columns of b lie in
-// panels of kLanes, `b_panel` elements apart.
-template <class Element>
+// multiply-adds over the ascending inner index, for all sizes. a is read one number (or word) at a
+// time, so all strides cost the same, including those of a transposed matrix. b (of any alignment)
+// and c are read as vectors; `columns` is a multiple of kPanel. The columns of b lie in panels of
+// kPanel, `b_panel` elements apart.
+template <class Numbers>
 struct TileProduct {
-  const float* a;
+  const typename Numbers::Left* a;
   int64_t a_row, a_inner;
-  const Element* b;
+  const typename Numbers::Right* b;
   int64_t b_inner;
   float* c;
   int64_t c_row;
   int64_t rows, columns, inner;
   bool accumulate;
-  int64_t b_panel = kLanes;  // the default is for plain rows
+  int64_t b_panel = kPanel;  // the default is for plain rows
 };
 
 // Computes one block of c in registers.
-template <int kRows, int kVectors, class Element>
-HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row, int64_t column) {
+template <int kRows, int kVectors, class Numbers>
+HWY_INLINE void multiply_block(const TileProduct<Numbers>& product, int64_t row, int64_t column) {
   const Floats tag;
-  constexpr int64_t kSize = vector_size(), kOfPanel = kLanes / kSize;
-  const float* HWY_RESTRICT a = product.a + row * product.a_row;
-  const Element* HWY_RESTRICT b = product.b + column / kLanes * product.b_panel;
+  constexpr int64_t kOfPanel = kPanel / kLanes;
+  const auto* HWY_RESTRICT a = product.a + row * product.a_row;
+  const auto* HWY_RESTRICT b = product.b + column / kPanel * product.b_panel;
   float* HWY_RESTRICT c = product.c + row * product.c_row + column;
   Vector sums[kRows][kVectors];
 #pragma GCC unroll 8
@@ -73,32 +79,33 @@ HWY_INLINE void multiply_block(const TileProduct<Element>& product, int64_t row,
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
       sums[r][v] =
-          product.accumulate ? hn::Load(tag, c + r * product.c_row + v * kSize) : hn::Zero(tag);
+          product.accumulate ? hn::Load(tag, c + r * product.c_row + v * kLanes) : hn::Zero(tag);
   }
   for (int64_t i = 0; i < product.inner; ++i, a += product.a_inner, b += product.b_inner) {
-    Vector factors[kVectors];
+    decltype(Numbers::load(b)) factors[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
-      factors[v] = load_floats(b + v / kOfPanel * product.b_panel + v % kOfPanel * kSize);
+      factors[v] = Numbers::load(b + v / kOfPanel * product.b_panel + v % kOfPanel * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vector factor = hn::Set(tag, a[r * product.a_row]);
+      const auto factor = Numbers::set(a[r * product.a_row]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(factor, factors[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v)
+        sums[r][v] = Numbers::multiply_add(factor, factors[v], sums[r][v]);
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
-      hn::Store(sums[r][v], tag, c + r * product.c_row + v * kSize);
+      hn::Store(sums[r][v], tag, c + r * product.c_row + v * kLanes);
   }
 }
 
 // Multiplies all rows by kVectors vectors of columns; a remainder of up to four rows, as in
 // decoding, is one block.
-template <int kRows, int kVectors, class Element>
-HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t row, int64_t column) {
+template <int kRows, int kVectors, class Numbers>
+HWY_INLINE void multiply_columns(const TileProduct<Numbers>& product, int64_t row, int64_t column) {
   for (; row + kRows <= product.rows; row += kRows)
     multiply_block<kRows, kVectors>(product, row, column);
   if constexpr (kRows > 1) {
@@ -110,25 +117,26 @@ HWY_INLINE void multiply_columns(const TileProduct<Element>& product, int64_t ro
 // Two fused multiply-adds start per cycle and each takes four cycles, so at least eight sums must
 // be in flight. AVX-512 has 32 registers (for 4 x 4 or 8 x 2 sums and the factors), AVX2 has 16
 // (for 4 x 2 sums, or 2 x 4 with the few rows of decoding).
-template <class Element = float>
-void multiply(const TileProduct<Element>& product) {
+template <class Numbers = FloatNumbers<float>>
+void multiply(const TileProduct<Numbers>& product) {
   int64_t column = 0;
-  if constexpr (vector_size() == kLanes) {
-    for (; column + 4 * kLanes <= product.columns; column += 4 * kLanes)
+  if constexpr (kLanes == kPanel) {
+    for (; column + 4 * kPanel <= product.columns; column += 4 * kPanel)
       multiply_columns<4, 4>(product, 0, column);
-    for (; column + 2 * kLanes <= product.columns; column += 2 * kLanes)
+    for (; column + 2 * kPanel <= product.columns; column += 2 * kPanel)
       multiply_columns<8, 2>(product, 0, column);
     if (column < product.columns) multiply_columns<8, 1>(product, 0, column);
   } else {
-    for (; product.rows < 4 && column + 2 * kLanes <= product.columns; column += 2 * kLanes)
+    for (; product.rows < 4 && column + 2 * kPanel <= product.columns; column += 2 * kPanel)
       multiply_columns<2, 4>(product, 0, column);
-    for (; column < product.columns; column += kLanes) multiply_columns<4, 2>(product, 0, column);
+    for (; column < product.columns; column += kPanel) multiply_columns<4, 2>(product, 0, column);
   }
 }
 
-// 2^x with a relative error under 2e-7 for -126 <= x <= 127; exactly 0 for x <= -127 (and -inf),
-// NaN for NaN. The polynomial is that of exp2f in Cephes (Moshier), for [-1/2, 1/2].
-HWY_INLINE Vector exp2(Vector x) {
+// 2^x for -126 <= x <= 127; exactly 0 for x <= -127 (and -inf), NaN for NaN. The coefficients, from
+// the highest power down to the first, are those of a polynomial for 2^f, -1/2 <= f <= 1/2.
+template <size_t kDegree>
+HWY_INLINE Vector exp2_by(const float (&coefficients)[kDegree], Vector x) {
   const Floats tag;
   const hn::RebindToUnsigned<Floats> bits;
   // At 1.5 * 2^23 the spacing of floats is 1: adding rounds x and leaves x + 127, the exponent's
@@ -138,15 +146,23 @@ HWY_INLINE Vector exp2(Vector x) {
   x = hn::Max(hn::Set(tag, -127.0f), x);
   const Vector biased = hn::Add(x, bias);
   const Vector f = hn::Sub(x, hn::Sub(biased, bias));
-  Vector sum = hn::Set(tag, 1.535336188319500e-4f);
-  sum = hn::MulAdd(sum, f, hn::Set(tag, 1.339887440266574e-3f));
-  sum = hn::MulAdd(sum, f, hn::Set(tag, 9.618437357674640e-3f));
-  sum = hn::MulAdd(sum, f, hn::Set(tag, 5.550332471162809e-2f));
-  sum = hn::MulAdd(sum, f, hn::Set(tag, 2.402264791363012e-1f));
-  sum = hn::MulAdd(sum, f, hn::Set(tag, 6.931472028550421e-1f));
+  Vector sum = hn::Set(tag, coefficients[0]);
+#pragma GCC unroll 8
+  for (size_t i = 1; i < kDegree; ++i) sum = hn::MulAdd(sum, f, hn::Set(tag, coefficients[i]));
   sum = hn::MulAdd(sum, f, hn::Set(tag, 1.0f));
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(bits, biased));
   return hn::Mul(sum, hn::BitCast(tag, exponent));
+}
+// With a relative error under 2e-7: the polynomial of exp2f in Cephes (Moshier).
+HWY_INLINE Vector exp2(Vector x) {
+  constexpr float kCephes[] = {1.535336188319500e-4f, 1.339887440266574e-3f, 9.618437357674640e-3f,
+                               5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f};
+  return exp2_by(kCephes, x);
+}
+// With a relative error under 3e-6 (minimax), for results that are then rounded to bf16.
+HWY_INLINE Vector short_exp2(Vector x) {
+  constexpr float kMinimax[] = {9.58285344e-3f, 5.59064271e-2f, 2.40240986e-1f, 6.93124193e-1f};
+  return exp2_by(kMinimax, x);
 }
 
 // tanh with a relative error under 2e-7; a small x uses a series, since 1 - 2 / (exp(2x) + 1) would
@@ -175,7 +191,7 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
     const Vector inverse = hn::Set(tag, 1 / (shape.softcap * kLog2e));
     const Vector cap = hn::Set(tag, shape.softcap * kLog2e), one = hn::Set(tag, 1.0f);
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = columns.begin; c < columns.end; c += vector_size()) {
+      for (int64_t c = columns.begin; c < columns.end; c += kLanes) {
         float* score = scores + r * kTile + c;
         const Vector bent = tanh_of(hn::Mul(hn::Load(tag, score), inverse));
         hn::Store(hn::Mul(bent, cap), tag, score);
@@ -196,7 +212,7 @@ inline void bend_scores(float* HWY_RESTRICT scores, const QueryRows& queries, in
   }
 }
 
-// Returns the sum of kLanes numbers in a fixed order: adds numbers that are eight lanes apart, then
+// Returns the sum of kPanel numbers in a fixed order: adds numbers that are eight lanes apart, then
 // four, two and one.
 HWY_INLINE float sum_of_lanes(const float* lanes) {
   const hn::CappedTag<float, 8> eight;
@@ -207,13 +223,13 @@ HWY_INLINE float sum_of_lanes(const float* lanes) {
   return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
 }
 
-// Returns the sum over i of a[i] * b[i], in kLanes chains.
+// Returns the sum over i of a[i] * b[i], in kPanel chains.
 HWY_INLINE float dot(const float* a, const float* b, int64_t padded) {
   const Floats tag;
-  HWY_ALIGN float lanes[kLanes];
-  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
+  HWY_ALIGN float lanes[kPanel];
+  for (int64_t lane = 0; lane < kPanel; lane += kLanes) {
     Vector sum = hn::Zero(tag);
-    for (int64_t i = lane; i < padded; i += kLanes)
+    for (int64_t i = lane; i < padded; i += kPanel)
       sum = hn::MulAdd(hn::Load(tag, a + i), hn::Load(tag, b + i), sum);
     hn::Store(sum, tag, lanes + lane);
   }
@@ -238,7 +254,7 @@ HWY_INLINE hn::Vec<Tag> load_every_fourth(Tag tag, const float* from, int64_t st
 HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded, float* HWY_RESTRICT out,
                                int64_t stride = kTile) {
   const Floats tag;
-  for (int64_t key = 0; key < keys; key += vector_size()) {
+  for (int64_t key = 0; key < keys; key += kLanes) {
     for (int64_t d = 0; d < padded; d += 4) {
       const auto row = [&](int64_t i) HWY_ATTR {
         return load_every_fourth(tag, rows.data + (key + i) * rows.stride + d, rows.stride);
@@ -255,21 +271,21 @@ HWY_INLINE void transpose_rows(TileRows rows, int64_t keys, int64_t padded, floa
   }
 }
 
-// out [padded, kTile] = the transpose of the first `columns` keys of a tile; `copy` [kLanes,
+// out [padded, kTile] = the transpose of the first `columns` keys of a tile; `copy` [kPanel,
 // padded] receives the last rows, padded with zeros, if the tile has fewer rows.
 inline void transpose_tile(TileRows rows, int64_t columns, int64_t padded, float* copy,
                            float* out) {
-  const int64_t whole = std::min(columns, rows.count / kLanes * kLanes);
+  const int64_t whole = std::min(columns, rows.count / kPanel * kPanel);
   transpose_rows(rows, whole, padded, out);
   if (whole == columns) return;
-  for (int64_t key = 0; key < kLanes; ++key) {
+  for (int64_t key = 0; key < kPanel; ++key) {
     float* to = copy + key * padded;
     if (whole + key < rows.count)
       std::copy_n(rows.data + (whole + key) * rows.stride, padded, to);
     else
       std::fill_n(to, padded, 0.0f);
   }
-  transpose_rows({copy, padded, kLanes}, kLanes, padded, out + whole);
+  transpose_rows({copy, padded, kPanel}, kPanel, padded, out + whole);
 }
 
 // factors [kTile] = the dropout factors for row `index` of [B, H, T] and the keys of a tile.
@@ -287,7 +303,7 @@ HWY_INLINE void dropout_factors(const AttentionShape& shape, int64_t index, int6
   for (int64_t at = 0; at < kTile / 4; at += kCounters)
     philox_words(dropout.seed, Stream::dropout, dropout.substream,
                  first + static_cast<uint64_t>(at), drawn_words + 4 * at);
-  for (int64_t key = 0; key < kTile; key += vector_size()) {
+  for (int64_t key = 0; key < kTile; key += kLanes) {
     const auto bits = hn::ShiftRight<8>(hn::Load(words, drawn_words + key));
     const auto number = hn::ConvertTo(tag, hn::BitCast(hn::RebindToSigned<Floats>(), bits));
     const auto drawn = hn::Mul(number, hn::Set(tag, 0x1p-24f));

@@ -20,6 +20,12 @@ void Sight::merge(const Sight& other) {
     *this = {other.begin, other.end, all_begin, all_end, other.gap_begin, other.gap_end};
     return;
   }
+  const bool touches = other.begin <= end && begin <= other.end;
+  if (touches && gap_begin == gap_end && other.gap_begin == other.gap_end) {  // almost always
+    begin = std::min(begin, other.begin);
+    end = std::max(end, other.end);
+    return;
+  }
   Interval gap;  // the longest inside [begin, end) that neither sees
   const Interval unseen[] = {{0, begin}, {gap_begin, gap_end}, {end, kFarthest}};
   const Interval others[] = {
@@ -51,13 +57,13 @@ Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows) {
   return sight;
 }
 
-Columns seen_columns(const Sight& sight, int64_t tile) {
+Columns seen_columns(const Sight& sight, int64_t tile, int64_t unit) {
   int64_t begin = std::max(sight.begin, tile), end = std::min(sight.end, tile + kTile);
   if (begin >= sight.gap_begin) begin = std::max(begin, sight.gap_end);
   if (end <= sight.gap_end) end = std::min(end, sight.gap_begin);
   if (begin >= end) return {};
-  begin = (begin - tile) / kLanes * kLanes;
-  end = round_up(end - tile, kLanes);
+  begin = (begin - tile) / unit * unit;
+  end = round_up(end - tile, unit);
   return {begin, end, sight.all_begin <= tile + begin && sight.all_end >= tile + end};
 }
 
@@ -117,7 +123,7 @@ void load_tile(float* out, const KeyRows& x, const QueryRows& queries, int64_t t
 
 TileRows rows_of_tile(float* copy, const KeyRows& x, const QueryRows& queries, int64_t tile) {
   const AttentionShape& shape = queries.shape;
-  if (x.x.dtype == DType::f32 && x.width % kLanes == 0) {
+  if (x.x.dtype == DType::f32 && x.width % kPanel == 0) {
     return {static_cast<const float*>(x.x.data) + queries.key_offset(tile, x.width),
             shape.kv_heads * x.width, std::min(kTile, shape.keys - tile)};
   }

@@ -13,8 +13,8 @@
 
 namespace fovea::cpu {
 
-// Every sum across lanes has this many partial sums, at any vector width.
-inline constexpr int64_t kLanes = 16;
+// Columns of a panel of keys, and partial sums of a sum across lanes, at any vector width.
+inline constexpr int64_t kPanel = 16;
 // Keys per tile; the first tile begins at key 0. With D = 64, a tile of keys takes 16 KB of L1.
 inline constexpr int64_t kTile = kPageTokens;
 // Rows of queries that share one range of columns if the mask excludes part of a tile.
@@ -26,9 +26,9 @@ inline int64_t round_up(int64_t count, int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// Returns the width of a head, padded to a multiple of kLanes, so that loops over vectors in
+// Returns the width of a head, padded to a multiple of kPanel, so that loops over vectors in
 // scratch have no remainder.
-inline int64_t padded(int64_t width) { return round_up(width, kLanes); }
+inline int64_t padded(int64_t width) { return round_up(width, kPanel); }
 
 // The queries [begin, begin + count) of the heads that read one key-value head. All rows of the
 // first head come first, then those of the second, and so on.
@@ -73,7 +73,7 @@ struct Sight {
 
 Sight sight_of(const QueryRows& queries, int64_t first_row, int64_t rows);
 
-// The columns [begin, end) of a tile, multiples of kLanes, outside which a strip sees no key.
+// The columns [begin, end) of a tile, multiples of `unit`, outside which a strip sees no key.
 // `whole`: every row sees all keys of these columns.
 struct Columns {
   int64_t begin = 0, end = 0;
@@ -82,7 +82,7 @@ struct Columns {
   bool empty() const { return begin >= end; }
 };
 
-Columns seen_columns(const Sight& sight, int64_t tile);
+Columns seen_columns(const Sight& sight, int64_t tile, int64_t unit = kPanel);
 
 // Sets scores [rows, kTile] to kHidden inside `columns` where a row does not see the key.
 void hide_unseen(float* scores, const QueryRows& queries, int64_t first_row, int64_t rows,

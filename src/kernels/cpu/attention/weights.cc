@@ -51,10 +51,10 @@ HWY_INLINE float exponentiate(float* HWY_RESTRICT row, int64_t stride) {
   const Floats tag;
   const float largest = *std::max_element(row, row + stride);
   const Vector shift = hn::Set(tag, largest == kHidden ? 0.0f : largest);
-  HWY_ALIGN float sums[kLanes];
-  for (int64_t lane = 0; lane < kLanes; lane += vector_size()) {
+  HWY_ALIGN float sums[kPanel];
+  for (int64_t lane = 0; lane < kPanel; lane += kLanes) {
     Vector sum = hn::Zero(tag);
-    for (int64_t i = lane; i < stride; i += kLanes) {
+    for (int64_t i = lane; i < stride; i += kPanel) {
       const Vector weight = exp2(hn::Sub(hn::Load(tag, row + i), shift));
       sum = hn::Add(sum, weight);
       hn::Store(weight, tag, row + i);
