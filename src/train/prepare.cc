@@ -151,10 +151,11 @@ void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
   const Cost cost = task.cost(teacher->spec(), job.compute);
   const auto &encoder = teacher->spec().encoder, &decoder = teacher->spec().decoder;
   const int64_t layers = (encoder ? encoder->layers : 0) + (decoder ? decoder->layers : 0);
+  const int64_t logits = std::min(kLogitsOfBlock, cost.tokens * teacher->spec().vocabulary);
   job.plan.flops_per_step += cost.flops_per_step / 3;
   job.plan.weight_bytes += teacher->weight_bytes();
-  job.plan.activation_bytes +=
-      cost.activation_bytes / static_cast<uint64_t>(layers) + kLogitsOfBlock * sizeof(float);
+  job.plan.activation_bytes += cost.activation_bytes / static_cast<uint64_t>(layers) +
+                               static_cast<uint64_t>(logits) * sizeof(float);
   job.teacher_hash = teacher->hash();
   task.learn_from(std::move(teacher));
 }
