@@ -140,6 +140,7 @@ void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
           .reads_documents = o.document_mask || objective_of(o, spec) == Objective::chats},
       spec);
   for (const std::string& warning : teacher->warnings()) say(warning);
+  say(fmt::format("the teacher {} takes {} MB", d.teacher, teacher->weight_bytes() >> 20));
   const int64_t longest = longest_sequence(task.loaded(), spec);
   check_field(longest <= teacher->spec().context, "length",
               "sequences of up to {} tokens; expected at most {}, the context of the teacher",
