@@ -239,13 +239,14 @@ void TrainRequest::declare(OptionTable& table) {
     table.add(
         flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
   }
-  std::vector<std::string> shown = {
-      "DATA",    "--pairs",   "--labels", "--out",           "--lora",    "--steps",
-      "--batch", "--inspect", "--dtype",  "--learning-rate", "--seed",    "--context",
-      "--width", "--layers",  "--heads",  "--dropout",       "--dry-run", "--evaluate-every"};
+  std::vector<std::string> shown = {"DATA",     "--pairs", "--labels",  "--out",
+                                    "--lora",   "--steps", "--batch",   "--learning-rate",
+                                    "--dtype",  "--seed",  "--context", "--width",
+                                    "--layers", "--heads", "--dry-run", "--evaluate-every"};
   const auto also = distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
                                                        "--alpha", "--top-k", "--cache"}
-                            : std::vector<std::string>{"--from", "--tokenizer", "--preset"};
+                            : std::vector<std::string>{"--from", "--tokenizer", "--preset",
+                                                       "--inspect", "--dropout"};
   shown.insert(shown.end(), also.begin(), also.end());
   table.show_only(shown);
 }

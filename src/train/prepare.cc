@@ -140,6 +140,7 @@ void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
           .reads_documents = o.document_mask || objective_of(o, spec) == Objective::chats},
       spec);
   for (const std::string& warning : teacher->warnings()) say(warning);
+  say(fmt::format("the teacher {} takes {} MB", d.teacher, teacher->weight_bytes() >> 20));
   const int64_t longest = longest_sequence(task.loaded(), spec);
   check_field(longest <= teacher->spec().context, "length",
               "sequences of up to {} tokens; expected at most {}, the context of the teacher",
@@ -148,13 +149,16 @@ void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
               "has the labels {}; expected {}", fmt::join(teacher->labels(), ", "),
               fmt::join(task.labels(), ", "));
   // A forward pass without a tape: the activations of one layer, and a block of logits.
-  const Cost cost = task.cost(teacher->spec(), job.compute);
+  const PassSize size = task.pass_size(teacher->spec());
+  const Cost cost =
+      training_cost(teacher->spec(), size.batch, size.length, o.accumulate, job.compute);
   const auto &encoder = teacher->spec().encoder, &decoder = teacher->spec().decoder;
   const int64_t layers = (encoder ? encoder->layers : 0) + (decoder ? decoder->layers : 0);
+  const int64_t logits = std::min(kLogitsOfBlock, cost.tokens * teacher->spec().vocabulary);
   job.plan.flops_per_step += cost.flops_per_step / 3;
   job.plan.weight_bytes += teacher->weight_bytes();
-  job.plan.activation_bytes +=
-      cost.activation_bytes / static_cast<uint64_t>(layers) + kLogitsOfBlock * sizeof(float);
+  job.plan.activation_bytes += cost.activation_bytes / static_cast<uint64_t>(layers) +
+                               static_cast<uint64_t>(logits) * sizeof(float);
   job.teacher_hash = teacher->hash();
   task.learn_from(std::move(teacher));
 }

@@ -15,11 +15,11 @@ using test::Ids;
 // not in the vocabulary". Such ids are now never generated.
 class PaddedVocabulary : public testing::Test {
  protected:
-  static constexpr int64_t kTokens = 5, kRows = 200;
+  static constexpr int64_t kTokens = 6, kRows = 200;
 
   PaddedVocabulary() {
     CharacterTrainer trainer;
-    trainer.add("abcde");
+    trainer.add("abcde");  // and the unknown token
     tokenizer_ = trainer.train({});
     EXPECT_EQ(tokenizer_->size(), kTokens);
   }
@@ -33,7 +33,7 @@ class PaddedVocabulary : public testing::Test {
       for (const int32_t id : found.ids) EXPECT_LT(id, kTokens);
       for (const TokenLogprob& logprob : found.logprobs)
         for (const auto& [id, value] : logprob.top) EXPECT_LT(id, kTokens);
-      EXPECT_EQ(found.text, tokenizer_->decode(found.ids));
+      EXPECT_EQ(found.text, tokenizer_->decode(found.ids, true));
     }
   }
   static GenerateOptions options(float temperature) {

@@ -294,9 +294,12 @@ TEST_F(AdapterFiles, AreRefusedAsGgufIfTheyDoNotFit) {
     metadata.text("general.architecture", architecture);
     metadata.text("general.type", type);
     metadata.text("adapter.type", "lora");
-    GgufEncoded encoded;
-    for (const auto& [name, tensor] : given) encoded.add(name, tensor, "F32");
-    write_file_atomically(path, GgufImage(metadata, encoded.tensors()).pieces());
+    std::vector<GgufTensor> tensors;
+    for (const auto& [name, tensor] : given) {
+      tensors.push_back(gguf_tensor(name, tensor.shape(), "F32"));
+      tensors.back().data = static_cast<const char*>(tensor.data());
+    }
+    write_file_atomically(path, GgufImage(metadata, tensors).pieces());
     expect_error(kind, parts, [&] { open_model_files(base_, Weights::mapped, {}, {{path}}); });
   };
   const std::string q = "blk.0.attn_q.weight";

@@ -80,7 +80,7 @@ TEST_F(Directory, TensorsKeepTheirDtype) {
 
 // The matrices of GPT-2 are transposed: each is packed from a copy.
 TEST_F(Directory, FewCopiesWaitToBePacked) {
-  const SafeTensors file(folder_ / "model.safetensors");
+  const auto file = std::make_shared<const SafeTensors>(folder_ / "model.safetensors");
   const auto open = [&](size_t most_copied, uint64_t& peak) {
     release_cached_memory();
     reset_peak_memory();

@@ -193,6 +193,21 @@ TEST_F(Distillations, GiveTheSameBitsForAnySplitOfAStep) {
   EXPECT_EQ(state_bytes(whole, 20), state_bytes(split, 20));
 }
 
+// Tokens are masked anew in each epoch, so their outputs are not kept.
+TEST_F(Distillations, OfMaskedTokensKeepNoOutputs) {
+  TrainOptions o = runs_.options("encoder");
+  o.tokenizer = "wordpiece:60";
+  o.length = 16;
+  train(small_encoder(), o);
+  TrainOptions student = options("masked");
+  student.distillation.teacher = o.out;
+  student.length = 16;
+  Spec narrow = small_encoder();
+  narrow.width = 16;
+  EXPECT_EQ(train(narrow, student).step, 20);
+  EXPECT_FALSE(is_folder(student.out + "/teacher"));
+}
+
 TEST_F(Distillations, RefuseTeachersThatDoNotFit) {
   write_file_atomically(runs_ / "other.txt", "zyx " + words(600));
   TrainOptions o = options("other");

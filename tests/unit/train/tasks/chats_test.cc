@@ -6,9 +6,7 @@
 #include "base/json.h"
 #include "data/train_tokenizer.h"
 #include "families/directory.h"
-#include "families/model_parts.h"
-#include "fovea/chat.h"
-#include "fovea/evaluate.h"
+#include "support/chats.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
@@ -18,65 +16,6 @@
 
 namespace fovea {
 namespace {
-
-std::string chat(const std::string& question, const std::string& answer) {
-  return R"({"messages": [{"role": "user", "content": ")" + question +
-         R"("}, {"role": "assistant", "content": ")" + answer + "\"}]}\n";
-}
-
-// A small model with the special tokens of chatml, and conversations.
-class Chats : public testing::Test {
- protected:
-  Chats() {
-    TokenizerTraining training;
-    training.vocabulary = 290;
-    training.special_tokens = {"<|im_start|>", "<|im_end|>"};
-    train_tokenizer({runs_ / "text.txt"}, training)->tokenizer.save(make_folder("tokenizer"));
-    TrainOptions o = runs_.options("base");
-    o.tokenizer = runs_ / "tokenizer";
-    o.steps = 1;
-    Spec spec = test::small_llama({.vocabulary = 0, .context = 192, .width = 24, .layers = 1}, 48);
-    train(spec, o);
-    std::string lines;
-    for (int i = 0; i < 20; ++i)
-      lines += chat("the cat " + std::to_string(i), i % 2 == 0 ? "sat on" : "a mat");
-    write("chats.jsonl", lines);
-  }
-
-  std::string make_folder(const std::string& name) const {
-    make_directories(runs_ / name);
-    return runs_ / name;
-  }
-  void write(const std::string& name, const std::string& text) const {
-    write_file_atomically(runs_ / name, text);
-  }
-  TrainOptions options(const std::string& out) const {
-    TrainOptions o = runs_.options(out);
-    o.data = {runs_ / "chats.jsonl"};
-    o.from = runs_ / "base";
-    o.chat_template = "chatml";
-    o.learning_rate = 1e-2;
-    o.batch = 2;
-    return o;
-  }
-  // Evaluates a model on a file; a model without a template uses chatml.
-  Evaluation evaluated(const Model& model, const std::string& name,
-                       TrainOn train_on = TrainOn::all) const {
-    EvaluationData data;
-    data.text = {runs_ / name};
-    if (!ModelChat::has_template(model.parts().path)) data.chat_template = "chatml";
-    data.train_on = train_on;
-    return evaluate(model, data);
-  }
-  static TrainPlan plan_of(const TrainOptions& o) { return plan_training({}, o); }
-  static bool says(const TrainPlan& plan, const std::string& what) {
-    return std::any_of(plan.notes.begin(), plan.notes.end(), [&](const std::string& note) {
-      return note.find(what) != std::string::npos;
-    });
-  }
-
-  Runs runs_;
-};
 
 TEST_F(Chats, LearnAnswers) {
   TrainOptions o = options("out");
@@ -138,66 +77,6 @@ TEST_F(Chats, EvaluateOnSeparateFiles) {
   o.validation_chats = {runs_ / "chats.jsonl"};
   expect_error(ErrorKind::InvalidArgument, {"validation_chats: given without conversations"},
                [&] { plan_of(o); });
-}
-
-TEST_F(Chats, AreEvaluated) {
-  TrainOptions o = options("out");
-  o.epochs = 30;
-  o.validation = 0;
-  train({}, o);
-  const Model model = Model::open(o.out);
-  // Each record once, with the template of the model.
-  const Evaluation all = evaluated(model, "chats.jsonl");
-  EXPECT_EQ(all.objective, "chats");
-  EXPECT_EQ(all.sequences, 20);
-  EXPECT_NEAR(all.perplexity, std::exp(all.loss), 1e-9);
-  EXPECT_GT(value_of(all.metrics, "accuracy").value(), 0.9);
-  double loss = 0;
-  int64_t tokens = 0, right = 0;
-  for (int i = 0; i < 20; ++i) {
-    write("one.jsonl", chat("the cat " + std::to_string(i), i % 2 == 0 ? "sat on" : "a mat"));
-    const Evaluation one = evaluated(model, "one.jsonl");
-    EXPECT_EQ(one.sequences, 1);
-    loss += one.loss * static_cast<double>(one.tokens);
-    tokens += one.tokens;
-    right +=
-        std::llround(value_of(one.metrics, "accuracy").value() * static_cast<double>(one.tokens));
-  }
-  EXPECT_EQ(all.tokens, tokens);
-  EXPECT_NEAR(all.loss, loss / static_cast<double>(tokens), 1e-6);
-  EXPECT_NEAR(value_of(all.metrics, "accuracy").value(),
-              static_cast<double>(right) / static_cast<double>(tokens), 1e-9);
-}
-
-// Every shape of a record that training accepts; `last` predicts fewer answers.
-TEST_F(Chats, AreEvaluatedInEveryShape) {
-  const Model base = Model::open(runs_ / "base");
-  write("turns.jsonl",
-        R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},)"
-        R"( {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})"
-        "\n"
-        R"({"prompt": "the", "completion": "cat"})"
-        "\n"
-        R"({"instruction": "sit", "input": "on", "output": "a mat"})"
-        "\n"
-        R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]})"
-        "\n");
-  const Evaluation turns = evaluated(base, "turns.jsonl");
-  EXPECT_EQ(turns.sequences, 4);
-  EXPECT_GT(turns.tokens, evaluated(base, "turns.jsonl", TrainOn::last).tokens);
-  // The base model lacks a template, and its tokenizer the special tokens of llama3.
-  EvaluationData data;
-  data.text = {runs_ / "chats.jsonl"};
-  expect_error(ErrorKind::InvalidArgument, {"chat_template: not given"},
-               [&] { evaluate(base, data); });
-  data.chat_template = "chatml";
-  EXPECT_EQ(evaluate(base, data).sequences, 20);
-  data.chat_template = "llama3";
-  expect_error(ErrorKind::InvalidArgument, {"chat_template: the tokenizer lacks"},
-               [&] { evaluate(base, data); });
-  data.text = {runs_ / "text.txt"};
-  expect_error(ErrorKind::InvalidArgument, {"chat_template: given without conversations"},
-               [&] { evaluate(base, data); });
 }
 
 TEST_F(Chats, GiveTheSameBitsAfterAResume) {
