@@ -26,10 +26,10 @@ struct ConvertOptions {
   // For a .gguf file of quantised weights, at most one of these: a text file on which the model
   // runs, or an importance matrix of llama.cpp (.gguf or .dat). The errors of quantised weights
   // count more for inputs with large activations. Empty = all inputs count equally.
-  std::string calibrate;
-  std::string imatrix;
+  std::string calibrate = {};
+  std::string imatrix = {};
   // Path of a new .gguf file for the importance matrix; empty = it is not saved.
-  std::string save_imatrix;
+  std::string save_imatrix = {};
   // Converts an adapter itself, instead of merging it into the weights of its base: to a .gguf file
   // for llama.cpp, or to a directory of PEFT in fp32.
   bool adapter_only = false;

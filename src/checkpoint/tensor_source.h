@@ -34,6 +34,10 @@ class TensorSource {
 
   // Returns the file that contains the tensor.
   virtual std::shared_ptr<const MappedFile> file_of(const StoredTensor& stored) const = 0;
+  // Releases the memory of the file's pages that hold the tensor; they can be read again.
+  void release(const StoredTensor& stored) const {
+    file_of(stored)->release(stored.data, stored.bytes);
+  }
 
   // Returns null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const {

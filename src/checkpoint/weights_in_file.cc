@@ -14,18 +14,19 @@ void WeightsInFile::add(const FileTensor& tensor, const StoredTensor& stored,
 Tensor WeightsInFile::read(const std::string& parameter) {
   const Place place = places_.at(parameter);
   if (open_ != place.entry) {
-    parts_.clear();
-    if (open_) {
-      const StoredTensor& before = *entries_[*open_].stored;
-      file_->file_of(before)->release(before.data, before.bytes);
-    }
     const Entry& entry = entries_[place.entry];
     Tensor value = file_->tensor(entry.stored->name);
     if (value.dtype() == DType::f16) value = widen_halves(value);
     parts_ = from_file(entry.tensor, value, entry.shapes);
     open_ = place.entry;
   }
+  unreleased_.push_back(place.entry);
   return parts_[place.part];
+}
+
+void WeightsInFile::release() {
+  for (const size_t entry : unreleased_) file_->release(*entries_[entry].stored);
+  unreleased_.clear();
 }
 
 std::optional<std::string_view> WeightsInFile::bytes_of(const FileTensor& tensor,

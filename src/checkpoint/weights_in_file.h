@@ -23,6 +23,8 @@ class WeightsInFile {
   bool has(const std::string& parameter) const { return places_.contains(parameter); }
   // Returns a parameter in f32. Keeps the parts of one tensor, which are often read in order.
   Tensor read(const std::string& parameter);
+  // Releases the pages of the file that were read. Tensors that read() returned stay valid.
+  void release();
   // Returns the bytes of a tensor that this file already has in the same layout and type ("Q4_K");
   // unset if it has none.
   std::optional<std::string_view> bytes_of(const FileTensor& tensor, std::string_view type) const;
@@ -40,7 +42,8 @@ class WeightsInFile {
   std::shared_ptr<const TensorSource> file_;
   std::vector<Entry> entries_;
   std::map<std::string, Place> places_;
-  std::optional<size_t> open_;  // the entry of parts_
+  std::vector<size_t> unreleased_;  // entries that were read since the last release()
+  std::optional<size_t> open_;      // the entry of parts_
   std::vector<Tensor> parts_;
 };
 

@@ -281,9 +281,11 @@ Conversion convert_model(const std::string& from, const std::string& to,
   check_importance(options, is_gguf(to));
   if (options.adapter_only) return convert_adapter(from, to, options, adapters);
   if (is_gguf(to)) return to_gguf(from, to, options, adapters);
-  check_field(!is_quantized(options.dtype), "dtype",
-              "{}; expected automatic, fp32, bf16 or fp16 in a directory",
-              gguf_file_type(options.dtype).name);
+  if (is_quantized(options.dtype)) {
+    fail_field(ErrorKind::InvalidArgument, "dtype",
+               "{}; expected automatic, fp32, bf16 or fp16 in a directory",
+               gguf_file_type(options.dtype).name);
+  }
   const bool rows = options.group == 0 && options.quantize == Quantize::int8;
   check_field(options.group == 32 || options.group == 64 || rows, "group",
               "{}; expected 32, 64 or, with int8, 0", options.group);

@@ -358,7 +358,10 @@ std::string GgufModel::elements(size_t index, const GgufValues& values,
   }
   std::vector<Tensor> parts;
   for (const std::string& part : source.tensor.parts) parts.push_back(values.read(part));
-  return gguf_elements(tensor, to_file(source.tensor, parts), values.importance, warnings);
+  std::string encoded =
+      gguf_elements(tensor, to_file(source.tensor, parts), values.importance, warnings);
+  if (values.file != nullptr) values.file->release();
+  return encoded;
 }
 
 }  // namespace fovea

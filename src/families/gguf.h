@@ -51,7 +51,7 @@ std::string gguf_elements(const GgufTensor& tensor, const Tensor& values,
 struct GgufValues {
   std::function<Tensor(const std::string& parameter)> read;  // returns a parameter in f32
   // Tensors that this file has in the right type are copied; null = none.
-  const WeightsInFile* file = nullptr;
+  WeightsInFile* file = nullptr;
   const ImportanceMatrix* importance = nullptr;  // null = all columns matter equally
 };
 // Returns the values of a model, whose parameters are in memory or, if it is not null, in `file`.

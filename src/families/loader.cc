@@ -40,6 +40,11 @@ bool is_whole_numbers(const StoredTensor& stored) {
   return stored.dtype == DType::i8 || stored.dtype == DType::u8;
 }
 
+// Returns whether only few rows of a parameter are read, so that it stays in the file.
+bool is_table(const Spec& spec, const std::string& name) {
+  return name == "embedding.token" && !spec.head.tied;
+}
+
 // The memory that must remain besides that of the weights.
 constexpr uint64_t kReserve = uint64_t{256} << 20;
 
@@ -107,8 +112,7 @@ WeightSizes Loader::sizes(Transformer& model) const {
       formats.assign(item.parts.size(), format_as_stored(item.tensor, *item.stored, item.shapes));
     }
     for (size_t i = 0; i < item.parts.size(); ++i) {
-      // Only few rows of a table are read from the file.
-      const bool table = item.tensor.parts[i] == "embedding.token" && !model.spec.head.tied;
+      const bool table = is_table(model.spec, item.tensor.parts[i]);
       const Shape& shape = item.shapes[i];
       if (formats[i]) {
         const int64_t group =
@@ -154,7 +158,7 @@ void Loader::load(Transformer& model) {
     } else if (loading_.weights == Weights::in_file) {
       leave_in_file(item);
     } else if (stays_in_blocks(model.spec, item)) {
-      load_blocks(item);
+      load_blocks(model.spec, item);
     } else {
       load_full(model.spec, item);
     }
@@ -191,10 +195,6 @@ void Loader::run_queue() {
   copied_ = 0;
 }
 
-void Loader::release(const StoredTensor& stored) const {
-  file_.file_of(stored)->release(stored.data, stored.bytes);
-}
-
 Tensor Loader::checked(const StoredTensor& stored) {
   const Tensor value = file_.tensor(stored.name);
   warn_of_nonfinite(stored, count_nonfinite(value), value.size());
@@ -221,15 +221,17 @@ bool Loader::stays_in_blocks(const Spec& spec, const Item& item) const {
   return true;
 }
 
-void Loader::load_blocks(const Item& item) {
+void Loader::load_blocks(const Spec& spec, const Item& item) {
   files_.origin.dtypes[item.tensor.name] = DType::f32;
   auto weights = blocks_from_file(item.tensor, *item.stored, item.shapes, file_);
   for (size_t i = 0; i < item.parts.size(); ++i) {
     if (!fits_) weights[i].stay_in_rows();
     item.parts[i]->packed = weights[i];
   }
-  queue_.add_to_count(std::move(weights), [this, stored = item.stored](int64_t bad) {
+  const bool table = is_table(spec, item.tensor.parts[0]);
+  queue_.add_to_count(std::move(weights), [this, stored = item.stored, table](int64_t bad) {
     warn_of_nonfinite(*stored, bad, elements(stored->shape));
+    if (table) release(*stored);
   });
 }
 
@@ -302,7 +304,7 @@ void Loader::load_full(const Spec& spec, const Item& item) {
   const bool mapped = std::all_of(values.begin(), values.end(),
                                   [&](const Tensor& v) { return is_mapped(v, stored); });
   // What is needed of a table was only counted: few of its rows are read again.
-  if (loading_.weights == Weights::packed && (weights.empty() || !mapped)) release(stored);
+  if (loading_.weights == Weights::packed && (weights.empty() || !mapped)) file_.release(stored);
   if (!weights.empty()) queue(item, std::move(weights), mapped, counted);
 }
 
@@ -345,7 +347,7 @@ void Loader::load_quantized(const Item& item) {
   const StoredTensor& scales = *file_.find(scale_name(item.stored->name));
   checked(scales);
   used_.insert(scales.name);
-  release(*item.stored);
+  file_.release(*item.stored);
 }
 
 }  // namespace fovea

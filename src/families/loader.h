@@ -66,14 +66,13 @@ class Loader {
 
   void leave_in_file(const Item& item);
   void load_quantized(const Item& item);
-  void load_blocks(const Item& item);
+  void load_blocks(const Spec& spec, const Item& item);
   void load_full(const Spec& spec, const Item& item);
   PackedWeight packed_later(const Item& item, const Tensor& value, WeightFormat format);
   void queue(const Item& item, std::vector<PackedWeight> weights, bool mapped, bool counted);
   void run_queue();
   Tensor checked(const StoredTensor& stored);
   void warn_of_nonfinite(const StoredTensor& stored, int64_t bad, int64_t size);
-  void release(const StoredTensor& stored) const;
 
   const TensorSource& file_;
   const Family& family_;

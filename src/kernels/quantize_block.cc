@@ -23,6 +23,9 @@ float as_half(float x) { return widen_half(narrow_to_half(x)); }
 
 float inverse_of(float scale) { return std::fabs(scale) < kTiny ? 0 : 1 / scale; }
 
+// Beyond the limits, all integers of a block are exceeded.
+int nearest_integer(float x) { return static_cast<int>(std::lrint(std::clamp(x, -1e3f, 1e3f))); }
+
 // The values that numbers stand for, before the scale and the minimum apply.
 class Levels {
  public:
@@ -251,8 +254,8 @@ class BlockSearch {
     const float inverse = inverse_of(s.scale), inverse_minimum = inverse_of(s.minimum);
     const int around = kind_ == Minimum::none ? 0 : 1;
     for (int64_t g = 0; g < count_; ++g) {
-      const int scale_near = static_cast<int>(std::lrint(fits_[g].scale * inverse));
-      const int minimum_near = static_cast<int>(std::lrint(fits_[g].minimum * inverse_minimum));
+      const int scale_near = nearest_integer(fits_[g].scale * inverse);
+      const int minimum_near = nearest_integer(fits_[g].minimum * inverse_minimum);
       float best = std::numeric_limits<float>::infinity();
       for (int a = scale_near - 1; a <= scale_near + 1; ++a) {
         for (int b = minimum_near - around; b <= minimum_near + around; ++b) {

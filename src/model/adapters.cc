@@ -82,8 +82,7 @@ void add_alternative(Transformer& model, const Transformer& adapted) {
   const std::vector<NamedLinear> layers = linears_of(model), its = linears_of(other);
   for (const NamedLinear& one : its) {
     if (one.layer->adapter.present() && one.name.find(kExperts) != std::string::npos)
-      fail(ErrorKind::Unsupported,
-           "{}: an adapter of an expert; expected adapters of other layers, or one model",
+      fail(ErrorKind::Unsupported, "{}: an adapter of an expert; expected adapters of other layers",
            one.name);
   }
   for (size_t i = 0; i < layers.size(); ++i)

@@ -46,8 +46,8 @@ struct LowRankAdapter {
 struct Linear {
   Parameter weight, bias;
   LowRankAdapter adapter;
-  // For inference: adapters of several models that share this weight. Pass::adapted_rows tells
-  // which rows of x use which one instead of `adapter`; an empty one leaves its rows as they are.
+  // For inference, in a layer without `adapter`: the adapters of several models that share the
+  // weight; empty = none. Pass::adapted_rows tells which rows of x use which one.
   std::vector<LowRankAdapter> alternatives;
 
   Linear() = default;

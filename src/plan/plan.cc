@@ -125,8 +125,10 @@ InferenceMemory inference_memory(const std::string& path, const PlanOptions& opt
   const bool all_fp32 = sizes.formats.size() == 1 && sizes.formats.contains("fp32");
   const Bytes cache = bytes_of(cached(s, lengths, options.batch));
   memory.cache = all_fp32 ? cache.fp32 : cache.bf16;
-  constexpr double kToken = 400;  // of a tokenizer: measured for the text, the id and the merge
+  constexpr double kToken = 400;      // of a tokenizer: measured for the text, the id and the merge
+  constexpr double kParts = 8 << 20;  // of weights that are packed late, which do not round
   memory.program = program_bytes(s, lengths, options.batch) +
+                   (precision < WeightPrecision::int8 ? kParts : 0) +
                    (comes_with_tokenizer(path) ? kToken * static_cast<double>(s.vocabulary) : 0);
   return memory;
 }

@@ -145,13 +145,20 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
 void check_settings(const Job& job) {
   if (!job.snapshot) return;
   std::vector<std::string> changed;
-  compare(settings_in(*job.snapshot), job.settings, "", changed);
+  const nlohmann::json before = settings_in(*job.snapshot);
+  compare(before, job.settings, "", changed);
   if (!changed.empty() && !job.options.allow_change) {
     fail_field(ErrorKind::InvalidArgument, "out",
                "{} holds a run with other settings ({}); expected the same, another directory, or "
                "`allow_change`",
                job.options.out, fmt::join(changed, "; "));
   }
+  const auto moments_of = [](const nlohmann::json& settings) {
+    return settings.is_object() ? settings.value("moments", "fp32") : "fp32";
+  };
+  check_field(moments_of(before) == moments_of(job.settings), "moments",
+              "{} holds a run with moments of {}; expected the same, also with `allow_change`",
+              job.options.out, moments_of(before));
 }
 
 void choose_trained(const Job& job, Transformer& model) {

@@ -13,6 +13,7 @@
 #include "families/save_adapter.h"
 #include "fovea/convert.h"
 #include "model/adapters.h"
+#include "support/expect_error.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"
@@ -143,6 +144,18 @@ TEST_P(Adapters, AreWrittenAsTheyWereRead) {
     EXPECT_EQ(written[key], given[key]) << key;
   const ModelFiles again = open_model_files(base_, Weights::mapped, {}, {{temporary_.path()}});
   expect_alike(logits(again.model), expected_->tensor("logits"), "logits after writing");
+}
+
+TEST_P(Adapters, HaveTheSameLogitsAsGguf) {
+  const std::string gguf = temporary_ / "adapter.gguf", name = GetParam();
+  const auto converted = [&] { convert_model(base_, gguf, {.adapter_only = true}, {{folder_}}); };
+  if (name == "dora" || name == "saved_head") {
+    expect_error(ErrorKind::Unsupported, {"llama.cpp"}, converted);
+    return;
+  }
+  converted();
+  const ModelFiles files = open_model_files(base_, Weights::mapped, {}, {{gguf}});
+  EXPECT_EQ(to_floats(logits(files.model)), to_floats(logits(open().model)));
 }
 
 TEST_P(Adapters, AreSummedWithWeights) {

@@ -49,7 +49,6 @@ class Memory(FoveaTest):
             planned = plan["bytes"]["inference"][precision]
             options = [] if precision == "stored" else ["--dtype", precision]
             _, measured, _ = self.generate(model, *options)
-            print(f"{model.name} {precision}: {planned / MEGABYTE:.1f} {measured / MEGABYTE:.1f}")
             self.assertLess(abs(planned / measured - 1), 0.1, f"{model.name}, {precision}: {planned} planned, {measured} measured")
 
     def test_a_model_larger_than_memory_runs_from_its_file(self):

@@ -27,7 +27,7 @@ class ServeAdapters(ServeTest):
         return self.good("/v1/completions", {**ASK, "model": model, **more})["choices"][0]["text"]
 
     def test_adapters_are_models_of_the_api_and_give_the_texts_of_generate(self):
-        law, dora = self.adapter("law"), self.adapter("dora", "--dora", "--lora-targets", "c_attn", rate=0.3)
+        law, dora = self.adapter("law"), self.adapter("dora", "--dora", rate=0.3)
         gguf = self.folder / "law.gguf"
         self.ok(fovea("convert", law, gguf, "--adapter-only"))
         base = self.served_model()

@@ -100,8 +100,9 @@ class PlanCommand : public Command {
     table.section("Model (overrides the preset or file)");
     add_fields(table, spec_, spec_spellings());
     table.unset_means("the model's");
-    table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length", "--tokens",
-                     "--speed", "--utilisation", "--devices", "--price"});
+    table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length",
+                     "--recompute", "--moments", "--tokens", "--speed", "--utilisation",
+                     "--devices", "--price"});
   }
 
   void apply(OptionTable& table) override {

@@ -194,9 +194,9 @@ TEST(Settings, KeepTheirKeysAndValues) {
                 "validation": 0.1, "tokenizer": "char", "max_vocabulary": 0,
                 "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
                 "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
-                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "moments": "fp32", "label_smoothing": 0.0,
-                "lora": 0, "freeze": [], "seed": 1337, "average": 1, "best_by": "automatic",
-                "evaluate_windows": 256})"));
+                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "moments": "fp32",
+                "label_smoothing": 0.0, "lora": 0, "freeze": [], "seed": 1337, "average": 1,
+                "best_by": "automatic", "evaluate_windows": 256})"));
   TrainOptions pairs;
   pairs.average = 3;
   pairs.best_by = "bleu";
