@@ -141,8 +141,7 @@ void write_all(const File& file, const WritePieces& write_pieces, const Target& 
   });
 }
 
-void write_durably(const std::string& path, const WritePieces& write_pieces,
-                   const Target& target) {
+void write_durably(const std::string& path, const WritePieces& write_pieces, const Target& target) {
   File file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
   if (!file.is_open()) fail_to_write(target, "open");
   write_all(file, write_pieces, target);

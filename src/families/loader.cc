@@ -231,7 +231,7 @@ void Loader::load_blocks(const Spec& spec, const Item& item) {
   const bool table = is_table(spec, item.tensor.parts[0]);
   queue_.add_to_count(std::move(weights), [this, stored = item.stored, table](int64_t bad) {
     warn_of_nonfinite(*stored, bad, elements(stored->shape));
-    if (table) release(*stored);
+    if (table) file_.release(*stored);
   });
 }
 
