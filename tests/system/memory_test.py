@@ -10,10 +10,14 @@ import unittest
 
 from support import FOVEA, ROOT, FoveaTest, fovea
 
+CACHE = pathlib.Path(FOVEA).parent / "CMakeCache.txt"
+SANITIZED = CACHE.exists() and "\nFOVEA_SANITIZE:STRING=\n" not in CACHE.read_text()
+
 MEGABYTE = 1 << 20
 WORK = ["--ids", ",".join(str(7 * i) for i in range(96)), "-n", "32", "--greedy", "--json"]
 
 
+@unittest.skipIf(SANITIZED, "sanitizers take memory")
 class Memory(FoveaTest):
     @classmethod
     def setUpClass(cls):

@@ -146,25 +146,7 @@ struct PageTiles {
     }
     return here;
   }
-  // Prefetches the part of the next tile's page that these keys would take: a hardware prefetcher
-  // does not know the address of the next page.
-  void prefetch(Interval next) const {
-    if (next.begin >= text.keys) return;
-    prefetch_part(text.key_pages, keys, next);
-    prefetch_part(text.value_pages, values, next);
-  }
-
- private:
-  void prefetch_part(const void* const* pages, const PageLayout& layout, Interval next) const {
-    constexpr int64_t kCacheLine = 64;
-    const int64_t page = next.begin / kTile, first = page * kTile;
-    if (pages[page] == nullptr) return;
-    const char* head =
-        static_cast<const char*>(pages[page]) + block.queries.kv_head * layout.head_bytes();
-    const int64_t token = layout.scales_at() / kTile;  // bytes
-    for (int64_t i = (next.begin - first) * token; i < (next.end - first) * token; i += kCacheLine)
-      __builtin_prefetch(head + i, 0, 2);  // for reading, into L2
-  }
+  void prefetch(Interval) const {}  // a head's part of a page is contiguous
 };
 
 // Converts `rows` rows of `width` numbers, a multiple of kPanel, to floats. A word holds the
