@@ -6,6 +6,7 @@
 
 #include "checkpoint/gguf_tensors.h"
 #include "support/expect_error.h"
+#include "support/gguf_contents.h"
 #include "support/small_spec.h"
 
 namespace fovea {
@@ -19,14 +20,14 @@ TEST(GgufConversion, RefusesModelsThatAreNotDecoders) {
     initialise(model, 1);
     for (const Family* family : {static_cast<const Family*>(nullptr), &llama, &bert, &modernbert}) {
       expect_error(ErrorKind::Unsupported, {"it has an encoder", "no supported GGUF architecture"},
-                   [&] { GgufModel(model, family, "F32"); });
+                   [&] { GgufModel(model, family, FileDType::fp32); });
     }
   }
   Spec labels = test::small_decoder();
   labels.head = {.kind = HeadKind::token, .labels = 3};
   Transformer tagger(validated(labels));
   expect_error(ErrorKind::Unsupported, {"its head is not a language model"},
-               [&] { GgufModel(tagger, nullptr, "F32"); });
+               [&] { GgufModel(tagger, nullptr, FileDType::fp32); });
 }
 
 // Converting to Q8_0 or Q4_0 turned NaN into 0 and infinity into a finite number, so a broken model
@@ -41,14 +42,14 @@ TEST(GgufConversion, RefusesNumbersThatBlocksCannotHold) {
   ASSERT_NE(weights, nullptr);
   weights[0] = std::numeric_limits<float>::quiet_NaN();
   weights[1] = -std::numeric_limits<float>::infinity();
-  for (const char* block : {"Q8_0", "Q4_0"}) {
+  for (const FileDType type : {FileDType::q8_0, FileDType::q4_0, FileDType::q4_k_m}) {
     expect_error(ErrorKind::BadFile, {"2 of 16384 elements of blk.1.ffn_up.weight", "finite"},
-                 [&] { GgufModel(model, nullptr, block); });
+                 [&] { test::gguf_contents(model, nullptr, type); });
   }
-  GgufModel(model, nullptr, "F32");
+  test::gguf_contents(model, nullptr, FileDType::fp32);
   weights[0] = 1e6f;
   expect_error(ErrorKind::InvalidArgument, {"blk.1.ffn_up.weight", "65504"},
-               [&] { GgufModel(model, nullptr, "F16"); });
+               [&] { test::gguf_contents(model, nullptr, FileDType::fp16); });
 }
 
 }  // namespace
