@@ -227,17 +227,13 @@ void visit(TrainOptions& o, OptionVisitor& v) {
   visit_chats(o, v);
   visit_length(o, v);
   visit_optimizer(o, v);
-<<<<<<< ours
-  visit(o.lora, v);
-  visit(o.distillation, v);
-=======
->>>>>>> theirs
   v.texts({"freeze",
            "parameters that are not trained: layers, such as 0-5, or names, such as embedding.* or "
            "*.q_proj.weight",
            true},
           o.freeze);
   visit(o.lora, v);
+  visit(o.distillation, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }
