@@ -507,8 +507,11 @@ struct Kernels {
   Kernel<"attention", void(Out y, Out lse, In q, In k, In v, const AttentionShape& shape)>
       attention{device};
   // Like `attention`, without lse, for sequences whose keys and values are stored in pages of f32,
-  // bf16 or i8. With pages of f32 or bf16, each sequence's rows of y have the same bits as the
-  // result of `attention` for that sequence alone, with keys and values of that dtype.
+  // bf16 or i8. With pages of f32, each sequence's rows of y have the same bits as the result of
+  // `attention` for that sequence alone. With pages of bf16, queries are rounded to bf16, and so
+  // are the weights: powers of two, relative to an integer power. They are divided by the sum of
+  // the rounded weights, which loses least, since y remains a weighted mean of values. The products
+  // are those of bf16 in architecture.md's class "common", on every CPU.
   Kernel<"attention_paged",
          void(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans)>
       attention_paged{device};

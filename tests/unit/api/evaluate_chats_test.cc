@@ -26,7 +26,7 @@ class EvaluatedChats : public Chats {
 
 TEST_F(EvaluatedChats, HaveTheLossOfTheirAnswers) {
   TrainOptions o = options("out");
-  o.epochs = 30;
+  o.epochs = 60;
   o.validation = 0;
   train({}, o);
   const Model model = Model::open(o.out);
