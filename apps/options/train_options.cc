@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sstream>
 
 #include <algorithm>
 #include <cerrno>
@@ -167,7 +168,8 @@ void apply_training(const std::string& path, const Json& values, OptionTable& ta
                       near.empty() ? "see --dump-config" : "did you mean " + near.substr(2) + "?"));
     }
     try {
-      option->set(value.is_string() ? value.get<std::string>() : value.dump());
+      for (const Json& each : value.is_array() ? value : Json::array({value}))
+        option->set(each.is_string() ? each.get<std::string>() : each.dump());
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("{}: train: {}", path, error.what()));
     }
@@ -302,6 +304,18 @@ void TrainRequest::apply(OptionTable& table) {
   refuse_change_of_model(*this, table);
 }
 
+namespace {
+
+// Returns words, separated by spaces, as an array.
+Json list_of(const std::string& words) {
+  Json list = Json::array();
+  std::istringstream in(words);
+  for (std::string word; in >> word;) list.push_back(word);
+  return list;
+}
+
+}  // namespace
+
 std::string config_of(const TrainRequest& request, const OptionTable& table) {
   Json config = Json::parse(write_spec(request.spec));
   for (const Option& option : table.all()) {
@@ -309,7 +323,9 @@ std::string config_of(const TrainRequest& request, const OptionTable& table) {
     std::string key = option.name.substr(2);
     for (char& c : key) c = c == '-' ? '_' : c;
     const bool quoted = option.kind == Kind::choice || option.kind == Kind::text;
-    config["train"][key] = quoted ? Json(option.get()) : Json::parse(option.get());
+    config["train"][key] = option.kind == Kind::list ? list_of(option.get())
+                           : quoted                  ? Json(option.get())
+                                                     : Json::parse(option.get());
   }
   return config.dump(2) + "\n";
 }
