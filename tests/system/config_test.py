@@ -18,6 +18,12 @@ class Config(FoveaTest):
         self.assertEqual((nano["width"], nano["train"]["batch"]), (128, 12))
         self.assertEqual((baby["width"], baby["train"]["batch"], baby["train"]["steps"]), (384, 64, 5000))
 
+    def test_lists_are_arrays(self):
+        config = self.dump("--freeze", "0-1", "--freeze", "embedding.*")
+        self.assertEqual(config["train"]["freeze"], ["0-1", "embedding.*"])
+        path = self.file("list.json", json.dumps(config))
+        self.assertEqual(self.dump("--config", path)["train"]["freeze"], ["0-1", "embedding.*"])
+
     def test_config_overrides_the_preset_and_flags_override_both(self):
         path = self.file("spec.json", '{"width": 96, "train": {"steps": 77, "batch": 3}}')
         config = self.dump("--preset", "nano", "--config", path, "--batch", "5")
