@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sstream>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/nearest.h"
 #include "fovea/error.h"
