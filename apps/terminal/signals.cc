@@ -33,6 +33,13 @@ void handle(int signal) {
   say("\n");
 }
 
+// Handles SIGHUP, which the kernel sends to a child once for each thread of a parent that dies: a
+// repeated signal means nothing.
+void hang_up(int signal) {
+  if (gentle == nullptr) _exit(128 + signal);
+  if (received == 0) handle(signal);
+}
+
 // Handles SIGBUS: reports a mapped file that was truncated. A fault at any other address is a bug
 // and gets the default action.
 void handle_lost_page(int, siginfo_t* info, void*) {
@@ -57,6 +64,12 @@ void start_signals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) {  // nohup
+    action.sa_handler = hang_up;
+    sigaction(SIGHUP, &action, nullptr);
+  }
   struct sigaction lost_page = {};
   lost_page.sa_sigaction = handle_lost_page;
   lost_page.sa_flags = SA_SIGINFO;

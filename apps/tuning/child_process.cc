@@ -39,7 +39,8 @@ bool redirect(const char* path, int flags, int descriptor) {
                          char* const* environment) {
   constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  signal(SIGHUP, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGHUP);
   setpriority(PRIO_PROCESS, 0, kNiceness);
   const bool ready = chdir(command.folder.c_str()) == 0 &&
                      redirect("/dev/null", O_RDONLY, STDIN_FILENO) &&

@@ -17,7 +17,7 @@ struct ChildCommand {
 };
 
 // A running program of low priority. It inherits no file descriptor, receives no signal of the
-// terminal, and is asked to stop (SIGTERM) if the thread that started it ends.
+// terminal, and is asked to stop (SIGHUP) if the thread that started it ends.
 class ChildProcess {
  public:
   // Throws Failed if the program cannot be started.
