@@ -131,6 +131,8 @@ class ServeJobs(ServeTest):
         self.wait_until(lambda: json.loads(log.read_text().splitlines()[-1])["step"] > steps, seconds=60)
         self.assertEqual(json.loads(log.read_text().splitlines()[0])["step"], 1, "the log continues")
         self.ask("POST", f"/v1/fine_tuning/jobs/{job['id']}/cancel")
+        self.wait_for(job, "cancelled")
+        self.stop()
 
     def test_jobs_are_off_by_default_and_need_a_key(self):
         self.serve()
