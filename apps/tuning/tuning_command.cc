@@ -43,7 +43,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-// Returns the message of the last line "fovea: error: MESSAGE"; empty if there is none.
+// Returns the message of the last line "fovea: error: MESSAGE"; empty without such a line.
 std::string last_error(const std::string& errors) {
   const std::string mark = "fovea: error: ";
   const size_t at = errors.rfind(mark);

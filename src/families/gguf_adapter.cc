@@ -125,7 +125,8 @@ std::vector<std::string> save_gguf_adapter(const std::string& path, Transformer&
     values.push_back(matrix);
   };
   for (const StoredAdapter& one : adapters) {
-    // B takes what differs from the common alpha; a quotient of 1 apart from rounding is none.
+    // The file has one alpha for all modules; B of a module with another scale is multiplied by the
+    // quotient. A quotient that differs from 1 by rounding only is ignored.
     const float factor = one.scale / scale_of(alpha, one.down.dim(0));
     const bool differs = std::fabs(factor - 1) > 1e-6f;
     add(one.module + std::string(kDown), one.down);

@@ -20,7 +20,7 @@ struct GgufFileType {
 const GgufFileType& gguf_file_type(FileDType dtype);  // not automatic
 
 // Return the type with this number, or the first one that writes most matrices as `block`; null if
-// there is none.
+// no type does.
 const GgufFileType* find_gguf_file_type(int64_t number);
 const GgufFileType* find_gguf_file_type(std::string_view block);
 

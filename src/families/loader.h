@@ -40,7 +40,7 @@ class Loader {
   std::vector<std::string> lacking;  // parameters of a new head that the file lacks
 
   // Finds a tensor by its name, with or without the family's prefix, or by the old names of norms.
-  // Returns null if there is none.
+  // Returns null if the file lacks it.
   const StoredTensor* find(const std::string& name) const;
 
  private:

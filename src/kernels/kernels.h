@@ -537,7 +537,7 @@ struct Kernels {
                                         float factor, float smoothing, Rows rows, Classes classes)>
       cross_entropy_backward{device};
   // With z = scale * logits, row by row: lse[R] = log of the sum of exp(z), rest[R] = that over the
-  // classes not in top[R, k], -infinity if there is none, and
+  // classes not in top[R, k], -infinity if top has all, and
   //   losses[R] = sum over j < k of p_j (log p_j - (z[top_j] - lse)) + p_k (log p_k - (rest -
   //   lse)),
   // where log_p [R, k + 1] has log p_j, and log p_k of all other classes together; terms of

@@ -38,8 +38,8 @@ class WeightRows {
 //
 // A weight with WeightRows is packed late. The first product that uses it packs one part after
 // another into memory of the product; the second one packs it for good. So a model answers before
-// its weights have memory of their own, which takes longer than to pack them. With stay_in_rows(),
-// every product packs parts: for models that are larger than memory.
+// all weights are packed: to get new memory for them can take longer than to pack them. With
+// stay_in_rows(), every product packs parts: for models that are larger than memory.
 class PackedWeight {
  public:
   PackedWeight() = default;  // empty: converts to false

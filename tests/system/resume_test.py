@@ -46,6 +46,16 @@ class Resume(FoveaTest):
             self.ok(fovea(*self.arguments(whole, "--dtype", dtype)))
             self.assertEqual(digests(out), digests(whole), dtype)
 
+    def test_hangups_stop_a_run_gently(self):
+        """The training of a server that was killed got one signal for each thread of the server, and ended without a snapshot."""
+        out = self.folder / "out"
+        process = self.start(*self.arguments(out))
+        self.wait_for(process, "saved")
+        process.send_signal(signal.SIGHUP)
+        code, rest = self.end(process, signal.SIGHUP)
+        self.assertEqual(code, 129, rest)
+        self.assertIn("Resume with:", rest)
+
     def test_a_run_killed_at_any_time_can_be_resumed(self):
         generator = random.Random(5)
         whole = digests(self.unbroken())
