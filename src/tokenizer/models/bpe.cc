@@ -184,10 +184,10 @@ void BpeModel::merge_many(std::vector<Piece>& pieces, size_t first) const {
     if (const uint64_t key = entry_of(at, at + 1); possible(key)) entries.push_back(key);
   }
   if (entries.empty()) return;
-  struct Links {
+  struct Neighbours {
     uint32_t previous, next;
   };
-  std::vector<Links> links(count);
+  std::vector<Neighbours> links(count);
   for (uint32_t at = 0; at < count; ++at)
     links[at] = {at == 0 ? kEnd : at - 1, at + 1 < count ? at + 1 : kEnd};
   const auto entry = [&](uint32_t at) { return entry_of(at, links[at].next); };
