@@ -2,8 +2,8 @@
 """Renders conversations for training with transformers and with fovea, and prints the texts whose ids or masks differ.
 
 Usage: compare_chat_templates.py UNIT_TRAIN [COUNT [SEED]], where UNIT_TRAIN is the test program of src/train (build/release/tests/unit_train).
-The templates are those of fovea (fovea tokenize has none of them; they are read from tests/goldens/chat_templates and from
-src/chat/builtin_templates.cc) and *.jinja in the folders of FOVEA_TEMPLATES; each renders COUNT conversations (default 50) for two tokenizers.
+The templates are the built-in ones, those of tests/goldens/chat_templates, and *.jinja in the folders of FOVEA_TEMPLATES, separated by
+colons. Each renders COUNT conversations (default 50) for two tokenizers.
 
 With {% generation %} blocks, ids and masks are those of apply_chat_template(return_assistant_tokens_mask=True). Without them, the ids are
 those of the rendered text, and an answer is what the text has in addition to the prompt before it. Without transformers, prints a message
