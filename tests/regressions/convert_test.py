@@ -71,8 +71,11 @@ class Convert(FoveaTest):
         (source / "additional_chat_templates").mkdir()
         (source / "additional_chat_templates/tool_use.jinja").write_text("T")
         self.ok(fovea("convert", source, out))
-        found = json.loads((out / "tokenizer_config.json").read_text())["chat_template"]
-        self.assertEqual({each["name"]: each["template"] for each in found}, {"default": "D", "listed": "L", "tool_use": "T"})
+        self.ok(fovea("convert", out, self.folder / "out.gguf"))
+        self.ok(fovea("convert", self.folder / "out.gguf", self.folder / "again"))
+        for folder in (out, self.folder / "again"):
+            found = json.loads((folder / "tokenizer_config.json").read_text())["chat_template"]
+            self.assertEqual({each["name"]: each["template"] for each in found}, {"default": "D", "listed": "L", "tool_use": "T"})
 
     def test_models_without_a_gguf_architecture_are_refused(self):
         """convert ENCODER x.gguf ended with SIGFPE: a division by the number of decoder heads, which is 0 in an encoder."""
