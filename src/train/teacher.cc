@@ -13,6 +13,7 @@
 #include "data/packed_rows.h"
 #include "families/directory.h"
 #include "fovea/doctor.h"
+#include "fovea/plan.h"
 #include "generate/sampler.h"
 #include "kernels/isa.h"
 #include "model/pack.h"
@@ -208,7 +209,7 @@ void check_fits(const Spec& teacher, const Spec& student, bool documents) {
 }  // namespace
 
 void check_teacher(const std::string& path, const Spec& student) {
-  check_kind(open_model_files(path, Weights::mapped).model.spec, student);
+  check_kind(read_model_spec(path), student);
 }
 
 Teacher::Teacher(TeacherOptions options, const Spec& student) : options_(std::move(options)) {
