@@ -98,7 +98,8 @@ def marked(tokenizer, text, begin):
     end = len(ids)
     while end > 0 and not text[slice(*places[end - 1])].strip(" \t\r\n\v\f"):
         end -= 1
-    if not (covered and end > covered[0] and ids[end - 1] in tokenizer.all_special_ids):
+    special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+    if not (covered and end > covered[0] and ids[end - 1] in special):
         end = len(ids)
     return ids, [int(bool(covered) and covered[0] <= i < end) for i in range(len(ids))]
 
