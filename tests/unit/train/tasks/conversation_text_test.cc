@@ -60,15 +60,18 @@ class ConversationTexts : public testing::Test {
     return marked(chat(source), line, train_on);
   }
 
+  void use_tokenizer(const nlohmann::ordered_json& json) {
+    write_file_atomically(folder_ / "tokenizer.json", json.dump());
+    write_file_atomically(folder_ / "tokenizer_config.json",
+                          R"({"bos_token": "<s>", "eos_token": "</s>"})");
+    tokenizer_ = Tokenizer::open(folder_.path());
+  }
   // Compares the texts of the cases in a file with those that it contains, and returns their
   // number.
   size_t expect_cases(const std::string& path) {
     size_t cases = 0;
     for (const auto& each : nlohmann::ordered_json::parse(read_file(path))) {
-      write_file_atomically(folder_ / "tokenizer.json", each["tokenizer"].dump());
-      write_file_atomically(folder_ / "tokenizer_config.json",
-                            R"({"bos_token": "<s>", "eos_token": "</s>"})");
-      tokenizer_ = Tokenizer::open(folder_.path());
+      use_tokenizer(each["tokenizer"]);
       for (const auto& expected : each["cases"]) {
         expect_case(expected);
         ++cases;
@@ -244,6 +247,29 @@ TEST_F(ConversationTexts, CoverWholeCharacters) {
              "{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
              R"({"prompt": "\u00fc", "completion": "\ud83d\ude00"})"),
       (Texts{"ü[[😀]]"}));
+}
+
+// An unknown token of the line break after an answer and of the next message was trained.
+TEST_F(ConversationTexts, DoNotTrainATokenThatContinuesInTheNextMessage) {
+  use_tokenizer(
+      nlohmann::ordered_json::parse(read_file("tests/goldens/chat_masks.json"))[1]["tokenizer"]);
+  const std::string source =
+      "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}</s>{% endif %}\n"
+      "{% endfor %}";
+  const std::string line =
+      R"({"messages": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat"},)"
+      R"( {"role": "user", "content": "Qat"}, {"role": "assistant", "content": "sat"}]})";
+  const auto texts = ConversationText(chat(source), *tokenizer_, TrainOn::all).texts(record(line));
+  ASSERT_EQ(texts.size(), 1u);
+  const auto& [ids, trained] = texts[0];
+  int64_t ends = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool last = trained[i] && (i + 1 == ids.size() || !trained[i + 1]);
+    if (!last) continue;
+    EXPECT_EQ(ids[i], tokenizer_->id_of("</s>")) << i;
+    ++ends;
+  }
+  EXPECT_EQ(ends, 2);
 }
 
 // tools/make_chat_mask_goldens.py wrote the goldens with transformers.
