@@ -40,12 +40,15 @@ def with_marks():
     return tokenizer
 
 
+def fast_tokenizer(tokenizer):
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", clean_up_tokenization_spaces=False)
+
+
 def main():
     folder = ROOT / "tests/goldens/chat_templates"
     found = []
     for tokenizer in (byte_level(), with_marks()):
-        fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>",
-                                       clean_up_tokenization_spaces=False)
+        fast = fast_tokenizer(tokenizer)
         cases = []
         for template in ("training_spans.jinja", "training_spans_tools.jinja"):
             source = (folder / template).read_text(encoding="utf-8")
@@ -53,7 +56,8 @@ def main():
                 if "tool" in messages[-2]["role"] and template == "training_spans.jinja":
                     continue  # this template has no calls
                 made = fast.apply_chat_template(messages, chat_template=source, return_assistant_tokens_mask=True, return_dict=True)
-                cases.append({"template": template, "messages": messages, "ids": made["input_ids"], "mask": made["assistant_masks"]})
+                texts = [{"ids": made["input_ids"], "mask": made["assistant_masks"]}]
+                cases.append({"template": template, "record": {"messages": messages}, "texts": texts})
         found.append({"tokenizer": json.loads(tokenizer.to_str()), "cases": cases})
     path = ROOT / "tests/goldens/chat_masks.json"
     path.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")

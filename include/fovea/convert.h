@@ -46,7 +46,8 @@ struct Conversion {
   std::vector<std::string> warnings = {};
 };
 
-// Converts a model with its tokenizer. `from` and `to` are each a directory or a .gguf file.
+// Converts a model with its tokenizer and chat templates. `from` and `to` are each a directory or a
+// .gguf file; between directories, the modules of a sentence-transformers directory are copied.
 // Changes the dtype, or quantises the matrices of the layers and the head. Quantised source weights
 // are dequantised first; in fp32 this is lossless. Tensors of a .gguf file that keep their type are
 // copied. A .gguf file is written tensor by tensor, except with adapters, so that a model may be

@@ -43,8 +43,9 @@ struct TracedTensor {
 // names. In an encoder-decoder, the names of values begin with "encoder_", "decoder_" or "cross_".
 // The file's metadata contains the texts of the tokens: "tokens", a JSON list for each batch row.
 // Returns the names and shapes of the tensors, in the order of the names. Throws InvalidArgument if
-// a name matches nothing or there are no tokens, BadFile if a file cannot be read, or if a patch
-// has another shape than its value or an unknown name, and Failed if `out` cannot be written.
+// a name matches nothing, there are no tokens, or the name of `out` ends like that of a file of
+// another format, BadFile if a file cannot be read, or if a patch has another shape than its value
+// or an unknown name, and Failed if `out` cannot be written.
 std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options);
 
 }  // namespace fovea

@@ -14,6 +14,15 @@ bool copies(const PagePool& pool, const CachedText& text, size_t group, int64_t 
   return inside && pool.users(group, text.pages[group].back()) > 1;
 }
 
+// Returns the free pages of each group: "3 of 8 are free", or "of groups 3 of 8, 0 of 4 are free".
+std::string free_pages_of(const PagePool& pool) {
+  std::vector<std::string> groups;
+  for (size_t group = 0; group < pool.groups(); ++group)
+    groups.push_back(fmt::format("{} of {}", pool.free_pages(group), pool.pages(group)));
+  return fmt::format("{}{} are free", groups.size() > 1 ? "of groups " : "",
+                     fmt::join(groups, ", "));
+}
+
 }  // namespace
 
 void release_unread(PagePool& pool, CachedText& text) {
@@ -114,8 +123,8 @@ void KvCache::begin(int64_t B, int64_t T) {
     check(length <= capacity_, "KV cache: {} tokens and {} more; expected at most {}",
           member.text->length, member.tokens, capacity_);
     check(make_room(*pool_, *member.text, length),
-          "KV cache: {} tokens and {} more; expected enough free pages ({} of {} are free)",
-          member.text->length, member.tokens, pool_->free_pages(), pool_->pages());
+          "KV cache: {} tokens and {} more; expected enough free pages ({})", member.text->length,
+          member.tokens, free_pages_of(*pool_));
     rows += member.tokens;
   }
   check(rows == B * T, "KV cache: {} new tokens; expected {}", B * T, rows);

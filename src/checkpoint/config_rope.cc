@@ -158,7 +158,12 @@ void Config::read_rope(RotarySpec& field, const RopeDefaults& defaults) {
     field.local_theta = local;
     return;
   }
-  if (!parameters.is_object()) refuse("rope_parameters", parameters, "an object");
+  // transformers ignores parameters beside those of the types, so alone they apply to no layer.
+  const bool flat = parameters.is_object() && !parameters.empty() &&
+                    !parameters.contains("full_attention") &&
+                    !parameters.contains("sliding_attention");
+  if (!parameters.is_object() || flat)
+    refuse("rope_parameters", parameters, "an object with full_attention and sliding_attention");
   constexpr const char* kSliding = "rope_parameters.sliding_attention";
   const RotarySpec sliding = rope_from(
       with_root(parameters.value("sliding_attention", nlohmann::json()), {"partial_rotary_factor"}),

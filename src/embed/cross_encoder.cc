@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "checkpoint/module_files.h"
 
 namespace fovea {
 namespace {

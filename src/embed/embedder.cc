@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "base/hash.h"
+#include "checkpoint/module_files.h"
 #include "embed/batching.h"
 #include "embed/embedder_parts.h"
 #include "families/model_parts.h"

@@ -71,17 +71,6 @@ SentenceModules read_modules(const std::string& folder, int64_t width);
 // Reads the settings from the folder that contains config.json and the tokenizer.
 TextSettings read_text_settings(const std::string& folder);
 
-// Writes the files of a sentence-transformers directory, except the model and the tokenizer of its
-// Transformer: copies of the files in `from`, or, if `from` has no modules.json, files that
-// describe mean pooling. `width` is the width of the Transformer.
-void copy_modules(const std::string& from, const std::string& to, int64_t width);
-
-// Returns the folder that contains config.json and the tokenizer: that of the first module in
-// modules.json, or `folder` if there is no modules.json.
-std::string transformer_folder(const std::string& folder);
-
-bool has_modules(const std::string& folder);
-
 // Returns the activation for the full name of a class of torch.nn; unset = the identity. Throws
 // Unsupported, naming the file, if the class is not known.
 std::optional<Activation> activation_named(const std::string& type, const std::string& file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/module_files.h"
 
 namespace fovea {
 namespace {

@@ -16,10 +16,11 @@ std::string without(const std::string& name, std::string_view ending) {
   return name.substr(0, name.size() - ending.size());
 }
 
-// Returns whether B has the same arrangement of rows as the weight.
+// Returns whether B has the same arrangement of rows as the weight. Of stacked experts, A and B are
+// stacked too.
 bool keeps_rows(Stored stored) {
   return stored == Stored::plain || stored == Stored::transposed || stored == Stored::by_head ||
-         stored == Stored::rotary_pairs;
+         stored == Stored::rotary_pairs || stored == Stored::stacked;
 }
 
 // Replaces the values of parameters; packed ones stay packed, in f32.
@@ -159,10 +160,11 @@ Tensor read_adapter_tensor(const AdapterFile& file, const StoredTensor& stored,
 void read_module(const AdapterFile& file, const StoredModule& stored, const AdapterModule& module,
                  Adapter& adapter) {
   const int64_t in = module.layers[0]->weight.shape[1];
-  std::vector<Shape> ups, magnitudes;
+  std::vector<Shape> downs, ups, magnitudes;
   int64_t outputs = 0;
   for (const Linear* layer : module.layers) {
     const int64_t out = layer->weight.shape[0];
+    downs.push_back({stored.rank, in});
     ups.push_back({out, stored.rank});
     magnitudes.push_back({out});
     outputs += out;
@@ -170,13 +172,18 @@ void read_module(const AdapterFile& file, const StoredModule& stored, const Adap
   const auto read = [&](const StoredTensor& tensor, const Shape& expected) {
     return read_adapter_tensor(file, tensor, expected);
   };
-  const Tensor down = read(*stored.down, {stored.rank, in});
-  const auto rows = from_file(module.tensor, read(*stored.up, {outputs, stored.rank}), ups);
+  const bool stacked = module.tensor.stored == Stored::stacked;
+  const Shape of_up = stacked ? shape_in_file(module.tensor, ups) : Shape{outputs, stored.rank};
+  const auto rows = from_file(module.tensor, read(*stored.up, of_up), ups);
+  const Shape of_down = stacked ? shape_in_file(module.tensor, downs) : downs[0];
+  const Tensor down = read(*stored.down, of_down);
+  const auto columns =
+      stacked ? from_file(module.tensor, down, downs) : std::vector<Tensor>(rows.size(), down);
   std::vector<Tensor> lengths(rows.size());
   if (stored.magnitude != nullptr)
     lengths = from_file(module.tensor, read(*stored.magnitude, {outputs}), magnitudes);
   for (size_t i = 0; i < rows.size(); ++i)
-    adapter.layers[module.tensor.parts[i]] = {down, rows[i], lengths[i], stored.scale};
+    adapter.layers[module.tensor.parts[i]] = {columns[i], rows[i], lengths[i], stored.scale};
 }
 
 void add_stored_adapter(Transformer& model, const Adapter& adapter) {

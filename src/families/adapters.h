@@ -3,7 +3,8 @@
 // Low-rank adapters in the format of PEFT (a folder with adapter_config.json and
 // adapter_model.safetensors) or of llama.cpp (a .gguf file). The names of the adapted modules are
 // those of the base model's tensors in this format. Where a tensor of the file holds several layers
-// of fovea (fused query, key and value), each layer has the tensor's A and its rows of B.
+// of fovea (fused query, key and value), each layer has the tensor's A and its rows of B. The
+// adapters of stacked experts (llama.cpp) are stacked too: A [E, rank, in], B [E, out, rank].
 
 #include <map>
 #include <string>

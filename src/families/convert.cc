@@ -10,6 +10,7 @@
 #include "base/float_mode.h"
 #include "base/gguf.h"
 #include "checkpoint/gguf_blocks.h"
+#include "checkpoint/module_files.h"
 #include "checkpoint/safetensors.h"
 #include "families/calibrate.h"
 #include "families/gguf.h"
@@ -308,6 +309,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
   const auto end = files.end_ids.empty() ? std::nullopt : std::optional(files.end_ids[0]);
   save_model_files(folder.path(), files.model, end, files.origin);
   if (const auto tokenizer = tokenizer_of(from, files)) tokenizer->save(folder.path());
+  if (has_modules(from)) copy_modules(from, folder.path(), files.model.spec.width);
   folder.commit("config.json");
 
   return {parameter_count(files.model), weight_files(from), weight_files(to),

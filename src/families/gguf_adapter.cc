@@ -75,11 +75,12 @@ Adapter read_gguf_adapter(const std::string& path, const Family& family, Transfo
            "{}: adapts {}, which the base does not have or fovea cannot adapt; expected linear "
            "layers of the base's stacks",
            path, excerpt(name));
-    if (stored.down == nullptr || stored.up == nullptr || stored.down->shape.size() != 2)
-      fail(ErrorKind::BadFile,
-           "{}: the tensors of {} are incomplete; expected matrices *{} and *{}", path, name, kDown,
-           kUp);
-    stored.rank = stored.down->shape[0];
+    const bool experts = at->second.tensor.stored == Stored::stacked;
+    const size_t axes = experts ? 3 : 2;
+    if (stored.down == nullptr || stored.up == nullptr || stored.down->shape.size() != axes)
+      fail(ErrorKind::BadFile, "{}: the tensors of {} are incomplete; expected {} *{} and *{}",
+           path, name, experts ? "stacked matrices" : "matrices", kDown, kUp);
+    stored.rank = stored.down->shape[axes - 2];
     stored.scale = scale_of(alpha, stored.rank);
     read_module({path, tensors}, stored, at->second, adapter);
   }
@@ -110,7 +111,9 @@ std::vector<std::string> save_gguf_adapter(const std::string& path, Transformer&
            "low-rank matrices only",
            path, name, parameter->role == Role::magnitude ? "DoRA" : "modules_to_save");
 
-  const auto rank_of = [](const StoredAdapter& one) { return static_cast<float>(one.down.dim(0)); };
+  const auto rank_of = [](const StoredAdapter& one) {
+    return static_cast<float>(one.down.dim(-2));
+  };
   const StoredAdapter& first = adapters.front();
   const float alpha = first.scale == 0 ? rank_of(first) : first.scale * rank_of(first);
   GgufMetadata metadata;
@@ -127,7 +130,7 @@ std::vector<std::string> save_gguf_adapter(const std::string& path, Transformer&
   for (const StoredAdapter& one : adapters) {
     // The file has one alpha for all modules; B of a module with another scale is multiplied by the
     // quotient. A quotient that differs from 1 by rounding only is ignored.
-    const float factor = one.scale / scale_of(alpha, one.down.dim(0));
+    const float factor = one.scale / scale_of(alpha, one.down.dim(-2));
     const bool differs = std::fabs(factor - 1) > 1e-6f;
     add(one.module + std::string(kDown), one.down);
     add(one.module + std::string(kUp), differs ? scale(one.up, factor) : one.up);

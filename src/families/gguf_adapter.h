@@ -16,7 +16,7 @@ Adapter read_gguf_adapter(const std::string& path, const Family& family, Transfo
 
 // Writes the adapters of a model, which is of the given family, in a block type, and returns
 // warnings about numbers that are not finite. Throws Unsupported for what the format cannot
-// express: DoRA, other trained parameters, adapters of experts, and models of other architectures.
+// express: DoRA, other trained parameters, and models of other architectures.
 std::vector<std::string> save_gguf_adapter(const std::string& path, Transformer& model,
                                            const Family* family, const std::string& block);
 

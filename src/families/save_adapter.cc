@@ -163,8 +163,13 @@ std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& fam
       if (first.magnitude.present()) magnitudes.push_back(layer->adapter.magnitude.value.detach());
       shared = shared && equal_bytes(downs[0], downs.back());
     }
-    for (size_t i = 0; !shared && i < ups.size(); ++i) ups[i] = in_block(ups[i], i, ups.size());
-    all.push_back({module.name, shared ? downs[0] : stacked(downs), to_file(module.tensor, ups),
+    const bool experts = module.tensor.stored == Stored::stacked;
+    const bool blocks = !experts && !shared;
+    for (size_t i = 0; blocks && i < ups.size(); ++i) ups[i] = in_block(ups[i], i, ups.size());
+    const Tensor down = experts  ? to_file(module.tensor, downs)
+                        : shared ? downs[0]
+                                 : stacked(downs);
+    all.push_back({module.name, down, to_file(module.tensor, ups),
                    magnitudes.empty() ? Tensor() : to_file(module.tensor, magnitudes), first.scale,
                    module.transposed});
   }

@@ -28,7 +28,7 @@ struct StoredAdapter {
 };
 // Returns the adapters of a model by the modules of a family. The layers of a fused tensor have one
 // A if theirs are equal; otherwise A consists of theirs one after another, B is block-diagonal, and
-// rank and alpha are multiplied by the number of layers.
+// rank and alpha are multiplied by the number of layers. Those of stacked experts are stacked.
 std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family);
 
 // Returns the tensors of adapter_model.safetensors: the adapters, and the other trainable

@@ -152,6 +152,7 @@ class Engine::Worker {
   void take_in(Addition& addition) {
     try {
       const Model::Parts& parts = addition.model.parts();
+      scheduler_.expect_room_for_adapter();  // before the layers get its weights
       add_alternative(transformer_, parts.transformer);
       addition.number.set_value(scheduler_.add_adapter(rules_of(parts.origin, parts.end_ids)));
     } catch (...) {

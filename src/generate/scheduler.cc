@@ -26,8 +26,6 @@ PagePool::Size pool_size(const SchedulerOptions& options) {
 // limits both. The texts in progress share these tokens.
 constexpr int64_t kCheckedTokens = 16;
 
-constexpr size_t kMostAdapters = 1 << 20;  // each is a kind of the prefix cache
-
 // Returns the number of parameters. The copy shares their values.
 double size_of(Transformer model) { return static_cast<double>(parameter_count(model)); }
 
@@ -65,16 +63,22 @@ Scheduler::Scheduler(const Transformer& model, GenerationRules rules, const Toke
       tokenizer_(tokenizer),
       options_(options),
       pool_(layout_of(model, options.cache), pool_size(options), model.token_embedding.device()),
-      prefixes_(pool_, kMostAdapters + 1) {
+      prefixes_(pool_, options.most_adapters + 1) {
   if (options.draft == nullptr) return;
   drafter_.emplace(*options.draft, options.compute, options.cache,
                    Drafter::pool_size(options.pages, options.most_sequences));
   draft_time_ = size_of(*options.draft) / size_of(model);
 }
 
-size_t Scheduler::add_adapter(GenerationRules rules) {
+void Scheduler::expect_room_for_adapter() const {
   const std::lock_guard lock(rules_mutex_);
-  check(rules_.size() <= kMostAdapters, "adapters: already {}; expected fewer", kMostAdapters);
+  check(rules_.size() <= options_.most_adapters, "adapters: already {}; expected fewer",
+        options_.most_adapters);
+}
+
+size_t Scheduler::add_adapter(GenerationRules rules) {
+  expect_room_for_adapter();
+  const std::lock_guard lock(rules_mutex_);
   rules_.push_back(limited(std::move(rules), tokenizer_));
   return rules_.size() - 1;
 }

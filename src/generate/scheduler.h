@@ -19,6 +19,7 @@ struct SchedulerOptions {
   int64_t most_sequences = 64;
   int64_t step_tokens = 512;
   const Transformer* draft = nullptr;  // draft model, for requests with `guesses`
+  size_t most_adapters = 1 << 20;      // each is a kind of the prefix cache
 };
 
 // Advances all requests step by step: each step is one pass of the model over the new tokens of
@@ -31,6 +32,8 @@ class Scheduler {
   // Creates a request; throws InvalidArgument if it cannot be served. Does not change the
   // scheduler: safe to call from any thread.
   std::unique_ptr<Request> request(Task task);
+  // Throws InvalidArgument if there are as many adapters as options permit.
+  void expect_room_for_adapter() const;
   // Adds the rules of requests that use one more adapter, which the model's layers have. Returns
   // its number.
   size_t add_adapter(GenerationRules rules);
@@ -63,7 +66,7 @@ class Scheduler {
 
   const Transformer& model_;
   std::deque<GenerationRules> rules_;  // of requests without an adapter, then of each adapter
-  std::mutex rules_mutex_;             // of rules_
+  mutable std::mutex rules_mutex_;     // of rules_
   const Tokenizer* tokenizer_;
   SchedulerOptions options_;
   PagePool pool_;

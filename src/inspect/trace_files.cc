@@ -95,10 +95,20 @@ void write_trace(const std::string& path, const Model::Parts& parts, const Trace
   write_file_atomically(path, image.pieces());
 }
 
+// The file has the format of safetensors, and its name must not promise another one.
+void check_out(const std::string& out) {
+  for (const char* other : {".npz", ".npy", ".pt", ".pth", ".bin", ".json", ".gguf", ".h5"})
+    check_field(!out.ends_with(other), "out",
+                "{}: the file has the format of safetensors; expected a name that ends in "
+                ".safetensors",
+                out);
+}
+
 }  // namespace
 
 std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options) {
   const FloatMode mode;
+  check_out(options.out);
   check_fields(options);
   TraceInput input;
   input.gradients = options.gradients;

@@ -80,11 +80,6 @@ void add_alternative(Transformer& model, const Transformer& adapted) {
   Transformer other = adapted;
   check_shared(model, other);
   const std::vector<NamedLinear> layers = linears_of(model), its = linears_of(other);
-  for (const NamedLinear& one : its) {
-    if (one.layer->adapter.present() && one.name.find(kExperts) != std::string::npos)
-      fail(ErrorKind::Unsupported, "{}: an adapter of an expert; expected adapters of other layers",
-           one.name);
-  }
   for (size_t i = 0; i < layers.size(); ++i)
     layers[i].layer->alternatives.push_back(its[i].layer->adapter);
 }

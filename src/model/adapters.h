@@ -29,8 +29,8 @@ bool has_adapters(Transformer& model);
 void check_adapters_of_experts(Transformer& model);
 
 // Adds the adapters of another model as one more alternative of each layer. Throws InvalidArgument,
-// naming the parameter, if the other model does not share a weight with this one, and Unsupported
-// if an expert has an adapter; the model is then unchanged.
+// naming the parameter, if the other model does not share a weight with this one; the model is then
+// unchanged.
 void add_alternative(Transformer& model, const Transformer& adapted);
 
 // Replaces the weights by those with the adapters, in f32, and removes the adapters.

@@ -24,6 +24,45 @@ bool is_dense(const ExpertsSpec& experts, int64_t layer) {
   return experts.count == 0 || std::find(dense.begin(), dense.end(), layer) != dense.end();
 }
 
+// Returns scale B A x, where the next counts[e] rows of x use the adapter of expert e. The adapters
+// of the experts of a layer have the same rank and scale.
+Tensor change_by_expert(const Tensor& x, const std::vector<int64_t>& counts,
+                        const std::vector<const LowRankAdapter*>& adapters, const Pass& pass) {
+  std::vector<Tensor> downs, ups;
+  for (const LowRankAdapter* adapter : adapters) {
+    downs.push_back(adapter->down.value);
+    ups.push_back(adapter->up.value);
+  }
+  const Dropout& place = adapters.front()->place;
+  const Tensor input = dropout(x, pass.dropout_at(place.probability, place.substream));
+  const Tensor narrow = grouped_linear(input, counts, downs, {});
+  return scale(grouped_linear(narrow, counts, ups, {}), adapters.front()->scale);
+}
+
+// The sorted choices of some tokens: their indices, i32 [n], and their number for each expert.
+struct ChosenRows {
+  Tensor rows;
+  std::vector<int64_t> counts;
+};
+
+ChosenRows groups_with(const Groups& groups, const Tensor& tokens) {
+  const int32_t* const first = tokens.data_as<int32_t>();  // ascending
+  std::vector<int32_t> rows;
+  ChosenRows chosen{{}, std::vector<int64_t>(groups.counts.size())};
+  int64_t row = 0;
+  for (size_t e = 0; e < groups.counts.size(); ++e) {
+    for (const int64_t end = row + groups.counts[e]; row < end; ++row) {
+      if (!std::binary_search(first, first + tokens.size(), groups.rows.data_as<int32_t>()[row]))
+        continue;
+      rows.push_back(static_cast<int32_t>(row));
+      ++chosen.counts[e];
+    }
+  }
+  chosen.rows = empty({static_cast<int64_t>(rows.size())}, DType::i32);
+  std::copy(rows.begin(), rows.end(), chosen.rows.data_as<int32_t>());
+  return chosen;
+}
+
 }  // namespace
 
 FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
@@ -97,32 +136,45 @@ Tensor FeedForward::shared_output(const Tensor& tokens, const Pass& pass) const 
   return combine(y, places, weights);
 }
 
-// The outputs of one matrix of all experts, where the next counts[e] rows of x belong to expert e.
-// Adapters of the experts of a layer have the same rank and scale.
-Tensor FeedForward::by_expert(const Tensor& x, const std::vector<int64_t>& counts,
-                              Linear Expert::*part, const Pass& pass) const {
-  std::vector<Tensor> matrices, biases, downs, ups;
+// The outputs of one matrix of all experts for x, the rows of `groups` in their order.
+Tensor FeedForward::by_expert(const Tensor& x, const Groups& groups, Linear Expert::*part,
+                              const Pass& pass) const {
+  std::vector<Tensor> matrices, biases;
   std::vector<PackedWeight> packed;
+  std::vector<const LowRankAdapter*> adapters;
   int64_t row = 0;
-  for (size_t e = 0; e < experts.size(); row += counts[e++]) {
+  for (size_t e = 0; e < experts.size(); row += groups.counts[e++]) {
     const Linear& matrix = experts[e].*part;
-    if (counts[e] > 0) probe_product(pass, matrix.weight, x.rows(row, row + counts[e]));
+    if (groups.counts[e] > 0)
+      probe_product(pass, matrix.weight, x.rows(row, row + groups.counts[e]));
     if (matrix.weight.packed)
       packed.push_back(matrix.weight.packed);
     else
       matrices.push_back(matrix.weight.value);
     if (matrix.bias.present()) biases.push_back(matrix.bias.value);
-    if (!matrix.adapter.present()) continue;
-    downs.push_back(matrix.adapter.down.value);
-    ups.push_back(matrix.adapter.up.value);
+    adapters.push_back(&matrix.adapter);
   }
-  const Tensor y = packed.empty() ? grouped_linear(x, counts, matrices, biases)
-                                  : grouped_linear(x, counts, packed, biases);
-  if (downs.empty()) return y;
-  const LowRankAdapter& adapter = (experts.front().*part).adapter;
-  const Dropout place = pass.dropout_at(adapter.place.probability, adapter.place.substream);
-  const Tensor narrow = grouped_linear(dropout(x, place), counts, downs, {});
-  return add(y, scale(grouped_linear(narrow, counts, ups, {}), adapter.scale));
+  Tensor y = packed.empty() ? grouped_linear(x, groups.counts, matrices, biases)
+                            : grouped_linear(x, groups.counts, packed, biases);
+  if (adapters.front()->present()) y = add(y, change_by_expert(x, groups.counts, adapters, pass));
+  if (!(experts.front().*part).alternatives.empty())
+    for (const AdaptedRows& some : pass.adapted_rows) adapt_rows(y, x, groups, part, some);
+  return y;
+}
+
+void FeedForward::adapt_rows(const Tensor& y, const Tensor& x, const Groups& groups,
+                             Linear Expert::*part, const AdaptedRows& some) const {
+  std::vector<const LowRankAdapter*> adapters;
+  for (const Expert& expert : experts)
+    adapters.push_back(&(expert.*part).alternatives[some.adapter]);
+  if (!adapters.front()->present()) return;
+  const auto [rows, counts] = groups_with(groups, some.rows);
+  if (rows.size() == 0) return;
+  const Tensor changed =
+      add(gather(rows, y), change_by_expert(gather(rows, x), counts, adapters, {}));
+  const int64_t bytes = static_cast<int64_t>(changed.bytes()) / changed.dim(0);
+  for (int64_t i = 0; i < changed.dim(0); ++i)
+    copy_bytes(y, rows.data_as<int32_t>()[i] * bytes, changed, i * bytes, bytes);
 }
 
 // Sorts tokens by expert, so that each matrix of an expert needs one product for all of its tokens.
@@ -138,7 +190,7 @@ Tensor FeedForward::mix(const Tensor& x, const Pass& pass) const {
   }
 
   const auto output = [&](const Tensor& rows, Linear Expert::*part) {
-    return by_expert(rows, groups.counts, part, pass);
+    return by_expert(rows, groups, part, pass);
   };
   const Tensor sorted = gather(groups.rows, tokens);  // [R k, C]
   const Tensor first = output(sorted, gated ? &Expert::gate : &Expert::up);

@@ -1,6 +1,7 @@
 #include "fovea/tokenizer.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -132,16 +133,42 @@ std::string read_config(const std::string& folder) {
   return text;
 }
 
-// Returns the config with the template of chat_template.jinja, so that it stays with the tokenizer
-// when a model is converted or trained.
-std::string with_chat_template(const std::string& config, const std::string& folder) {
-  const std::string path = inside(folder, "chat_template.jinja");
-  if (!is_file(path)) return config;
+// Returns the chat templates in files by their names: chat_template.jinja is "default".
+std::map<std::string, std::string> chat_template_files(const std::string& folder) {
+  std::map<std::string, std::string> found;
+  const std::string usual = inside(folder, "chat_template.jinja"),
+                    more = inside(folder, "additional_chat_templates");
+  if (is_file(usual)) found["default"] = read_file(usual, kJsonLimit);
+  const std::string ending = ".jinja";
+  for (const std::string& name : is_folder(more) ? list_files(more) : std::vector<std::string>())
+    if (name.ends_with(ending))
+      found[name.substr(0, name.size() - ending.size())] =
+          read_file(inside(more, name), kJsonLimit);
+  return found;
+}
+
+// Returns the config with the chat templates in files, so that they stay with the tokenizer when a
+// model is converted or trained. As in transformers, files take precedence over the config, and
+// several templates are a list of {"name", "template"}.
+std::string with_chat_templates(const std::string& config, const std::string& folder) {
+  std::map<std::string, std::string> templates = chat_template_files(folder);
+  if (templates.empty()) return config;
   nlohmann::json json =
       config.empty() ? nlohmann::json::object() : parse_json(config, inside(folder, kConfigFile));
-  if (!json.is_object() || (json.contains("chat_template") && json["chat_template"].is_array()))
-    return config;
-  json["chat_template"] = read_file(path, kJsonLimit);
+  if (!json.is_object()) return config;  // TokenizerConfig reports the error
+  const nlohmann::json given = json.value("chat_template", nlohmann::json());
+  if (given.is_string()) templates.emplace("default", given.get<std::string>());
+  for (const nlohmann::json& each : given.is_array() ? given : nlohmann::json::array()) {
+    const std::string path = inside(folder, kConfigFile);
+    templates.emplace(get_string(each, "name", path), get_string(each, "template", path));
+  }
+  if (templates.size() == 1 && templates.contains("default")) {
+    json["chat_template"] = templates["default"];
+  } else {
+    json["chat_template"] = nlohmann::json::array();
+    for (const auto& [name, text] : templates)
+      json["chat_template"].push_back({{"name", name}, {"template", text}});
+  }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -209,7 +236,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   const std::string name = std::filesystem::path(file).filename().string();
   if (name == kSourceModel) return TranslationTokenizers::open(folder).source;
   TokenizerFiles files;
-  files.config = with_chat_template(read_config(folder), folder);
+  files.config = with_chat_templates(read_config(folder), folder);
   files.tokenizer = read_file(file, kJsonLimit);
   const std::string config_path = inside(folder, kConfigFile);
   if (name == "vocab.txt") {

@@ -37,8 +37,9 @@ void restore_weights(Transformer& model, const Snapshot& snapshot) {
 }
 
 // Returns the memory of the process besides the allocations of training: code, threads, the memory
-// that is used now, and a second copy of the trained weights, for measuring steps and writing
-// files. The frozen weights of adapters are open, but count as weights.
+// that is used now, and a second copy of the trained weights for evaluating and writing files, as
+// far as it is larger than the activations, which are freed before. The frozen weights of adapters
+// are open, but count as weights.
 uint64_t process_bytes(const Job& job) {
   const TrainPlan& plan = job.plan;
   const uint64_t open = job.options.lora.rank > 0 ? tensor_memory().live : 0;
@@ -46,8 +47,9 @@ uint64_t process_bytes(const Job& job) {
   const uint64_t now = private_memory(), planned = std::min(now, std::min(job.base_bytes, open));
   constexpr uint64_t kProgram = 32 << 20;  // code, libraries and their data: measured
   constexpr uint64_t kThread = 1 << 20;    // stack and scratch memory
-  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + now - planned +
-         static_cast<uint64_t>(plan.trained_parameters) * sizeof(float);
+  const uint64_t copy = static_cast<uint64_t>(plan.trained_parameters) * sizeof(float);
+  return kProgram + static_cast<uint64_t>(plan.threads) * kThread + now - planned + copy -
+         std::min(copy, plan.activation_bytes);
 }
 
 // Adds the fields whose values differ to `changed`, each as "spec.width was 16 and is 32". Ignores

@@ -222,6 +222,8 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
     origin.save_all_as(DType::f32);
     if (weights != Weights::owned) beginning.opened = std::move(files);
   }
+  if (const std::string& teacher = options.distillation.teacher; !teacher.empty())
+    check_teacher(teacher, spec);
   std::unique_ptr<ExamplesTask> opened = open_task(options, spec);
   ExamplesTask* const task = opened.get();
   job.task = std::move(opened);

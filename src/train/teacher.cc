@@ -13,6 +13,7 @@
 #include "data/packed_rows.h"
 #include "families/directory.h"
 #include "fovea/doctor.h"
+#include "fovea/plan.h"
 #include "generate/sampler.h"
 #include "kernels/isa.h"
 #include "model/pack.h"
@@ -182,7 +183,7 @@ void top_of_row(const float* logits, int64_t outputs, int64_t k, float scale, in
   log_p[k] = static_cast<float>(rest - lse);
 }
 
-void check_fits(const Spec& teacher, const Spec& student, bool documents) {
+void check_kind(const Spec& teacher, const Spec& student) {
   const auto kind = [](const Spec& spec) {
     return spec.encoder && spec.decoder ? "an encoder-decoder"
            : spec.encoder               ? "an encoder"
@@ -190,6 +191,10 @@ void check_fits(const Spec& teacher, const Spec& student, bool documents) {
   };
   check_field(std::string_view(kind(teacher)) == kind(student), "teacher",
               "is {}; expected {}, like the model that it teaches", kind(teacher), kind(student));
+}
+
+void check_fits(const Spec& teacher, const Spec& student, bool documents) {
+  check_kind(teacher, student);
   check_field(teacher.head.kind == student.head.kind &&
                   (by_token(teacher) || teacher.head.labels == student.head.labels),
               "teacher", "has another head than the model that it teaches; expected the same kind");
@@ -202,6 +207,10 @@ void check_fits(const Spec& teacher, const Spec& student, bool documents) {
 }
 
 }  // namespace
+
+void check_teacher(const std::string& path, const Spec& student) {
+  check_kind(read_model_spec(path), student);
+}
 
 Teacher::Teacher(TeacherOptions options, const Spec& student) : options_(std::move(options)) {
   ModelFiles files = open_model_files(options_.path, Weights::packed);

@@ -11,6 +11,10 @@
 
 namespace fovea {
 
+// Throws InvalidArgument if the teacher is an encoder, a decoder or an encoder-decoder, and the
+// student is not. Checked before the data, whose errors would name another reason.
+void check_teacher(const std::string& path, const Spec& student);
+
 struct TeacherOptions {
   std::string path;       // of the model
   std::string cache;      // folder of its outputs

@@ -2,6 +2,7 @@
 import collections
 import json
 import resource
+import shutil
 import signal
 import unittest
 
@@ -44,6 +45,37 @@ class Convert(FoveaTest):
             self.assertIn("quantization_config", json.loads((out / "config.json").read_text()))
             self.assertIn("I8", self.dtypes(out))
             self.assertEqual(self.result("plan", out)["parameters"], self.result("plan", self.model())["parameters"])
+
+    def test_a_sentence_model_keeps_its_modules(self):
+        """convert wrote the Transformer of a sentence-transformers directory without modules.json and the folders of its modules, so that the
+        result pooled tokens by their mean and had other vectors."""
+        source, out = ROOT / "tests/goldens/sentence_model", self.folder / "out"
+        self.ok(fovea("convert", source, out))
+        files = [path.relative_to(source) for path in source.rglob("*.json") if path.name not in ("texts.json", "config.json")]
+        self.assertIn("modules.json", map(str, files))
+        for path in [*files, "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors", "3_LayerNorm/model.safetensors"]:
+            self.assertTrue((out / path).is_file(), path)
+        texts = self.file("texts", "a red fox\nblue\n")
+        vectors = [self.ok(fovea("embed", model, texts, "--format", "jsonl")).stdout for model in (source, out)]
+        self.assertEqual(*vectors)
+
+    def test_all_chat_templates_are_kept(self):
+        """The templates in additional_chat_templates were lost when a model was converted, and chat_template.jinja was lost if the config
+        named several templates, although the file takes precedence."""
+        source, out = self.folder / "source", self.folder / "out"
+        shutil.copytree(self.model(), source)
+        config = json.loads((source / "tokenizer_config.json").read_text())
+        config["chat_template"] = [{"name": "default", "template": "old"}, {"name": "listed", "template": "L"}]
+        (source / "tokenizer_config.json").write_text(json.dumps(config))
+        (source / "chat_template.jinja").write_text("D")
+        (source / "additional_chat_templates").mkdir()
+        (source / "additional_chat_templates/tool_use.jinja").write_text("T")
+        self.ok(fovea("convert", source, out))
+        self.ok(fovea("convert", out, self.folder / "out.gguf"))
+        self.ok(fovea("convert", self.folder / "out.gguf", self.folder / "again"))
+        for folder in (out, self.folder / "again"):
+            found = json.loads((folder / "tokenizer_config.json").read_text())["chat_template"]
+            self.assertEqual({each["name"]: each["template"] for each in found}, {"default": "D", "listed": "L", "tool_use": "T"})
 
     def test_models_without_a_gguf_architecture_are_refused(self):
         """convert ENCODER x.gguf ended with SIGFPE: a division by the number of decoder heads, which is 0 in an encoder."""

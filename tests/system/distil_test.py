@@ -65,6 +65,9 @@ class Distil(FoveaTest):
         self.refused(self.distil(self.folder / "missing", "new"), 2, "missing")
         self.refused(self.distil(teacher, "new", "--width", 8, student=teacher), 2, "--width: cannot be combined with STUDENT")
         self.refused(self.distil(teacher, "new", "--context", 64), 2, "--length: sequences of up to 64 tokens; expected at most 32")
+        chats = self.file("chats.jsonl", '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n' * 20)
+        for data in (self.text, chats):  # the error named --objective, which was not given
+            self.refused(self.distil(teacher, "new", student="bert-base", data=data), 2, "TEACHER: is a decoder; expected an encoder")
         self.refused(fovea("distil", teacher), 2, "STUDENT: not given")
         self.refused(fovea("train", self.text, "--out", "new", "--temperature", 2), 2, "--temperature: unknown option")
         self.assertFalse((self.folder / "new").exists())

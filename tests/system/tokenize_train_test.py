@@ -64,6 +64,7 @@ class TokenizeTrain(FoveaTest):
         self.refused(fovea(*train, self.text, "--out", self.text), (1, 2), "text.txt")
         self.refused(fovea(*train, self.folder / "none", "--out", out), 2, "none")
         self.refused(fovea(*train, self.text, "--out", out, "--vocab-size", 100), 2, "--vocab-size", "257")
+        self.assertFalse(out.exists())  # a refused run left an empty directory
         self.refused(fovea("tokenize", "--train", "what", self.text, "--out", out), 2, "--train")
         self.refused(fovea("tokenize", self.text, "--vocab-size", 10), 2, "--train")
         for content in (b"", b"\xff\xfe", b"\0" * 1000):

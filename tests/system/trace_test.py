@@ -77,3 +77,6 @@ class Trace(FoveaTest):
         refused("--out", out, "--patch", model / "model.safetensors", mentions=("model.safetensors", "names no value"))
         refused("--out", out, "--patch", self.folder / "none", mentions=("none",))
         self.assertFalse(out.exists())
+        # The file had this name and the format of safetensors, which numpy.load refuses.
+        refused("--out", self.folder / "out.npz", mentions=("--out", "out.npz", "expected a name that ends in .safetensors"))
+        self.assertFalse((self.folder / "out.npz").exists())

@@ -1,5 +1,6 @@
 """transformers opens models saved by fovea without changes and computes the same results."""
 import os
+import pathlib
 import subprocess
 import unittest
 
@@ -16,6 +17,14 @@ class Transformers(FoveaTest):
                               timeout=240, env={**os.environ, "HF_HUB_OFFLINE": "1"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
         self.assertTrue(done.stdout.endswith("ok\n"), done.stdout)
+
+    def test_chat_templates_give_the_same_ids_and_masks(self):
+        program = pathlib.Path(FOVEA).parent / "tests/unit_train"
+        if not program.is_file():
+            self.skipTest(f"needs {program}")
+        done = subprocess.run([PYTHON, str(ROOT / "tools/compare_chat_templates.py"), str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, check=False, timeout=280, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
 
 
 if __name__ == "__main__":

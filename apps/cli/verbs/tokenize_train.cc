@@ -2,29 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "fovea/error.h"
+#include "base/files.h"
 #include "options/field_options.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
-namespace {
-
-void make_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error || !std::filesystem::is_directory(path)) {
-    throw Error(ErrorKind::Failed, fmt::format("{}: cannot be created ({}); expected a directory",
-                                               path, error ? error.message() : "it is a file"));
-  }
-}
-
-}  // namespace
-
 void TokenizerTrainRequest::declare(OptionTable& table) {
   table.section("Training a tokenizer");
   add_fields(table, training_,
@@ -45,7 +31,7 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json)
   if (files.empty()) throw UsageError("FILE: not given; expected a text file");
   if (out_.empty()) throw UsageError("--out: not given; expected the output directory");
   training_.bytes = !characters_;
-  make_folder(out_);
+  StagedFolder folder(out_);  // a run that is refused or stopped leaves none
   catch_signals();
   ProgressLine line;
   const auto progress = [&](const TokenizerTrainingProgress& now) {
@@ -58,7 +44,8 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json)
       train_tokenizer({files.begin(), files.end()}, training_, progress);
   line.clear();
   if (!trained) return stop_code();
-  trained->tokenizer.save(out_);
+  trained->tokenizer.save(folder.path());
+  folder.commit("tokenizer.json");
   if (trained->forgotten > 0) {
     note(
         fmt::format("The distinct words did not fit into --memory: some that occurred at most {} "

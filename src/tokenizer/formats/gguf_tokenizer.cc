@@ -79,10 +79,28 @@ class GgufReader {
     }
     for (const auto& [ours, theirs] : kConfigNames)
       if (ids_.contains(theirs)) config_[ours] = texts_[ids_[theirs]];
-    if (const auto chat = file_.text("tokenizer.chat_template"))
-      config_["chat_template"] = checked_text(*chat, file_.path(), "tokenizer.chat_template");
+    read_chat_templates();
     config_["clean_up_tokenization_spaces"] = false;
     config_["tokenizer_class"] = "PreTrainedTokenizerFast";
+  }
+
+  // The default template is a text of its own; others are listed by their names.
+  void read_chat_templates() {
+    auto named = ordered_json::array();
+    const auto add = [&](const std::string& name, const std::string& key) {
+      if (const auto text = file_.text(key))
+        named.push_back({{"name", name}, {"template", checked_text(*text, file_.path(), key)}});
+    };
+    add("default", kChatTemplate);
+    const auto names = file_.texts(kChatTemplates);
+    for (const std::string_view each : names ? *names : std::vector<std::string_view>()) {
+      const std::string name = checked_text(each, file_.path(), kChatTemplates);
+      if (name != "default") add(name, std::string(kChatTemplate) + "." + name);
+    }
+    if (named.size() == 1 && named[0]["name"] == "default")
+      config_["chat_template"] = named[0]["template"];
+    else if (!named.empty())
+      config_["chat_template"] = named;
   }
 
   void check_length(const char* key, size_t size) const {

@@ -12,6 +12,11 @@ namespace fovea {
 // exists, so that saved tokenizers are restored exactly.
 constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
 
+// The keys of the default chat template, and of the names of others, each of which has the key
+// kChatTemplate.NAME.
+constexpr const char *kChatTemplate = "tokenizer.chat_template",
+                     *kChatTemplates = "tokenizer.chat_templates";
+
 // Returns whether the file has a vocabulary.
 bool has_tokenizer(const Gguf& file);
 

@@ -225,8 +225,29 @@ class Writer {
     metadata_.boolean("tokenizer.ggml.add_eos_token", !end.empty());
     if (files_.config.empty()) return;
     const Json said = parse_json(files_.config, "tokenizer_config.json");
-    const Json chat = said.value("chat_template", Json());
-    if (chat.is_string()) metadata_.text("tokenizer.chat_template", chat.get<std::string>());
+    chat_templates(said.value("chat_template", Json()));
+  }
+
+  // One template, or several as gguf-py writes them: the default one, and others by their names.
+  void chat_templates(const Json& given) {
+    if (given.is_string()) return metadata_.text(kChatTemplate, given.get<std::string>());
+    std::vector<std::string> names;
+    for (const Json& each : given.is_array() ? given : Json::array()) {
+      std::string name = get_string(each, "name", "tokenizer_config.json");
+      const std::string text = get_string(each, "template", "tokenizer_config.json");
+      if (name == "default") {
+        metadata_.text(kChatTemplate, text);
+        continue;
+      }
+      const auto is_plain = [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      };
+      std::replace_if(
+          name.begin(), name.end(), [&](char c) { return !is_plain(c); }, '_');
+      metadata_.text(std::string(kChatTemplate) + "." + name, text);
+      names.push_back(std::move(name));
+    }
+    if (!names.empty()) metadata_.texts(kChatTemplates, names);
   }
 
   GgufMetadata& metadata_;

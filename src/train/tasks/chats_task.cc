@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -7,6 +6,7 @@
 #include "cache/mixers.h"
 #include "chat/builtin_templates.h"
 #include "data/conversations.h"
+#include "data/held_out.h"
 #include "families/directory.h"
 #include "train/tasks/conversation_text.h"
 #include "train/tasks/examples_task.h"
@@ -42,10 +42,10 @@ class ChatsTask : public ExamplesTask {
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin&, const Say& say) override {
     check_field(spec.decoder && !spec.encoder && spec.head.kind == HeadKind::language_model,
-                "objective",
+                objective_field(options_),
                 "chats does not suit the model; expected a decoder with a language-model head");
     for (int64_t layer = 0; layer < spec.decoder->layers; ++layer) {
-      check_field(!is_recurrent(*spec.decoder, layer), "objective",
+      check_field(!is_recurrent(*spec.decoder, layer), objective_field(options_),
                   "chats does not suit recurrent layers, whose state continues in the next text of "
                   "a row; expected a model without them");
     }
@@ -144,9 +144,6 @@ class ChatsTask : public ExamplesTask {
   // with all their texts.
   void render(const Spec& spec, const Tokenizer& tokenizer, const Say& say) {
     const ConversationText text(chat_, tokenizer, options_.train_on);
-    const auto before = [&](size_t i) {
-      return std::floor(static_cast<double>(i) * options_.validation);
-    };
     Rendered training, held_out;
     SpecialNames names(tokenizer);
     bool prompted_held_out = false;
@@ -162,8 +159,10 @@ class ChatsTask : public ExamplesTask {
       prompted_held_out = held;
     };
     const bool separate = !validation_.records.empty(), measured = purpose_ == Purpose::measure;
-    for (size_t i = 0; i < data_.records.size(); ++i)
-      add(data_.records[i], measured || (!separate && before(i + 1) > before(i)));
+    for (int64_t i = 0; i < std::ssize(data_.records); ++i) {
+      const bool held = !separate && is_held_out(i, options_.validation);
+      add(data_.records[static_cast<size_t>(i)], measured || held);
+    }
     for (const Conversation& record : validation_.records) add(record, true);
     report(longest_row(spec), say);
     say_names(names, say);

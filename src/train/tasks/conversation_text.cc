@@ -43,16 +43,20 @@ class PlacedText {
       first = std::min(first, i);
       last = i + 1;
     }
-    if (without_space) last = without_space_after_end(first, last);
+    if (without_space) last = without_space_after_end(first, last, span.end);
     for (size_t i = first; i < last; ++i) made_.trained[i] = true;
   }
 
   TrainedText take() { return std::move(made_); }
 
  private:
-  size_t without_space_after_end(size_t first, size_t last) const {
+  // The last token may continue after the span, in which it is white space.
+  size_t without_space_after_end(size_t first, size_t last, size_t span_end) const {
+    const auto inside = [&](std::string_view text) {
+      return text.substr(0, static_cast<size_t>(begin_ + span_end - text.data()));
+    };
     size_t end = last;
-    while (end > first && is_blank(tokens_[end - 1].text)) --end;
+    while (end > first && is_blank(inside(tokens_[end - 1].text))) --end;
     return end > first && tokenizer_.is_special(tokens_[end - 1].id) ? end : last;
   }
 

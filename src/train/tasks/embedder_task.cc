@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "checkpoint/module_files.h"
 #include "data/permutation.h"
 #include "embed/batching.h"
 #include "embed/example_files.h"

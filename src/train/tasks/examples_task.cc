@@ -45,6 +45,11 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
   return objective;
 }
 
+const char* objective_field(const TrainOptions& options) {
+  if (options.objective != Objective::automatic) return "objective";
+  return options.from.empty() ? "data" : "from";
+}
+
 std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
                                         ExamplesTask::Purpose purpose) {
   const Objective objective = objective_of(options, spec);

@@ -113,6 +113,9 @@ Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& tas
 // Returns the objective of the options. If it is automatic, the data and the Spec determine it.
 // Throws InvalidArgument if a chat template is given without conversations.
 Objective objective_of(const TrainOptions& options, const Spec& spec);
+// Returns the field to name if the objective does not suit the model: the objective if it is given,
+// else the model or the data from which it follows.
+const char* objective_field(const TrainOptions& options);
 const char* name_of(Objective objective);
 
 std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,

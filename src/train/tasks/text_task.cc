@@ -50,11 +50,11 @@ class TextTask : public ExamplesTask {
             "spec: does not suit the next-token objective; expected a decoder without an encoder, "
             "with a language-model head, or another `objective`");
     } else if (objective_ == Objective::masked) {
-      check_field(spec.encoder && !spec.decoder && words && reads_text, "objective",
+      check_field(spec.encoder && !spec.decoder && words && reads_text, objective_field(options_),
                   "masked does not suit the model; expected a text encoder with a language-model "
                   "head");
     } else {
-      check_field(spec.encoder && spec.decoder && words && reads_text, "objective",
+      check_field(spec.encoder && spec.decoder && words && reads_text, objective_field(options_),
                   "spans does not suit the model; expected a text encoder-decoder with a "
                   "language-model head");
     }

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "cache/kv_cache.h"
 #include "cache/prefix_cache.h"
+#include "support/expect_error.h"
 
 namespace fovea {
 namespace {
@@ -28,6 +31,17 @@ void read(PagePool& pool, CachedText& text, int64_t tokens) {
   KvCache cache(pool, {{&text, tokens, 0}});
   cache.begin(1, tokens);
   cache.end();
+}
+
+// The error named the free pages of group 0 only, although another group had none.
+TEST(PagePools, WithoutFreePagesNameThoseOfAllGroups) {
+  PagePool pool(mixed(), {.pages = 100, .texts = 1, .step_tokens = 128});
+  std::deque<CachedText> texts;
+  expect_error(ErrorKind::InvalidArgument,
+               {"KV cache: 0 tokens and 128 more", "of groups", " of 100, 0 of "}, [&] {
+                 for (int i = 0; i < 50; ++i) read(pool, texts.emplace_back(), 128);
+               });
+  for (CachedText& text : texts) shorten(pool, text, 0);
 }
 
 TEST(PagePools, HaveAGroupForEachReach) {

@@ -104,5 +104,23 @@ TEST(ConfigRope, RefusesUnknownScalings) {
   });
 }
 
+// transformers ignores them there, and computed with its defaults.
+TEST(ConfigRope, RefusesFlatParametersOfAModelWithLayerTypes) {
+  const auto read_typed = [](const nlohmann::json& parameters) {
+    const nlohmann::json json = {{"rope_parameters", parameters}};
+    Config io(json, "config.json");
+    Rope rope;
+    io.rope(rope.context, rope.rotary, {.by_layer_type = true});
+    return rope.rotary.theta;
+  };
+  expect_error(ErrorKind::BadFile,
+               {"config.json: rope_parameters is", "full_attention and sliding_attention"}, [&] {
+                 read_typed({{"rope_type", "default"}, {"rope_theta", 5.0}});
+               });
+  const nlohmann::json full = {{"rope_type", "default"}, {"rope_theta", 7.0}};
+  EXPECT_EQ(read_typed({{"rope_theta", 5.0}, {"full_attention", full}}), 7);
+  EXPECT_EQ(read_typed(nlohmann::json::object()), 10000);
+}
+
 }  // namespace
 }  // namespace fovea

@@ -16,12 +16,13 @@ using namespace test::requests;
 using test::Ids;
 
 // Returns a model that shares the base's weights, with random adapters, as add_adapter_sum() makes
-// them, for every `every`-th layer.
+// them, for every `every`-th layer. Experts have adapters without DoRA only.
 Transformer adapted(const Transformer& base, int64_t rank, bool dora, size_t every) {
   Transformer model = base;
   size_t number = 0;
   for (const auto& [name, layer] : linears_of(model)) {
     if (!can_be_adapted(name) || number++ % every != 0) continue;
+    if (dora && name.find(".experts.") != name.npos) continue;
     add_adapter(*layer, {.rank = rank, .dora = dora});
     LowRankAdapter& adapter = layer->adapter;
     for (Parameter* p : {&adapter.down, &adapter.up, &adapter.magnitude}) {
@@ -115,8 +116,34 @@ TEST(ServedAdapters, GiveTheSameResultsOverPackedWeights) {
   }
 }
 
+// Adapters of experts were refused, although generate() computed with them.
+TEST(ServedAdapters, OfExpertsGiveTheSameResultsAloneAndInABatch) {
+  Spec spec = test::small_decoder({.vocabulary = 11, .context = 150});
+  spec.head.tied = false;
+  spec.decoder->ffn.experts = {.count = 3, .chosen = 2, .width = spec.decoder->ffn.width};
+  Transformer model = test::made(validated(spec));
+  expect_same_results(Models(model), 150, {.ends = {4}});
+  pack(model, WeightFormat::int8);
+  expect_same_results(Models(model), 150, {.ends = {4}});
+}
+
 TEST(ServedAdapters, TranslateTheSameAloneAndInABatch) {
   expect_same_results(Models(test::small_translator(150)), 40, {.ends = {4}, .start = 0});
+}
+
+// An adapter beyond the limit was refused after the layers had got its weights.
+TEST(ServedAdapters, BeyondTheLimitAreRefusedBeforeTheirWeightsAreAdded) {
+  const Models models(test::small_model(150));
+  Scheduler scheduler(models.joined, {}, nullptr, {.pages = 9, .most_adapters = 2});
+  for (int i = 0; i < 2; ++i) {
+    scheduler.expect_room_for_adapter();
+    scheduler.add_adapter({});
+  }
+  const auto refused = [](const std::function<void()>& call) {
+    expect_error(ErrorKind::InvalidArgument, {"adapters: already 2"}, call);
+  };
+  refused([&] { scheduler.expect_room_for_adapter(); });
+  refused([&] { scheduler.add_adapter({}); });
 }
 
 TEST(ServedAdapters, HaveAnEffect) {

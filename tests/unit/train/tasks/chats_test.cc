@@ -143,7 +143,7 @@ TEST_F(Chats, RefuseModelsThatAreNoDecodersWithAttentionOnly) {
   train(recurrent, base);
   TrainOptions o = options("out");
   o.from = base.out;
-  expect_error(ErrorKind::InvalidArgument, {"objective: chats does not suit recurrent layers"},
+  expect_error(ErrorKind::InvalidArgument, {"from: chats does not suit recurrent layers"},
                [&] { plan_of(o); });
 }
 

@@ -60,8 +60,51 @@ class ConversationTexts : public testing::Test {
     return marked(chat(source), line, train_on);
   }
 
+  void use_tokenizer(const nlohmann::ordered_json& json) {
+    write_file_atomically(folder_ / "tokenizer.json", json.dump());
+    write_file_atomically(folder_ / "tokenizer_config.json",
+                          R"({"bos_token": "<s>", "eos_token": "</s>"})");
+    tokenizer_ = Tokenizer::open(folder_.path());
+  }
+  // Compares the texts of the cases in a file with those that it contains, and returns their
+  // number.
+  size_t expect_cases(const std::string& path) {
+    size_t cases = 0;
+    for (const auto& each : nlohmann::ordered_json::parse(read_file(path))) {
+      use_tokenizer(each["tokenizer"]);
+      for (const auto& expected : each["cases"]) {
+        expect_case(expected);
+        ++cases;
+      }
+    }
+    return cases;
+  }
+
   TemporaryFolder folder_;
   std::optional<Tokenizer> tokenizer_;
+
+ private:
+  void expect_case(const nlohmann::ordered_json& expected) const {
+    const std::string name = expected["template"];
+    const std::string source = expected.contains("source")
+                                   ? expected["source"].get<std::string>()
+                                   : read_file("tests/goldens/chat_templates/" + name);
+    nlohmann::ordered_json found;
+    std::string refused;
+    try {
+      const ConversationText text(chat(source), *tokenizer_, TrainOn::all);
+      for (const auto& [ids, trained] : text.texts(record(expected["record"].dump())))
+        found.push_back({{"ids", ids}, {"mask", std::vector<int>(trained.begin(), trained.end())}});
+    } catch (const Error& error) {
+      refused = error.what();
+    }
+    if (expected.contains("error")) {
+      EXPECT_FALSE(refused.empty()) << name << ": " << expected["record"] << "\n" << found;
+      return;
+    }
+    EXPECT_EQ(refused, "") << name << ": " << expected["record"];
+    EXPECT_EQ(found, expected["texts"]) << name << ": " << expected["record"];
+  }
 };
 
 const char* const kTwoTurns =
@@ -206,29 +249,39 @@ TEST_F(ConversationTexts, CoverWholeCharacters) {
       (Texts{"ü[[😀]]"}));
 }
 
+// An unknown token of the line break after an answer and of the next message was trained.
+TEST_F(ConversationTexts, DoNotTrainATokenThatContinuesInTheNextMessage) {
+  use_tokenizer(
+      nlohmann::ordered_json::parse(read_file("tests/goldens/chat_masks.json"))[1]["tokenizer"]);
+  const std::string source =
+      "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}</s>{% endif %}\n"
+      "{% endfor %}";
+  const std::string line =
+      R"({"messages": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat"},)"
+      R"( {"role": "user", "content": "Qat"}, {"role": "assistant", "content": "sat"}]})";
+  const auto texts = ConversationText(chat(source), *tokenizer_, TrainOn::all).texts(record(line));
+  ASSERT_EQ(texts.size(), 1u);
+  const auto& [ids, trained] = texts[0];
+  int64_t ends = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool last = trained[i] && (i + 1 == ids.size() || !trained[i + 1]);
+    if (!last) continue;
+    EXPECT_EQ(ids[i], tokenizer_->id_of("</s>")) << i;
+    ++ends;
+  }
+  EXPECT_EQ(ends, 2);
+}
+
 // tools/make_chat_mask_goldens.py wrote the goldens with transformers.
 TEST_F(ConversationTexts, OfBlocksEqualThoseOfTransformers) {
-  size_t cases = 0;
-  for (const auto& each :
-       nlohmann::ordered_json::parse(read_file("tests/goldens/chat_masks.json"))) {
-    write_file_atomically(folder_ / "tokenizer.json", each["tokenizer"].dump());
-    write_file_atomically(folder_ / "tokenizer_config.json",
-                          R"({"bos_token": "<s>", "eos_token": "</s>"})");
-    tokenizer_ = Tokenizer::open(folder_.path());
-    for (const auto& expected : each["cases"]) {
-      const ModelChat of_case = chat(
-          read_file("tests/goldens/chat_templates/" + expected["template"].get<std::string>()));
-      const nlohmann::ordered_json line = {{"messages", expected["messages"]}};
-      const TrainedText found =
-          ConversationText(of_case, *tokenizer_, TrainOn::all).texts(record(line.dump())).at(0);
-      EXPECT_EQ(found.ids, expected["ids"].get<std::vector<int32_t>>()) << expected;
-      EXPECT_EQ(std::vector<int32_t>(found.trained.begin(), found.trained.end()),
-                expected["mask"].get<std::vector<int32_t>>())
-          << expected;
-      ++cases;
-    }
-  }
-  EXPECT_GE(cases, 14u);
+  EXPECT_GE(expect_cases("tests/goldens/chat_masks.json"), 14u);
+}
+
+// tools/compare_chat_templates.py writes such a file.
+TEST_F(ConversationTexts, OfAFileEqualThoseOfTransformers) {
+  const char* const path = std::getenv("FOVEA_CHAT_CASES");
+  if (path == nullptr) GTEST_SKIP() << "needs FOVEA_CHAT_CASES";
+  EXPECT_GE(expect_cases(path), 1u);
 }
 
 TEST_F(ConversationTexts, OfBuiltinTemplatesEndWithTheirEndToken) {

@@ -1,0 +1,35 @@
+#pragma once
+
+// The files of a sentence-transformers directory: modules.json lists the Transformer and the
+// modules after it, each with its own folder. The last component of a module's type identifies its
+// kind.
+
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+struct ListedModule {
+  std::string kind;  // the last component of its type
+  std::string folder;
+};
+
+bool has_modules(const std::string& folder);
+
+// Returns the modules in modules.json. Throws BadFile or Unsupported if it is not a list of modules
+// in the folder, or if the first one is not a Transformer.
+std::vector<ListedModule> list_modules(const std::string& folder);
+
+// Returns the folder that contains config.json and the tokenizer: that of the first module in
+// modules.json, or `folder` if there is no modules.json.
+std::string transformer_folder(const std::string& folder);
+
+// Returns whether the name is sentence_FAMILY_config.json, where FAMILY is any family of models.
+bool is_settings_file(const std::string& name);
+
+// Writes the files of a sentence-transformers directory, except the model and the tokenizer of its
+// Transformer: copies of the files in `from`, or, if `from` has no modules.json, files that
+// describe mean pooling. `width` is the width of the Transformer.
+void copy_modules(const std::string& from, const std::string& to, int64_t width);
+
+}  // namespace fovea
