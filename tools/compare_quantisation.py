@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the quantised .gguf files of fovea with those of llama-quantize, and prints a table in Markdown.
 
-Usage: compare_quantisation.py MODEL TEXT... --llama FOLDER [--types q4_k_m,...] [--chunks N] [--files DIR]
+Usage: compare_quantisation.py MODEL TEXT... --llama FOLDER [--types q4_k_m,...] [--readers fovea,llama] [--chunks N] [--files DIR]
 
 MODEL is a directory or .gguf file with full weights, which both programs quantise from the same fp32 file. FOLDER contains llama-quantize
 and llama-perplexity. Each file is read by `fovea eval --against` and by `llama-perplexity --kl-divergence`, each against its own results
@@ -60,7 +60,10 @@ class Comparison:
         perplexity = self.llama / "llama-perplexity"
         if not self.logits.is_file():
             run(perplexity, "-m", self.base, *self.windows, "--save-all-logits", self.logits)
-        text = run(perplexity, "-m", path, *self.windows, "--kl-divergence", "--kl-divergence-base", self.logits)
+        for _ in range(3):  # it sometimes ends before it has printed its last lines
+            text = run(perplexity, "-m", path, *self.windows, "--kl-divergence", "--kl-divergence-base", self.logits)
+            if "Same top p:" in text:
+                break
 
         def value(label, scale=1.0):
             found = re.search(re.escape(label) + r"\s*:\s*(-?[\d.]+)\s*±\s*([\d.]+)", text)
@@ -92,6 +95,7 @@ def main():
     parser.add_argument("text", type=pathlib.Path, nargs="+")
     parser.add_argument("--llama", type=pathlib.Path, required=True)
     parser.add_argument("--types", default=TYPES)
+    parser.add_argument("--readers", default="fovea,llama")
     parser.add_argument("--chunks", type=int, default=-1, help="windows that llama-perplexity reads; -1: all")
     parser.add_argument("--context", type=int, default=256, help="tokens of a window of llama-perplexity")
     parser.add_argument("--threads", type=int, default=2)
@@ -101,7 +105,7 @@ def main():
     print("| type | written by | read by | bytes | perplexity | loss minus that of fp32 | KL divergence | same top token, % |\n"
           "|---|---|---|---|---|---|---|---|", flush=True)
     for name in options.types.split(","):
-        for reader in ("fovea", "llama"):
+        for reader in options.readers.split(","):
             for writer in ("fovea", "llama"):
                 result = comparison.measured(reader, writer, name)
                 print(f"| {name} | {writer} | {reader} | {result['bytes']:,} | {cells(result)} |", flush=True)
