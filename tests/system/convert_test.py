@@ -78,6 +78,13 @@ class Convert(FoveaTest):
         self.assertEqual(sorted(sizes.values(), reverse=True), list(sizes.values()))
         self.assertIn(b"Q4_K", self.ok(fovea("plan", self.folder / "Q4_K_M.gguf")).stdout)
         self.ok(fovea("inspect", self.folder / "Q4_K_M.gguf", "The fox", "--out", self.folder / "page.html"))
+        # The directory has the numbers of the blocks: trace computes both in fp32.
+        back, traces = self.folder / "back", []
+        self.ok(fovea("convert", self.folder / "Q4_K_M.gguf", back))
+        for model in (back, self.folder / "Q4_K_M.gguf"):
+            traces.append(self.folder / f"{model.stem}.safetensors")
+            self.ok(fovea("trace", model, "--ids", "3,1,4,1,5", "--out", traces[-1]))
+        self.assertEqual(traces[0].read_bytes(), traces[1].read_bytes())
 
     def test_a_text_calibrates_a_conversion(self):
         source, matrix = self.model(), self.folder / "imatrix.gguf"
