@@ -12,14 +12,18 @@ void release_rows(const MappedFile* file, const Tensor& rows) {
   if (file != nullptr) file->release(static_cast<const char*>(rows.data()), rows.bytes());
 }
 
-// Widens column `first` + j of row c to to[j, c], for the rows c of matrix [C, M].
+// Widens column `first` + j of row c to to[j, c], for the rows c of matrix [C, M]. A few rows at a
+// time: rows and columns are often as far apart as the CPU's caches map to the same place.
 template <class T, class Widen>
 void gather_columns(const Tensor& matrix, int64_t first, const Tensor& to, Widen&& widened) {
-  const int64_t rows = matrix.dim(0), count = to.dim(0);
+  constexpr int64_t kTogether = 8;
+  const int64_t rows = matrix.dim(0), columns = matrix.dim(1), count = to.dim(0);
   float* out = to.data_as<float>();
-  for (int64_t c = 0; c < rows; ++c) {
-    const T* from = matrix.data_as<T>() + c * matrix.dim(1) + first;
-    for (int64_t j = 0; j < count; ++j) out[j * rows + c] = widened(from[j]);
+  for (int64_t c = 0; c < rows; c += kTogether) {
+    const T* from = matrix.data_as<T>() + c * columns + first;
+    const int64_t together = std::min(kTogether, rows - c);
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t i = 0; i < together; ++i) out[j * rows + c + i] = widened(from[i * columns + j]);
   }
 }
 
@@ -56,7 +60,13 @@ int64_t TensorColumns::pack(const PackedMatrix& part, int64_t first, void* panel
 }
 
 int64_t TensorColumns::count_nonfinite(const PackedMatrix&, int64_t first, int64_t count) const {
-  return fovea::count_nonfinite(rows(first, count));
+  const Tensor flat = matrix_.view({matrix_.size()});
+  int64_t nonfinite = 0;
+  for (int64_t c = 0; c < matrix_.dim(0); ++c) {
+    const int64_t begin = c * matrix_.dim(1) + first_ + first;
+    nonfinite += fovea::count_nonfinite(flat.rows(begin, begin + count));
+  }
+  return nonfinite;
 }
 
 void TensorColumns::release(int64_t, int64_t count) const {
