@@ -30,7 +30,9 @@ enum class FileDType {
   q3_k_l,
   q3_k_m,
   q3_k_s,
-  q2_k
+  q2_k,
+  q2_k_s,
+  mxfp4_moe  // the experts; all other matrices are Q8_0
 };
 
 // Writes a model and its tokenizer as one file, readable by llama.cpp and Model::open(). The file

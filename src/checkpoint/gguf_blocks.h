@@ -29,11 +29,11 @@ inline bool decodes_gguf(std::string_view block) { return find_gguf_format(block
 void decode_gguf(std::string_view block, const char* from, int64_t count, float* to);
 
 // Writes the bytes of a block, the inverse of BlockReader::read(); `to` has as many bytes as the
-// reader of the format. Throws InvalidArgument for MXFP4.
+// reader of the format. Throws InvalidArgument for formats without blocks.
 void write_gguf_block(WeightFormat format, const WeightBlock& block, uint8_t* to);
 
-// Encodes an f32 tensor in the format `block`: F32, F16, BF16, or a type of find_gguf_format()
-// except MXFP4, of which rows must be complete blocks. Q8_0, F16 and BF16 are rounded; for all
+// Encodes an f32 tensor in the format `block`: F32, F16, BF16, or a type of find_gguf_format(), of
+// which rows must be complete blocks. Q8_0, F16 and BF16 are rounded; for all
 // other types, quantize_block() searches the scales, and `importance` has the weights of the
 // columns of each matrix, [matrices, width]; empty = all 1. Numbers must be finite and at most
 // kMostInBlock in blocks. The bytes do not depend on the number of threads.

@@ -155,9 +155,14 @@ void put_iq4_xs(const WeightBlock& b, uint8_t* to) {
   put_half(static_cast<uint16_t>(high), to + 2);
 }
 
+// The exponent e of a scale 2^(e - 128), which is bits of bf16. The smallest scale stands for 0.
+void put_mxfp4(const WeightBlock& b, uint8_t* to) {
+  to[0] = static_cast<uint8_t>(b.scale < 0x80 ? b.scale / 0x40 : (b.scale >> 7) + 1);
+  put_nibbles(b.numbers, to + 1);
+}
+
 using Write = void (*)(const WeightBlock& block, uint8_t* to);
 
-// Returns null for MXFP4, which is not written.
 Write writer_of(WeightFormat format) {
   switch (format) {
     case WeightFormat::int8: return put_q8_0;
@@ -172,6 +177,7 @@ Write writer_of(WeightFormat format) {
     case WeightFormat::q5_k: return put_q5_k;
     case WeightFormat::q6_k: return put_q6_k;
     case WeightFormat::iq4_xs: return put_iq4_xs;
+    case WeightFormat::mxfp4: return put_mxfp4;
     default: return nullptr;
   }
 }
@@ -222,7 +228,7 @@ std::string encode_gguf(std::string_view block, const Tensor& values,
   }
   const GgufFormat* type = find_gguf_format(block);
   check(type != nullptr && writer_of(type->format) != nullptr,
-        "{}: cannot be written; expected F32, F16, BF16 or a type that fovea writes", block);
+        "{}: cannot be written; expected F32, F16, BF16, {}", block, gguf_format_names());
   const BlockFormat& format = block_format(type->format);
   const int64_t width = values.shape().back(), in_row = width / format.block;
   const int64_t rows = values.size() / width;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "checkpoint/weight_rows.h"
 
 namespace fovea {
 namespace {
@@ -98,8 +99,17 @@ std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const Te
   }
   const auto rows = from_file(lying, file.tensor(stored.name), rows_shapes, true);
   const auto row_scales = from_file(lying, file.tensor(scales->name), scale_shapes, true);
+  const WeightFormat format = stored.dtype == DType::u8 ? WeightFormat::int4 : WeightFormat::int8;
   std::vector<PackedWeight> parts;
-  for (size_t i = 0; i < rows.size(); ++i) parts.emplace_back(rows[i], row_scales[i], width, group);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (stored.contains(rows[i])) {
+      parts.emplace_back(
+          format, rows[i].dim(0), width, group,
+          std::make_unique<QuantizedRows>(rows[i], row_scales[i], file.file_of(stored)));
+    } else {
+      parts.emplace_back(rows[i], row_scales[i], width, group);
+    }
+  }
   return parts;
 }
 

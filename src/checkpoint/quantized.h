@@ -35,7 +35,8 @@ void check_quantizable(const std::string& model, const std::string& name, int64_
 
 std::string scale_name(const std::string& tensor);
 
-// Returns the parts of a tensor, with the given `shapes`. `stored` is its I8 or U8 tensor. Throws
+// Returns the parts of a tensor, with the given `shapes`, which are packed late if their rows are
+// those of the file. `stored` is its I8 or U8 tensor. Throws
 // BadFile naming `folder` if the tensor does not fit the shapes, or its scales are missing or do
 // not fit.
 std::vector<PackedWeight> quantized_from_file(const FileTensor& tensor, const TensorSource& file,

@@ -21,6 +21,12 @@ struct StoredTensor {
   const char* data = nullptr;  // in the mapping, at any alignment
   size_t bytes = 0;
   size_t file = 0;  // index of its file, for a model in several files
+
+  // Returns whether the elements of `value` are those of the file, not copies.
+  bool contains(const Tensor& value) const {
+    const auto* at = static_cast<const char*>(value.data());
+    return at >= data && at < data + bytes;
+  }
 };
 
 // The named tensors of a checkpoint in any format.

@@ -2,6 +2,7 @@
 
 // Rows from which weights are packed: see WeightRows in ops/packed.h.
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace fovea {
 
-// The rows of an f32 or bf16 matrix [N, C].
+// The rows of an f32, bf16 or f16 matrix [N, C].
 class TensorRows : public WeightRows {
  public:
   // `file`: the file that the matrix is mapped from; null if it is in memory.
@@ -23,6 +24,44 @@ class TensorRows : public WeightRows {
 
  private:
   Tensor matrix_;
+  std::shared_ptr<const MappedFile> file_;
+};
+
+// Columns of a matrix [C, M] of f32, bf16 or f16 as the rows of weights: `count` from `first` on.
+class TensorColumns : public WeightRows {
+ public:
+  TensorColumns(const Tensor& matrix, int64_t first, int64_t count,
+                std::shared_ptr<const MappedFile> file)
+      : matrix_(matrix), first_(first), count_(count), file_(std::move(file)) {}
+  int64_t pack(const PackedMatrix& part, int64_t first, void* panels,
+               uint16_t* scales) const override;
+  int64_t count_nonfinite(const PackedMatrix& whole, int64_t first, int64_t count) const override;
+  // Every page has numbers of every row, so that none are released before the last row.
+  void release(int64_t first, int64_t count) const override;
+
+ private:
+  Tensor rows(int64_t first, int64_t count) const;  // f32 [count, C]
+
+  Tensor matrix_;
+  int64_t first_, count_;
+  std::shared_ptr<const MappedFile> file_;
+  mutable std::atomic<int64_t> released_ = 0;
+};
+
+// The quantised rows of a directory and their scales: see pack_quantized().
+class QuantizedRows : public WeightRows {
+ public:
+  // rows i8 [N, C], or u8 [N, ceil(C/2)]; scales f16 [N, ceil(C/group)]. `file`: that of the rows.
+  QuantizedRows(const Tensor& rows, const Tensor& scales, std::shared_ptr<const MappedFile> file)
+      : rows_(rows), scales_(scales), file_(std::move(file)) {}
+  int64_t pack(const PackedMatrix& part, int64_t first, void* panels,
+               uint16_t* scales) const override;
+  // Returns 0: the loader checks the scales.
+  int64_t count_nonfinite(const PackedMatrix&, int64_t, int64_t) const override { return 0; }
+  void release(int64_t first, int64_t count) const override;
+
+ private:
+  Tensor rows_, scales_;
   std::shared_ptr<const MappedFile> file_;
 };
 

@@ -76,9 +76,13 @@ bool quantizes(const ConvertOptions& options) {
 FileDType same_type(const std::string& path) {
   std::map<std::string, size_t> bytes;
   const Gguf file(path);
-  for (const GgufTensor& tensor : file.tensors())
-    if (tensor.shape.size() > 1 && tensor.name.starts_with("blk."))
-      bytes[tensor.block->name] += tensor.bytes;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.shape.size() < 2 || !tensor.name.starts_with("blk.")) continue;
+    const std::string block = tensor.block->name;
+    // No type of files has MXFP4 for other matrices than experts.
+    bytes[block == "MXFP4" && tensor.shape.size() == 2 ? "MXFP4 outside of experts" : block] +=
+        tensor.bytes;
+  }
   const auto* type = find_gguf_file_type(file.integer("general.file_type").value_or(-1));
   if (type != nullptr && bytes.contains(type->block)) return type->dtype;
   const auto most = std::max_element(bytes.begin(), bytes.end(),
@@ -251,9 +255,9 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
        "type of the matrices in a .gguf file, with the names and mixtures of llama-quantize; in "
        "a directory, dtype of unquantised tensors; automatic = as in the source, fp32 for "
        "dequantised ones"},
-      o.dtype, {"automatic", "fp32",   "bf16",   "fp16",   "q8_0",   "q6_k", "q5_k_m",
-                "q5_k_s",    "q5_1",   "q5_0",   "q4_k_m", "q4_k_s", "q4_1", "q4_0",
-                "iq4_nl",    "iq4_xs", "q3_k_l", "q3_k_m", "q3_k_s", "q2_k"});
+      o.dtype, {"automatic", "fp32",   "bf16",   "fp16",   "q8_0",   "q6_k",     "q5_k_m", "q5_k_s",
+                "q5_1",      "q5_0",   "q4_k_m", "q4_k_s", "q4_1",   "q4_0",     "iq4_nl", "iq4_xs",
+                "q3_k_l",    "q3_k_m", "q3_k_s", "q2_k",   "q2_k_s", "mxfp4_moe"});
   v.choice({"quantize",
             "integer weights with scales for layers and head; in a .gguf file int8 is Q8_0 and "
             "int4 is Q4_0; none = dequantise all"},

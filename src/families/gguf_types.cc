@@ -13,17 +13,27 @@ namespace {
 using enum FileDType;
 
 // In the order of FileDType, from fp32 on.
-constexpr std::array kTypes = {
-    GgufFileType{fp32, "fp32", 0, "F32"},         GgufFileType{bf16, "bf16", 32, "BF16"},
-    GgufFileType{fp16, "fp16", 1, "F16"},         GgufFileType{q8_0, "q8_0", 7, "Q8_0"},
-    GgufFileType{q6_k, "q6_k", 18, "Q6_K"},       GgufFileType{q5_k_m, "q5_k_m", 17, "Q5_K"},
-    GgufFileType{q5_k_s, "q5_k_s", 16, "Q5_K"},   GgufFileType{q5_1, "q5_1", 9, "Q5_1"},
-    GgufFileType{q5_0, "q5_0", 8, "Q5_0"},        GgufFileType{q4_k_m, "q4_k_m", 15, "Q4_K"},
-    GgufFileType{q4_k_s, "q4_k_s", 14, "Q4_K"},   GgufFileType{q4_1, "q4_1", 3, "Q4_1"},
-    GgufFileType{q4_0, "q4_0", 2, "Q4_0"},        GgufFileType{iq4_nl, "iq4_nl", 25, "IQ4_NL"},
-    GgufFileType{iq4_xs, "iq4_xs", 30, "IQ4_XS"}, GgufFileType{q3_k_l, "q3_k_l", 13, "Q3_K"},
-    GgufFileType{q3_k_m, "q3_k_m", 12, "Q3_K"},   GgufFileType{q3_k_s, "q3_k_s", 11, "Q3_K"},
-    GgufFileType{q2_k, "q2_k", 10, "Q2_K"}};
+constexpr std::array kTypes = {GgufFileType{fp32, "fp32", 0, "F32"},
+                               GgufFileType{bf16, "bf16", 32, "BF16"},
+                               GgufFileType{fp16, "fp16", 1, "F16"},
+                               GgufFileType{q8_0, "q8_0", 7, "Q8_0"},
+                               GgufFileType{q6_k, "q6_k", 18, "Q6_K"},
+                               GgufFileType{q5_k_m, "q5_k_m", 17, "Q5_K"},
+                               GgufFileType{q5_k_s, "q5_k_s", 16, "Q5_K"},
+                               GgufFileType{q5_1, "q5_1", 9, "Q5_1"},
+                               GgufFileType{q5_0, "q5_0", 8, "Q5_0"},
+                               GgufFileType{q4_k_m, "q4_k_m", 15, "Q4_K"},
+                               GgufFileType{q4_k_s, "q4_k_s", 14, "Q4_K"},
+                               GgufFileType{q4_1, "q4_1", 3, "Q4_1"},
+                               GgufFileType{q4_0, "q4_0", 2, "Q4_0"},
+                               GgufFileType{iq4_nl, "iq4_nl", 25, "IQ4_NL"},
+                               GgufFileType{iq4_xs, "iq4_xs", 30, "IQ4_XS"},
+                               GgufFileType{q3_k_l, "q3_k_l", 13, "Q3_K"},
+                               GgufFileType{q3_k_m, "q3_k_m", 12, "Q3_K"},
+                               GgufFileType{q3_k_s, "q3_k_s", 11, "Q3_K"},
+                               GgufFileType{q2_k, "q2_k", 10, "Q2_K"},
+                               GgufFileType{q2_k_s, "q2_k_s", 21, "Q2_K"},
+                               GgufFileType{mxfp4_moe, "mxfp4_moe", 38, "MXFP4"}};
 
 // The layer of "blk.7.attn_v.weight", 7; 0 for other names.
 int64_t layer_of(std::string_view tensor) {
@@ -47,6 +57,7 @@ std::string block_of_values(const GgufMix& mix, int64_t layer) {
   std::string block = mix.type.block;
   switch (mix.type.dtype) {
     case q2_k: block = heads / kv_heads >= 4 ? "Q4_K" : "Q3_K"; break;
+    case q2_k_s: block = heads / kv_heads >= 4 ? "Q4_K" : "Q2_K"; break;
     case q3_k_m: block = layer < 2 ? "Q5_K" : "Q4_K"; break;
     case q3_k_l: block = "Q5_K"; break;
     case q4_k_s: block = layer < 4 ? "Q5_K" : "Q4_K"; break;
@@ -70,6 +81,7 @@ std::string block_of_down(const GgufMix& mix, int64_t layer) {
   const bool first = layer < layers / 8;
   switch (mix.type.dtype) {
     case q2_k: return "Q3_K";
+    case q2_k_s: return first ? "Q4_K" : "Q2_K";
     case q3_k_m: return layer < layers / 16 ? "Q5_K" : "Q4_K";
     case q3_k_l: return "Q5_K";
     case q4_k_s: return first ? "Q5_K" : "Q4_K";
@@ -116,6 +128,7 @@ std::string block_in_mix(const GgufMix& mix, std::string_view tensor) {
   const std::string block = mix.type.block;
   if (!is_quantized(mix.type.dtype)) return block;
   const auto is = [&](std::string_view part) { return tensor.find(part) != tensor.npos; };
+  if (mix.type.dtype == mxfp4_moe) return is("_exps.") ? "MXFP4" : "Q8_0";
   const int64_t layer = layer_of(tensor);
   if (tensor == "output.weight" || (tensor == "token_embd.weight" && mix.spec.head.tied))
     return block == "Q8_0" ? block : "Q6_K";

@@ -30,14 +30,13 @@ bool reads_bf16(const Parameter& p) {
          p.role == Role::token_embedding;
 }
 
-// Returns whether the elements are those of the file, not copies.
-bool is_mapped(const Tensor& value, const StoredTensor& stored) {
-  const auto* data = static_cast<const char*>(value.data());
-  return data >= stored.data && data < stored.data + stored.bytes;
-}
-
 bool is_whole_numbers(const StoredTensor& stored) {
   return stored.dtype == DType::i8 || stored.dtype == DType::u8;
+}
+
+// Returns whether from_file() can keep the dtype of a tensor.
+bool keeps_dtype(Stored stored) {
+  return stored != Stored::transposed && stored != Stored::one_plus;
 }
 
 // Returns whether only few rows of a parameter are read, so that it stays in the file.
@@ -238,9 +237,13 @@ void Loader::load_blocks(const Spec& spec, const Item& item) {
 // Returns whether a tensor that is not packed stays bf16 in memory.
 bool Loader::stays_bf16(const Item& item, DType dtype) const {
   return loading_.weights == Weights::packed && dtype == DType::bf16 &&
-         item.tensor.stored != Stored::transposed &&
+         keeps_dtype(item.tensor.stored) &&
          std::all_of(item.parts.begin(), item.parts.end(),
                      [](const Parameter* p) { return reads_bf16(*p); });
+}
+
+int64_t Loader::group_of(WeightFormat format) const {
+  return is_quantized(format) ? loading_.packing.group : 32;
 }
 
 Loader::Formats Loader::formats_of(const Spec& spec, const Item& item, DType dtype) const {
@@ -286,9 +289,14 @@ void Loader::load_full(const Spec& spec, const Item& item) {
   // Packing counts NaN and infinity. Converting fp64 could add infinity.
   const bool counted = !all_packed || dtype == DType::f64;
   if (counted) warn_of_nonfinite(stored, count_nonfinite(value), value.size());
-  if (dtype == DType::f16) value = widen_halves(value);
   if (loading_.weights != Weights::owned) save_as(item, dtype);
-  const auto values = from_file(item.tensor, value, item.shapes, stays_bf16(item, dtype));
+  const bool transposed = item.tensor.stored == Stored::transposed;
+  if (all_packed && transposed && stored.contains(value) && dtype != DType::f64)
+    return load_columns(item, value, formats);
+  const bool stays_half = all_packed && dtype == DType::f16 && keeps_dtype(item.tensor.stored);
+  if (dtype == DType::f16 && !stays_half) value = widen_halves(value);
+  const auto values =
+      from_file(item.tensor, value, item.shapes, stays_half || stays_bf16(item, dtype));
   std::vector<PackedWeight> weights;
   for (size_t i = 0; i < item.parts.size(); ++i) {
     Parameter& parameter = *item.parts[i];
@@ -302,19 +310,36 @@ void Loader::load_full(const Spec& spec, const Item& item) {
     }
   }
   const bool mapped = std::all_of(values.begin(), values.end(),
-                                  [&](const Tensor& v) { return is_mapped(v, stored); });
+                                  [&](const Tensor& v) { return stored.contains(v); });
   // What is needed of a table was only counted: few of its rows are read again.
   if (loading_.weights == Weights::packed && (weights.empty() || !mapped)) file_.release(stored);
   if (!weights.empty()) queue(item, std::move(weights), mapped, counted);
 }
 
+// Packs the columns of a transposed tensor of the file late.
+void Loader::load_columns(const Item& item, const Tensor& value, const Formats& formats) {
+  std::vector<PackedWeight> weights;
+  int64_t first = 0;
+  for (size_t i = 0; i < item.parts.size(); ++i) {
+    const int64_t outputs = item.shapes[i][0];
+    auto columns =
+        std::make_unique<TensorColumns>(value, first, outputs, file_.file_of(*item.stored));
+    weights.emplace_back(*formats[i], outputs, item.shapes[i][1], group_of(*formats[i]),
+                         std::move(columns));
+    if (!fits_) weights.back().stay_in_rows();
+    item.parts[i]->packed = weights.back();
+    item.parts[i]->value = {};
+    first += outputs;
+  }
+  queue(item, std::move(weights), true, false);
+}
+
 // Returns a weight that is packed from `value`: a part of the file, or a copy of one.
 PackedWeight Loader::packed_later(const Item& item, const Tensor& value, WeightFormat format) {
-  const bool mapped = is_mapped(value, *item.stored);
+  const bool mapped = item.stored->contains(value);
   if (!mapped) copied_ += value.bytes();
-  const int64_t group = is_quantized(format) ? loading_.packing.group : 32;
   PackedWeight weight(
-      format, value.dim(0), value.dim(1), group,
+      format, value.dim(0), value.dim(1), group_of(format),
       std::make_unique<TensorRows>(value, mapped ? file_.file_of(*item.stored) : nullptr));
   if (mapped && !fits_) weight.stay_in_rows();
   return weight;
@@ -343,7 +368,13 @@ void Loader::queue(const Item& item, std::vector<PackedWeight> weights, bool map
 void Loader::load_quantized(const Item& item) {
   const auto values = quantized_from_file(item.tensor, file_, *item.stored, item.shapes,
                                           files_.origin.quantization->group, folder_);
-  for (size_t i = 0; i < item.parts.size(); ++i) item.parts[i]->packed = values[i];
+  for (size_t i = 0; i < item.parts.size(); ++i) {
+    PackedWeight& weight = item.parts[i]->packed = values[i];
+    if (loading_.weights != Weights::packed)
+      weight.packed();
+    else if (!fits_)
+      weight.stay_in_rows();
+  }
   const StoredTensor& scales = *file_.find(scale_name(item.stored->name));
   checked(scales);
   used_.insert(scales.name);

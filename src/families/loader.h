@@ -60,6 +60,7 @@ class Loader {
   bool stays_in_blocks(const Spec& spec, const Item& item) const;
   Formats formats_of(const Spec& spec, const Item& item, DType dtype) const;
   bool stays_bf16(const Item& item, DType dtype) const;
+  int64_t group_of(WeightFormat format) const;
 
   void check_floats(const Item& item, DType dtype) const;
   void save_as(const Item& item, DType dtype);
@@ -68,6 +69,7 @@ class Loader {
   void load_quantized(const Item& item);
   void load_blocks(const Spec& spec, const Item& item);
   void load_full(const Spec& spec, const Item& item);
+  void load_columns(const Item& item, const Tensor& value, const Formats& formats);
   PackedWeight packed_later(const Item& item, const Tensor& value, WeightFormat format);
   void queue(const Item& item, std::vector<PackedWeight> weights, bool mapped, bool counted);
   void run_queue();

@@ -318,6 +318,12 @@ int64_t pack_panels(const PackedMatrix& w, In matrix, int64_t begin, int64_t end
       floats.resize(static_cast<size_t>(size));
       std::transform(halves, halves + size, floats.begin(), widen);
       rows = floats.data();
+    } else if (matrix.dtype == DType::f16) {
+      const uint16_t* halves = static_cast<const uint16_t*>(matrix.data) + first * w.width;
+      nonfinite += count_full_exponents<uint16_t>(halves, size, 0x7c00u);
+      floats.resize(static_cast<size_t>(size));
+      std::transform(halves, halves + size, floats.begin(), widen_half);
+      rows = floats.data();
     } else {
       nonfinite += count_full_exponents<uint32_t>(rows, size, 0x7f800000u);
     }

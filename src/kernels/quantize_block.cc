@@ -302,10 +302,69 @@ class BlockSearch {
   Fit fits_[kMostGroups];
 };
 
+// A block of MXFP4: its scale is a power of two, and its table has magnitudes and then their
+// negatives. Three scales are compared, which map the largest magnitude to a number below 8, 16 or
+// 32; the largest level is 12.
+class PowerSearch {
+ public:
+  PowerSearch(const BlockFormat& format, const float* x, const float* weights)
+      : format_(format), x_(x) {
+    double squares = 0;
+    float most = 0;
+    for (int64_t i = 0; i < format.block; ++i) {
+      squares += static_cast<double>(x[i]) * x[i];
+      most = std::max(most, std::fabs(x[i]));
+    }
+    const auto base = static_cast<float>(2 * squares / static_cast<double>(format.block));
+    if (most < kTiny) return;
+    int power = 0;
+    std::frexp(most, &power);  // most < 2^power
+    float least = std::numeric_limits<float>::infinity();
+    for (int p = power - 5; p <= power - 3; ++p) {
+      float error = 0;
+      const float scale = std::ldexp(1.0f, p);
+      for (int64_t i = 0; i < format.block; ++i) {
+        const float difference = std::fabs(x[i]) - scale * nearest(std::fabs(x[i]) / scale).value;
+        const float weight = weights == nullptr ? 1 : weights[i];
+        error += weight * std::sqrt(x[i] * x[i] + base) * difference * difference;
+      }
+      if (!(error < least)) continue;
+      least = error;
+      scale_ = scale;
+    }
+  }
+
+  void write(WeightBlock& to) const {
+    to.scale = narrow(scale_).bits;
+    for (int64_t i = 0; i < format_.block; ++i) {
+      const int number = scale_ == 0 ? 0 : nearest(std::fabs(x_[i]) / scale_).number;
+      to.numbers[i] = static_cast<uint8_t>(x_[i] < 0 && number > 0 ? number + 8 : number);
+    }
+  }
+
+ private:
+  struct Level {
+    int number;
+    float value;
+  };
+  Level nearest(float y) const {
+    int number = 0;
+    while (number < 7 &&
+           2 * y > static_cast<float>(format_.table[number] + format_.table[number + 1]))
+      ++number;
+    return {number, static_cast<float>(format_.table[number])};
+  }
+
+  const BlockFormat& format_;
+  const float* x_;
+  float scale_ = 0;
+};
+
 }  // namespace
 
 void quantize_block(const BlockFormat& format, const float* x, const float* weights,
                     WeightBlock& to) {
+  if (format.scales == BlockScales::bfloat) return PowerSearch(format, x, weights).write(to);
   const BlockSearch search(format, x, weights);
   const bool eight_bits = format.high == 2;  // Q6_K; the other types have signed scales of 6 bits
   switch (format.scales) {

@@ -13,8 +13,7 @@ constexpr float kMostInBlock = 65504;  // of f16
 //   sum_i weights[i] sqrt(x[i]^2 + 2 mean of x^2) (x[i] - value[i])^2
 //
 // where `weights` [format.block] must be positive; null = all 1. Large weights of a model matter
-// more than their number, hence the root. The result is a function of the arguments only. For all
-// formats with integers as numbers or with an ascending table: not for MXFP4.
+// more than their number, hence the root. The result is a function of the arguments only.
 void quantize_block(const BlockFormat& format, const float* x, const float* weights,
                     WeightBlock& to);
 

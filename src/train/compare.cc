@@ -1,6 +1,7 @@
 #include "fovea/compare.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/fields.h"
 #include "base/float_mode.h"
@@ -31,19 +32,51 @@ struct Row {
   double log_probability(int64_t i) const { return double{logits[i]} - log_sum; }
 };
 
-struct TokenSums {
-  double loss = 0, full_loss = 0, divergence = 0, flips = 0;
+// What is measured of each token.
+struct TokenResult {
+  double loss, full_loss, divergence, flips;
 };
 
-TokenSums compare_row(const float* logits, const float* full_logits, int64_t size, int32_t target) {
+// The mean of a number over the tokens, and its standard error.
+class Mean {
+ public:
+  void add(double x) {
+    ++count_;
+    sum_ += x;
+    squares_ += x * x;
+  }
+  double value() const { return sum_ / count_; }
+  double error() const {
+    const double variance = squares_ / count_ - value() * value();
+    return count_ < 2 ? 0 : std::sqrt(std::max(0.0, variance) / (count_ - 1));
+  }
+
+ private:
+  double count_ = 0, sum_ = 0, squares_ = 0;
+};
+
+struct Means {
+  Mean loss, full_loss, loss_difference, divergence, flips;
+
+  void add(const TokenResult& token) {
+    loss.add(token.loss);
+    full_loss.add(token.full_loss);
+    loss_difference.add(token.loss - token.full_loss);
+    divergence.add(token.divergence);
+    flips.add(token.flips);
+  }
+};
+
+TokenResult compare_row(const float* logits, const float* full_logits, int64_t size,
+                        int32_t target) {
   const Row row(logits, size), full(full_logits, size);
-  TokenSums sums = {-row.log_probability(target), -full.log_probability(target), 0,
-                    row.top == full.top ? 0.0 : 1.0};
+  TokenResult result = {-row.log_probability(target), -full.log_probability(target), 0,
+                        row.top == full.top ? 0.0 : 1.0};
   for (int64_t i = 0; i < size; ++i) {
     const double log_p = full.log_probability(i);
-    sums.divergence += math::exp(log_p) * (log_p - row.log_probability(i));
+    result.divergence += math::exp(log_p) * (log_p - row.log_probability(i));
   }
-  return sums;
+  return result;
 }
 
 // Reads a text as generation reads a prompt: keys and values are stored in a cache, in its dtype.
@@ -55,9 +88,9 @@ Tensor read(const Transformer& model, DType cache_type, const Tensor& ids) {
   return model.hidden(ids, pass);
 }
 
-// Adds the sums of one window. Each of its tokens except the last predicts the next token.
+// Adds the tokens of one window. Each of its tokens except the last predicts the next token.
 void add_window(const Transformer& model, DType cache, const Transformer& full,
-                const std::vector<int32_t>& window, TokenSums& total) {
+                const std::vector<int32_t>& window, Means& means) {
   const NoGradient off;
   const int64_t length = static_cast<int64_t>(window.size()) - 1, V = model.spec.vocabulary;
   const Tensor ids = empty({1, length}, DType::i32);
@@ -69,20 +102,15 @@ void add_window(const Transformer& model, DType cache, const Transformer& full,
     const int64_t count = std::min(kRows, length - begin);
     const Tensor logits = model.logits(hidden.rows(begin, begin + count)),
                  full_logits = full.logits(full_hidden.rows(begin, begin + count));
-    std::vector<TokenSums> sums(static_cast<size_t>(count));
+    std::vector<TokenResult> results(static_cast<size_t>(count));
     parallel_for(count, 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        sums[static_cast<size_t>(i)] =
+        results[static_cast<size_t>(i)] =
             compare_row(logits.data_as<float>() + i * V, full_logits.data_as<float>() + i * V, V,
                         window[static_cast<size_t>(begin + i + 1)]);
       }
     });
-    for (const TokenSums& s : sums) {
-      total.loss += s.loss;
-      total.full_loss += s.full_loss;
-      total.divergence += s.divergence;
-      total.flips += s.flips;
-    }
+    for (const TokenResult& token : results) means.add(token);
   }
 }
 
@@ -108,20 +136,24 @@ Comparison compare(const Model& model, const Model& full, const std::vector<std:
   result.weight_bytes = model.weight_bytes();
   result.full_weight_bytes = full.weight_bytes();
   const int64_t context = std::min({model.spec().context, full.spec().context, result.tokens});
-  TokenSums total;
+  Means means;
   for (int64_t at = 0; at < result.tokens; at += context) {
     if (progress && !progress(static_cast<double>(at) / static_cast<double>(result.tokens)))
       fail(ErrorKind::Failed, "eval: interrupted");
     std::vector<int32_t> window(static_cast<size_t>(std::min(context, result.tokens - at) + 1));
     tokens.copy(at, static_cast<int64_t>(window.size()), window.data());
     add_window(model.parts().transformer, model.parts().cache, full.parts().transformer, window,
-               total);
+               means);
   }
-  const auto count = static_cast<double>(result.tokens);
-  result.perplexity = math::exp(total.loss / count);
-  result.full_perplexity = math::exp(total.full_loss / count);
-  result.divergence = total.divergence / count;
-  result.flips = total.flips / count;
+  result.perplexity = math::exp(means.loss.value());
+  result.perplexity_error = result.perplexity * means.loss.error();
+  result.full_perplexity = math::exp(means.full_loss.value());
+  result.loss_difference = means.loss_difference.value();
+  result.loss_difference_error = means.loss_difference.error();
+  result.divergence = means.divergence.value();
+  result.divergence_error = means.divergence.error();
+  result.flips = means.flips.value();
+  result.flips_error = means.flips.error();
   return result;
 }
 

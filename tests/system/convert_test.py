@@ -20,6 +20,9 @@ class Convert(FoveaTest):
                 self.assertLess(r["bytes_after"], 0.7 * r["bytes_before"])
                 r = self.result("eval", out, self.text, "--against", self.model())
                 self.assertLess(r["divergence"], least)
+                self.assertGreater(r["divergence"], r["divergence_error"])
+                self.assertAlmostEqual(r["loss_difference"], math.log(r["perplexity"] / r["full_perplexity"]), 9)
+                self.assertTrue(0 < r["loss_difference_error"] < r["perplexity_error"] / r["perplexity"] < 1)
                 self.assertLess(abs(math.log(r["perplexity"] / r["full_perplexity"])), least)
                 self.ok(fovea("generate", out, "-p", "The", "-n", "5"))
                 r = self.result("bench", out, "--prompt", "8", "--decode", "2", "--batch", "2")
@@ -63,7 +66,7 @@ class Convert(FoveaTest):
         self.ok(self.train(source, *options, steps=40))
         full = self.result("eval", source, self.text)
         sizes = {}
-        for dtype, most in (("q6_k", 0.003), ("q5_k_m", 0.005), ("Q4_K_M", 0.02), ("q3_k_m", 0.06), ("q2_k", 0.3)):
+        for dtype, most in (("q6_k", 0.003), ("q5_k_m", 0.005), ("Q4_K_M", 0.02), ("q3_k_m", 0.06), ("q2_k", 0.3), ("q2_k_s", 0.3)):
             with self.subTest(dtype):
                 out = self.folder / f"{dtype}.gguf"
                 r = self.result("convert", source, out, "--dtype", dtype)
@@ -75,6 +78,13 @@ class Convert(FoveaTest):
         self.assertEqual(sorted(sizes.values(), reverse=True), list(sizes.values()))
         self.assertIn(b"Q4_K", self.ok(fovea("plan", self.folder / "Q4_K_M.gguf")).stdout)
         self.ok(fovea("inspect", self.folder / "Q4_K_M.gguf", "The fox", "--out", self.folder / "page.html"))
+        # The directory has the numbers of the blocks: trace computes both in fp32.
+        back, traces = self.folder / "back", []
+        self.ok(fovea("convert", self.folder / "Q4_K_M.gguf", back))
+        for model in (back, self.folder / "Q4_K_M.gguf"):
+            traces.append(self.folder / f"{model.stem}.safetensors")
+            self.ok(fovea("trace", model, "--ids", "3,1,4,1,5", "--out", traces[-1]))
+        self.assertEqual(traces[0].read_bytes(), traces[1].read_bytes())
 
     def test_a_text_calibrates_a_conversion(self):
         source, matrix = self.model(), self.folder / "imatrix.gguf"

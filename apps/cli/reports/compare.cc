@@ -15,10 +15,13 @@ namespace {
 
 std::string as_text(const Comparison& r) {
   return fmt::format(
-      "perplexity     {:.4f}; reference {:.4f}\ndivergence     {:.6f} nats per token, KL(reference "
-      "|| model)\nflips          {:.3f}% of the most likely next tokens\nweights        {}; "
-      "reference {}\ntokens         {}\n",
-      r.perplexity, r.full_perplexity, r.divergence, 100 * r.flips,
+      "perplexity     {:.4f} +- {:.4f}; reference {:.4f}\nloss           {:+.6f} +- {:.6f} nats "
+      "per "
+      "token, compared to the reference\ndivergence     {:.6f} +- {:.6f} nats per token, "
+      "KL(reference || model)\nflips          {:.3f}% +- {:.3f}% of the most likely next "
+      "tokens\nweights        {}; reference {}\ntokens         {}\n",
+      r.perplexity, r.perplexity_error, r.full_perplexity, r.loss_difference,
+      r.loss_difference_error, r.divergence, r.divergence_error, 100 * r.flips, 100 * r.flips_error,
       memory(static_cast<double>(r.weight_bytes)), memory(static_cast<double>(r.full_weight_bytes)),
       r.tokens);
 }
@@ -28,6 +31,11 @@ std::string as_json(const Comparison& r) {
                                  {"full_perplexity", r.full_perplexity},
                                  {"divergence", r.divergence},
                                  {"flips", r.flips},
+                                 {"loss_difference", r.loss_difference},
+                                 {"perplexity_error", r.perplexity_error},
+                                 {"loss_difference_error", r.loss_difference_error},
+                                 {"divergence_error", r.divergence_error},
+                                 {"flips_error", r.flips_error},
                                  {"weight_bytes", r.weight_bytes},
                                  {"full_weight_bytes", r.full_weight_bytes},
                                  {"tokens", r.tokens}})

@@ -164,6 +164,30 @@ TEST_F(HostileGguf, UnknownTypesAreRefused) {
           {"w has rows of 33 elements", "expected a multiple of 32 for Q4_0"});
 }
 
+// Every type: rows of complete blocks, and as many bytes as they need.
+TEST_F(HostileGguf, ShortBlocksAreRefused) {
+  int types = 0;
+  for (uint32_t number = 0; number < 64; ++number) {
+    const GgufBlock* block = find_gguf_block(number);
+    if (block == nullptr) continue;
+    ++types;
+    const uint64_t columns = 3 * block->elements;
+    const size_t bytes = 3 * block->bytes;
+    const auto with = [&](uint64_t row, size_t data) {
+      return padded(header(1, 0) + tensor("w", row, 0, number), data);
+    };
+    accepted(with(columns, bytes));
+    refused(with(columns, bytes - 1), {fmt::format("w is at 0 with {} bytes", bytes)});
+    if (block->elements == 1) continue;
+    for (const uint64_t row : {columns - 1, columns + block->elements / 2, uint64_t{1}}) {
+      refused(with(row, 2 * bytes),
+              {fmt::format("w has rows of {} elements", row),
+               fmt::format("a multiple of {} for {}", block->elements, block->name)});
+    }
+  }
+  EXPECT_GE(types, 30);
+}
+
 TEST_F(HostileGguf, BadOffsetsAreRefused) {
   const auto two = [](uint64_t first, uint64_t second, size_t data = 64) {
     return padded(header(2, 0) + tensor("a", 8, first) + tensor("b", 8, second), data);

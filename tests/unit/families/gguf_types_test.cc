@@ -11,6 +11,7 @@
 #include "families/model_parts.h"
 #include "fovea/convert.h"
 #include "support/expect_error.h"
+#include "support/gguf_contents.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 
@@ -54,6 +55,9 @@ TEST_F(GgufMixes, ValuesAndDownProjectionsHaveMoreBits) {
   EXPECT_EQ(layers(q3_k_m, "ffn_down", "Q5_K"), (Layers{0}));
   EXPECT_EQ(layers(q3_k_m, "attn_output", "Q4_K").size(), 16u);
   EXPECT_EQ(layers(q2_k, "attn_output", "Q3_K").size(), 16u);
+  EXPECT_EQ(layers(q2_k_s, "attn_output", "Q2_K").size(), 16u);
+  EXPECT_EQ(layers(q2_k_s, "ffn_down", "Q4_K"), (Layers{0, 1}));
+  EXPECT_EQ(layers(q2_k_s, "attn_v", "Q2_K").size(), 16u);
   EXPECT_EQ(layers(q6_k, "attn_v", "Q6_K").size(), 16u);
   EXPECT_EQ(layers(q4_0, "ffn_down", "Q4_1"), (Layers{}));
   EXPECT_EQ(layers(q4_0, "ffn_down", "Q4_1", true), (Layers{0, 1}));
@@ -84,6 +88,13 @@ TEST_F(GgufMixes, ModelsOfEightExpertsAndOfSeventyBillionParameters) {
   spec.decoder->attention.kv_heads = 1;
   EXPECT_EQ(block(q4_k_m, "blk.11.attn_v.weight"), "Q5_K");
   EXPECT_EQ(block(q2_k, "blk.11.attn_v.weight"), "Q5_K");
+  EXPECT_EQ(block(q2_k_s, "blk.11.attn_v.weight"), "Q5_K");
+}
+
+TEST_F(GgufMixes, OnlyExpertsAreMxfp4) {
+  EXPECT_EQ(block(mxfp4_moe, "blk.3.ffn_down_exps.weight"), "MXFP4");
+  for (const char* name : {"blk.3.ffn_down.weight", "blk.3.attn_v.weight", "output.weight"})
+    EXPECT_EQ(block(mxfp4_moe, name), "Q8_0") << name;
 }
 
 TEST(GgufFallback, DependsOnTheLengthOfRows) {
@@ -104,9 +115,10 @@ TEST(GgufFallback, DependsOnTheLengthOfRows) {
 TEST(GgufFileTypes, AreFoundByBlockAndNumber) {
   EXPECT_EQ(find_gguf_file_type(14)->dtype, q4_k_s);
   EXPECT_EQ(find_gguf_file_type("Q4_K")->dtype, q4_k_m);
-  EXPECT_EQ(find_gguf_file_type(38), nullptr);
-  EXPECT_EQ(find_gguf_file_type("MXFP4"), nullptr);
-  for (int i = static_cast<int>(fp32); i <= static_cast<int>(q2_k); ++i)
+  EXPECT_EQ(find_gguf_file_type(38)->dtype, mxfp4_moe);
+  EXPECT_EQ(find_gguf_file_type(39), nullptr);
+  EXPECT_EQ(find_gguf_file_type("Q2_K")->dtype, q2_k);
+  for (int i = static_cast<int>(fp32); i <= static_cast<int>(mxfp4_moe); ++i)
     EXPECT_EQ(gguf_file_type(static_cast<FileDType>(i)).dtype, static_cast<FileDType>(i));
 }
 
@@ -140,7 +152,7 @@ class GgufConversion : public testing::Test {
 };
 
 TEST_F(GgufConversion, WritesEveryType) {
-  for (int i = static_cast<int>(fp32); i <= static_cast<int>(q2_k); ++i) {
+  for (int i = static_cast<int>(fp32); i <= static_cast<int>(q2_k_s); ++i) {
     const auto dtype = static_cast<FileDType>(i);
     const GgufFileType& type = gguf_file_type(dtype);
     const std::string path = folder / (std::string(type.name) + ".gguf");
@@ -155,6 +167,42 @@ TEST_F(GgufConversion, WritesEveryType) {
     EXPECT_EQ(convert_model(path, copy, {}).weights, type.name);
     EXPECT_EQ(read_file(copy), read_file(path)) << type.name;
   }
+}
+
+// Other matrices than experts in MXFP4, as no type of files has them, are converted only on
+// request.
+TEST_F(GgufConversion, WritesExpertsAsMxfp4) {
+  Spec spec = test::small_llama({.context = 16, .width = 64, .heads = 4}, 96);
+  spec.decoder->ffn.experts.count = 3;
+  spec.decoder->ffn.experts.chosen = 2;
+  spec.vocabulary = 0;  // that of the tokenizer
+  const std::string experts = folder / "experts";
+  Model::create(spec, model->tokenizer(), 1).save(experts);
+  EXPECT_EQ(convert_model(experts, out, {.dtype = mxfp4_moe}).weights, "mxfp4_moe");
+  EXPECT_EQ(type_of(out, "blk.0.ffn_up_exps.weight"), "MXFP4");
+  EXPECT_EQ(type_of(out, "blk.0.attn_q.weight"), "Q8_0");
+  EXPECT_EQ(type_of(out, "blk.0.ffn_gate_inp.weight"), "F32");
+  EXPECT_EQ(convert_model(out, again, {}).weights, "mxfp4_moe");
+  EXPECT_EQ(read_file(again), read_file(out));
+  EXPECT_EQ(Model::open(out, WeightPrecision::stored).weight_formats().size(), 3u);
+
+  Transformer dense(model->parts().transformer);
+  test::GgufContents contents = test::gguf_contents(dense, nullptr);
+  std::vector<std::string> blocks;
+  for (GgufTensor& tensor : contents.tensors) {
+    if (tensor.shape.size() < 2) continue;
+    tensor.block = find_gguf_block(39);
+    tensor.bytes = tensor.bytes / 128 * 17;
+    blocks.emplace_back(tensor.bytes, 'x');
+  }
+  size_t next = 0;
+  for (GgufTensor& tensor : contents.tensors)
+    if (tensor.shape.size() >= 2) tensor.data = blocks[next++].data();
+  const std::string mxfp4 = folder / "dense.gguf";
+  contents.write(mxfp4);
+  expect_error(ErrorKind::Unsupported, {"its matrices are MXFP4 outside of experts", "`dtype`"},
+               [&] { convert_model(mxfp4, folder / "x.gguf", {}); });
+  EXPECT_EQ(convert_model(mxfp4, folder / "y.gguf", {.dtype = q4_0}).weights, "q4_0");
 }
 
 TEST_F(GgufConversion, ReadsQuantisedAndFloatFiles) {

@@ -130,6 +130,65 @@ TEST_F(Quantized, DirectoriesPreserveEveryBit) {
   }
 }
 
+// Quantised, transposed and fp16 matrices are packed late, with the bits of packing at once.
+TEST_F(Quantized, MatricesOfAnyFormArePackedLate) {
+  const auto late = [](Transformer& model) {
+    int count = 0;
+    model.each(
+        [&](const std::string&, const Parameter& p) { count += p.packed.rows() != nullptr; });
+    return count;
+  };
+  save(gpt2());
+  const auto check = [&](const std::string& folder, WeightFormat format) {
+    ModelFiles files = open_model_files(folder, Weights::packed),
+               whole = open_model_files(folder, Weights::packed);
+    ModelFiles stays = open_model_files(folder, Weights::packed);
+    EXPECT_GE(late(files.model), 9) << folder;
+    whole.model.each([&](const std::string&, const Parameter& p) {
+      if (!p.packed) return;
+      EXPECT_EQ(p.packed.matrix().format, format);
+      p.packed.packed();
+    });
+    stays.model.each([](const std::string&, Parameter& p) { p.packed.stay_in_rows(); });
+    EXPECT_EQ(late(whole.model), 0);
+    const auto expected = to_floats(logits_of(whole.model));
+    for (int turn = 0; turn < 3; ++turn) {
+      EXPECT_EQ(to_floats(logits_of(files.model)), expected) << turn;
+      EXPECT_EQ(to_floats(logits_of(stays.model)), expected) << turn;
+    }
+    EXPECT_EQ(late(files.model), 0);
+    EXPECT_GE(late(stays.model), 9);
+  };
+  check(folder_.path(), WeightFormat::f32);  // transposed
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const TemporaryFolder halves;
+    ModelFiles files = open_model_files(folder_.path(), Weights::mapped);
+    files.origin.save_all_as(dtype);
+    save_model_files(halves.path(), files.model, 3, files.origin);
+    check(halves.path(), dtype == DType::f16 ? WeightFormat::f32 : WeightFormat::bf16);
+  }
+  for (const int64_t group : {32, 0}) {
+    save_quantized(WeightFormat::int8, group);
+    check(quantized_.path(), WeightFormat::int8);
+  }
+}
+
+TEST_F(Quantized, Fp16MatricesArePackedLate) {
+  Spec spec = test::small_llama({.context = 16, .width = 64, .heads = 4}, 96);
+  spec.vocabulary = 77;
+  save(validated(spec));
+  ModelFiles files = open_model_files(folder_.path(), Weights::mapped);
+  files.origin.save_all_as(DType::f16);
+  save_model_files(quantized_.path(), files.model, 3, files.origin);
+  const ModelFiles mapped = open_model_files(quantized_.path(), Weights::mapped);
+  ModelFiles packed = open_model_files(quantized_.path(), Weights::packed);
+  packed.model.each([](const std::string& name, const Parameter& p) {
+    EXPECT_TRUE(!p.packed || p.packed.rows() != nullptr) << name;
+  });
+  for (int turn = 0; turn < 3; ++turn)
+    EXPECT_EQ(to_floats(logits_of(packed.model)), to_floats(logits_of(mapped.model)));
+}
+
 TEST_F(Quantized, OtherTensorsKeepTheirDtype) {
   save(gpt2());
   ModelFiles files = open_model_files(folder_.path(), Weights::packed);

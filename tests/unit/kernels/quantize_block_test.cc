@@ -133,6 +133,56 @@ TEST_P(QuantizeBlock, ExtremeNumbersStayFinite) {
   }
 }
 
+// The scales of MXFP4 are powers of two. ggml maps the largest magnitude to a number below 16.
+TEST(QuantizeMxfp4, ComparesThePowersOfTwo) {
+  const BlockFormat& format = block_format(WeightFormat::mxfp4);
+  std::mt19937 random(1);
+  std::normal_distribution<float> distribution(0, 0.02f);
+  double error = 0, usual = 0;
+  for (int n = 0; n < 500; ++n) {
+    std::vector<float> x(32), y(32);
+    for (float& value : x) value = distribution(random);
+    WeightBlock block;
+    quantize_block(format, x.data(), nullptr, block);
+    decode_block(format, block, y.data());
+    float most = 0;
+    for (const float value : x) most = std::max(most, std::fabs(value));
+    const float scale = std::exp2(std::floor(std::log2(most)) - 3);
+    for (size_t i = 0; i < x.size(); ++i) {
+      float nearest = 0;
+      for (int k = 0; k < 16; ++k) {
+        const float level = scale * static_cast<float>(format.table[k]);
+        if (std::fabs(level - x[i]) < std::fabs(nearest - x[i])) nearest = level;
+      }
+      error += std::pow(double{y[i]} - x[i], 2);
+      usual += std::pow(double{nearest} - x[i], 2);
+    }
+  }
+  EXPECT_LT(error, 0.98 * usual);
+}
+
+TEST(QuantizeMxfp4, ExactAndSpecialNumbers) {
+  const BlockFormat& format = block_format(WeightFormat::mxfp4);
+  const auto quantized = [&](const std::vector<float>& x, const float* weights = nullptr) {
+    WeightBlock block;
+    std::vector<float> y(32);
+    quantize_block(format, x.data(), weights, block);
+    decode_block(format, block, y.data());
+    return y;
+  };
+  std::vector<float> x(32), weights(32, 1e-3f);
+  EXPECT_EQ(quantized(x), x);
+  for (size_t i = 0; i < 32; ++i) x[i] = 0.125f * static_cast<float>(format.table[i % 16]);
+  EXPECT_EQ(quantized(x), x);
+  x.assign(32, 65504);
+  EXPECT_EQ(quantized(x), std::vector<float>(32, 65536));
+  EXPECT_EQ(quantized(std::vector<float>(32, 1e-20f)), std::vector<float>(32));
+  x.assign(32, 0.1f);  // 0.09375 and 0.125 are the nearest numbers of two scales
+  x[3] = 0.9f;         // 1 and 0.75
+  weights[3] = 1e3f;
+  EXPECT_EQ(quantized(x, weights.data())[3], 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Types, QuantizeBlock,
     testing::Values(Type{WeightFormat::int4, 0.083, 4}, Type{WeightFormat::q4_1, 0.072, 4},
