@@ -10,6 +10,10 @@
 namespace fovea::serve {
 namespace {
 
+bool is_classifier(const Spec& spec) {
+  return spec.head.kind == HeadKind::sequence && spec.head.labels > 1;
+}
+
 bool is_cross_encoder(const Spec& spec) {
   return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
 }
@@ -175,6 +179,18 @@ void open_reranker(const std::string& folder, const ServedOptions& options, cons
       reranker, QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
+void open_classifier(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                     ServedModel& served) {
+  const Classifier classifier = Classifier::open(folder, options.precision);
+  warn_all(classifier.warnings(), warn);
+  set_facts(classifier.spec(), options, served);
+  served.facts.context = classifier.max_tokens();
+  served.tokenizer = classifier.tokenizer();
+  served.classifier = classifier;
+  served.classify_queue = std::make_shared<ClassifyQueue>(
+      classifier, QueueOptions{.most_waiting = options.engine.most_waiting});
+}
+
 }  // namespace
 
 std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
@@ -192,6 +208,8 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
   }
   if (spec && is_cross_encoder(*spec)) {
     open_reranker(folder, options, warn, added());
+  } else if (spec && is_classifier(*spec)) {
+    open_classifier(folder, options, warn, added());
   } else if (sentences || !spec->decoder || spec->head.kind != HeadKind::language_model) {
     open_embedder(folder, options, warn, added());
   } else {

@@ -1,0 +1,120 @@
+// The most probable tokens in the places of mask tokens.
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/fields.h"
+#include "base/float_mode.h"
+#include "classify/classifier_parts.h"
+#include "embed/head_states.h"
+#include "tensor/tape.h"
+#include "tokenizer/encode.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kUsualCandidates = 5;  // as in transformers
+
+// Returns the tokens of a text in which mask tokens are special tokens, and the names of other
+// special tokens are plain text.
+std::vector<int32_t> ids_with_masks(const Tokenizer& tokenizer, const std::string& text,
+                                    int32_t mask) {
+  std::string guarded = tokenizer.guarded(text);
+  const std::string name(tokenizer.text_of(mask)), marked = std::string(kGuard) + name;
+  for (size_t at = 0; (at = guarded.find(marked, at)) != guarded.npos; at += name.size())
+    guarded.replace(at, marked.size(), name);
+  return tokenizer.encode(guarded, SpecialTokens::guarded);
+}
+
+TokenizedText masked_text(const Classifier::Parts& parts, const std::string& text,
+                          const ClassifyOptions& options, size_t index) {
+  check_not_stopped(options);
+  std::vector<int32_t> ids = ids_with_masks(parts.format.tokenizer(), text, parts.mask.value());
+  const auto has_mask = [&] { return std::find(ids.begin(), ids.end(), parts.mask) != ids.end(); };
+  const std::string_view name = parts.format.tokenizer().text_of(parts.mask.value());
+  check(has_mask(), "{}: has no mask token; expected {} in the text", name_of_text(options, index),
+        name);
+  const auto room =
+      static_cast<size_t>(parts.format.most() - parts.format.leading() - parts.format.trailing());
+  const size_t whole = ids.size();
+  ids.resize(std::min(whole, room));
+  check(has_mask(), "{}: all mask tokens are after the first {} tokens; expected one among them",
+        name_of_text(options, index), room);
+  TokenizedText result = parts.format.framed(ids);
+  result.cut = static_cast<int64_t>(whole - ids.size());
+  return result;
+}
+
+std::vector<int64_t> mask_places(const TokenizedText& text, int32_t mask) {
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < text.ids.size(); ++i)
+    if (text.ids[i] == mask) places.push_back(static_cast<int64_t>(i));
+  return places;
+}
+
+// Returns the candidates by the probabilities [V] of one mask.
+MaskCandidates candidates_of(const Classifier::Parts& parts, const TokenizedText& text,
+                             int64_t place, bool only, const float* probabilities,
+                             const ClassifyOptions& options) {
+  const Tokenizer& tokenizer = parts.format.tokenizer();
+  // A model may have rows for which the tokenizer has no tokens.
+  const int64_t known = std::min<int64_t>(tokenizer.size(), parts.transformer.spec.vocabulary);
+  const int64_t top = std::min(options.top > 0 ? options.top : kUsualCandidates, known);
+  std::vector<int32_t> order(static_cast<size_t>(known));
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + top, order.end(), [&](int32_t a, int32_t b) {
+    return probabilities[a] != probabilities[b] ? probabilities[a] > probabilities[b] : a < b;
+  });
+  order.resize(static_cast<size_t>(top));
+  MaskCandidates candidates;
+  std::vector<int32_t> ids = text.ids;
+  for (const int32_t id : order) {
+    ids[static_cast<size_t>(place)] = id;
+    // The names of other masks remain visible.
+    candidates.push_back(
+        {id, probabilities[id], tokenizer.decode({id}), tokenizer.decode(ids, only)});
+  }
+  return candidates;
+}
+
+// Returns the head's outputs for these tokens of batch row `row`, as probabilities [places, V].
+Tensor probabilities_at(const Transformer& transformer, const Tensor& states, int64_t row,
+                        const std::vector<int64_t>& places) {
+  const int64_t T = states.dim(1), C = states.dim(2);
+  const Tensor chosen = empty({std::ssize(places), C});
+  for (size_t i = 0; i < places.size(); ++i)
+    std::copy_n(states.data_as<float>() + (row * T + places[i]) * C, C,
+                chosen.data_as<float>() + static_cast<int64_t>(i) * C);
+  return softmax(transformer.logits(chosen));
+}
+
+}  // namespace
+
+std::vector<std::vector<MaskCandidates>> Classifier::fill_masks(
+    const std::vector<std::string>& texts, const ClassifyOptions& options) const {
+  const FloatMode mode;
+  check_fields(options);
+  parts_->needs(ClassifierTask::masks, "tokens of a mask");
+  const std::vector<TokenizedText> tokens = tokenize_all(
+      texts.size(), [&](size_t i) { return masked_text(*parts_, texts[i], options, i); });
+  check_lengths(tokens, parts_->format.most(), options);
+  std::vector<std::vector<MaskCandidates>> filled(texts.size());
+  each_batch(tokens, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
+    check_not_stopped(options);
+    const Tensor states = head_states(parts_->transformer, batch, parts_->start, DType::f32);
+    for (size_t b = 0; b < chosen.size(); ++b) {
+      const TokenizedText& text = tokens[chosen[b]];
+      const std::vector<int64_t> places = mask_places(text, parts_->mask.value());
+      const Tensor scores =
+          probabilities_at(parts_->transformer, states, static_cast<int64_t>(b), places);
+      check_finite_scores(scores.data_as<float>(), scores.size(), chosen[b], options);
+      for (size_t i = 0; i < places.size(); ++i)
+        filled[chosen[b]].push_back(candidates_of(
+            *parts_, text, places[i], places.size() == 1,
+            scores.data_as<float>() + static_cast<int64_t>(i) * scores.dim(1), options));
+    }
+  });
+  return filled;
+}
+
+}  // namespace fovea
