@@ -37,6 +37,11 @@ def tokenizer(**special):
                                    model_input_names=["input_ids", "attention_mask"] + ["token_type_ids"] * bool(special))
 
 
+def without_types(tok):
+    tok.model_input_names = ["input_ids", "attention_mask"]
+    return tok
+
+
 BERT = {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
 
 
@@ -151,16 +156,7 @@ def main():
     bart = BartConfig(vocab_size=V, max_position_embeddings=32, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
                       decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24, pad_token_id=0, bos_token_id=2, eos_token_id=3,
                       decoder_start_token_id=3, forced_eos_token_id=3, **named(INFERENCE))
-    write("encoder_decoder", BartForSequenceClassification(bart), bart_tokenizer(), labels)
-    for extra in GOLDENS.glob("*/generation_config.json"):
-        extra.unlink()
-
-
-def bart_tokenizer():
-    """Like tokenizer(), but a pair has one [SEP]: the classifier requires the same number of end tokens in all texts."""
-    tok = tokenizer(**BERT)
-    tok.model_input_names = ["input_ids", "attention_mask"]
-    return tok
+    write("encoder_decoder", BartForSequenceClassification(bart), without_types(tokenizer(**BERT)), labels)
 
 
 if __name__ == "__main__":
