@@ -7,6 +7,7 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "classify/classifier_parts.h"
+#include "tokenizer/encode.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -19,6 +20,7 @@ constexpr int64_t kUsualWindow = 384;  // as in Devlin et al. 2019
 struct ReadQuestion {
   std::vector<int32_t> question;
   PlacedTokens context;
+  std::vector<uint8_t> inner;  // 1: the token continues a word of the pre-tokenizer
   std::vector<Interval> windows;
 };
 
@@ -47,6 +49,8 @@ ReadQuestion read_question(const Classifier::Parts& parts, const Question& quest
   ReadQuestion read;
   read.question = parts.format.own_ids(question.question);
   read.context = placed_tokens(parts.format.tokenizer(), question.context);
+  encode_placed(parts.format.tokenizer().state(), question.context, SpecialTokens::as_text,
+                [&](const PlacedToken& token) { read.inner.push_back(token.inner ? 1 : 0); });
   check(!read.question.empty(), "{}: the question has no tokens; expected a text",
         name_of_text(options, index));
   check(!read.context.ids.empty(), "{}: the context has no tokens; expected a text",
@@ -133,8 +137,8 @@ class AnswerList {
   void add(const Interval& window, const TokenSpan& span) {
     const auto first = static_cast<size_t>(window.begin), end = static_cast<size_t>(window.end);
     size_t begin = first + span.begin, last = first + span.last;
-    while (begin > first && read_.context.inner[begin] != 0) --begin;
-    while (last + 1 < end && read_.context.inner[last + 1] != 0) ++last;
+    while (begin > first && read_.inner[begin] != 0) --begin;
+    while (last + 1 < end && read_.inner[last + 1] != 0) ++last;
     const TextPlace &from = read_.context.places[begin], &to = read_.context.places[last];
     const TextPlace place = {from.begin, to.end, from.first_byte, to.end_byte};
     const std::string text = text_at(question_.context, place), key = lower_case(text);

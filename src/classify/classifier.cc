@@ -12,7 +12,7 @@
 #include "families/model_parts.h"
 #include "fovea/excerpt.h"
 #include "tokenizer/config.h"
-#include "tokenizer/encode.h"
+#include "tokenizer/state.h"
 
 namespace fovea {
 namespace {
@@ -157,8 +157,6 @@ PlacedTokens placed_tokens(const Tokenizer& tokenizer, std::string_view text) {
   const Encoding found =
       tokenizer.encoding(text, {.add_special_tokens = false, .truncate_and_pad = false});
   PlacedTokens tokens;
-  encode_placed(tokenizer.state(), text, SpecialTokens::as_text,
-                [&](const PlacedToken& token) { tokens.inner.push_back(token.inner ? 1 : 0); });
   for (size_t i = 0; i < found.ids.size(); ++i) {
     if (found.special_mask[i] != 0) continue;
     tokens.ids.push_back(found.ids[i]);
@@ -169,7 +167,6 @@ PlacedTokens placed_tokens(const Tokenizer& tokenizer, std::string_view text) {
       return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
     }));
   }
-  tokens.inner.resize(tokens.ids.size());
   return tokens;
 }
 

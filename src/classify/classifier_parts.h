@@ -55,7 +55,6 @@ struct PlacedTokens {
   std::vector<int32_t> ids;
   std::vector<TextPlace> places;    // in the text, without the spaces that the tokenizer excludes
   std::vector<int64_t> characters;  // number of characters of each token in the vocabulary
-  std::vector<uint8_t> inner;       // 1: the token continues a word of the pre-tokenizer
 };
 PlacedTokens placed_tokens(const Tokenizer& tokenizer, std::string_view text);
 

@@ -2,6 +2,7 @@
 import json
 import unittest
 
+from serving import ServeTest
 from support import ROOT, FoveaTest, fovea
 
 MODELS = ROOT / "tests/goldens/classifiers"
@@ -130,6 +131,22 @@ class Classify(FoveaTest):
         full = float(self.classify("texts", "the fox").split("\t")[1])
         for dtype in ("bf16", "int8"):
             self.assertAlmostEqual(float(self.classify("texts", "the fox", "--dtype", dtype).split("\t")[1]), full, delta=0.05)
+
+
+class ServedClassifier(ServeTest):
+    def test_routes_of_a_classifier_beside_a_language_model(self):
+        wanted = expected("texts")
+        self.serve(MODELS / "texts")
+        status, _, body = self.ask("POST", "/predict", {"inputs": wanted["texts"][0]})
+        self.assertEqual((status, [label["label"] for label in body]), (200, [label["label"] for label in wanted["labels"][0]]))
+        for path in ("/classify", "/v1/classify"):
+            status, _, body = self.ask("POST", path, {"input": wanted["texts"]})
+            self.assertEqual((status, [one["label"] for one in body["data"]]), (200, [labels[0]["label"] for labels in wanted["labels"]]))
+        status, _, body = self.ask("POST", "/v1/classify", {"text": "a"})
+        self.assertEqual((status, body["error"]["param"]), (400, "input"))
+        status, _, body = self.ask("POST", "/predict", "[1")
+        self.assertEqual((status, body["error_type"]), (422, "Validation"))
+        self.assertEqual(self.ask("GET", "/info")[2]["model_type"], {"generation": {"chat": True}})
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class ClassifyCommand : public Command {
                 "arguments.") {}
 
   void declare(OptionTable& table) override {
-    table.add(model_place(model_, "model directory or .gguf file"));
+    table.add(model_place(model_, "model directory"));
     table.add(places("FILE|TEXT", {"-i", "--input"}, "text file, - for standard input, or a text",
                      arguments_));
     table.add(job_output(out_));
