@@ -17,9 +17,9 @@ std::vector<Architecture> decoder_architectures(const std::string& stem,
           {stem + "Model", {.kind = HeadKind::pooled, .pooling = Pooling::last}}};
 }
 
-Names with_decoder_heads(Names names) {
+Names with_decoder_heads(Names names, const std::string& tagger) {
   return std::move(names) + Names{{"score.weight", "sequence.output.weight"},
-                                  {"score.{weight,bias}", "tagger.output.{weight,bias}"},
+                                  {tagger + ".{weight,bias}", "tagger.output.{weight,bias}"},
                                   {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}};
 }
 
