@@ -18,8 +18,9 @@ Json label_maps(const std::vector<std::string>& labels) {
 }
 
 Json kind_of(const ServedModel& model) {
-  if (model.classifier) return {{"classifier", label_maps(model.classifier->labels())}};
-  if (model.rerank_queue) return {{"reranker", label_maps({"LABEL_0"})}};
+  if (model.classifier)
+    return {
+        {model.rerank_queue ? "reranker" : "classifier", label_maps(model.classifier->labels())}};
   if (model.embedder) return {{"embedding", {{"width", model.facts.width}}}};
   return {{"generation", {{"chat", model.chat.has_value()}}}};
 }

@@ -175,8 +175,11 @@ void open_reranker(const std::string& folder, const ServedOptions& options, cons
   warn_all(reranker.warnings(), warn);
   set_facts(reranker.spec(), options, served);
   served.facts.context = reranker.max_tokens();
-  served.rerank_queue = std::make_shared<RerankQueue>(
-      reranker, QueueOptions{.most_waiting = options.engine.most_waiting});
+  const QueueOptions queue = {.most_waiting = options.engine.most_waiting};
+  served.rerank_queue = std::make_shared<RerankQueue>(reranker, queue);
+  served.classifier = Classifier::of(reranker);
+  served.classify_queue = std::make_shared<ClassifyQueue>(*served.classifier, queue);
+  served.tokenizer = served.classifier->tokenizer();
 }
 
 void open_classifier(const std::string& folder, const ServedOptions& options, const Warn& warn,

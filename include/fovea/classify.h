@@ -119,6 +119,9 @@ class Classifier {
                          WeightPrecision precision = WeightPrecision::stored,
                          const std::vector<AdapterUse>& adapters = {});
 
+  // Returns the classifier with one label that a re-ranker is; it shares the weights.
+  static Classifier of(const Reranker& reranker);
+
   ClassifierTask task() const;
   const std::vector<std::string>& labels() const;  // by index; LABEL_0, ... if the files name none
   ScoreFunction score_function() const;            // of task texts

@@ -7,6 +7,7 @@
 #include "base/gguf.h"
 #include "base/math.h"
 #include "classify/classifier_parts.h"
+#include "embed/embedder_parts.h"
 #include "embed/head_states.h"
 #include "embed/modules.h"
 #include "families/model_parts.h"
@@ -102,6 +103,14 @@ Classifier Classifier::open(const std::string& path, WeightPrecision precision,
   return Classifier(std::make_shared<Parts>(Parts{path, std::move(files.model), std::move(format),
                                                   task, function, std::move(labels), start, cls,
                                                   mask, std::move(files.warnings)}));
+}
+
+Classifier Classifier::of(const Reranker& reranker) {
+  const CrossEncoder& model = reranker.parts().model;
+  return Classifier(std::make_shared<Parts>(
+      Parts{model.path, model.transformer, model.format, ClassifierTask::texts,
+            function_of(model.origin, 1, model.path), label_names_of(model.origin, 1), model.start,
+            std::nullopt, std::nullopt, model.warnings}));
 }
 
 ClassifierTask Classifier::task() const { return parts_->task; }

@@ -41,7 +41,13 @@ CrossEncoder CrossEncoder::open(const std::string& folder, Weights weights, cons
   const auto activation = activation_of(folder, inner);
   TextFormat format = TextFormat::open(inner, spec);
   const auto start = decoder_start_of(spec, files.origin, inner);
-  return {std::move(files.model), std::move(format), activation, std::move(files.warnings), start};
+  return {std::move(files.model),
+          std::move(format),
+          activation,
+          std::move(files.warnings),
+          start,
+          std::move(files.origin),
+          folder};
 }
 
 Tensor CrossEncoder::logits(const TokenBatch& batch, DType compute) const {
