@@ -64,8 +64,8 @@ class ServedModel {
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
   double most_seconds = 0;            // limit per request; 0 = unlimited
   // A model that generates sets engine (and translator if it translates), one that computes vectors
-  // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, and one
-  // that scores pairs of texts also sets rerank_queue.
+  // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, and
+  // one that scores pairs of texts also sets rerank_queue.
   std::optional<TextEngine> engine;
   std::optional<Translator> translator;
   std::optional<Embedder> embedder;

@@ -2,7 +2,7 @@
 // pipeline of transformers finds them.
 
 #include <algorithm>
-#include <limits>
+#include <map>
 
 #include "base/fields.h"
 #include "base/float_mode.h"
@@ -16,11 +16,13 @@ namespace {
 
 constexpr int64_t kUsualWindow = 384;  // as in Devlin et al. 2019
 
-// A question with the tokens of its context and the windows that the model reads.
+// The tokens of a context, and a question with its context and the windows that the model reads.
+struct ContextTokens : PlacedTokens {
+  std::vector<uint8_t> inner;  // 1: the token continues a word of the pre-tokenizer
+};
 struct ReadQuestion {
   std::vector<int32_t> question;
-  PlacedTokens context;
-  std::vector<uint8_t> inner;  // 1: the token continues a word of the pre-tokenizer
+  const ContextTokens* context = nullptr;
   std::vector<Interval> windows;
 };
 
@@ -43,26 +45,28 @@ int64_t room_of(const Classifier::Parts& parts, int64_t question, const Classify
   return room;
 }
 
+ContextTokens read_context(const Tokenizer& tokenizer, const std::string& text) {
+  ContextTokens context{placed_tokens(tokenizer, text), {}};
+  encode_placed(tokenizer.state(), text, SpecialTokens::as_text,
+                [&](const PlacedToken& token) { context.inner.push_back(token.inner ? 1 : 0); });
+  return context;
+}
+
 ReadQuestion read_question(const Classifier::Parts& parts, const Question& question,
-                           const ClassifyOptions& options, size_t index) {
-  check_not_stopped(options);
-  ReadQuestion read;
-  read.question = parts.format.own_ids(question.question);
-  read.context = placed_tokens(parts.format.tokenizer(), question.context);
-  encode_placed(parts.format.tokenizer().state(), question.context, SpecialTokens::as_text,
-                [&](const PlacedToken& token) { read.inner.push_back(token.inner ? 1 : 0); });
+                           const ContextTokens& context, const ClassifyOptions& options,
+                           size_t index) {
+  ReadQuestion read{parts.format.own_ids(question.question), &context, {}};
   check(!read.question.empty(), "{}: the question has no tokens; expected a text",
         name_of_text(options, index));
-  check(!read.context.ids.empty(), "{}: the context has no tokens; expected a text",
+  check(!context.ids.empty(), "{}: the context has no tokens; expected a text",
         name_of_text(options, index));
   const int64_t room = room_of(parts, std::ssize(read.question), options, index);
-  read.windows =
-      windows_over(std::ssize(read.context.ids), room, std::min(options.overlap, room / 2));
+  read.windows = windows_over(std::ssize(context.ids), room, std::min(options.overlap, room / 2));
   return read;
 }
 
 std::span<const int32_t> ids_in(const ReadQuestion& read, const Interval& window) {
-  return std::span(read.context.ids)
+  return std::span(read.context->ids)
       .subspan(static_cast<size_t>(window.begin), static_cast<size_t>(window.end - window.begin));
 }
 
@@ -70,7 +74,6 @@ std::span<const int32_t> ids_in(const ReadQuestion& read, const Interval& window
 // the classification token, which stands for the empty answer, take part.
 WindowScores scores_of_window(const float* logits, const TokenizedText& text, int64_t first,
                               int64_t count, std::optional<int32_t> cls) {
-  WindowScores scores;
   std::vector<int64_t> places;
   for (int64_t t = 0; t < std::ssize(text.ids); ++t)
     if ((t >= first && t < first + count) || text.ids[static_cast<size_t>(t)] == cls)
@@ -137,9 +140,9 @@ class AnswerList {
   void add(const Interval& window, const TokenSpan& span) {
     const auto first = static_cast<size_t>(window.begin), end = static_cast<size_t>(window.end);
     size_t begin = first + span.begin, last = first + span.last;
-    while (begin > first && read_.inner[begin] != 0) --begin;
-    while (last + 1 < end && read_.inner[last + 1] != 0) ++last;
-    const TextPlace &from = read_.context.places[begin], &to = read_.context.places[last];
+    while (begin > first && read_.context->inner[begin] != 0) --begin;
+    while (last + 1 < end && read_.context->inner[last + 1] != 0) ++last;
+    const TextPlace &from = read_.context->places[begin], &to = read_.context->places[last];
     const TextPlace place = {from.begin, to.end, from.first_byte, to.end_byte};
     const std::string text = text_at(question_.context, place), key = lower_case(text);
     const auto same = std::find(keys_.begin(), keys_.end(), key);
@@ -164,6 +167,32 @@ class AnswerList {
   const ReadQuestion& read_;
   std::vector<std::string> keys_;
   std::vector<ExtractedAnswer> answers_;
+};
+
+// The contexts of questions, each of them once.
+class ContextList {
+ public:
+  ContextList(const Tokenizer& tokenizer, const std::vector<Question>& questions,
+              const ClassifyOptions& options) {
+    std::map<std::string_view, size_t> numbers;
+    std::vector<const std::string*> texts;
+    for (const Question& question : questions) {
+      const auto [at, added] = numbers.emplace(question.context, texts.size());
+      if (added) texts.push_back(&question.context);
+      number_of_.push_back(at->second);
+    }
+    contexts_.resize(texts.size());
+    tokenize_all(texts.size(), [&](size_t i) {
+      check_not_stopped(options);
+      contexts_[i] = read_context(tokenizer, *texts[i]);
+      return TokenizedText();
+    });
+  }
+  const ContextTokens& operator[](size_t question) const { return contexts_[number_of_[question]]; }
+
+ private:
+  std::vector<ContextTokens> contexts_;
+  std::vector<size_t> number_of_;
 };
 
 std::vector<ExtractedAnswer> answers_of(const Question& question, const ReadQuestion& read,
@@ -192,11 +221,10 @@ std::vector<std::vector<ExtractedAnswer>> Classifier::answer(const std::vector<Q
   check_field(!options.null_answer || parts_->cls, "null_answer",
               "the tokenizer has no classification token, which stands for the empty answer; "
               "expected false");
-  std::vector<ReadQuestion> read(questions.size());
-  tokenize_all(questions.size(), [&](size_t i) {
-    read[i] = read_question(*parts_, questions[i], options, i);
-    return TokenizedText();
-  });
+  const ContextList contexts(tokenizer(), questions, options);
+  std::vector<ReadQuestion> read;
+  for (size_t i = 0; i < questions.size(); ++i)
+    read.push_back(read_question(*parts_, questions[i], contexts[i], options, i));
   std::vector<TokenizedText> texts;
   std::vector<size_t> owners, first_window;
   for (size_t i = 0; i < read.size(); ++i) {

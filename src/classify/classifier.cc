@@ -39,7 +39,10 @@ ClassifierTask task_of(const Spec& spec, bool has_mask, const std::string& path)
   switch (spec.head.kind) {
     case HeadKind::sequence: return ClassifierTask::texts;
     case HeadKind::token: return ClassifierTask::words;
-    case HeadKind::span: return ClassifierTask::answers;
+    case HeadKind::span:
+      if (spec.head.labels == 2) return ClassifierTask::answers;
+      fail(ErrorKind::Unsupported, "{}: the head for answers has {} outputs; expected 2", path,
+           spec.head.labels);
     case HeadKind::pooled: refuse_head(path, "it computes vectors: fovea embed");
     case HeadKind::language_model: break;
   }

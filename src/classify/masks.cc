@@ -77,15 +77,30 @@ MaskCandidates candidates_of(const Classifier::Parts& parts, const TokenizedText
   return candidates;
 }
 
-// Returns the head's outputs for these tokens of batch row `row`, as probabilities [places, V].
-Tensor probabilities_at(const Transformer& transformer, const Tensor& states, int64_t row,
-                        const std::vector<int64_t>& places) {
-  const int64_t T = states.dim(1), C = states.dim(2);
-  const Tensor chosen = empty({std::ssize(places), C});
-  for (size_t i = 0; i < places.size(); ++i)
-    std::copy_n(states.data_as<float>() + (row * T + places[i]) * C, C,
-                chosen.data_as<float>() + static_cast<int64_t>(i) * C);
-  return softmax(transformer.logits(chosen));
+// Masks whose probabilities [masks, V] are in memory at once.
+constexpr size_t kMasksAtOnce = 16;
+
+// Returns the candidates for all masks of a text, from its states [T, C].
+std::vector<MaskCandidates> fill_text(const Classifier::Parts& parts, const TokenizedText& text,
+                                      const float* states, size_t index,
+                                      const ClassifyOptions& options) {
+  const int64_t C = parts.transformer.spec.width;
+  const std::vector<int64_t> places = mask_places(text, parts.mask.value());
+  std::vector<MaskCandidates> filled;
+  for (size_t begin = 0; begin < places.size(); begin += kMasksAtOnce) {
+    const size_t count = std::min(kMasksAtOnce, places.size() - begin);
+    const Tensor chosen = empty({static_cast<int64_t>(count), C});
+    for (size_t i = 0; i < count; ++i)
+      std::copy_n(states + places[begin + i] * C, C,
+                  chosen.data_as<float>() + static_cast<int64_t>(i) * C);
+    const Tensor scores = softmax(parts.transformer.logits(chosen));
+    check_finite_scores(scores.data_as<float>(), scores.size(), index, options);
+    for (size_t i = 0; i < count; ++i)
+      filled.push_back(candidates_of(
+          parts, text, places[begin + i], places.size() == 1,
+          scores.data_as<float>() + static_cast<int64_t>(i) * scores.dim(1), options));
+  }
+  return filled;
 }
 
 }  // namespace
@@ -102,17 +117,11 @@ std::vector<std::vector<MaskCandidates>> Classifier::fill_masks(
   each_batch(tokens, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
     check_not_stopped(options);
     const Tensor states = head_states(parts_->transformer, batch, parts_->start, DType::f32);
-    for (size_t b = 0; b < chosen.size(); ++b) {
-      const TokenizedText& text = tokens[chosen[b]];
-      const std::vector<int64_t> places = mask_places(text, parts_->mask.value());
-      const Tensor scores =
-          probabilities_at(parts_->transformer, states, static_cast<int64_t>(b), places);
-      check_finite_scores(scores.data_as<float>(), scores.size(), chosen[b], options);
-      for (size_t i = 0; i < places.size(); ++i)
-        filled[chosen[b]].push_back(candidates_of(
-            *parts_, text, places[i], places.size() == 1,
-            scores.data_as<float>() + static_cast<int64_t>(i) * scores.dim(1), options));
-    }
+    for (size_t b = 0; b < chosen.size(); ++b)
+      filled[chosen[b]] = fill_text(
+          *parts_, tokens[chosen[b]],
+          states.data_as<float>() + static_cast<int64_t>(b) * states.dim(1) * states.dim(2),
+          chosen[b], options);
   });
   return filled;
 }
