@@ -114,7 +114,8 @@ class Classify(FoveaTest):
         table = self.folder / "bad.tsv"
         table.write_bytes(b"a\tb\nno tab\n")
         self.refused(fovea("classify", MODELS / "texts", table), 2, "bad.tsv: line 2", "tab")
-        self.refused(fovea("classify", MODELS / "words", bad.with_suffix(".tsv")), 2, "line 1", "two texts")
+        table.write_bytes(b"a\tb\n")
+        self.refused(fovea("classify", MODELS / "words", table), 2, "line 1", "two texts")
         self.refused(fovea("classify", MODELS / "texts", "none.txt"), 2, "none.txt", "no such file")
         self.refused(fovea("classify", MODELS / "texts", "x", "--context", "y"), 2, "--context")
         self.refused(fovea("classify", MODELS / "decoder", input=b"a\n\n"), 2, "line 2", "no tokens")
