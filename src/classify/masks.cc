@@ -20,9 +20,15 @@ constexpr int64_t kUsualCandidates = 5;  // as in transformers
 std::vector<int32_t> ids_with_masks(const Tokenizer& tokenizer, const std::string& text,
                                     int32_t mask) {
   std::string guarded = tokenizer.guarded(text);
-  const std::string name(tokenizer.text_of(mask)), marked = std::string(kGuard) + name;
-  for (size_t at = 0; (at = guarded.find(marked, at)) != guarded.npos; at += name.size())
-    guarded.replace(at, marked.size(), name);
+  const std::string_view name = tokenizer.text_of(mask);
+  for (size_t at = 0; (at = guarded.find(kGuard, at)) != guarded.npos;) {
+    // A token may include the spaces before it.
+    const size_t begin = guarded.find_first_not_of(" \t\n", at + kGuard.size());
+    if (begin != guarded.npos && std::string_view(guarded).substr(begin).starts_with(name))
+      guarded.erase(at, kGuard.size());
+    else
+      at += kGuard.size();
+  }
   return tokenizer.encode(guarded, SpecialTokens::guarded);
 }
 

@@ -95,6 +95,7 @@ class Classify(FoveaTest):
         found = self.objects("masks", "--top", 3, *wanted["texts"])
         for one, masks in zip(found, wanted["masks"]):
             self.assertEqual([[c["sequence"] for c in mask] for mask in one["masks"]], [[c["sequence"] for c in mask] for mask in masks])
+        self.assertEqual(len(self.classify("masks", "--top", 1, "[MASK] and [MASK]").splitlines()), 2, "brackets are not a list")
         self.refused(fovea("classify", MODELS / "masks", "no mask here"), 2, "line 1", "[MASK]")
 
     def test_output_files_are_resumable_and_equal(self):

@@ -201,6 +201,17 @@ TEST(Classifier, ReadsOnlyMasksAsSpecialTokens) {
       << "the name of another special token is text: " << filled[0][0][0].text;
 }
 
+TEST(Classifier, FindsMasksThatIncludeTheSpaceBeforeThem) {
+  const GoldenFolder folder("classifiers/masks");
+  nlohmann::json tokenizer = folder.read("tokenizer.json");
+  for (auto& token : tokenizer["added_tokens"]) token["lstrip"] = token["content"] == "[MASK]";
+  folder.write("tokenizer.json", tokenizer);
+  const auto filled =
+      Classifier::open(folder.path()).fill_masks({"the [MASK] sees [MASK]", "[MASK]"});
+  EXPECT_EQ(filled[0].size(), 2u);
+  EXPECT_EQ(filled[1].size(), 1u);
+}
+
 TEST(Classifier, RefusesTextsWithoutMasks) {
   const Classifier classifier = opened("masks");
   expect_error(ErrorKind::InvalidArgument, {"text 2", "no mask token", "[MASK]"}, [&] {
