@@ -44,6 +44,7 @@ std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_tokenize();
 std::unique_ptr<Command> make_embed();
 std::unique_ptr<Command> make_rerank();
+std::unique_ptr<Command> make_classify();
 std::unique_ptr<Command> make_search();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_bench();

@@ -38,6 +38,7 @@ const std::vector<Verb>& verbs() {
       {"tokenize", "convert text to token ids and back, or train a tokenizer", make_tokenize},
       {"embed", "compute embedding vectors of texts, or train an embedder", make_embed},
       {"rerank", "sort lines by relevance to a query", make_rerank},
+      {"classify", "predict labels, entities, answers or masked words", make_classify},
       {"search", "search text files by meaning", make_search},
       {"convert", "convert a model to another format or precision", make_convert},
       {"doctor", "check this machine, or a model directory", make_doctor},
@@ -109,8 +110,8 @@ void settle_threads(int64_t option) {
 int run_command(const Verb& verb, Command& command, OptionTable& table, const Common& common) {
   if (jobs::Ranks::current() != nullptr && !command.runs_on_ranks(table))
     throw UsageError(
-        fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or embed or "
-                    "translate on lines",
+        fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or embed, "
+                    "classify or translate on lines",
                     verb.name, jobs::Ranks::current()->size()));
   command.apply(table);
   settle_threads(common.threads);

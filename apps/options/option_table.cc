@@ -113,6 +113,15 @@ void refuse_joined(const std::vector<std::string>& arguments, const OptionTable&
   }
 }
 
+// Follows an argument in square brackets, which CLI11 would read as a list.
+constexpr char kNoList = '\x01';
+
+std::vector<std::string> without_marks(std::vector<std::string> values) {
+  for (std::string& value : values)
+    if (value.ends_with(kNoList)) value.pop_back();
+  return values;
+}
+
 // Declares an option to CLI11, which only collects strings; Option::set parses them.
 CLI::Option* declare(CLI::App& app, const Option& option) {
   std::string names;
@@ -194,7 +203,8 @@ void OptionTable::parse(const std::vector<std::string>& given) {
   for (const std::string& argument : arguments) {
     // CLI11 reads "--batch=" as "--batch" with its value in the next argument.
     const bool bare = argument.size() > 3 && argument.back() == '=' && find(long_form(argument));
-    reversed.push_back(bare ? long_form(argument) : argument);
+    const bool list = argument.starts_with('[') && argument.ends_with(']');
+    reversed.push_back(bare ? long_form(argument) : list ? argument + kNoList : argument);
     if (bare) reversed.emplace_back();
   }
   std::reverse(reversed.begin(), reversed.end());
@@ -207,8 +217,9 @@ void OptionTable::parse(const std::vector<std::string>& given) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
-  refuse_unknown(app.remaining(), options_);
-  for (size_t i = 0; i < options_.size(); ++i) options_[i].given = declared[i]->results();
+  refuse_unknown(without_marks(app.remaining()), options_);
+  for (size_t i = 0; i < options_.size(); ++i)
+    options_[i].given = without_marks(declared[i]->results());
 }
 
 void OptionTable::apply(const std::string& name) {

@@ -6,9 +6,11 @@
 #include "fovea/doctor.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
+#include "serve/classification.h"
 #include "serve/fields.h"
 #include "serve/generation.h"
 #include "serve/handlers.h"
+#include "serve/info.h"
 #include "serve/prompts.h"
 #include "serve/translation.h"
 #include "serve/vectors.h"
@@ -37,6 +39,8 @@ bool any(const ServedModel&) { return true; }
 bool writes(const ServedModel& model) { return model.engine.has_value(); }
 bool embeds(const ServedModel& model) { return model.embedder.has_value(); }
 bool reranks(const ServedModel& model) { return model.rerank_queue != nullptr; }
+bool labels(const ServedModel& model) { return model.classifier.has_value(); }
+bool scores(const ServedModel& model) { return reranks(model) || embeds(model); }
 bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
 
 }  // namespace
@@ -129,6 +133,35 @@ void Api::rerank(const http::Request& request, const Answer& answer) {
   answer_rerank(asked, served, answer);
 }
 
+void Api::classify(const http::Request& request, const Answer& answer) {
+  const auto [served, asked] = read(request, labels, kClassify);
+  answer_classify(asked, served, answer);
+}
+
+void Api::predict(const http::Request& request, const Answer& answer) {
+  const auto [served, asked] = read(request, labels, kPredict);
+  answer_predict(asked, served, answer);
+}
+
+void Api::score(const http::Request& request, const Answer& answer) {
+  const auto [served, asked] = read(request, scores, kScore);
+  answer_score(asked, served, answer);
+}
+
+void Api::ranks(const http::Request& request, const Answer& answer) {
+  const auto [served, asked] = read(request, scores, kRanks);
+  answer_ranks(asked, served, answer);
+}
+
+void Api::similarity(const http::Request& request, const Answer& answer) {
+  const auto [served, asked] = read(request, embeds, kSimilarity);
+  answer_similarity(asked, served, answer);
+}
+
+void Api::info(const http::Request&, const Answer& answer) {
+  answer->send(json_response(info_json(*models().front())));
+}
+
 void Api::translate(const http::Request& request, const Answer& answer) {
   const std::string_view type = request.header("content-type");
   const bool form = type.substr(0, type.find(';')) == "application/x-www-form-urlencoded" &&
@@ -145,6 +178,8 @@ void Api::languages(const http::Request&, const Answer& answer) {
 void Api::tokenize(const http::Request& request, const Answer& answer) {
   const auto [served, asked] = read(request, reads_text, kTokenize);
   const Tokenizer& tokenizer = served->needs_tokenizer();
+  if (!asked.text_list.empty())
+    return answer->send({200, "application/json", {}, token_lists(asked, tokenizer)});
   EncodingOptions options;
   options.add_special_tokens = asked.add_special;
   options.truncate_and_pad = false;
@@ -208,6 +243,12 @@ http::Router Api::router() {
   add("POST", "/v1/embeddings", &Api::openai_embeddings);
   add("POST", "/embed", &Api::embed, ErrorShape::embeddings);
   add("POST", "/rerank", &Api::rerank, ErrorShape::embeddings);
+  for (const char* path : {"/classify", "/v1/classify"}) add("POST", path, &Api::classify);
+  add("POST", "/predict", &Api::predict, ErrorShape::embeddings);
+  for (const char* path : {"/score", "/v1/score"}) add("POST", path, &Api::score);
+  for (const char* path : {"/v1/rerank", "/v2/rerank"}) add("POST", path, &Api::ranks);
+  add("POST", "/similarity", &Api::similarity, ErrorShape::embeddings);
+  add("GET", "/info", &Api::info);
   add("POST", "/translate", &Api::translate, ErrorShape::translate);
   add("GET", "/languages", &Api::languages, ErrorShape::translate);
   add("POST", "/tokenize", &Api::tokenize);

@@ -34,6 +34,12 @@ class Api {
   void openai_embeddings(const http::Request& request, const Answer& answer);
   void embed(const http::Request& request, const Answer& answer);
   void rerank(const http::Request& request, const Answer& answer);
+  void classify(const http::Request& request, const Answer& answer);
+  void predict(const http::Request& request, const Answer& answer);
+  void score(const http::Request& request, const Answer& answer);
+  void ranks(const http::Request& request, const Answer& answer);
+  void similarity(const http::Request& request, const Answer& answer);
+  void info(const http::Request& request, const Answer& answer);
   void translate(const http::Request& request, const Answer& answer);
   void languages(const http::Request& request, const Answer& answer);
   void tokenize(const http::Request& request, const Answer& answer);

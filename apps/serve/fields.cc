@@ -31,7 +31,8 @@ void put_seed(const Json& value, ApiRequest& request) {
 }
 
 void put_truncate(const Json& value, ApiRequest& request) {
-  request.embedding.truncate = request.reranking.truncate = value.get<bool>();
+  request.embedding.truncate = request.reranking.truncate = request.classification.truncate =
+      value.get<bool>();
 }
 
 void put_biases(const Json& value, ApiRequest& request) {
@@ -117,8 +118,7 @@ Field vector_option(std::string name, unsigned of, const std::string& option,
 
 std::vector<Field> prompt_fields() {
   return {
-      {"model", kBoth | kTokenize | kDetokenize | kEmbeddings | kEmbed | kRerank | kTranslate,
-       FieldType::text, 0, 1024, "the first capable model",
+      {"model", ~static_cast<unsigned>(kJob), FieldType::text, 0, 1024, "the first capable model",
        "name of the model, as listed by GET /v1/models",
        [](const Json& v, ApiRequest& r) { r.model = v; }},
       {"messages", kChat, FieldType::messages, 1, 4096, "",
@@ -262,8 +262,8 @@ std::vector<Field> vector_fields() {
       described("raw_scores", kRerank, &ApiRequest::reranking, "raw", ""),
       {"return_text", kRerank, FieldType::boolean, 0, 0, "false", "return each text with its score",
        [](const Json& v, ApiRequest& r) { r.return_text = v; }},
-      with(vector_option("truncate", kEmbed | kRerank, "truncate"), put_truncate),
-      {"truncation_direction", kEmbed | kRerank, FieldType::text, 0, 16, "right",
+      with(vector_option("truncate", kEmbed | kRerank | kPredict, "truncate"), put_truncate),
+      {"truncation_direction", kEmbed | kRerank | kPredict, FieldType::text, 0, 16, "right",
        "the side to truncate; only right is supported", put_direction},
   };
 }
@@ -289,6 +289,11 @@ std::vector<Field> text_fields() {
        [](const Json& v, ApiRequest& r) { r.text = v; }},
       {"prompt", kTokenize, FieldType::text, 0, kMostText, "", "alias of content",
        [](const Json& v, ApiRequest& r) { r.text = v; }},
+      {"inputs", kTokenize, FieldType::texts, 1, 2048, "",
+       "a text, or an array of texts; the response has the format of text-embeddings-inference",
+       [](const Json& v, ApiRequest& r) { r.text_list = texts(v); }},
+      {"add_special_tokens", kTokenize, FieldType::boolean, 0, 0, "true",
+       "add special tokens; of inputs", [](const Json& v, ApiRequest& r) { r.with_special = v; }},
       {"add_special", kTokenize, FieldType::boolean, 0, 0, "false",
        "add special tokens at the beginning and the end, such as [CLS]",
        [](const Json& v, ApiRequest& r) { r.add_special = v; }},
@@ -332,7 +337,7 @@ const std::vector<Field>& fields() {
     std::vector<Field> fields;
     for (const auto& group :
          {prompt_fields(), length_fields(), sampling_fields(), result_fields(), chat_fields(),
-          trace_fields(), vector_fields(), text_fields(), tuning_fields()})
+          trace_fields(), vector_fields(), classification_fields(), text_fields(), tuning_fields()})
       fields.insert(fields.end(), group.begin(), group.end());
     return fields;
   }();
@@ -347,6 +352,11 @@ const std::vector<FieldsOf>& routes_with_fields() {
                                                {kEmbeddings, "/v1/embeddings"},
                                                {kEmbed, "/embed"},
                                                {kRerank, "/rerank"},
+                                               {kClassify, "/v1/classify"},
+                                               {kPredict, "/predict"},
+                                               {kScore, "/v1/score"},
+                                               {kRanks, "/v1/rerank"},
+                                               {kSimilarity, "/similarity"},
                                                {kTranslate, "/translate"},
                                                {kJob, "/v1/fine_tuning/jobs"}};
   return routes;

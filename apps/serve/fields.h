@@ -19,6 +19,11 @@ enum : unsigned {
   kRerank = 64,
   kTranslate = 128,
   kJob = 256,
+  kClassify = 512,
+  kPredict = 1024,
+  kScore = 2048,
+  kRanks = 4096,
+  kSimilarity = 8192,
 };
 struct FieldsOf {
   unsigned of;
@@ -62,7 +67,8 @@ struct Field {
 };
 
 const std::vector<Field>& fields();
-std::vector<Field> tuning_fields();  // those of fine-tuning jobs, which are among fields()
+std::vector<Field> classification_fields();  // of classifiers and scores of pairs
+std::vector<Field> tuning_fields();          // those of fine-tuning jobs, which are among fields()
 
 // Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since clients
 // of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name

@@ -106,6 +106,7 @@ std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& model
     if (model->engine && model->facts.parent.empty())
       engines.emplace_back(name, model->engine->status());
     if (model->embed_queue) queues.emplace_back(name, model->embed_queue->status());
+    if (model->classify_queue) queues.emplace_back(name, model->classify_queue->status());
     if (model->rerank_queue) queues.emplace_back(name, model->rerank_queue->status());
   }
   std::string out;

@@ -10,6 +10,10 @@
 namespace fovea::serve {
 namespace {
 
+bool is_classifier(const Spec& spec) {
+  return spec.head.kind == HeadKind::sequence && spec.head.labels > 1;
+}
+
 bool is_cross_encoder(const Spec& spec) {
   return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
 }
@@ -171,8 +175,23 @@ void open_reranker(const std::string& folder, const ServedOptions& options, cons
   warn_all(reranker.warnings(), warn);
   set_facts(reranker.spec(), options, served);
   served.facts.context = reranker.max_tokens();
-  served.rerank_queue = std::make_shared<RerankQueue>(
-      reranker, QueueOptions{.most_waiting = options.engine.most_waiting});
+  const QueueOptions queue = {.most_waiting = options.engine.most_waiting};
+  served.rerank_queue = std::make_shared<RerankQueue>(reranker, queue);
+  served.classifier = Classifier::of(reranker);
+  served.classify_queue = std::make_shared<ClassifyQueue>(*served.classifier, queue);
+  served.tokenizer = served.classifier->tokenizer();
+}
+
+void open_classifier(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                     ServedModel& served) {
+  const Classifier classifier = Classifier::open(folder, options.precision);
+  warn_all(classifier.warnings(), warn);
+  set_facts(classifier.spec(), options, served);
+  served.facts.context = classifier.max_tokens();
+  served.tokenizer = classifier.tokenizer();
+  served.classifier = classifier;
+  served.classify_queue = std::make_shared<ClassifyQueue>(
+      classifier, QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
 }  // namespace
@@ -192,6 +211,8 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
   }
   if (spec && is_cross_encoder(*spec)) {
     open_reranker(folder, options, warn, added());
+  } else if (spec && is_classifier(*spec)) {
+    open_classifier(folder, options, warn, added());
   } else if (sentences || !spec->decoder || spec->head.kind != HeadKind::language_model) {
     open_embedder(folder, options, warn, added());
   } else {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ordered_json.h"
+#include "fovea/classify.h"
 #include "fovea/embed.h"
 #include "fovea/engine.h"
 #include "tuning/job.h"
@@ -49,11 +50,19 @@ struct ApiRequest {
   RerankOptions reranking;
   bool return_text = false;
 
-  bool many = false;  // of /translate: the texts were sent as an array
+  std::vector<TextInput> pairs;  // of /v1/classify and /predict
+  ClassifyOptions classification;
+  std::vector<std::string> first_texts, second_texts;  // of /v1/score
+  int64_t most_results = 0;                            // of /v1/rerank; 0 = all
+
+  bool many = false;  // of /translate and /predict: the texts were sent as an array
   std::string source, target;
   int64_t alternatives = 0;
 
-  std::string text;          // of /tokenize
+  std::string text;  // of /tokenize
+  // Of /tokenize, with the field `inputs`: the texts, and whether special tokens are added.
+  std::vector<std::string> text_list;
+  bool with_special = true;
   std::vector<int32_t> ids;  // of /detokenize
   tuning::JobRequest job;    // of /v1/fine_tuning/jobs
   bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;

@@ -34,11 +34,19 @@ RerankQueue& ServedModel::needs_reranker() const {
                  "model", "wrong_model"};
 }
 
+const Classifier& ServedModel::needs_classifier() const {
+  if (classifier) return *classifier;
+  throw ApiError{400,
+                 "model: " + facts.name + ": does not label texts; expected a sequence classifier",
+                 "model", "wrong_model"};
+}
+
 void ServedModel::end_work() {
   engine.reset();
   open_adapter = nullptr;
   embed_queue.reset();
   rerank_queue.reset();
+  classify_queue.reset();
 }
 
 std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {

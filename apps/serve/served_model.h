@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fovea/chat.h"
+#include "fovea/classify.h"
 #include "fovea/embed_queue.h"
 #include "fovea/engine.h"
 #include "fovea/json_grammar.h"
@@ -63,12 +64,15 @@ class ServedModel {
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
   double most_seconds = 0;            // limit per request; 0 = unlimited
   // A model that generates sets engine (and translator if it translates), one that computes vectors
-  // sets embedder and embed_queue, and one that scores pairs of texts sets rerank_queue.
+  // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, and
+  // one that scores pairs of texts also sets rerank_queue.
   std::optional<TextEngine> engine;
   std::optional<Translator> translator;
   std::optional<Embedder> embedder;
   std::shared_ptr<EmbedQueue> embed_queue;  // for embedder
   std::shared_ptr<RerankQueue> rerank_queue;
+  std::optional<Classifier> classifier;
+  std::shared_ptr<ClassifyQueue> classify_queue;
   // Opens an adapter of this model, which uses its engine and its weights, while requests run. Set
   // for models that generate text and are no adapters.
   std::function<std::shared_ptr<ServedModel>(const std::string& name, const AdapterUse& use)>
@@ -79,6 +83,7 @@ class ServedModel {
   const TextEngine& needs_engine() const;
   const Embedder& needs_embedder() const;
   RerankQueue& needs_reranker() const;
+  const Classifier& needs_classifier() const;
   void end_work();  // cancels all requests and stops the engines
   // Returns the vocabulary for constraints; it is created by the first request that requires JSON.
   std::shared_ptr<const JsonVocabulary> json_vocabulary();

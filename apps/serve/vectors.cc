@@ -10,7 +10,7 @@
 
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
-#include "serve/submissions.h"
+#include "serve/queue_answer.h"
 
 namespace fovea::serve {
 namespace {
@@ -104,29 +104,6 @@ std::string rerank_body(const std::vector<float>& scores, const std::vector<std:
     ranks.push_back(std::move(rank));
   }
   return json_line(ranks);
-}
-
-// Submits work to a queue and responds with its result. `submit(done)` submits to the queue;
-// `render` converts the result to a body.
-template <class Result, class Queue, class Submit, class Render>
-void answer_from(const std::shared_ptr<Queue>& queue,
-                 const std::shared_ptr<http::Exchange>& exchange, ErrorShape shape,
-                 const Submit& submit, Render render) {
-  const auto submissions =
-      std::make_shared<Submissions>([weak = std::weak_ptr<Queue>(queue)](uint64_t number) {
-        if (const auto alive = weak.lock()) alive->cancel(number);
-      });
-  submissions->follow(*exchange);
-  const uint64_t number = submit([=, kept = submissions](const Result* result, const Error* error) {
-    if (error != nullptr) {
-      exchange->send(
-          error_response(shape, ApiError{status_of(error->kind()), error->what(), "", ""}));
-    } else {
-      exchange->send({200, "application/json", {}, render(*result)});
-    }
-  });
-  if (number == 0) throw too_busy();
-  submissions->add(number);
 }
 
 }  // namespace

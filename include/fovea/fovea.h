@@ -7,6 +7,7 @@
 #include "fovea/array.h"
 #include "fovea/bench.h"
 #include "fovea/chat.h"
+#include "fovea/classify.h"
 #include "fovea/compare.h"
 #include "fovea/convert.h"
 #include "fovea/doctor.h"

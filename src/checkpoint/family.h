@@ -23,7 +23,8 @@ struct Family {
   // Suffixes of the names of tensors that are ignored: buffers, copies of tied weights, and parts
   // of heads that fovea does not use.
   std::vector<std::string> buffers = {};
-  // The names of some tensors in memory in transformers 5 and later; files may use these names too.
+  // Other names of some tensors, such as those in memory in transformers 5 and later; files may use
+  // these names too.
   Names names_in_memory = {};
   // True if transformers reports the last hidden state before the final norm.
   bool reports_unnormed = false;

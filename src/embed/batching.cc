@@ -68,25 +68,31 @@ std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedTe
   return batches;
 }
 
+void each_batch(const std::vector<TokenizedText>& texts, int64_t most,
+                const std::function<void(const TokenBatch&, const std::vector<size_t>&)>& compute) {
+  const auto run = [&](const std::vector<size_t>& chosen) {
+    const NoGradient no_gradient;
+    compute(token_batch(texts, chosen), chosen);
+  };
+  const Batching batching = batching_of(texts, most);
+  const auto batches = batches_by_length(texts, batching.most);
+  if (batching.own_batches)  // without waiting for the other threads after each operation
+    parallel_tasks(std::ssize(batches), [&](int64_t i) { run(batches[static_cast<size_t>(i)]); });
+  else
+    for (const std::vector<size_t>& chosen : batches) run(chosen);
+}
+
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model) {
   const Tensor all = zeros({static_cast<int64_t>(texts.size()), width});
-  const auto compute = [&](const std::vector<size_t>& chosen) {
-    const NoGradient no_gradient;
-    const Tensor rows = model(token_batch(texts, chosen));
+  each_batch(texts, most, [&](const TokenBatch& batch, const std::vector<size_t>& chosen) {
+    const Tensor rows = model(batch);
     check(rows.dim(0) == static_cast<int64_t>(chosen.size()) && rows.dim(1) == width,
           "batch: its result is {}; expected [{}, {}]", rows.shape(), chosen.size(), width);
     for (size_t b = 0; b < chosen.size(); ++b)
       std::copy_n(rows.data_as<float>() + static_cast<int64_t>(b) * width, width,
                   all.data_as<float>() + static_cast<int64_t>(chosen[b]) * width);
-  };
-  const Batching batching = batching_of(texts, most);
-  const auto batches = batches_by_length(texts, batching.most);
-  if (batching.own_batches)  // without waiting for the other threads after each operation
-    parallel_tasks(std::ssize(batches),
-                   [&](int64_t i) { compute(batches[static_cast<size_t>(i)]); });
-  else
-    for (const std::vector<size_t>& chosen : batches) compute(chosen);
+  });
   return all;
 }
 

@@ -24,9 +24,14 @@ std::vector<TokenizedText> tokenize_all(size_t count,
 std::vector<std::vector<size_t>> batches_by_length(const std::vector<TokenizedText>& texts,
                                                    int64_t most);
 
+// Calls `compute` for batches of all texts that have tokens, with the indices of a batch's texts,
+// from several threads. `most`: see batches_by_length(); 0 = kFastBatchTokens. Records no
+// gradients.
+void each_batch(const std::vector<TokenizedText>& texts, int64_t most,
+                const std::function<void(const TokenBatch&, const std::vector<size_t>&)>& compute);
+
 // Runs `model` ([B, T] -> f32 [B, width]) on the texts. Row i of the result [texts, width] is the
-// output for text i, or zeros if the text has no tokens. `most`: see batches_by_length(); 0 =
-// kFastBatchTokens. Records no gradients.
+// output for text i, or zeros if the text has no tokens. See each_batch().
 Tensor in_batches(const std::vector<TokenizedText>& texts, int64_t width, int64_t most,
                   const std::function<Tensor(const TokenBatch&)>& model);
 

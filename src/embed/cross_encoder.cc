@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/module_files.h"
+#include "embed/head_states.h"
 
 namespace fovea {
 namespace {
@@ -40,15 +41,18 @@ CrossEncoder CrossEncoder::open(const std::string& folder, Weights weights, cons
          folder);
   const auto activation = activation_of(folder, inner);
   TextFormat format = TextFormat::open(inner, spec);
-  return {std::move(files.model), std::move(format), activation, std::move(files.warnings)};
+  const auto start = decoder_start_of(spec, files.origin, inner);
+  return {std::move(files.model),
+          std::move(format),
+          activation,
+          std::move(files.warnings),
+          start,
+          std::move(files.origin),
+          folder};
 }
 
 Tensor CrossEncoder::logits(const TokenBatch& batch, DType compute) const {
-  Pass pass;
-  pass.compute = compute;
-  pass.mask.valid = batch.valid;
-  const Tensor hidden = transformer.spec.encoder ? transformer.encode(batch.sequence, pass)
-                                                 : transformer.decode(batch.sequence, pass);
+  const Tensor hidden = head_states(transformer, batch, start, compute);
   return transformer.logits(hidden, batch.valid);
 }
 

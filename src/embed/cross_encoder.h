@@ -11,6 +11,9 @@ struct CrossEncoder {
   TextFormat format;
   std::optional<Activation> activation;  // activation of the score; unset = none
   std::vector<std::string> warnings;
+  std::optional<int32_t> start;  // see decoder_start_of()
+  Origin origin;
+  std::string path;  // the directory that was opened
 
   // Throws Unsupported if the model is not a classifier with one label.
   static CrossEncoder open(const std::string& folder, Weights weights, const Packing& packing = {},

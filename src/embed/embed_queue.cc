@@ -67,6 +67,12 @@ RerankQueue::~RerankQueue() = default;
 
 uint64_t RerankQueue::submit(const std::string& query, const std::vector<std::string>& texts,
                              const RerankOptions& options, Done done) {
+  return submit(std::vector<std::string>(texts.size(), query), texts, options, std::move(done));
+}
+
+uint64_t RerankQueue::submit(const std::vector<std::string>& queries,
+                             const std::vector<std::string>& texts, const RerankOptions& options,
+                             Done done) {
   const FloatMode mode;
   if (queue_->full()) return 0;
   const CrossEncoder& model = reranker_.parts().model;
@@ -82,7 +88,7 @@ uint64_t RerankQueue::submit(const std::string& query, const std::vector<std::st
     }
     done(&scores, nullptr);
   };
-  return queue_->add(read_pairs(model, query, texts, options), 0, std::move(finish));
+  return queue_->add(read_pairs(model, queries, texts, options), 0, std::move(finish));
 }
 
 void RerankQueue::cancel(uint64_t request) { queue_->cancel(request); }

@@ -100,14 +100,23 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
   return wanted && (D < C || !normalised) ? unit_length(y) : y;
 }
 
-std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
+std::vector<TokenizedText> read_pairs(const CrossEncoder& model,
+                                      const std::vector<std::string>& queries,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options) {
   check_fields(options);
-  const std::vector<int32_t> query_ids = model.format.own_ids(query);
+  check(queries.size() == texts.size(), "queries: {}; expected {}, one for each text",
+        queries.size(), texts.size());
+  std::vector<std::vector<int32_t>> query_ids;  // of equal queries in a row only once
+  std::vector<size_t> query_of;
+  for (size_t i = 0; i < queries.size(); ++i) {
+    if (i == 0 || queries[i] != queries[i - 1])
+      query_ids.push_back(model.format.own_ids(queries[i]));
+    query_of.push_back(query_ids.size() - 1);
+  }
   std::vector<TokenizedText> pairs = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);
-    return model.format.pair(query_ids, texts[i]);
+    return model.format.pair(query_ids[query_of[i]], texts[i]);
   });
   for (size_t i = 0; i < pairs.size() && !options.truncate; ++i)
     check(pairs[i].cut == 0, "text {}: has {} tokens with the query; expected at most {}", i + 1,

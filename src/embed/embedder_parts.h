@@ -37,8 +37,9 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
 // Throws Failed, with the text's name, if one of the vectors [B, C] is not finite.
 void check_finite(const Tensor& vectors, const EmbedOptions& options);
 
-// Tokenises pairs of the query and each text.
-std::vector<TokenizedText> read_pairs(const CrossEncoder& model, const std::string& query,
+// Tokenises pairs of query i and text i.
+std::vector<TokenizedText> read_pairs(const CrossEncoder& model,
+                                      const std::vector<std::string>& queries,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options);
 // Returns the scores of logits [B, 1], with the model's activation unless the options request raw

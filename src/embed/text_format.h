@@ -37,11 +37,23 @@ class TextFormat {
   // second texts.
   TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
 
+  // Return the tokens of texts, given as their own tokens, with special tokens; nothing is
+  // truncated.
+  TokenizedText framed(std::span<const int32_t> text) const { return framed(single_, {text}); }
+  TokenizedText framed(std::span<const int32_t> first, std::span<const int32_t> second) const {
+    return framed(pair_, {first, second});
+  }
+
   int64_t most() const { return most_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   // The numbers of special tokens before and after a text.
   int64_t leading() const { return static_cast<int64_t>(single_.added[0].size()); }
   int64_t trailing() const { return static_cast<int64_t>(single_.added[1].size()); }
+  // The number of special tokens of a pair, and of those before its second text.
+  int64_t added_to_pair() const { return pair_.size(); }
+  int64_t before_second() const {
+    return static_cast<int64_t>(pair_.added[0].size() + pair_.added[1].size());
+  }
 
  private:
   struct Special {

@@ -1,5 +1,6 @@
 #include "families/bart.h"
 
+#include "families/bert.h"
 #include "families/registry.h"
 
 namespace fovea {
@@ -77,12 +78,23 @@ Names bart_stack_names(const std::string& stack) {
 }
 
 const Family bart = {"bart",
-                     {{"BartForConditionalGeneration", {.bias = true}}},
+                     {{"BartForConditionalGeneration", {.bias = true}},
+                      {"BartForSequenceClassification",
+                       {.kind = HeadKind::sequence,
+                        .labels = 3,
+                        .bias = true,
+                        .transform = true,
+                        .activation = ActivationKind::tanh,
+                        .pooling = Pooling::last}},
+                      {"BartForQuestionAnswering", answer_span()}},
                      bart_config,
                      bart_stack_names("encoder") + bart_stack_names("decoder") +
                          Names{{"model.shared.weight", "embedding.token"},
                                {"final_logits_bias", "head.output.bias", Stored::batched},
-                               {"lm_head.weight", "head.output.weight"}},
+                               {"lm_head.weight", "head.output.weight"},
+                               {"classification_head.{dense,out_proj}.{weight,bias}",
+                                "sequence.{transform,output}.{weight,bias}"},
+                               {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}},
                      "model.",
                      {".embed_tokens.weight"}};
 

@@ -41,11 +41,17 @@ const Names bloom_names =
                         {"transformer.h.{i}.mlp.dense_{h_to_4h,4h_to_h}.{weight,bias}",
                          "decoder.{i}.ffn.{up,down}.{weight,bias}"},
                         {"transformer.ln_f.{weight,bias}", "decoder.norm.final.{weight,bias}"},
-                        {"lm_head.weight", "head.output.weight"}});
+                        {"lm_head.weight", "head.output.weight"}},
+                       "classifier");
 
 }  // namespace
 
-const Family bloom = {"bloom", decoder_architectures("Bloom", "BloomForCausalLM"), bloom_config,
-                      bloom_names, "transformer."};
+const Family bloom = {"bloom",
+                      decoder_architectures("Bloom", "BloomForCausalLM"),
+                      bloom_config,
+                      bloom_names,
+                      "transformer.",
+                      {},
+                      {{"score.{weight,bias}", "tagger.output.{weight,bias}"}}};
 
 }  // namespace fovea

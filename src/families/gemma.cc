@@ -31,6 +31,13 @@ void softcap(Config& io, const char* key, float& field) {
   io(key, field, 0, 1e6f);
 }
 
+// Only the logits of a language model have a cap; those of classifiers do not.
+void final_softcap(Config& io, HeadSpec& head) {
+  float none = 0;
+  softcap(io, "final_logit_softcapping",
+          head.kind == HeadKind::language_model ? head.softcap : none);
+}
+
 void windows(Config& io, StackSpec& d, const std::vector<bool>& pattern) {
   int64_t window = 4096;
   for (const int64_t w : d.attention.windows) window = w > 0 ? w : window;
@@ -43,7 +50,7 @@ void gemma2_config(Config& io, Spec& s) {
   common(io, s,
          {.activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh", .tied = true});
   softcap(io, "attn_logit_softcapping", d.attention.softcap);
-  softcap(io, "final_logit_softcapping", s.head.softcap);
+  final_softcap(io, s.head);
   windows(io, d, {true, false});
   if (io.reading()) io.refuse_unknown({"hidden_act", "cache_implementation"});
 }
@@ -62,7 +69,7 @@ void gemma3_config(Config& io, Spec& s) {
           .tied = true,
           .rope_by_layer_type = true});
   softcap(io, "attn_logit_softcapping", d.attention.softcap);
-  softcap(io, "final_logit_softcapping", s.head.softcap);
+  final_softcap(io, s.head);
   const auto period = io.value("sliding_window_pattern");
   std::vector<bool> pattern(period.is_number_integer() && period > 0 ? period.get<size_t>() : 6,
                             true);

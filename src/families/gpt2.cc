@@ -32,24 +32,30 @@ void gpt2_config(Config& io, Spec& s) {
   }
 }
 
-const Names gpt2_names = with_decoder_heads({
-    {"transformer.w{t,p}e.weight", "{embedding.token,decoder.position}"},
-    {"transformer.h.{i}.ln_{1,2}.{weight,bias}",
-     "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
-    {"transformer.h.{i}.attn.c_attn.{weight,bias}",
-     "decoder.{i}.attention.{query+key+value}.{weight,bias}", Stored::transposed},
-    {"transformer.h.{i}.attn.c_proj.{weight,bias}", "decoder.{i}.attention.output.{weight,bias}",
-     Stored::transposed},
-    {"transformer.h.{i}.mlp.c_{fc,proj}.{weight,bias}", "decoder.{i}.ffn.{up,down}.{weight,bias}",
-     Stored::transposed},
-    {"transformer.ln_f.{weight,bias}", "decoder.norm.final.{weight,bias}"},
-    {"lm_head.weight", "head.output.weight"},
-});
+const Names gpt2_names = with_decoder_heads(
+    {
+        {"transformer.w{t,p}e.weight", "{embedding.token,decoder.position}"},
+        {"transformer.h.{i}.ln_{1,2}.{weight,bias}",
+         "decoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+        {"transformer.h.{i}.attn.c_attn.{weight,bias}",
+         "decoder.{i}.attention.{query+key+value}.{weight,bias}", Stored::transposed},
+        {"transformer.h.{i}.attn.c_proj.{weight,bias}",
+         "decoder.{i}.attention.output.{weight,bias}", Stored::transposed},
+        {"transformer.h.{i}.mlp.c_{fc,proj}.{weight,bias}",
+         "decoder.{i}.ffn.{up,down}.{weight,bias}", Stored::transposed},
+        {"transformer.ln_f.{weight,bias}", "decoder.norm.final.{weight,bias}"},
+        {"lm_head.weight", "head.output.weight"},
+    },
+    "classifier");
 
 }  // namespace
 
-const Family gpt2 = {"gpt2",         decoder_architectures("GPT2", "GPT2LMHeadModel"),
-                     gpt2_config,    gpt2_names,
-                     "transformer.", {".attn.bias", ".attn.masked_bias"}};
+const Family gpt2 = {"gpt2",
+                     decoder_architectures("GPT2", "GPT2LMHeadModel"),
+                     gpt2_config,
+                     gpt2_names,
+                     "transformer.",
+                     {".attn.bias", ".attn.masked_bias"},
+                     {{"score.{weight,bias}", "tagger.output.{weight,bias}"}}};
 
 }  // namespace fovea

@@ -49,7 +49,8 @@ const Names gpt_neox_names = with_decoder_heads(
      {"gpt_neox.layers.{i}.mlp.dense_{h_to_4h,4h_to_h}.{weight,bias}",
       "decoder.{i}.ffn.{up,down}.{weight,bias}"},
      {"gpt_neox.final_layer_norm.{weight,bias}", "decoder.norm.final.{weight,bias}"},
-     {"embed_out.weight", "head.output.weight"}});
+     {"embed_out.weight", "head.output.weight"}},
+    "classifier");
 
 }  // namespace
 
@@ -59,6 +60,7 @@ const Family gpt_neox = {"gpt_neox",
                          gpt_neox_names,
                          "gpt_neox.",
                          {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"},
-                         {{"lm_head.weight", "head.output.weight"}}};
+                         {{"lm_head.weight", "head.output.weight"},
+                          {"score.{weight,bias}", "tagger.output.{weight,bias}"}}};
 
 }  // namespace fovea

@@ -37,7 +37,7 @@ Names llama_names() {
 }
 
 const Family llama = {"llama",      decoder_architectures("Llama", "LlamaForCausalLM"),
-                      llama_config, llama_names(),
+                      llama_config, with_own_prefix_of_answers(llama_names()),
                       "model.",     {".rotary_emb.inv_freq"}};
 
 }  // namespace fovea

@@ -79,6 +79,8 @@ const Names modernbert_names = {
     {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
     {"head.{dense,norm}.{weight,bias}", "tagger.{transform,norm}.{weight,bias}"},
     {"classifier.{weight,bias}", "tagger.output.{weight,bias}"},
+    {"head.{dense,norm}.{weight,bias}", "span.{transform,norm}.{weight,bias}"},
+    {"classifier.{weight,bias}", "span.output.{weight,bias}"},
 };
 
 HeadSpec labels(HeadKind kind) {
@@ -91,7 +93,8 @@ const Family modernbert = {"modernbert",
                            {{"ModernBertForMaskedLM", masked_language_model()},
                             {"ModernBertModel", {.kind = HeadKind::pooled}},
                             {"ModernBertForSequenceClassification", labels(HeadKind::sequence)},
-                            {"ModernBertForTokenClassification", labels(HeadKind::token)}},
+                            {"ModernBertForTokenClassification", labels(HeadKind::token)},
+                            {"ModernBertForQuestionAnswering", labels(HeadKind::span)}},
                            modernbert_config,
                            modernbert_names,
                            "model."};

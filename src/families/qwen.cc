@@ -77,12 +77,12 @@ const Names moe_in_memory = {
 }  // namespace
 
 const Family qwen2 = {"qwen2", decoder_architectures("Qwen2", "Qwen2ForCausalLM"), qwen2_config,
-                      llama_names(), "model."};
+                      with_own_prefix_of_answers(llama_names()), "model."};
 const Family qwen3 = {"qwen3", decoder_architectures("Qwen3", "Qwen3ForCausalLM"), qwen3_config,
-                      llama_names(), "model."};
+                      with_own_prefix_of_answers(llama_names()), "model."};
 const Family qwen3_moe = {
     "qwen3_moe",      decoder_architectures("Qwen3Moe", "Qwen3MoeForCausalLM"),
-    qwen3_moe_config, moe_names,
+    qwen3_moe_config, with_own_prefix_of_answers(moe_names),
     "model.",         {},
     moe_in_memory};
 

@@ -13,12 +13,27 @@ std::vector<Architecture> decoder_architectures(const std::string& stem,
           {stem + "ForSequenceClassification",
            {.kind = HeadKind::sequence, .labels = 2, .pooling = Pooling::last}},
           {stem + "ForTokenClassification", {.kind = HeadKind::token, .labels = 2, .bias = true}},
+          {stem + "ForQuestionAnswering", {.kind = HeadKind::span, .labels = 2, .bias = true}},
           {stem + "Model", {.kind = HeadKind::pooled, .pooling = Pooling::last}}};
 }
 
-Names with_decoder_heads(Names names) {
+Names with_decoder_heads(Names names, const std::string& tagger) {
   return std::move(names) + Names{{"score.weight", "sequence.output.weight"},
-                                  {"score.{weight,bias}", "tagger.output.{weight,bias}"}};
+                                  {tagger + ".{weight,bias}", "tagger.output.{weight,bias}"},
+                                  {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}};
+}
+
+Names with_own_prefix_of_answers(const Names& names) {
+  const std::string prefix = "model.";
+  Names all;
+  for (const NameRule& rule : names) {
+    if (rule.when != nullptr || !rule.theirs.starts_with(prefix)) continue;
+    NameRule own = rule;
+    own.theirs = "transformer." + rule.theirs.substr(prefix.size());
+    own.when = [](const Spec& spec) { return spec.head.kind == HeadKind::span; };
+    all.push_back(std::move(own));
+  }
+  return std::move(all) + names;
 }
 
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {

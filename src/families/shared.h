@@ -7,11 +7,15 @@
 namespace fovea {
 
 // Returns the architectures of a decoder family: a language model, classifiers of the last token
-// and of each token, and the bare model.
+// and of each token, answers, and the bare model.
 std::vector<Architecture> decoder_architectures(const std::string& stem,
                                                 const std::string& language_model);
-// Adds the tensors of the classifiers' heads to those of the language model.
-Names with_decoder_heads(Names names);
+// Adds the tensors of the classifiers' heads to those of the language model. `tagger` is the name
+// of the layer that labels each token.
+Names with_decoder_heads(Names names, const std::string& tagger = "score");
+// Adds the names of a model with a head for answers, in which some families of transformers write
+// "transformer." instead of "model.".
+Names with_own_prefix_of_answers(const Names& names);
 
 // The defaults of keys that LLaMA and similar families share.
 struct LlamaDefaults {

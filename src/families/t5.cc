@@ -1,3 +1,4 @@
+#include "families/bert.h"
 #include "families/registry.h"
 #include "families/shared.h"
 
@@ -53,6 +54,7 @@ void t5_config(Config& io, Spec& s) {
   feed_forward(io, d.ffn);
   io("tie_word_embeddings", s.head.tied, true);
   io("scale_decoder_outputs", s.head.scaled, s.head.tied);
+  if (s.head.kind != HeadKind::language_model) s.head.scaled = false;
   s.encoder = d;
   s.encoder->layers = encoder_layers;
   d.layers = decoder_layers;
@@ -87,15 +89,26 @@ const Names t5_names =
           {"decoder.block.{i}.layer.1.EncDecAttention.{q,k,v,o}.weight",
            "decoder.{i}.cross.{query,key,value,output}.weight"},
           {"decoder.block.{i}.layer.1.layer_norm.weight", "decoder.{i}.norm.cross.input.weight"},
-          {"lm_head.weight", "head.output.weight"}};
+          {"lm_head.weight", "head.output.weight"},
+          {"classification_head.{dense,out_proj}.{weight,bias}",
+           "sequence.{transform,output}.{weight,bias}"},
+          {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}};
 
 }  // namespace
 
 const Family t5 = {"t5",
-                   {{"T5ForConditionalGeneration", {}}},
+                   {{"T5ForConditionalGeneration", {}},
+                    {"T5ForSequenceClassification",
+                     {.kind = HeadKind::sequence,
+                      .labels = 2,
+                      .bias = true,
+                      .transform = true,
+                      .activation = ActivationKind::tanh,
+                      .pooling = Pooling::last}},
+                    {"T5ForQuestionAnswering", answer_span()}},
                    t5_config,
                    t5_names,
-                   "",
+                   "transformer.",
                    {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
                     "layer.1.EncDecAttention.relative_attention_bias.weight"}};
 

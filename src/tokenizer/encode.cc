@@ -84,7 +84,8 @@ struct PlacedSink {
         const bool as_written = state.unknown_as_written && piece.id == state.unknown;
         on_token(
             {piece.id, cut.text.origin({stretch.begin + piece.begin, stretch.begin + piece.end}),
-             as_written ? text.substr(piece.begin, piece.end - piece.begin) : std::string_view()});
+             as_written ? text.substr(piece.begin, piece.end - piece.begin) : std::string_view(),
+             &piece != pieces.data()});
       }
     }
   }
@@ -157,7 +158,7 @@ void encode_stretch(const TokenizerState& state, std::string_view written, uint3
   if constexpr (Sink::aligned) {
     const GuardedPlaces places(written, begin);
     const OnToken on_stretch = [&](const PlacedToken& token) {
-      sink.on_token({token.id, places.written(token.span), token.text});
+      sink.on_token({token.id, places.written(token.span), token.text, token.inner});
     };
     PlacedSink placed{on_stretch, sink.parsed};
     encode_part(state, stretch, begin, SpecialTokens::as_text, limit, placed);

@@ -17,6 +17,7 @@ struct PlacedToken {
   int32_t id;
   Span span;
   std::string_view text;
+  bool inner = false;  // not the first token of a piece of the pre-tokenizer
 };
 using OnToken = std::function<void(const PlacedToken&)>;
 

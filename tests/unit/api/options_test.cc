@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "fovea/bench.h"
+#include "fovea/classify.h"
 #include "fovea/convert.h"
 #include "fovea/embed.h"
 #include "fovea/engine.h"
@@ -77,8 +78,8 @@ template <class Options>
 class Descriptions : public testing::Test {};
 using All =
     testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                   EngineOptions, TranslateOptions, EmbedOptions, RerankOptions, PlanOptions,
-                   EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
+                   EngineOptions, TranslateOptions, EmbedOptions, RerankOptions, ClassifyOptions,
+                   PlanOptions, EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
                    TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
 TYPED_TEST_SUITE(Descriptions, All);
 

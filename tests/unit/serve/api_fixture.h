@@ -24,12 +24,14 @@ class ApiTest : public testing::Test {
     options.vocabulary = 270;
     embedder_ = new Embedder(Embedder::open("tests/goldens/sentence_model"));
     reranker_ = new Reranker(Reranker::open("tests/goldens/cross_encoder"));
+    classifier_ = new Classifier(Classifier::open("tests/goldens/classifiers/texts"));
     tokenizer_ = new Tokenizer(train_tokenizer({path}, options, {})->tokenizer);
   }
   static void TearDownTestSuite() {
     delete tokenizer_;
     delete embedder_;
     delete reranker_;
+    delete classifier_;
   }
 
   void SetUp() override {
@@ -58,6 +60,9 @@ class ApiTest : public testing::Test {
     other_->facts.vocabulary = other_->embedder->tokenizer().size();
     third_->facts.name = "third";
     third_->rerank_queue = std::make_shared<RerankQueue>(*reranker_);
+    fourth_->facts.name = "fourth";
+    fourth_->classifier = *classifier_;
+    fourth_->classify_queue = std::make_shared<ClassifyQueue>(*classifier_);
     model_->translator =
         Translator{[](const std::string& line, const std::string& prefix, int64_t hypotheses) {
                      const std::string text = prefix + line;
@@ -177,11 +182,13 @@ class ApiTest : public testing::Test {
   static inline Tokenizer* tokenizer_ = nullptr;
   static inline Embedder* embedder_ = nullptr;
   static inline Reranker* reranker_ = nullptr;
+  static inline Classifier* classifier_ = nullptr;
   const std::string kChatPath = "/v1/chat/completions", kCompletionPath = "/v1/completions";
   std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> third_ = std::make_shared<ServedModel>();
-  Api api_{{model_, other_, third_}};
+  std::shared_ptr<ServedModel> fourth_ = std::make_shared<ServedModel>();
+  Api api_{{model_, other_, third_, fourth_}};
   http::Router router_;
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};

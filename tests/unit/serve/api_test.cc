@@ -353,6 +353,12 @@ Json sound_body(const std::string& path) {
       {"/v1/embeddings", {{"model", "second/model"}, {"input", "a"}}},
       {"/embed", {{"model", "second/model"}, {"inputs", "a"}}},
       {"/rerank", {{"model", "third"}, {"query", "a"}, {"texts", {"b", "c"}}}},
+      {"/v1/classify", {{"model", "fourth"}, {"input", "a"}}},
+      {"/predict", {{"model", "fourth"}, {"inputs", "a"}}},
+      {"/v1/score", {{"model", "third"}, {"text_1", "a"}, {"text_2", "b"}}},
+      {"/v1/rerank", {{"model", "third"}, {"query", "a"}, {"documents", {"b", "c"}}}},
+      {"/similarity",
+       {{"model", "second/model"}, {"inputs", {{"source_sentence", "a"}, {"sentences", {"b"}}}}}},
       {"/translate", {{"q", "a"}, {"source", "de"}, {"target", "en"}}}};
   return bodies.at(path);
 }

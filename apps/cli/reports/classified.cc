@@ -1,0 +1,126 @@
+#include "cli/reports/classified.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/ordered_json.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Returns a text without line breaks and tabs, which would break the columns.
+std::string in_a_column(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  return text;
+}
+
+std::string line_of(size_t index, const char* key, const Json& value) {
+  return json_line({{"index", index}, {key, value}}) + "\n";
+}
+
+Json json_of(const Entity& entity) {
+  return {{"entity_group", entity.label},
+          {"score", entity.score},
+          {"word", entity.text},
+          {"start", entity.place.begin},
+          {"end", entity.place.end}};
+}
+Json json_of(const ExtractedAnswer& answer) {
+  return {{"score", answer.score},
+          {"start", answer.place.begin},
+          {"end", answer.place.end},
+          {"answer", answer.text}};
+}
+Json json_of(const MaskCandidates& candidates) {
+  Json list = Json::array();
+  for (const MaskCandidate& one : candidates)
+    list.push_back({{"score", one.score},
+                    {"token", one.id},
+                    {"token_str", one.token},
+                    {"sequence", one.text}});
+  return list;
+}
+
+std::string text_of(size_t number, const Entity& entity) {
+  return fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", number, entity.place.begin, entity.place.end,
+                     in_a_column(entity.label), entity.score, in_a_column(entity.text));
+}
+std::string text_of(size_t number, const ExtractedAnswer& answer) {
+  return fmt::format("{}\t{}\t{}\t{:.6f}\t{}\n", number, answer.place.begin, answer.place.end,
+                     answer.score, in_a_column(answer.text));
+}
+
+// Returns the lines of lists of results, one list for each text.
+template <class Result>
+std::string lines_of(const std::vector<std::vector<Result>>& result, const char* key, size_t first,
+                     const ClassifiedFormat& format) {
+  std::string out;
+  for (size_t i = 0; i < result.size(); ++i) {
+    Json list = Json::array();
+    for (const Result& one : result[i]) {
+      if (format.json)
+        list.push_back(json_of(one));
+      else
+        out += text_of(first + i + 1, one);
+    }
+    if (format.json) out += line_of(first + i, key, list);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string labels_text(const Classifications& result, size_t first,
+                        const ClassifiedFormat& format) {
+  std::string out;
+  for (int64_t i = 0; i < result.count; ++i) {
+    Json list = Json::array();
+    std::string line;
+    int64_t shown = 0;
+    for (const size_t label : result.order(i)) {
+      const float score = result.row(i)[label];
+      if (format.top > 0 && shown == format.top) break;
+      if (static_cast<double>(score) < format.threshold) continue;
+      ++shown;
+      list.push_back({{"label", result.labels[label]}, {"score", score}});
+      line += fmt::format("{}{}\t{:.6f}", line.empty() ? "" : "\t",
+                          in_a_column(result.labels[label]), score);
+    }
+    out += format.json ? line_of(first + static_cast<size_t>(i), "labels", list) : line + "\n";
+  }
+  return out;
+}
+
+std::string entities_text(const std::vector<std::vector<Entity>>& result, size_t first,
+                          const ClassifiedFormat& format) {
+  return lines_of(result, "entities", first, format);
+}
+
+std::string answers_text(const std::vector<std::vector<ExtractedAnswer>>& result, size_t first,
+                         const ClassifiedFormat& format) {
+  return lines_of(result, "answers", first, format);
+}
+
+std::string masks_text(const std::vector<std::vector<MaskCandidates>>& result, size_t first,
+                       const ClassifiedFormat& format) {
+  std::string out;
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (format.json) {
+      Json list = Json::array();
+      for (const MaskCandidates& candidates : result[i]) list.push_back(json_of(candidates));
+      out += line_of(first + i, "masks", list);
+      continue;
+    }
+    for (size_t mask = 0; mask < result[i].size(); ++mask)
+      for (const MaskCandidate& one : result[i][mask])
+        out += fmt::format("{}\t{}\t{:.6f}\t{}\t{}\n", first + i + 1, mask + 1, one.score,
+                           in_a_column(one.token), in_a_column(one.text));
+  }
+  return out;
+}
+
+}  // namespace fovea::cli

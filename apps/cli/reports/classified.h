@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/classify.h"
+
+namespace fovea::cli {
+
+// The output of `fovea classify`. Text: columns separated by tabs; JSON: one object per text.
+struct ClassifiedFormat {
+  bool json = false;
+  int64_t top = 0;       // number of labels of a text; 0 = all
+  double threshold = 0;  // labels with lower scores are left out
+};
+
+// These functions return the lines of some texts, of which the first is number `first`, from 0.
+
+// Text: label and score of each label of a text, in one line.
+std::string labels_text(const Classifications& result, size_t first,
+                        const ClassifiedFormat& format);
+// Text: the number of the text, from 1; begin, end, label, score, entity.
+std::string entities_text(const std::vector<std::vector<Entity>>& result, size_t first,
+                          const ClassifiedFormat& format);
+// Text: the number of the question, begin, end, score, answer.
+std::string answers_text(const std::vector<std::vector<ExtractedAnswer>>& result, size_t first,
+                         const ClassifiedFormat& format);
+// Text: the number of the text and of the mask, score, token, whole text.
+std::string masks_text(const std::vector<std::vector<MaskCandidates>>& result, size_t first,
+                       const ClassifiedFormat& format);
+
+}  // namespace fovea::cli

@@ -1,0 +1,260 @@
+#include "fovea/classify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "cli/command.h"
+#include "cli/reports/classified.h"
+#include "cli/reports/classify_input.h"
+#include "fovea/doctor.h"
+#include "jobs/line_job.h"
+#include "options/common_options.h"
+#include "options/field_options.h"
+#include "options/open_model.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+class ClassifyCommand : public Command {
+ public:
+  ClassifyCommand()
+      : Command("classify MODEL [FILE|TEXT...] [OPTIONS]",
+                "Predicts what the model's head predicts: the label of each text or pair of texts, "
+                "the entities in it, the answer to a question in --context, or the words in the "
+                "places of mask tokens. With --labels, a model of natural language inference "
+                "chooses among any labels. Reads the lines of files or of standard input, or TEXT "
+                "arguments.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(model_place(model_, "model directory"));
+    table.add(places("FILE|TEXT", {"-i", "--input"}, "text file, - for standard input, or a text",
+                     arguments_));
+    table.add(job_output(out_));
+    table.add(choice("--input-format", {},
+                     "what a line is: a text, a pair (two texts and a tab between them) or a JSON "
+                     "object with text and text_pair, or question and context; automatic = by the "
+                     "extension of the file (.tsv, .jsonl), else a text",
+                     lines_, {"automatic|auto", "text|txt", "pairs|tsv", "json|jsonl"}));
+    add_fields(table, options_,
+               {{.field = "raw", .aliases = {"--raw-scores", "--logits"}},
+                {.field = "labels", .omitted = true},
+                {.field = "hypothesis", .aliases = {"--hypothesis-template"}},
+                {.field = "multi_label"},
+                {.field = "joining", .aliases = {"--aggregation-strategy"}},
+                {.field = "top", .aliases = {"-n", "--top-k"}},
+                {.field = "answer_tokens", .aliases = {"--max-answer-len"}},
+                {.field = "null_answer", .aliases = {"--handle-impossible-answer"}},
+                {.field = "window", .aliases = {"--max-seq-len"}},
+                {.field = "overlap", .aliases = {"--doc-stride", "--stride"}},
+                {.field = "truncate", .omitted = true}});
+    table.add(as("A,B,C", text("--labels", {"--candidate-labels"},
+                               "candidate labels, separated by commas, for a model of natural "
+                               "language inference",
+                               labels_)));
+    table.add(as(
+        "FILE|TEXT",
+        text("--context", {"-c"}, "the text in which the answers to the questions are", context_)));
+    table.add(number("--threshold", {},
+                     "leave out labels with lower scores; unset: 0.5 if several labels may apply "
+                     "to a text, else 0",
+                     threshold_, 0, 1));
+    table.add(flag("--no-truncate", {},
+                   "refuse texts with too many tokens instead of truncating "
+                   "them",
+                   whole_));
+    table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
+                     kWeightPrecisions));
+    table.add(adapter_option(adapters_));
+    table.show_only({"MODEL", "FILE|TEXT", "--out", "--input-format", "--labels", "--hypothesis",
+                     "--multi-label", "--joining", "--context", "--null-answer", "--top",
+                     "--threshold", "--raw", "--dtype"});
+  }
+
+  int run(const OptionTable& table) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    options_.truncate = !whole_;
+    read_labels();
+    if (table.given("--context")) context_ = file_or_text(context_);
+    const Classifier classifier =
+        Classifier::open(model_, weight_precision(weights_), adapters_of(adapters_));
+    warn(classifier.warnings());
+    check_options(classifier, table);
+    set_format(classifier, table);
+    const FilesOrTexts input = files_or_texts(arguments_);
+    if (!input.texts.empty()) return classify_texts(classifier, input.texts);
+    return classify_lines(classifier, table, input.files);
+  }
+
+  bool runs_on_ranks(const OptionTable&) const override {
+    return files_or_texts(arguments_).texts.empty();
+  }
+
+ private:
+  // Lines that are sorted by length together; see embed. A question may have a long context.
+  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 32;
+
+  void read_labels() {
+    for (size_t begin = 0; begin <= labels_.size() && !labels_.empty();) {
+      const size_t end = std::min(labels_.find(',', begin), labels_.size());
+      const std::string part = labels_.substr(begin, end - begin);
+      const size_t from = part.find_first_not_of(' '), to = part.find_last_not_of(' ');
+      if (from == std::string::npos)
+        throw UsageError("--labels: \"" + labels_ + "\": expected a label between the commas");
+      options_.labels.push_back(part.substr(from, to - from + 1));
+      begin = end + 1;
+    }
+  }
+
+  // Refuses options of a task that the model does not have.
+  void check_options(const Classifier& classifier, const OptionTable& table) const {
+    struct Use {
+      const char* option;
+      ClassifierTask task;
+      const char* head;
+    };
+    static constexpr Use kUses[] = {
+        {"--labels", ClassifierTask::texts, "a model of natural language inference"},
+        {"--context", ClassifierTask::answers, "a model that answers questions"},
+        {"--null-answer", ClassifierTask::answers, "a model that answers questions"},
+        {"--joining", ClassifierTask::words, "a model that labels words"},
+        {"--raw", ClassifierTask::texts, "a model that labels texts"}};
+    for (const Use& use : kUses)
+      if (table.given(use.option) && classifier.task() != use.task)
+        throw UsageError(
+            fmt::format("{}: {} is not such a model; expected {}", use.option, model_, use.head));
+    for (const char* option : {"--hypothesis", "--multi-label"})
+      if (table.given(option) && !table.given("--labels"))
+        throw UsageError(
+            fmt::format("{}: --labels is not given; expected candidate labels", option));
+    if (table.given("--labels") && options_.raw)
+      throw UsageError("--raw: cannot be combined with --labels");
+  }
+
+  void set_format(const Classifier& classifier, const OptionTable& table) {
+    const bool asked = !options_.labels.empty();
+    const ScoreFunction function = classifier.score_function();
+    const bool several = asked
+                             ? options_.multi_label
+                             : function == ScoreFunction::sigmoid && classifier.labels().size() > 1;
+    const bool all = options_.raw || (!asked && function == ScoreFunction::none);
+    format_.json = json;
+    format_.top = options_.top > 0 ? options_.top : several || all ? 0 : 1;
+    const bool given = table.given("--threshold");
+    format_.threshold = given ? threshold_ : several && !all && options_.top == 0 ? 0.5 : -kNoLimit;
+  }
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+  int classify_texts(const Classifier& classifier, const std::vector<std::string>& texts) const {
+    if (!out_.empty()) throw UsageError("--out: cannot be combined with TEXT; expected a file");
+    jobs::LineBlock block;
+    block.file = "arguments";
+    block.lines = texts;
+    print(classified(classifier, block).bytes);
+    return 0;
+  }
+
+  int classify_lines(const Classifier& classifier, const OptionTable& table,
+                     const std::vector<std::string>& files) const {
+    jobs::LineJob job;
+    job.files = files;
+    job.out = out_;
+    job.key = decisive_options(table, {"--out", "--batch-tokens", "--threads", "--strict"});
+    job.key["model"] = model_fingerprint(model_);
+    job.key["context"] = hash_text(hash_bytes(context_));
+    if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
+    job.block_lines =
+        classifier.task() == ClassifierTask::answers ? kQuestionsAtOnce : kLinesAtOnce;
+    const auto done = jobs::run_lines(
+        job, [&](const jobs::LineBlock& block) { return classified(classifier, block); });
+    if (!done) return asked_to_stop() ? stop_code() : 0;
+    if (done->cut > 0)
+      note(fmt::format(
+          "warning: {} truncated to {} tokens, the first at {}; --no-truncate refuses such lines\n",
+          done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut), classifier.max_tokens(),
+          printable(done->first_cut)));
+    return 0;
+  }
+
+  jobs::BlockResult classified(const Classifier& classifier, const jobs::LineBlock& block) const {
+    const std::vector<TextInput> inputs = inputs_of(block, static_cast<InputLines>(lines_));
+    ClassifyOptions options = options_;
+    options.name_of_text = [&](size_t i) { return block.name_of(i); };
+    jobs::BlockResult result{{}, 0, 0, ""};
+    switch (classifier.task()) {
+      case ClassifierTask::texts: {
+        const Classifications labels =
+            options.labels.empty() ? classifier.classify(inputs, options)
+                                   : classifier.classify_by(texts_of(inputs, block), options);
+        count(labels, block, result);
+        result.bytes = labels_text(labels, block.first, format_);
+        break;
+      }
+      case ClassifierTask::words:
+        result.bytes = entities_text(classifier.find_entities(texts_of(inputs, block), options),
+                                     block.first, format_);
+        break;
+      case ClassifierTask::answers:
+        result.bytes = answers_text(classifier.answer(questions_of(inputs, block), options),
+                                    block.first, format_);
+        break;
+      case ClassifierTask::masks:
+        result.bytes = masks_text(classifier.fill_masks(texts_of(inputs, block), options),
+                                  block.first, format_);
+        break;
+    }
+    return result;
+  }
+
+  static void count(const Classifications& labels, const jobs::LineBlock& block,
+                    jobs::BlockResult& result) {
+    for (size_t i = 0; i < labels.cut.size(); ++i) {
+      result.tokens += labels.tokens[i];
+      if (labels.cut[i] > 0 && result.cut++ == 0) result.first_cut = block.name_of(i);
+    }
+  }
+
+  static std::vector<std::string> texts_of(const std::vector<TextInput>& inputs,
+                                           const jobs::LineBlock& block) {
+    std::vector<std::string> texts;
+    for (const TextInput& input : inputs) {
+      if (input.pair)
+        throw Error(ErrorKind::BadFile,
+                    block.name_of(texts.size()) + ": has two texts; expected one");
+      texts.push_back(input.text);
+    }
+    return texts;
+  }
+
+  std::vector<Question> questions_of(const std::vector<TextInput>& inputs,
+                                     const jobs::LineBlock& block) const {
+    std::vector<Question> questions;
+    for (const TextInput& input : inputs) {
+      if (!input.pair && context_.empty())
+        throw Error(ErrorKind::BadFile, block.name_of(questions.size()) +
+                                            ": has no context; expected --context, or a line with "
+                                            "question and context");
+      questions.push_back({input.text, input.pair.value_or(context_)});
+    }
+    return questions;
+  }
+
+  std::string model_, out_, labels_, context_;
+  std::vector<std::string> adapters_, arguments_;
+  ClassifyOptions options_;
+  ClassifiedFormat format_;
+  double threshold_ = 0;
+  int lines_ = 0, weights_ = 0;
+  bool whole_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_classify() { return std::make_unique<ClassifyCommand>(); }
+
+}  // namespace fovea::cli

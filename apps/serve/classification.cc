@@ -1,0 +1,182 @@
+#include "serve/classification.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <numeric>
+
+#include "serve/answer_json.h"
+#include "serve/answer_limits.h"
+#include "serve/queue_answer.h"
+#include "tuning/random_id.h"
+
+namespace fovea::serve {
+namespace {
+
+// {"id", "object", "created", "model"}
+Json list_head(const char* prefix, const std::string& model) {
+  return {{"id", tuning::random_id(prefix)},
+          {"object", "list"},
+          {"created", std::time(nullptr)},
+          {"model", model}};
+}
+
+std::string classify_body(const Classifications& result, const std::string& model) {
+  Json body = list_head("classify-", model);
+  Json data = Json::array();
+  for (int64_t i = 0; i < result.count; ++i) {
+    const float* row = result.row(i);
+    data.push_back({{"index", i},
+                    {"label", result.labels[result.order(i).front()]},
+                    {"probs", std::vector<float>(row, row + result.labels.size())},
+                    {"num_classes", result.labels.size()}});
+  }
+  body["data"] = std::move(data);
+  const int64_t tokens = std::accumulate(result.tokens.begin(), result.tokens.end(), int64_t{0});
+  body["usage"] = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+  return json_line(body);
+}
+
+std::string predict_body(const Classifications& result, bool many) {
+  Json all = Json::array();
+  for (int64_t i = 0; i < result.count; ++i) {
+    Json labels = Json::array();
+    for (const size_t label : result.order(i))
+      labels.push_back({{"score", result.row(i)[label]}, {"label", result.labels[label]}});
+    all.push_back(std::move(labels));
+  }
+  return json_line(many ? all : all.front());
+}
+
+void classify(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange,
+              ErrorShape shape, const char* param,
+              const std::function<std::string(const Classifications&)>& render) {
+  const Classifier& classifier = model->needs_classifier();
+  // A label with its score takes fewer bytes in JSON than this and the label's name.
+  int64_t row_bytes = 64;
+  for (const std::string& label : classifier.labels()) row_bytes += 64 + 2 * std::ssize(label);
+  check_answer_bytes(std::ssize(request.pairs) * row_bytes, param, "with fewer texts");
+  for (const TextInput& input : request.pairs)
+    if (input.text.empty())
+      throw ApiError{400, fmt::format("{}: expected at least one character in each text", param),
+                     param, "empty"};
+  ClassifyOptions options = request.classification;
+  options.name_of_text = [param](size_t i) { return fmt::format("{}[{}]", param, i); };
+  options.stop = [exchange] { return exchange->gone(); };
+  answer_from<Classifications>(
+      model->classify_queue, exchange, shape,
+      [&](auto done) { return model->classify_queue->submit(request.pairs, options, done); },
+      render);
+}
+
+std::string score_body(const std::vector<float>& scores, const std::string& model) {
+  Json body = list_head("score-", model);
+  Json data = Json::array();
+  for (size_t i = 0; i < scores.size(); ++i)
+    data.push_back({{"index", i}, {"object", "score"}, {"score", scores[i]}});
+  body["data"] = std::move(data);
+  return json_line(body);
+}
+
+std::string ranks_body(const std::vector<float>& scores, const ApiRequest& request,
+                       const std::string& model) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  if (request.most_results > 0)
+    order.resize(std::min(order.size(), static_cast<size_t>(request.most_results)));
+  Json results = Json::array();
+  for (const size_t i : order) {
+    Json result = {{"index", i}, {"relevance_score", scores[i]}};
+    if (request.return_text) result["document"] = {{"text", request.texts[i]}};
+    results.push_back(std::move(result));
+  }
+  return json_line({{"id", tuning::random_id("rerank-")}, {"model", model}, {"results", results}});
+}
+
+// Returns the similarity of vectors first[i] and second[i].
+std::vector<float> similarities(const Embedder& embedder, const Embeddings& vectors,
+                                const std::vector<size_t>& first,
+                                const std::vector<size_t>& second) {
+  const ArrayView view = vectors.view();
+  std::vector<float> scores;
+  for (size_t i = 0; i < first.size(); ++i)
+    scores.push_back(embedder.similarity(view.row<float>(static_cast<int64_t>(first[i])),
+                                         view.row<float>(static_cast<int64_t>(second[i]))));
+  return scores;
+}
+
+// Scores the pairs (first[i], second[i]) by a cross-encoder or an embedding model.
+void score_pairs(std::vector<std::string> first, std::vector<std::string> second,
+                 const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
+                 const std::function<std::string(const std::vector<float>&)>& render) {
+  if (!model->embedder) {
+    RerankQueue& queue = model->needs_reranker();
+    RerankOptions options;
+    options.stop = [exchange] { return exchange->gone(); };
+    return answer_from<std::vector<float>>(
+        model->rerank_queue, exchange, shape,
+        [&](auto done) { return queue.submit(first, second, options, done); }, render);
+  }
+  std::vector<std::string> texts;  // of equal texts in a row only one
+  const auto place = [&](const std::string& text) {
+    if (texts.empty() || texts.back() != text) texts.push_back(text);
+    return texts.size() - 1;
+  };
+  std::vector<size_t> firsts, seconds;
+  for (const std::string& text : first) firsts.push_back(place(text));
+  for (const std::string& text : second) seconds.push_back(place(text));
+  EmbedOptions options;
+  options.stop = [exchange] { return exchange->gone(); };
+  answer_from<Embeddings>(
+      model->embed_queue, exchange, shape,
+      [&](auto done) { return model->embed_queue->submit(texts, options, done); },
+      [=, embedder = *model->embedder](const Embeddings& vectors) {
+        return render(similarities(embedder, vectors, firsts, seconds));
+      });
+}
+
+}  // namespace
+
+void answer_classify(const ApiRequest& request, const ServedPtr& model,
+                     const ExchangePtr& exchange) {
+  classify(request, model, exchange, ErrorShape::openai, "input",
+           [name = model->facts.name](const auto& result) { return classify_body(result, name); });
+}
+
+void answer_predict(const ApiRequest& request, const ServedPtr& model,
+                    const ExchangePtr& exchange) {
+  classify(request, model, exchange, ErrorShape::embeddings, "inputs",
+           [many = request.many](const auto& result) { return predict_body(result, many); });
+}
+
+void answer_score(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
+  std::vector<std::string> first = request.first_texts;
+  if (first.size() == 1) first.resize(request.second_texts.size(), first[0]);
+  if (first.size() != request.second_texts.size())
+    throw ApiError{400,
+                   fmt::format("text_1: {} texts; expected 1 or {}, the number of text_2",
+                               first.size(), request.second_texts.size()),
+                   "text_1", "out_of_range"};
+  score_pairs(std::move(first), request.second_texts, model, exchange, ErrorShape::openai,
+              [name = model->facts.name](const auto& scores) { return score_body(scores, name); });
+}
+
+void answer_ranks(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
+  score_pairs(std::vector<std::string>(request.texts.size(), request.query), request.texts, model,
+              exchange, ErrorShape::openai,
+              [request, name = model->facts.name](const auto& scores) {
+                return ranks_body(scores, request, name);
+              });
+}
+
+void answer_similarity(const ApiRequest& request, const ServedPtr& model,
+                       const ExchangePtr& exchange) {
+  model->needs_embedder();
+  score_pairs(std::vector<std::string>(request.texts.size(), request.query), request.texts, model,
+              exchange, ErrorShape::embeddings,
+              [](const std::vector<float>& scores) { return json_line(Json(scores)); });
+}
+
+}  // namespace fovea::serve

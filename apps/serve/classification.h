@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "serve/api_error.h"
+#include "serve/served_model.h"
+
+namespace fovea::serve {
+
+// Routes of classifiers, and scores of pairs of texts. Each submits its texts to the model's queue
+// and responds when they are done. Throws ApiError for invalid texts.
+
+using ServedPtr = std::shared_ptr<ServedModel>;
+using ExchangePtr = std::shared_ptr<http::Exchange>;
+
+// /v1/classify, in vLLM's format: {"id", "object": "list", "created", "model", "data": [{"index",
+// "label", "probs", "num_classes"}], "usage"}
+void answer_classify(const ApiRequest& request, const ServedPtr& model,
+                     const ExchangePtr& exchange);
+// /predict: [{"score", "label"}, ...], best first; for an array of inputs an array of these
+void answer_predict(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange);
+// /v1/score, in vLLM's format: {"id", "object": "list", "created", "model", "data": [{"index",
+// "object": "score", "score"}]}; the score of a cross-encoder, or the cosine of an embedding model
+void answer_score(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange);
+// /v1/rerank, in the format of Cohere, Jina and vLLM: {"id", "model", "results": [{"index",
+// "relevance_score", "document"?}]}, best first
+void answer_ranks(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange);
+// /similarity: [similarity, ...] of the other texts to the first one
+void answer_similarity(const ApiRequest& request, const ServedPtr& model,
+                       const ExchangePtr& exchange);
+
+}  // namespace fovea::serve

@@ -1,0 +1,70 @@
+#pragma once
+
+// Parts that the tasks of Classifier share.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "embed/batching.h"
+#include "embed/text_format.h"
+#include "fovea/classify.h"
+#include "model/transformer.h"
+
+namespace fovea {
+
+struct Classifier::Parts {
+  std::string path;
+  Transformer transformer;
+  TextFormat format;
+  ClassifierTask task = ClassifierTask::texts;
+  ScoreFunction function = ScoreFunction::softmax;
+  std::vector<std::string> labels;
+  std::optional<int32_t> start;      // see decoder_start_of()
+  std::optional<int32_t> cls, mask;  // special tokens; unset: the tokenizer has no such token
+  std::vector<std::string> warnings;
+
+  // Throws InvalidArgument if the model has another task; `wanted` names the results.
+  void needs(ClassifierTask wanted, const char* results) const;
+  // The head's outputs, f32: [B, labels] for texts, [B, T, labels] for words and answers.
+  Tensor logits(const TokenBatch& batch) const;
+};
+
+std::string name_of_text(const ClassifyOptions& options, size_t text);
+// Throws Failed if the caller wants to stop.
+void check_not_stopped(const ClassifyOptions& options);
+// Throws InvalidArgument, naming the text, if one has no tokens or, without options.truncate, too
+// many.
+void check_lengths(const std::vector<TokenizedText>& texts, int64_t most,
+                   const ClassifyOptions& options);
+// Throws Failed, naming the text, if a score of its row [width] is not finite.
+void check_finite_scores(const float* scores, int64_t width, size_t text,
+                         const ClassifyOptions& options);
+
+// Tokenises texts for classify(). Throws its errors.
+std::vector<TokenizedText> read_inputs(const Classifier::Parts& parts,
+                                       const std::vector<TextInput>& texts,
+                                       const ClassifyOptions& options);
+// Returns the result of classify() for tokenised texts and their logits [texts, labels].
+Classifications classifications_of(const Classifier::Parts& parts,
+                                   const std::vector<TokenizedText>& texts, const Tensor& logits,
+                                   const ClassifyOptions& options);
+
+// The tokens of a text with their places.
+struct PlacedTokens {
+  std::vector<int32_t> ids;
+  std::vector<TextPlace> places;    // in the text, without the spaces that the tokenizer excludes
+  std::vector<int64_t> characters;  // number of characters of each token in the vocabulary
+};
+PlacedTokens placed_tokens(const Tokenizer& tokenizer, std::string_view text);
+
+// Half-open ranges of tokens that cover [0, count): at most `room` tokens each, with `overlap`
+// tokens in common.
+std::vector<Interval> windows_over(int64_t count, int64_t room, int64_t overlap);
+
+std::string text_at(const std::string& text, const TextPlace& place);
+
+// Returns softmax(x) in double.
+std::vector<double> softmax_of(const float* x, int64_t count);
+
+}  // namespace fovea
