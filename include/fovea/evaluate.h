@@ -44,6 +44,7 @@ struct Evaluation {
   int64_t sequences = 0;
   int64_t unknown = 0;                  // next_token: unknown tokens in the text
   MetricValues metrics = {};            // those of evaluation_task(objective) that apply
+  std::optional<LabelReport> labels = {};  // classifiers: the scores of each label
   std::vector<std::string> notes = {};  // messages, such as the number of skipped texts
 };
 

@@ -1,6 +1,7 @@
 #include "families/bart.h"
 
 #include "families/registry.h"
+#include "families/shared.h"
 
 namespace fovea {
 
@@ -22,7 +23,7 @@ void bart_sizes(Config& io, Spec& s) {
   io("attention_dropout", s.dropout.attention, 0);
   io("init_std", s.init_deviation, 0.02f);
   io("scale_embedding", s.scaled_embedding, false);
-  io("tie_word_embeddings", s.head.tied, true);
+  tie_embeddings(io, s);
   s.encoder = d;
   s.encoder->layers = e.layers;
   s.encoder->attention.heads = e.attention.heads;
@@ -77,12 +78,14 @@ Names bart_stack_names(const std::string& stack) {
 }
 
 const Family bart = {"bart",
-                     {{"BartForConditionalGeneration", {.bias = true}}},
+                     {{"BartForConditionalGeneration", {.bias = true}},
+                      {"BartForSequenceClassification", head_of_end()}},
                      bart_config,
                      bart_stack_names("encoder") + bart_stack_names("decoder") +
                          Names{{"model.shared.weight", "embedding.token"},
                                {"final_logits_bias", "head.output.bias", Stored::batched},
-                               {"lm_head.weight", "head.output.weight"}},
+                               {"lm_head.weight", "head.output.weight"}} +
+                         names_of_head_of_end(),
                      "model.",
                      {".embed_tokens.weight"}};
 

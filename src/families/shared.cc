@@ -21,6 +21,29 @@ Names with_decoder_heads(Names names) {
                                   {"score.{weight,bias}", "tagger.output.{weight,bias}"}};
 }
 
+HeadSpec head_of_end() {
+  return {.kind = HeadKind::sequence,
+          .labels = 2,
+          .bias = true,
+          .transform = true,
+          .activation = ActivationKind::tanh,
+          .pooling = Pooling::last};
+}
+
+Names names_of_head_of_end() {
+  return {
+      {"classification_head.{dense,out_proj}.{weight,bias}",
+       "sequence.{transform,output}.{weight,bias}"},
+  };
+}
+
+void tie_embeddings(Config& io, Spec& s) {
+  const bool words = s.head.kind == HeadKind::language_model;
+  bool tied = !words || s.head.tied;
+  io("tie_word_embeddings", tied, true);
+  s.head.tied = words && tied;
+}
+
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   StackSpec& d = *s.decoder;
   d.norm.kind = NormKind::rms;
