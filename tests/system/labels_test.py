@@ -118,7 +118,7 @@ class Labels(FoveaTest):
         refused("a\tx\nb\ty\n", "--best-by", "pearson is not measured", name="bad.tsv", more=["--best-by", "pearson"])
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--class-weights", "balanced"), 2, "--class-weights", "--labels")
         model = self.train(self.one(), "one", steps=1)
-        self.refused(fovea("eval", model, "--labels", self.several()), 2, "several.jsonl:", "its label is a list; expected one label")
+        self.refused(fovea("eval", model, "--labels", self.several()), 2, "several.jsonl:", "expected one label")
 
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with transformers")
     def test_transformers_computes_the_same_loss(self):

@@ -170,9 +170,11 @@ class EvalCommand : public Command {
 
   static std::string as_text(const Evaluation& r) {
     const EvaluationTask& task = evaluation_task(r.objective);
-    const bool pairs = r.objective == "pairs";
+    const char* sequences = r.objective == "pairs"     ? "pairs"
+                            : r.objective == "answers" ? "windows"
+                                                       : "texts";
     std::string out = rows_of(task.loss, r.metrics) + rows_of(task.metrics, r.metrics);
-    if (r.sequences > 0) out += row(pairs ? "pairs" : "texts", fmt::format("{}", r.sequences));
+    if (r.sequences > 0) out += row(sequences, fmt::format("{}", r.sequences));
     out += row(task.models.starts_with("classifiers") ? "labels" : "tokens",
                fmt::format("{}", r.tokens));
     if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
