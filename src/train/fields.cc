@@ -28,7 +28,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.texts(
       {"labels",
        "instead of text, for classification: lines text<TAB>label, JSON lines with \"text\" and "
-       "\"label\" or \"labels\", .conll files of words and their labels, or questions as in SQuAD"},
+       "\"label\", or .conll or SQuAD files"},
       o.labels);
   v.texts(
       {"validation_labels", "labelled validation texts, in the same format as the training texts"},

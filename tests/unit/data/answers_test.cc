@@ -53,7 +53,7 @@ TEST_F(Questions, NameTheInvalidKey) {
   expect_refused(question + R"("Köln"})", {"qas[0]: \"answers\" is \"Köln\"; expected a list"});
   expect_refused(R"({"question": "Where?"})", {"qas[0]", "id"});
   expect_refused(R"({"id": "1", "question": "Where?"})", {"\"answers\" is missing"});
-  expect_refused("[]", {"qas[0]: is []"});
+  expect_refused("[]", {"qas[0]: is an array"});
   expect_refused("", {"no question"});
   expect_error(ErrorKind::BadFile, {"a.json.data[0]: \"paragraphs\" is missing"},
                [&] { read_all(R"({"data": [{}]})"); });
