@@ -90,6 +90,10 @@ const Spellings& train_spellings() {
 // determines these options.
 Spellings spellings_of(bool distils) {
   Spellings all = train_spellings();
+  all.push_back({.field = "problem_type",
+                 .values = {"single_label|single_label_classification",
+                            "multi_label|multi_label_classification"}});
+  all.push_back({"class_weights", {"--class-weight"}, "", "WEIGHTS"});
   const auto omit = [&](std::initializer_list<const char*> fields) {
     for (const char* field : fields) {
       std::erase_if(all, [&](const Spelling& each) { return each.field == field; });

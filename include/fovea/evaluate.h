@@ -20,7 +20,7 @@ struct EvaluationData {
   // that training would train.
   std::vector<std::string> text;
   std::vector<std::string> pairs;   // encoder-decoders: source and target
-  std::vector<std::string> labels;  // classifiers
+  std::vector<std::string> labels;  // classifiers, and models with a head for answers
   // Encoders, with `text`: mask one token at a time, in one copy of the window per token. exp(loss)
   // is then the pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
@@ -44,6 +44,7 @@ struct Evaluation {
   int64_t sequences = 0;
   int64_t unknown = 0;                  // next_token: unknown tokens in the text
   MetricValues metrics = {};            // those of evaluation_task(objective) that apply
+  std::optional<LabelReport> labels = {};  // classifiers: the scores of each label
   std::vector<std::string> notes = {};  // messages, such as the number of skipped texts
 };
 

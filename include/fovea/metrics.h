@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,26 @@ struct Metric {
 using MetricValues = std::vector<std::pair<std::string, double>>;
 // Returns the value of the metric `name`, if it is in the list.
 std::optional<double> value_of(const MetricValues& values, std::string_view name);
+
+// The scores of one label, or of the entities of one type; 0 where a quotient is undefined.
+struct LabelScores {
+  std::string name;
+  double precision = 0, recall = 0, f1 = 0;
+  int64_t support = 0;  // number of texts or words with this label, or of entities of this type
+};
+
+// The scores of each label of a classifier, as scikit-learn computes them; or of each type of
+// entity, as seqeval does, if the labels of words mark entities (B-PER, I-PER, O).
+struct LabelReport {
+  std::vector<LabelScores> labels;
+  // [i][j]: number of texts or words with label i for which the model predicts label j; empty for
+  // several labels per text, for entities, and for more than 50 labels.
+  std::vector<std::vector<int64_t>> confusion;
+};
+
+// Returns JSON {"labels": {NAME: {"precision", "recall", "f1", "support"}, ...}, "confusion":
+// [[...], ...]}; without "confusion" if it is empty.
+std::string label_json(const LabelReport& report);
 
 // A kind of evaluation: the models and the data that it applies to, and its metrics.
 struct EvaluationTask {

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "fovea/adapter.h"
+#include "fovea/metrics.h"
 #include "fovea/model.h"
+#include "fovea/problem_type.h"
 
 namespace fovea {
 
@@ -21,7 +23,8 @@ enum class Precision { automatic, fp32, bf16 };
 // The training objective. next_token: predict the next token (decoders). masked: predict masked
 // tokens (encoders; Devlin et al. 2019). spans: predict spans that were cut out of the text
 // (encoder-decoders; Raffel et al. 2020). pairs: predict a target text from a source text
-// (encoder-decoders). labels: predict the label of a text or of each word. automatic: pairs or
+// (encoder-decoders). labels: predict the label of a text or of each word, several labels, or a
+// number. automatic: pairs or
 // labels if such data is given, chats if `data` holds conversations, else the objective that fits
 // the model. chats: predict the assistant's part of conversations (decoders; needs `from`).
 enum class Objective { automatic, next_token, masked, spans, pairs, labels, chats };
@@ -67,10 +70,19 @@ struct TrainOptions {
   std::vector<std::string> validation_pairs;  // empty = hold out a fraction, from the end
   // pairs: prepended to every source, such as "translate German to English: "
   std::string source_prefix;
-  // Instead of `data`: files of lines "text<TAB>label" or "text<TAB>second text<TAB>label", or JSON
-  // lines with "text", optionally "text_pair", and "label".
+  // Instead of `data`: files of lines "text<TAB>label" or "text<TAB>second text<TAB>label"; JSON
+  // lines with "text", optionally "text_pair", and "label" or a list "labels", or with "words" and
+  // as many "labels"; files .conll of lines "word label"; or questions in the format of SQuAD.
   std::vector<std::string> labels;
   std::vector<std::string> validation_labels;  // empty = hold out evenly spaced texts
+  // labels: what is predicted for a text. automatic: multi_label if a JSON line has a list of
+  // labels, regression if all labels are numbers, some with a decimal point, else single_label.
+  ProblemType problem_type = ProblemType::automatic;
+  // labels: factors of the loss of texts (or words) by their label: "NAME=WEIGHT,..." (others 1);
+  // "balanced" = the number of texts / (number of labels * number of texts with the label), or, for
+  // several labels per text, the number of texts without the label / with it. Evaluations do not
+  // use them.
+  std::string class_weights;
   Objective objective = Objective::automatic;
   std::string out;   // output directory, for the model and the training state
   std::string from;  // directory of initial weights; empty = random weights
@@ -136,7 +148,8 @@ struct TrainOptions {
   int64_t keep = 2;                // number of snapshots to keep
   int64_t patience = 0;  // stop after this many evaluations without improvement; 0 = never
   // The metric that selects the best weights: "loss"; for pairs also "bleu", "chrf" and "rouge_l";
-  // for labels also "accuracy" and "f1"; for masked tokens also "accuracy". "automatic": bleu for
+  // for labels also "accuracy", "f1" (macro), "f1_micro", "mcc", "entity_f1", "pearson", "spearman"
+  // and others of evaluation_tasks(); for masked tokens also "accuracy". "automatic": bleu for
   // pairs if bleu_lines > 0, else loss.
   std::string best_by = "automatic";
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
@@ -190,6 +203,7 @@ struct TrainProgress {
   std::optional<double> best_loss;        // of the best evaluation
   // Other metrics of the last and of the best evaluation, such as "accuracy".
   std::vector<std::pair<std::string, double>> metrics = {}, best_metrics = {};
+  std::optional<LabelReport> labels = {};  // labels: scores of each label, of the last evaluation
   double learning_rate = 0, gradient_norm = 0;
   double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
   int64_t tokens = 0;       // processed so far

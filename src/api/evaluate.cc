@@ -35,6 +35,13 @@ void translate_pairs(const Model& model, const EvaluationData& data,
       });
 }
 
+// Returns what a classifier predicts; a head with one output predicts a number.
+ProblemType problem_of(const Spec& spec, const Origin& origin) {
+  if (spec.head.kind != HeadKind::sequence) return ProblemType::automatic;
+  const bool unknown = origin.problem == ProblemType::automatic;
+  return unknown && spec.head.labels == 1 ? ProblemType::regression : origin.problem;
+}
+
 }  // namespace
 
 void visit(EvaluationData& d, OptionVisitor& v) {
@@ -44,7 +51,8 @@ void visit(EvaluationData& d, OptionVisitor& v) {
            "lines source<TAB>target"},
           d.pairs);
   v.texts({"labels",
-           "instead of text: lines text<TAB>label, or JSON lines with \"text\" and \"label\""},
+           "instead of text: lines text<TAB>label, JSON lines with \"text\" and \"label\" or "
+           "\"labels\", .conll files of words and their labels, or questions as in SQuAD"},
           d.labels);
   visit_answers(d.chat_template, d.train_on, false, v);
   v.boolean({"one_by_one", "encoders: mask one token at a time, with one pass per token (slow)"},
@@ -73,6 +81,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   options.pairs = data.pairs;
   if (data.translation) options.source_prefix = source_prefix_of(model, *data.translation);
   options.labels = data.labels;
+  if (!data.labels.empty()) options.problem_type = problem_of(model.spec(), model.parts().origin);
   options.chat_template = data.chat_template;
   options.train_on = data.train_on;
   options.validation = 0;

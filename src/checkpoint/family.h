@@ -28,6 +28,9 @@ struct Family {
   Names names_in_memory = {};
   // True if transformers reports the last hidden state before the final norm.
   bool reports_unnormed = false;
+  // If not null, `names` are without the prefix; the class for labels of texts has it before all
+  // names but those that begin with this.
+  const char* unprefixed_head = nullptr;
 };
 
 // Returns the file's tensors for a model of this family, named by `names`; with `in_memory`, the
@@ -39,6 +42,11 @@ inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& m
   names.insert(names.end(), family.names.begin(), family.names.end());
   std::vector<FileTensor> tensors = file_tensors(names, model);
   const std::string prefix = family.prefix;
+  if (family.unprefixed_head != nullptr && model.spec.head.kind == HeadKind::sequence) {
+    for (FileTensor& tensor : tensors)
+      if (!tensor.name.starts_with(family.unprefixed_head)) tensor.name.insert(0, prefix);
+    return tensors;
+  }
   if (model.spec.head.kind != HeadKind::pooled) return tensors;
   for (FileTensor& tensor : tensors)
     if (tensor.name.starts_with(prefix)) tensor.name.erase(0, prefix.size());

@@ -2,6 +2,7 @@
 
 #include "families/bert.h"
 #include "families/registry.h"
+#include "families/shared.h"
 
 namespace fovea {
 
@@ -23,7 +24,7 @@ void bart_sizes(Config& io, Spec& s) {
   io("attention_dropout", s.dropout.attention, 0);
   io("init_std", s.init_deviation, 0.02f);
   io("scale_embedding", s.scaled_embedding, false);
-  io("tie_word_embeddings", s.head.tied, true);
+  tie_embeddings(io, s);
   s.encoder = d;
   s.encoder->layers = e.layers;
   s.encoder->attention.heads = e.attention.heads;
@@ -79,22 +80,15 @@ Names bart_stack_names(const std::string& stack) {
 
 const Family bart = {"bart",
                      {{"BartForConditionalGeneration", {.bias = true}},
-                      {"BartForSequenceClassification",
-                       {.kind = HeadKind::sequence,
-                        .labels = 3,
-                        .bias = true,
-                        .transform = true,
-                        .activation = ActivationKind::tanh,
-                        .pooling = Pooling::last}},
+                      {"BartForSequenceClassification", head_of_end(3)},
                       {"BartForQuestionAnswering", answer_span()}},
                      bart_config,
                      bart_stack_names("encoder") + bart_stack_names("decoder") +
                          Names{{"model.shared.weight", "embedding.token"},
                                {"final_logits_bias", "head.output.bias", Stored::batched},
                                {"lm_head.weight", "head.output.weight"},
-                               {"classification_head.{dense,out_proj}.{weight,bias}",
-                                "sequence.{transform,output}.{weight,bias}"},
-                               {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}},
+                               {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}} +
+                         names_of_head_of_end(),
                      "model.",
                      {".embed_tokens.weight"}};
 

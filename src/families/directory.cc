@@ -83,6 +83,15 @@ std::vector<std::string> labels_of(const nlohmann::json& config) {
   return labels;
 }
 
+ProblemType problem_type_of(const nlohmann::json& config) {
+  const auto type = config.find("problem_type");
+  if (type == config.end()) return ProblemType::automatic;
+  if (*type == "regression") return ProblemType::regression;
+  if (*type == "multi_label_classification") return ProblemType::multi_label;
+  return *type == "single_label_classification" ? ProblemType::single_label
+                                                : ProblemType::automatic;
+}
+
 std::optional<int32_t> special_id(const Origin& origin, const char* key) {
   return first_id_under({origin.generation, origin.carried}, key);
 }
@@ -103,6 +112,7 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
   describe(reader, family, spec);
   files.origin.carried = reader.carried();
   files.origin.labels = labels_of(config);
+  files.origin.problem = problem_type_of(config);
   if (loading.new_head != nullptr) {
     spec.head = *loading.new_head;
     spec = validated(spec);

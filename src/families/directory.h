@@ -12,6 +12,7 @@
 #include "checkpoint/weights_in_file.h"
 #include "families/registry.h"
 #include "fovea/model.h"
+#include "fovea/problem_type.h"
 
 namespace fovea {
 
@@ -24,8 +25,9 @@ struct Origin {
   // name in the file. A model that was read for training is saved as f32.
   DType dtype = DType::f32;
   std::map<std::string, DType> dtypes;
-  std::optional<Quantization> quantization;  // unset: no tensor is saved quantised
-  std::vector<std::string> labels;           // names of the outputs of a head; empty = unknown
+  std::optional<Quantization> quantization;      // unset: no tensor is saved quantised
+  std::vector<std::string> labels;               // names of the outputs of a head; empty = unknown
+  ProblemType problem = ProblemType::automatic;  // what they predict; automatic = unknown
 
   void save_all_as(DType kind) {
     dtype = kind;
@@ -112,6 +114,9 @@ std::vector<int32_t> ids_under(const nlohmann::json& json, const char* key);
 // Returns the labels of id2label, ordered by id; empty if an id is missing or a value is not a
 // string.
 std::vector<std::string> labels_of(const nlohmann::json& config);
+
+// Returns the problem_type; automatic if it is missing.
+ProblemType problem_type_of(const nlohmann::json& config);
 
 // Makes a model from its config and tensors. Errors name the config `name` and the model `path`.
 ModelFiles load_model(const Family& family, const nlohmann::json& config, const std::string& name,

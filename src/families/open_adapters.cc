@@ -37,6 +37,7 @@ void take_head(const std::string& folder, AdaptedModel& adapted) {
   if (spec.head.labels == 0) return;
   adapted.head = spec.head;
   adapted.labels = labels_of(json);
+  adapted.problem = problem_type_of(json);
 }
 
 void check_nothing_missing(const ModelFiles& files,
@@ -107,7 +108,10 @@ void add_adapters(ModelFiles& files, const AdaptedModel& adapted, Weights weight
   const WeightedAdapters adapters = read_all(adapted.adapters, files);
   check_nothing_missing(files, adapters);
   files.missing.clear();
-  if (adapted.head) files.origin.labels = adapted.labels;
+  if (adapted.head) {
+    files.origin.labels = adapted.labels;
+    files.origin.problem = adapted.problem;
+  }
   if (weights == Weights::mapped && adapters.size() == 1 && adapters[0].second == 1)
     add_stored_adapter(files.model, adapters[0].first);
   else

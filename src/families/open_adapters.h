@@ -14,6 +14,7 @@ struct AdaptedModel {
   std::vector<AdapterUse> adapters;
   std::optional<HeadSpec> head;     // of the first adapter's config.json: replaces the base's head
   std::vector<std::string> labels;  // its labels
+  ProblemType problem = ProblemType::automatic;  // what they predict
 };
 
 // Resolves the directory of an adapter to its base. Throws BadFile if an adapter is neither a

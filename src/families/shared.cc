@@ -36,6 +36,29 @@ Names with_own_prefix_of_answers(const Names& names) {
   return std::move(all) + names;
 }
 
+HeadSpec head_of_end(int64_t labels) {
+  return {.kind = HeadKind::sequence,
+          .labels = labels,
+          .bias = true,
+          .transform = true,
+          .activation = ActivationKind::tanh,
+          .pooling = Pooling::last};
+}
+
+Names names_of_head_of_end() {
+  return {
+      {"classification_head.{dense,out_proj}.{weight,bias}",
+       "sequence.{transform,output}.{weight,bias}"},
+  };
+}
+
+void tie_embeddings(Config& io, Spec& s) {
+  const bool words = s.head.kind == HeadKind::language_model;
+  bool tied = !words || s.head.tied;
+  io("tie_word_embeddings", tied, true);
+  s.head.tied = words && tied;
+}
+
 void llama_sizes(Config& io, Spec& s, const LlamaDefaults& defaults) {
   StackSpec& d = *s.decoder;
   d.norm.kind = NormKind::rms;

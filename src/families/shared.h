@@ -17,6 +17,14 @@ Names with_decoder_heads(Names names, const std::string& tagger = "score");
 // "transformer." instead of "model.".
 Names with_own_prefix_of_answers(const Names& names);
 
+// Returns the head of an encoder-decoder that labels texts, which reads the decoder's last output,
+// and the names of its tensors.
+HeadSpec head_of_end(int64_t labels);
+Names names_of_head_of_end();
+// Reads or writes tie_word_embeddings of an encoder-decoder. The key is true for a classifier: its
+// stacks share the embedding.
+void tie_embeddings(Config& io, Spec& s);
+
 // The defaults of keys that LLaMA and similar families share.
 struct LlamaDefaults {
   float theta = 10000;

@@ -52,13 +52,13 @@ void t5_config(Config& io, Spec& s) {
   s.dropout.embedding = s.dropout.attention = s.dropout.residual;
   io("layer_norm_epsilon", d.norm.epsilon, 1e-6f);
   feed_forward(io, d.ffn);
-  io("tie_word_embeddings", s.head.tied, true);
-  io("scale_decoder_outputs", s.head.scaled, s.head.tied);
-  if (s.head.kind != HeadKind::language_model) s.head.scaled = false;
+  tie_embeddings(io, s);
+  if (s.head.kind == HeadKind::language_model)
+    io("scale_decoder_outputs", s.head.scaled, s.head.tied);
   s.encoder = d;
   s.encoder->layers = encoder_layers;
   d.layers = decoder_layers;
-  if (io.reading()) io.refuse_unknown({"output_past", "is_decoder"});
+  if (io.reading()) io.refuse_unknown({"output_past", "is_decoder", "scale_decoder_outputs"});
 }
 
 bool is_gated(const Spec& s) { return s.decoder->ffn.gated; }
@@ -90,26 +90,22 @@ const Names t5_names =
            "decoder.{i}.cross.{query,key,value,output}.weight"},
           {"decoder.block.{i}.layer.1.layer_norm.weight", "decoder.{i}.norm.cross.input.weight"},
           {"lm_head.weight", "head.output.weight"},
-          {"classification_head.{dense,out_proj}.{weight,bias}",
-           "sequence.{transform,output}.{weight,bias}"},
-          {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}};
+          {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}} +
+    names_of_head_of_end();
 
 }  // namespace
 
 const Family t5 = {"t5",
                    {{"T5ForConditionalGeneration", {}},
-                    {"T5ForSequenceClassification",
-                     {.kind = HeadKind::sequence,
-                      .labels = 2,
-                      .bias = true,
-                      .transform = true,
-                      .activation = ActivationKind::tanh,
-                      .pooling = Pooling::last}},
+                    {"T5ForSequenceClassification", head_of_end(2)},
                     {"T5ForQuestionAnswering", answer_span()}},
                    t5_config,
                    t5_names,
                    "transformer.",
                    {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
-                    "layer.1.EncDecAttention.relative_attention_bias.weight"}};
+                    "layer.1.EncDecAttention.relative_attention_bias.weight"},
+                   {},
+                   false,
+                   "classification_head."};
 
 }  // namespace fovea

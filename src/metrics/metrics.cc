@@ -1,12 +1,15 @@
 #include "fovea/metrics.h"
 
+#include <cmath>
 #include <numbers>
 
 #include "base/error.h"
 #include "base/math.h"
+#include "base/ordered_json.h"
 #include "fovea/doctor.h"
 #include "metrics/bleu.h"
 #include "metrics/correlation.h"
+#include "metrics/entities.h"
 #include "metrics/predictions.h"
 #include "metrics/rouge.h"
 
@@ -36,6 +39,94 @@ std::optional<double> percent_correlation(const Predictions& p) {
   return 100 * correlation(similarities, scores);
 }
 
+// A score of all entities together.
+template <double (ClassCounts::*score)() const>
+std::optional<double> entity_score(const Predictions& p) {
+  if (!mark_entities(p.names)) return std::nullopt;
+  std::vector<ClassCounts> counts;
+  for (const auto& [type, count] : entity_counts(p.choices, p.ends, p.names))
+    counts.push_back(count);
+  return (total_of(counts).*score)();
+}
+
+template <double (*correlation)(const std::vector<double>&, const std::vector<double>&)>
+std::optional<double> number_correlation(const Predictions& p) {
+  if (p.numbers.empty()) return std::nullopt;
+  std::vector<double> numbers, predictions;
+  for (const auto& [number, prediction] : p.numbers) {
+    numbers.push_back(number);
+    predictions.push_back(prediction);
+  }
+  return correlation(numbers, predictions);
+}
+
+std::optional<double> mean_error(const Predictions& p) {
+  if (p.numbers.empty()) return std::nullopt;
+  double sum = 0;
+  for (const auto& [number, prediction] : p.numbers) sum += std::abs(number - prediction);
+  return sum / static_cast<double>(p.numbers.size());
+}
+
+// The evaluations of classifiers: one label or several labels per text, a number, or labels of
+// words.
+std::vector<EvaluationTask> tasks_of_labels(const Metric& right) {
+  using P = const Predictions&;
+  using Value = std::optional<double>;
+  const auto loss = [](const char* unit) {
+    return Metric{"loss", "loss", unit, 6, false, [](P p) -> Value { return p.loss; }};
+  };
+  const auto score = [](const char* name, const char* title, Value (*value)(P)) {
+    return Metric{name, title, "", 4, true, value};
+  };
+  const auto percent = [](const char* name, const char* title, Value (*value)(P)) {
+    return Metric{name, title, "", 2, true, value};
+  };
+  const Metric f1 = score("f1", "macro F1", [](P p) -> Value {
+    return p.sets.width > 0 ? macro_f1(counts_of(p.sets), true) : macro_f1(counts_of(p.choices));
+  });
+  const Metric micro = score("f1_micro", "micro F1", [](P p) -> Value {
+    return total_of(p.sets.width > 0 ? counts_of(p.sets) : counts_of(p.choices)).f1();
+  });
+  const Metric mcc = score("mcc", "MCC", [](P p) -> Value { return matthews(p.choices); });
+  const Metric exact =
+      score("accuracy", "exact matches", [](P p) -> Value { return accuracy(p.sets); });
+  const std::vector<Metric> entities = {
+      score("entity_f1", "entity F1", entity_score<&ClassCounts::f1>),
+      score("entity_precision", "entity precision", entity_score<&ClassCounts::precision>),
+      score("entity_recall", "entity recall", entity_score<&ClassCounts::recall>)};
+  std::vector<Metric> of_words = {right, f1};
+  of_words.insert(of_words.end(), entities.begin(), entities.end());
+  const Metric error{"mae", "mean error", "", 4, false, mean_error};
+  return {
+      {"labels",
+       "classifiers",
+       "labelled texts",
+       {loss("nats per label")},
+       {right, f1, micro, mcc},
+       "loss"},
+      {"label_sets",
+       "classifiers",
+       "texts with several labels",
+       {loss("nats per label")},
+       {exact, f1, micro},
+       "loss"},
+      {"numbers",
+       "classifiers with one output",
+       "texts with a number",
+       {loss("squared error")},
+       {score("pearson", "pearson", number_correlation<pearson>),
+        score("spearman", "spearman", number_correlation<spearman>), error},
+       "loss"},
+      {"answers",
+       "models with a head for answers",
+       "questions about texts",
+       {loss("nats per window")},
+       {percent("exact", "exact matches", [](P p) -> Value { return exact_answers(p.answers); }),
+        percent("f1", "F1", [](P p) -> Value { return answer_f1(p.answers); })},
+       "loss"},
+      {"words", "classifiers", "labelled words", {loss("nats per label")}, of_words, "loss"}};
+}
+
 std::vector<EvaluationTask> make_tasks() {
   using P = const Predictions&;
   using Value = std::optional<double>;
@@ -49,7 +140,6 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric bits{"bits_per_byte", "bits per byte", "", 6, false, bits_per_byte};
   const Metric right{"accuracy", "accuracy", "",
                      4,          true,       [](P p) -> Value { return accuracy(p.choices); }};
-  const Metric f1{"f1", "f1", "", 4, true, [](P p) -> Value { return mean_f1(p.choices); }};
   const std::string by = "|version:fovea-" + version();  // in place of sacrebleu's version
   const Metric bleu{"bleu", "BLEU", "", 2, true, corpus_score<Bleu>, Bleu::signature() + by};
   const Metric chrf{"chrf", "chrF2", "", 2, true, corpus_score<Chrf>, Chrf::signature() + by};
@@ -60,13 +150,12 @@ std::vector<EvaluationTask> make_tasks() {
 
   const std::vector<Metric> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
   const std::vector<Metric> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
-  return {
+  std::vector<EvaluationTask> tasks = {
       {"next_token", "decoders", "text", of_tokens, {}, "loss"},
       {"masked", "encoders", "text", of_tokens, {right}, "loss"},
       {"one_by_one", "encoders", "text", of_each_token, {right}, "loss"},
       {"spans", "encoder-decoders", "text", of_tokens, {}, "loss"},
       {"pairs", "encoder-decoders", "pairs of texts", of_tokens, {bleu, chrf, rouge}, "bleu"},
-      {"labels", "classifiers", "labelled texts", {loss("nats per label")}, {right, f1}, "loss"},
       {"chats",
        "decoders",
        "conversations",
@@ -74,6 +163,12 @@ std::vector<EvaluationTask> make_tasks() {
        {right},
        "loss"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
+  for (EvaluationTask& task : tasks_of_labels(right)) tasks.push_back(std::move(task));
+  return tasks;
+}
+
+LabelScores scores_of(const std::string& name, const ClassCounts& counts) {
+  return {name, counts.precision(), counts.recall(), counts.f1(), counts.labelled};
 }
 
 }  // namespace
@@ -104,6 +199,39 @@ MetricValues values_of(const std::vector<Metric>& metrics, const Predictions& pr
   for (const Metric& metric : metrics)
     if (const auto value = metric.value(predictions)) values.emplace_back(metric.name, *value);
   return values;
+}
+
+std::optional<LabelReport> label_report(const Predictions& p) {
+  if (p.names.empty()) return std::nullopt;
+  LabelReport report;
+  if (!p.ends.empty() && mark_entities(p.names)) {
+    for (const auto& [type, counts] : entity_counts(p.choices, p.ends, p.names))
+      report.labels.push_back(scores_of(type, counts));
+    return report;
+  }
+  const bool sets = p.sets.width > 0;
+  std::vector<ClassCounts> counts = sets ? counts_of(p.sets) : counts_of(p.choices);
+  counts.resize(p.names.size());
+  for (size_t i = 0; i < counts.size(); ++i)
+    report.labels.push_back(scores_of(p.names[i], counts[i]));
+  constexpr size_t kMostLabels = 50;
+  if (sets || p.names.size() > kMostLabels) return report;
+  report.confusion.assign(p.names.size(), std::vector<int64_t>(p.names.size()));
+  for (const auto& [label, choice] : p.choices)
+    ++report.confusion[static_cast<size_t>(label)][static_cast<size_t>(choice)];
+  return report;
+}
+
+std::string label_json(const LabelReport& report) {
+  nlohmann::ordered_json json;
+  auto& labels = json["labels"] = nlohmann::ordered_json::object();
+  for (const LabelScores& label : report.labels)
+    labels[label.name] = {{"precision", label.precision},
+                          {"recall", label.recall},
+                          {"f1", label.f1},
+                          {"support", label.support}};
+  if (!report.confusion.empty()) json["confusion"] = report.confusion;
+  return json_line(json);
 }
 
 }  // namespace fovea

@@ -1,14 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fovea/metrics.h"
+#include "metrics/answers.h"
 #include "metrics/choices.h"
 
 namespace fovea {
+
+// The most likely answer in one window of a context: tokens [begin, end], the sum of their logits,
+// and the sum of those of "no answer".
+struct SpanPrediction {
+  int64_t sample = 0, begin = 0, end = 0;
+  double score = 0, none = 0;
+};
 
 // The predictions of a model for some data. All metrics are computed from them (metrics.cc).
 struct Predictions {
@@ -19,9 +28,19 @@ struct Predictions {
   // Each translation with its reference; unset: nothing was translated.
   std::optional<std::vector<std::pair<std::string, std::string>>> translations = {};
   std::vector<std::pair<double, double>> similarities = {};  // pairs (similarity, human score)
+  std::vector<std::string> names = {};                       // of the labels
+  std::vector<int64_t> ends = {};  // labels of words: number of choices up to each text's end
+  LabelSets sets = {};             // several labels per text
+  std::vector<std::pair<double, double>> numbers = {};  // regression: pairs (number, prediction)
+  std::vector<SpanPrediction> spans = {};  // of all windows; the task makes `answers` of them
+  AnswerPairs answers = {};
 };
 
 // Returns the values of the metrics that apply to the predictions.
 MetricValues values_of(const std::vector<Metric>& metrics, const Predictions& predictions);
+
+// Returns the scores of each label, or, of labels that mark entities, of each type of entity; unset
+// if the predictions have no names of labels.
+std::optional<LabelReport> label_report(const Predictions& predictions);
 
 }  // namespace fovea

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "train/target_loss.h"
 
 namespace fovea {
 namespace {
@@ -92,7 +93,9 @@ Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& give
   const Questions asked = questions(model, batch, pass);
   const UnitScope units(asked.units);
   Tensor loss =
-      model.loss(asked.hidden, asked.valid, asked.labels, {divisor, smoothing, distillation});
+      has_target_loss(batch)
+          ? target_loss(model.logits(asked.hidden, asked.valid), asked.labels, batch, divisor)
+          : model.loss(asked.hidden, asked.valid, asked.labels, {divisor, smoothing, distillation});
   // Weights each side loss by this pass's fraction of the step's labels.
   const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
   for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));

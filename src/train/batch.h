@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "fovea/problem_type.h"
 #include "model/transformer.h"
 #include "ops/units.h"
 
@@ -17,9 +18,18 @@ struct Batch {
   std::vector<Interval> source_valid, target_valid;
   // The documents of each row of a model with one stack, as in Mask; null = one per row.
   std::shared_ptr<const DocumentStarts> documents = nullptr;
-  // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence;
-  // below 0 = no prediction.
+  // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence, [B,
+  // 2] (the first and the last token of the answer) for a span; below 0 = no prediction.
   Tensor labels;
+  // What the outputs of a head for sequences mean. multi_label: `targets` is 1 for each label of
+  // the text and -1 for the others. regression: it is the number. Then `labels` are 0.
+  ProblemType problem = ProblemType::single_label;
+  Tensor targets = {};  // f32 [B, L]
+  // Spans: for each row, its number among the sequences, and the tokens that can be in the answer.
+  std::vector<int64_t> samples = {};
+  std::vector<Interval> contexts = {};
+  // The weight of each label in the loss of training; null = 1.
+  std::shared_ptr<const std::vector<float>> label_weights = nullptr;
   int64_t asked = 0;   // number of labels that are not below 0
   int64_t tokens = 0;  // number of tokens, without padding
   // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =
@@ -46,11 +56,11 @@ void each_block_of_logits(
 // The outputs of the head for all rows of Questions.
 Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass);
 
-// Returns the sum of the negative log-likelihoods of the labels, divided by `divisor`: f64 [1].
-// Large logits are not stored. `smoothing` is the probability that label smoothing spreads over all
-// labels. With a distillation, whose rows are those of Questions, the loss has a share of it. If
-// the pass is for training, adds the side losses of the layers, such as the balance of experts,
-// each multiplied by batch.asked / divisor.
+// Returns the sum of the negative log-likelihoods of the labels, or of the losses of the targets
+// (target_loss.h), divided by `divisor`: f64 [1]. Large logits are not stored. `smoothing` is the
+// probability that label smoothing spreads over all labels. With a distillation, whose rows are
+// those of Questions, the loss has a share of it. If the pass is for training, adds the side losses
+// of the layers, such as the balance of experts, each multiplied by batch.asked / divisor.
 Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
                   float smoothing = 0, const Distillation* distillation = nullptr);
 

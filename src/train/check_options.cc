@@ -19,6 +19,10 @@ void check_data(const TrainOptions& o) {
               "given without `pairs`; expected both");
   check_field(o.validation_labels.empty() || !o.labels.empty(), "validation_labels",
               "given without `labels`; expected both");
+  check_field(o.problem_type == ProblemType::automatic || !o.labels.empty(), "problem_type",
+              "given without `labels`; expected both");
+  check_field(o.class_weights.empty() || !o.labels.empty(), "class_weights",
+              "given without `labels`; expected both");
   check_field(!o.document_mask || !o.data.empty(), "document_mask",
               "given without `data`; expected both");
   const bool fits =

@@ -23,6 +23,7 @@ void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictio
   result.metrics = values_of(task.loss, found);
   result.bits_per_byte = value_of(result.metrics, "bits_per_byte").value_or(0);
   for (const auto& metric : values_of(task.metrics, found)) result.metrics.push_back(metric);
+  result.labels = label_report(found);
 }
 
 // A model in use cannot get the special tokens of a chat template, as in training.
@@ -123,6 +124,7 @@ Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
     return examples->validation(n);
   });
   found.bytes = examples->held_out.bytes;
+  task->complete(found);
   if (translate) translate(found);
   add_metrics(result, task->evaluation(), found);
   result.sequences = examples->held_out.sequences;

@@ -25,13 +25,23 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.text({"source_prefix", "pairs: text prepended to every source, for multi-task models",
           o.objective == Objective::pairs},
          o.source_prefix);
-  v.texts({"labels",
-           "instead of text, for classification: lines text<TAB>label, or JSON lines "
-           "with \"text\" and \"label\""},
-          o.labels);
+  v.texts(
+      {"labels",
+       "instead of text, for classification: lines text<TAB>label, JSON lines with \"text\" and "
+       "\"label\", or .conll or SQuAD files"},
+      o.labels);
   v.texts(
       {"validation_labels", "labelled validation texts, in the same format as the training texts"},
       o.validation_labels);
+  const bool labels = o.objective == Objective::labels;
+  v.choice({"problem_type",
+            "labels: what a text has: one label, several labels, or a number (regression); "
+            "automatic = what the data shows",
+            labels},
+           o.problem_type, {"automatic", "single_label", "multi_label", "regression"});
+  v.text({"class_weights",
+          "labels: factors of the loss by label: balanced, or NAME=WEIGHT,... (others: 1)", labels},
+         o.class_weights);
   v.choice({"objective",
             "training objective: predict the next token, masked tokens, spans cut out of the text, "
             "the target of a pair, a label, or the answers of conversations; automatic = what fits "
@@ -92,7 +102,8 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.text(
       {"best_by",
        "metric that selects the best model: loss, bleu, chrf or rouge_l (pairs), accuracy (labels, "
-       "masked) or f1 (labels); automatic = bleu for pairs, else loss",
+       "masked), f1, f1_micro, mcc, entity_f1, pearson or spearman (labels); automatic = bleu for "
+       "pairs, else loss",
        true},
       o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},

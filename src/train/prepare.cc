@@ -242,6 +242,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   beginning.new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;
+  origin.problem = task->problem();
   job.family = &family_to_save(spec, origin);
   check_field(options.lora.rank == 0 || job.family == origin.family, "lora",
               "the format of {} has no names for the new head; expected `labels` of another model",

@@ -82,7 +82,10 @@ void Record::evaluation(const TrainProgress& p) {
     json[name] = value;
     if (name == "bleu") curves_.bleu.emplace_back(p.step, value);
   }
-  append(json.dump());
+  constexpr size_t kMostLabels = 50;  // more would make the lines of the log very long
+  if (p.labels && p.labels->labels.size() <= kMostLabels)
+    json.update(nlohmann::ordered_json::parse(label_json(*p.labels)));
+  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (p.validation_loss && std::isfinite(*p.validation_loss))
     curves_.validation.emplace_back(p.step, *p.validation_loss);
 }

@@ -164,6 +164,7 @@ void Trainer::evaluate() {
   const Measured found = measure(judged());
   progress_.validation_loss = found.loss;
   progress_.metrics = found.metrics;
+  progress_.labels = found.labels;
   progress_.bits_per_byte = found.bits_per_byte;
   record_.evaluation(progress_);
   record_.draw();
@@ -185,7 +186,8 @@ Trainer::Measured Trainer::measure(const Transformer& model) const {
   const MetricValues loss = values_of(evaluation_.loss, found);
   return {.loss = value_of(loss, "loss"),
           .metrics = values_of(evaluation_.metrics, found),
-          .bits_per_byte = value_of(loss, "bits_per_byte").value_or(0)};
+          .bits_per_byte = value_of(loss, "bits_per_byte").value_or(0),
+          .labels = label_report(found)};
 }
 
 double Trainer::merit(const Measured& measured) const {

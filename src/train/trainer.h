@@ -28,6 +28,7 @@ class Trainer {
     std::optional<double> loss;
     MetricValues metrics = {};  // metrics other than the loss
     double bits_per_byte = 0;   // 0 = not applicable
+    std::optional<LabelReport> labels = {};
   };
   Measured measure(const Transformer& model) const;
   double merit(const Measured& measured) const;  // higher is better

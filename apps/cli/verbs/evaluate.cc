@@ -5,8 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/ordered_json.h"
 #include "cli/command.h"
 #include "cli/reports/compare.h"
+#include "cli/reports/label_table.h"
 #include "cli/reports/score.h"
 #include "fovea/error.h"
 #include "jobs/lines.h"
@@ -31,7 +33,8 @@ class EvalCommand : public Command {
                 "loss of masked tokens of an encoder (--one-by-one: pseudo-perplexity). On "
                 "conversations: loss, perplexity and accuracy of the answers' tokens. On "
                 "--pairs: the loss of an encoder-decoder, and BLEU, chrF and ROUGE-L of its "
-                "translations. On --labels: accuracy and F1 of a classifier. With --hypotheses and "
+                "translations. On --labels: the scores of a classifier, of all labels and of each. "
+                "With --hypotheses and "
                 "--references: the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
@@ -167,13 +170,17 @@ class EvalCommand : public Command {
 
   static std::string as_text(const Evaluation& r) {
     const EvaluationTask& task = evaluation_task(r.objective);
-    const bool labels = r.objective == "labels", pairs = r.objective == "pairs";
+    const char* sequences = r.objective == "pairs"     ? "pairs"
+                            : r.objective == "answers" ? "windows"
+                                                       : "texts";
     std::string out = rows_of(task.loss, r.metrics) + rows_of(task.metrics, r.metrics);
-    if (r.sequences > 0) out += row(pairs ? "pairs" : "texts", fmt::format("{}", r.sequences));
-    out += row(labels ? "labels" : "tokens", fmt::format("{}", r.tokens));
+    if (r.sequences > 0) out += row(sequences, fmt::format("{}", r.sequences));
+    out += row(task.models.starts_with("classifiers") ? "labels" : "tokens",
+               fmt::format("{}", r.tokens));
     if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
     if (r.unknown > 0)
       out += row("unknown", fmt::format("{} characters that the vocabulary lacks", r.unknown));
+    if (r.labels) out += label_table(*r.labels);
     return out;
   }
 
@@ -187,7 +194,8 @@ class EvalCommand : public Command {
                  {"unknown", r.unknown},
                  {"sequences", r.sequences}};
     add_json(json, evaluation_task(r.objective).metrics, r.metrics);
-    return json.dump() + "\n";
+    if (r.labels) json.update(Json::parse(label_json(*r.labels)));
+    return json_line(json) + "\n";
   }
 
   std::string model_;

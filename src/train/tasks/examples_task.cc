@@ -2,6 +2,7 @@
 
 #include "base/fields.h"
 #include "base/machine.h"
+#include "data/answers.h"
 #include "data/conversations.h"
 #include "generate/generate.h"
 #include "tokenizer/more_tokens.h"
@@ -55,7 +56,9 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   const Objective objective = objective_of(options, spec);
   if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
-  if (objective == Objective::labels) return make_labels_task(options, purpose);
+  if (objective == Objective::labels)
+    return hold_questions(options.labels) ? make_answers_task(options, purpose)
+                                          : make_labels_task(options, purpose);
   return make_text_task(options, purpose, objective);
 }
 
@@ -118,6 +121,7 @@ Predictions ExamplesTask::predict(const Transformer& model) const {
   // held-out part.
   found.labels = examples_->held_out.asked;
   found.bytes = examples_->held_out.bytes;
+  complete(found);
   return found;
 }
 

@@ -43,6 +43,8 @@ class ExamplesTask : public TrainingTask {
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
   // Returns the names of the head's outputs, valid after shape(); empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
+  // Returns what the head predicts for a text, which config.json tells; automatic = not applicable.
+  virtual ProblemType problem() const { return ProblemType::automatic; }
   // Creates the examples from the data. They must not outlive the task. If `read_only` is true, no
   // files are written.
   virtual std::unique_ptr<Examples> examples(const Spec& spec,
@@ -59,6 +61,8 @@ class ExamplesTask : public TrainingTask {
   void load(Setting setting, bool read_only, const Say& say);  // creates the examples
   // Sets the teacher of options.distillation.
   void learn_from(std::unique_ptr<Teacher> teacher) { teacher_ = std::move(teacher); }
+  // Adds to the predictions for the held-out part what only the task knows.
+  virtual void complete(Predictions& found) const { found.names = labels(); }
   // Returns whether later epochs have the inputs of the first one.
   virtual bool repeats() const { return true; }
   const Examples& loaded() const { return *examples_; }
@@ -124,6 +128,8 @@ std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
                                                ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_answers_task(const TrainOptions& options,
+                                                ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
 

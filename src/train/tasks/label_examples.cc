@@ -1,5 +1,6 @@
 #include "train/tasks/label_examples.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace fovea {
@@ -18,30 +19,70 @@ Examples::Part part_of(const LabelledTokens& texts) {
 
 }  // namespace
 
-LabelExamples::LabelExamples(LabelledTokens training, LabelledTokens validation, int64_t batch,
-                             const Spec& spec, uint64_t seed)
+LabelExamples::LabelExamples(LabelledTokens training, LabelledTokens validation,
+                             const Settings& settings, const Spec& spec)
     : LengthExamples(
           std::move(training), std::move(validation),
-          [=](const LabelledTokens& texts) { return batches_of(texts, batch, seed); }, part_of),
+          [=](const LabelledTokens& texts) {
+            return batches_of(texts, settings.batch, settings.seed);
+          },
+          part_of),
+      settings_(settings),
+      encodes_(spec.encoder.has_value()),
       decodes_(spec.decoder.has_value()),
       by_token_(spec.head.kind == HeadKind::token),
       has_types_(spec.token_types > 1),
-      padding_(static_cast<int32_t>(std::max<int64_t>(spec.padding, 0))) {}
+      padding_(static_cast<int32_t>(std::max<int64_t>(spec.padding, 0))),
+      outputs_(spec.head.labels) {}
+
+// Sets the inputs. The decoder of an encoder-decoder reads the tokens of the encoder, shifted by
+// one, so that its last output follows the token before the end (Lewis et al. 2020, 3.1).
+void LabelExamples::read(const LabelledTokens& texts, const std::vector<int64_t>& samples,
+                         Batch& batch) const {
+  const int64_t T = texts.ids.longest(samples);
+  const auto sequence = [&] {
+    Sequence read;
+    read.ids = texts.ids.rows(samples, T, padding_);
+    if (has_types_) read.types = texts.types.rows(samples, T, 0);
+    return read;
+  };
+  std::vector<Interval> valid;
+  for (const int64_t i : samples) valid.push_back({0, texts.ids.length(i)});
+  if (encodes_) batch.source = sequence(), batch.source_valid = valid;
+  if (decodes_) batch.target = sequence(), batch.target_valid = valid;
+  if (!encodes_ || !decodes_) return;
+  int32_t* target = batch.target.ids.data_as<int32_t>();
+  for (const int64_t i : samples) {
+    const int64_t length = texts.ids.length(i);
+    std::copy_backward(target, target + length - 1, target + length);
+    *target = settings_.decoder_start;
+    target += T;
+  }
+}
 
 Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>& samples) const {
-  const int64_t T = texts.ids.longest(samples);
   Batch batch;
-  Sequence& read = decodes_ ? batch.target : batch.source;
-  read.ids = texts.ids.rows(samples, T, padding_);
-  if (has_types_) read.types = texts.types.rows(samples, T, 0);
-  const Tensor labels = texts.labels.rows(samples, by_token_ ? T : 1, -1);
-  batch.labels = by_token_ ? labels : labels.view({std::ssize(samples)});
+  read(texts, samples, batch);
+  const int64_t B = std::ssize(samples);
+  batch.problem = settings_.problem;
+  batch.label_weights = texts.label_weights;
+  const bool spans = !texts.contexts.empty();
+  const int64_t width = spans ? 2 : by_token_ ? texts.ids.longest(samples) : 1;
+  const Tensor labels = texts.labels.rows(samples, width, -1);
+  batch.labels = spans || by_token_ ? labels : labels.view({B});
+  if (spans) {
+    batch.samples = samples;
+    for (const int64_t i : samples)
+      batch.contexts.push_back(texts.contexts[static_cast<size_t>(i)]);
+  }
   for (int64_t i = 0; i < batch.labels.size(); ++i)
     batch.asked += batch.labels.data_as<int32_t>()[i] >= 0;
-  for (const int64_t i : samples) {
-    (decodes_ ? batch.target_valid : batch.source_valid).push_back({0, texts.ids.length(i)});
-    batch.tokens += texts.ids.length(i);
-  }
+  for (const int64_t i : samples) batch.tokens += texts.ids.length(i);
+  if (texts.targets.empty()) return batch;
+  batch.targets = empty({B, outputs_}, DType::f32);
+  float* target = batch.targets.data_as<float>();
+  for (const int64_t i : samples)
+    target = std::copy_n(texts.targets.begin() + i * outputs_, outputs_, target);
   return batch;
 }
 

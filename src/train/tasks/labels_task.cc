@@ -4,9 +4,10 @@
 #include "base/fields.h"
 #include "data/labelled.h"
 #include "data/task_tokenizer.h"
-#include "fovea/excerpt.h"
+#include "metrics/entities.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/label_examples.h"
+#include "train/tasks/label_tokens.h"
 #include "train/tasks/special_tokens.h"
 
 namespace fovea {
@@ -14,20 +15,34 @@ namespace {
 
 constexpr int64_t kUsualText = 64;  // estimated tokens per text, for the plan
 
-// Predicts the label of a text, or of each word.
+const char* kind_of(const LabelledTexts& texts) {
+  if (texts.by_word) return "one label per word";
+  switch (texts.problem) {
+    case ProblemType::regression: return "a number per text";
+    case ProblemType::multi_label: return "several labels per text";
+    default: return "one label per text";
+  }
+}
+
+// Predicts the label of a text or of each word, several labels of a text, or a number.
 class LabelsTask : public ExamplesTask {
  public:
   LabelsTask(const TrainOptions& options, Purpose purpose)
-      : ExamplesTask(options, purpose), training_(read_labelled(options.labels)) {
+      : ExamplesTask(options, purpose),
+        training_(read_labelled(options.labels, options.problem_type)) {
     names_ = label_names(training_);
     if (purpose == Purpose::measure) return;
-    check(names_.size() >= 2, "{}: has only one label, \"{}\"; expected at least two",
-          options.labels.front(), names_.front());
+    check_loss();
+    if (training_.problem == ProblemType::single_label)
+      check(names_.size() >= 2, "{}: has only one label, \"{}\"; expected at least two",
+            options.labels.front(), names_.front());
+    check(!names_.empty() || training_.problem == ProblemType::regression,
+          "{}: its texts have no labels; expected at least one", options.labels.front());
     if (!options.validation_labels.empty()) {
-      validation_ = read_labelled(options.validation_labels);
+      validation_ = read_labelled(options.validation_labels, training_.problem);
       check_field(validation_.by_word == training_.by_word, "validation_labels",
-                  "has one label per {}, but `labels` has one per {}; expected the same kind",
-                  validation_.by_word ? "word" : "text", training_.by_word ? "word" : "text");
+                  "has {}, but `labels` has {}; expected the same kind", kind_of(validation_),
+                  kind_of(training_));
     } else {
       hold_out();
     }
@@ -41,62 +56,119 @@ class LabelsTask : public ExamplesTask {
         if (!row.words.empty()) use(fmt::format("{}", fmt::join(row.words, " ")));
       }
     };
-    return make_task_tokenizer(TokenizerUse::masking, texts, options_.tokenizer, spec.context);
+    const bool both = spec.encoder && spec.decoder;
+    return make_task_tokenizer(both ? TokenizerUse::translation : TokenizerUse::masking, texts,
+                               options_.tokenizer, spec.context);
   }
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
-    check_field(
-        !(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens, "labels",
-        "the model is not a text encoder or decoder; expected an encoder or a decoder-only model "
-        "for text");
+    const bool both = spec.encoder && spec.decoder;
+    check_field(spec.input.kind == InputKind::tokens, "labels",
+                "the model does not read text; expected a model for text");
+    check_field(!both || !training_.by_word, "labels",
+                "labels of words do not suit an encoder-decoder; expected an encoder or a "
+                "decoder-only model");
     const HeadKind kind = training_.by_word ? HeadKind::token : HeadKind::sequence;
-    if (spec.head.kind == kind && takes_over(origin.labels)) return;
+    if (spec.head.kind == kind && takes_over(spec, origin)) return;
     const bool fresh = origin.family == nullptr;
     if (fresh) set_padding(spec, tokenizer);
     const Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
     const std::string before = write_spec(spec);
-    spec.head = head_of(family, spec, kind, std::ssize(names_));
+    spec.head = head_of(family, spec, kind, outputs());
     if (fresh) return;
     if (write_spec(spec) == before) {
-      say(fmt::format("the head's {} outputs get new labels", names_.size()));
+      say(fmt::format("the head's {} outputs get new labels", outputs()));
+    } else if (names_.empty()) {
+      say("a new head for a number");
     } else {
       say(fmt::format("a new head for {} labels", names_.size()));
     }
   }
 
   std::vector<std::string> labels() const override { return names_; }
+  ProblemType problem() const override {
+    return training_.by_word ? ProblemType::automatic : training_.problem;
+  }
 
   PassSize pass_size(const Spec& spec) const override {
     return {options_.batch, std::min(spec.context, kUsualText)};
   }
 
+  Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override {
+    return spec.encoder && spec.decoder ? encoder_decoder_origin(spec, tokenizer) : Origin();
+  }
+
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin&, bool, const Say& say) override {
+                                     const Origin& origin, bool, const Say& say) override {
     const Tokenizer& tokenizer = tokenizers.source;
-    context_ = options_.length > 0 ? std::min(options_.length, spec.context) : spec.context;
+    const bool both = spec.encoder && spec.decoder;
+    const int64_t context =
+        options_.length > 0 ? std::min(options_.length, spec.context) : spec.context;
     if (training_.empty + validation_.empty > 0)
       say(fmt::format("{} empty texts are skipped", training_.empty + validation_.empty));
-    LabelledTokens learnt = tokenized(training_, tokenizer), held_out = learnt;
+    LabelTokens tokens(tokenizer, names_, context, both ? end_id(tokenizer) : std::nullopt);
+    LabelledTokens learnt = tokens(training_), held_out = learnt;
     if (purpose_ == Purpose::train) {
-      held_out = tokenized(validation_, tokenizer);
-      SpecialNames names(tokenizer);
-      for (const LabelledText& row : training_.rows) {
-        for (const std::string* text : {&row.text, &row.pair}) names.add(*text);
-        for (const std::string& word : row.words) names.add(word);
-      }
-      say_names(names, say);
+      held_out = tokens(validation_);
+      if (!options_.class_weights.empty())
+        learnt.label_weights = std::make_shared<const std::vector<float>>(
+            class_weights(options_.class_weights, names_, learnt));
+      say_names_of_tokens(tokenizer, say);
     }
-    if (cut_ > 0) say(fmt::format("{} texts are truncated to {} tokens", cut_, context_));
-    auto examples = std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out),
-                                                    options_.batch, spec, options_.seed);
+    if (tokens.cut() > 0)
+      say(fmt::format("{} texts are truncated to {} tokens", tokens.cut(), context));
+    const LabelExamples::Settings settings{training_.problem, options_.batch,
+                                           both ? decoder_start(tokenizer, origin) : 0,
+                                           options_.seed};
+    auto examples =
+        std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out), settings, spec);
     examples->hash = training_.hash ^ validation_.hash;
     return examples;
   }
 
-  EvaluationTask evaluation() const override { return evaluation_task("labels"); }
+  EvaluationTask evaluation() const override {
+    if (training_.problem == ProblemType::multi_label) return evaluation_task("label_sets");
+    if (training_.problem == ProblemType::regression) return evaluation_task("numbers");
+    if (!training_.by_word) return evaluation_task("labels");
+    EvaluationTask task = evaluation_task("words");
+    if (!mark_entities(names_))
+      std::erase_if(task.metrics,
+                    [](const Metric& metric) { return metric.name.starts_with("entity"); });
+    return task;
+  }
 
  private:
+  int64_t outputs() const {
+    return training_.problem == ProblemType::regression ? 1 : std::ssize(names_);
+  }
+
+  // Refuses options that the loss of these labels does not have.
+  void check_loss() const {
+    const char* kind = kind_of(training_);
+    const bool one = training_.problem == ProblemType::single_label;
+    const bool has_weights = !options_.class_weights.empty();
+    check_field(one || options_.label_smoothing == 0, "label_smoothing",
+                "given for {}; expected 0, or one label per text", kind);
+    check_field(one || options_.distillation.teacher.empty(), "teacher",
+                "given for {}; expected one label per text", kind);
+    check_field(!has_weights || training_.problem != ProblemType::regression, "class_weights",
+                "given for {}; expected labels", kind);
+    check_field(!has_weights || options_.label_smoothing == 0, "class_weights",
+                "given with `label_smoothing`; expected one of them");
+    check_field(!has_weights || options_.distillation.teacher.empty(), "class_weights",
+                "given with `teacher`; expected one of them");
+  }
+
+  void say_names_of_tokens(const Tokenizer& tokenizer, const Say& say) const {
+    SpecialNames names(tokenizer);
+    for (const LabelledText& row : training_.rows) {
+      for (const std::string* text : {&row.text, &row.pair}) names.add(*text);
+      for (const std::string& word : row.words) names.add(word);
+    }
+    say_names(names, say);
+  }
+
   // Holds out evenly spaced texts, since files of labelled texts are often sorted by label.
   void hold_out() {
     std::vector<LabelledText> kept;
@@ -108,10 +180,14 @@ class LabelsTask : public ExamplesTask {
     }
     training_.rows = std::move(kept);
     validation_.by_word = training_.by_word;
+    validation_.problem = training_.problem;
   }
 
-  // Uses the labels of the checkpoint if they include those of the data; returns whether they do.
-  bool takes_over(const std::vector<std::string>& known) {
+  // Uses the head of the checkpoint if it has one output for a number, or all labels of the data;
+  // returns whether it does.
+  bool takes_over(const Spec& spec, const Origin& origin) {
+    if (training_.problem == ProblemType::regression) return spec.head.labels == 1;
+    const std::vector<std::string>& known = origin.labels;
     const bool all = std::all_of(names_.begin(), names_.end(), [&](const std::string& name) {
       return std::find(known.begin(), known.end(), name) != known.end();
     });
@@ -119,74 +195,8 @@ class LabelsTask : public ExamplesTask {
     return all;
   }
 
-  int32_t number_of(const std::string& label) const {
-    const auto at = std::find(names_.begin(), names_.end(), label);
-    if (at == names_.end()) {
-      fail_field(ErrorKind::BadFile, "validation_labels",
-                 "the label \"{}\" is not in `labels`; expected one of {}", excerpt(label),
-                 fmt::join(names_.begin(),
-                           names_.begin() + std::min<std::ptrdiff_t>(9, std::ssize(names_)), ", "));
-    }
-    return static_cast<int32_t>(at - names_.begin());
-  }
-
-  LabelledTokens tokenized(const LabelledTexts& texts, const Tokenizer& tokenizer) {
-    LabelledTokens tokens;
-    for (const LabelledText& row : texts.rows) {
-      Encoding found = texts.by_word ? words_of(row, tokenizer) : text_of(row, tokenizer);
-      std::vector<int32_t> labels =
-          texts.by_word ? labels_of(row, found) : std::vector<int32_t>{number_of(row.label)};
-      if (std::ssize(found.ids) > context_) cut(found, labels, texts.by_word);
-      tokens.ids.add(found.ids);
-      tokens.types.add(found.type_ids);
-      tokens.labels.add(labels);
-    }
-    return tokens;
-  }
-
-  static Encoding text_of(const LabelledText& row, const Tokenizer& tokenizer) {
-    const EncodingOptions options{.truncate_and_pad = false};
-    return row.pair.empty() ? tokenizer.encoding(row.text, options)
-                            : tokenizer.encoding(row.text, row.pair, options);
-  }
-
-  static Encoding words_of(const LabelledText& row, const Tokenizer& tokenizer) {
-    return tokenizer.encoding(fmt::format("{}", fmt::join(row.words, " ")),
-                              {.truncate_and_pad = false});
-  }
-
-  // Returns the label of each token: the first token of a word has the word's label; other tokens
-  // have -1, no label.
-  std::vector<int32_t> labels_of(const LabelledText& row, const Encoding& found) const {
-    std::vector<int32_t> labels(found.ids.size(), -1);
-    size_t token = 0, begin = 0;
-    for (size_t word = 0; word < row.words.size(); ++word) {
-      const size_t end = begin + row.words[word].size();
-      while (token < labels.size() &&
-             (found.special_mask[token] != 0 || found.byte_offsets[token].end <= begin))
-        ++token;
-      if (token < labels.size() && found.byte_offsets[token].begin < end)
-        labels[token++] = number_of(row.labels[word]);
-      begin = end + 1;
-    }
-    return labels;
-  }
-
-  // Truncates a text, but keeps its last token: a model may expect a special token at the end.
-  void cut(Encoding& found, std::vector<int32_t>& labels, bool by_word) {
-    ++cut_;
-    const auto last = static_cast<size_t>(context_) - 1;
-    found.ids[last] = found.ids.back();
-    found.ids.resize(last + 1);
-    found.type_ids.resize(last + 1);
-    if (!by_word) return;
-    labels.resize(last + 1);
-    labels[last] = -1;
-  }
-
   LabelledTexts training_, validation_;
   std::vector<std::string> names_;
-  int64_t context_ = 0, cut_ = 0;
 };
 
 }  // namespace

@@ -86,6 +86,8 @@ Changes decisive_changes() {
           {"accumulate", [](auto& o) { o.accumulate += 1; }},
           {"validation", [](auto& o) { o.validation = 0.3; }},
           {"source_prefix", [](auto& o) { o.source_prefix = "to Latin: "; }},
+          {"problem_type", [](auto& o) { o.problem_type = ProblemType::multi_label; }},
+          {"class_weights", [](auto& o) { o.class_weights = "balanced"; }},
           {"tokenizer", [](auto& o) { o.tokenizer = "bpe:300"; }},
           {"max_vocabulary", [](auto& o) { o.max_vocabulary = 12; }},
           {"chat_template", [](auto& o) { o.chat_template = "chatml"; }},
@@ -166,10 +168,10 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
-                                f55, f56, f57, f58] = options;
+                                f55, f56, f57, f58, f59, f60] = options;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
-  constexpr size_t kFields = 56 + 8 + 5;  // the groups count as their fields
+  constexpr size_t kFields = 58 + 8 + 5;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {

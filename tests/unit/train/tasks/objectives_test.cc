@@ -181,8 +181,14 @@ TEST_F(Objectives, MustSuitTheModel) {
   o.objective = Objective::next_token;
   expect_error(ErrorKind::InvalidArgument, {"next-token objective", "decoder without an encoder"},
                [&] { train(small_encoder(), o); });
-  expect_error(ErrorKind::InvalidArgument, {"labels: ", "not a text encoder or decoder"},
-               [&] { train(small_t5(), labelled("out")); });
+  write_file_atomically(runs_ / "words.jsonl",
+                        "{\"words\": [\"a\"], \"labels\": [\"x\"]}\n"
+                        "{\"words\": [\"a\"], \"labels\": [\"y\"]}\n");
+  TrainOptions words = labelled("out");
+  words.labels = {runs_ / "words.jsonl"};
+  words.validation = 0;
+  expect_error(ErrorKind::InvalidArgument, {"labels: ", "do not suit an encoder-decoder"},
+               [&] { train(small_t5(), words); });
 }
 
 TEST_F(Objectives, RefuseInconsistentLabels) {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "fovea/metrics.h"
+
+namespace fovea::cli {
+
+// Returns the scores of each label as a table and, of few labels, the confusion matrix.
+std::string label_table(const LabelReport& report);
+
+}  // namespace fovea::cli

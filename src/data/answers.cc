@@ -1,0 +1,115 @@
+#include "data/answers.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "fovea/excerpt.h"
+
+namespace fovea {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json& list_at(const Json& object, const char* key, const std::string& place) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end() || !found->is_array())
+    fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected a list", place, key,
+         object.is_object() && found != object.end() ? brief(*found) : "missing");
+  return *found;
+}
+
+// Calls use(element, place) with each element of a list under `key`.
+template <class Use>
+void each_of(const Json& object, const char* key, const std::string& place, const Use& use) {
+  const Json& list = list_at(object, key, place);
+  for (size_t i = 0; i < list.size(); ++i) use(list[i], fmt::format("{}.{}[{}]", place, key, i));
+}
+
+// Returns the byte at which a character begins; the size of the text if it has fewer.
+size_t byte_of(const std::string& text, int64_t character) {
+  size_t byte = 0;
+  for (; byte < text.size(); ++byte) {
+    const bool begins = (static_cast<unsigned char>(text[byte]) & 0xC0) != 0x80;
+    if (begins && character-- == 0) break;
+  }
+  return byte;
+}
+
+Question::Answer answer_of(const Json& json, const std::string& context, const std::string& place) {
+  if (!json.is_object())
+    fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"text\" and \"answer_start\"",
+         place, brief(json));
+  Question::Answer answer{get_string(json, "text", place), 0};
+  const Json start = json.value("answer_start", Json());
+  if (!start.is_number_integer() || start < 0)
+    fail(ErrorKind::BadFile, "{}: \"answer_start\" is {}; expected a whole number of at least 0",
+         place, brief(start));
+  const size_t begin = byte_of(context, start.get<int64_t>());
+  if (answer.text.empty() || context.compare(begin, answer.text.size(), answer.text) != 0)
+    fail(ErrorKind::BadFile, "{}: \"{}\" is not in the context at character {}; expected it there",
+         place, excerpt(answer.text), start.get<int64_t>());
+  answer.begin = static_cast<int64_t>(begin);
+  return answer;
+}
+
+void add_question(const Json& json, const std::string& place, QuestionSet& set) {
+  if (!json.is_object())
+    fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"question\" and \"answers\"",
+         place, brief(json));
+  Question question;
+  question.id = get_string(json, "id", place);
+  question.text = get_string(json, "question", place);
+  question.context = set.contexts.size() - 1;
+  const Json impossible = json.value("is_impossible", Json(false));
+  if (!impossible.is_boolean())
+    fail(ErrorKind::BadFile, "{}: \"is_impossible\" is {}; expected true or false", place,
+         brief(impossible));
+  if (!impossible.get<bool>())
+    each_of(json, "answers", place, [&](const Json& answer, const std::string& where) {
+      question.answers.push_back(answer_of(answer, set.contexts.back(), where));
+    });
+  set.questions.push_back(std::move(question));
+}
+
+}  // namespace
+
+bool hold_questions(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    if (std::filesystem::path(path).extension() != ".json" || !is_file(path)) return false;
+    const std::string text = read_file(path);
+    const size_t begin = text.find_first_not_of(" \t\r\n");
+    // Labelled texts are lines of objects that do not have this key.
+    if (begin == text.npos || text.find("\"paragraphs\"") == text.npos) return false;
+  }
+  return !files.empty();
+}
+
+QuestionSet read_questions(const std::vector<std::string>& files) {
+  QuestionSet set;
+  Hasher hasher;
+  for (const std::string& path : files) {
+    const Json json = read_json(path);
+    hasher.add(json.dump());
+    each_of(json, "data", path, [&](const Json& article, const std::string& in_data) {
+      each_of(article, "paragraphs", in_data, [&](const Json& paragraph, const std::string& place) {
+        if (!paragraph.is_object())
+          fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"context\" and \"qas\"",
+               place, brief(paragraph));
+        set.contexts.push_back(get_string(paragraph, "context", place));
+        each_of(paragraph, "qas", place, [&](const Json& question, const std::string& where) {
+          add_question(question, where, set);
+        });
+      });
+    });
+  }
+  if (set.questions.empty())
+    fail(ErrorKind::BadFile, "{}: contains no question; expected at least one", files.front());
+  set.hash = hasher.hash();
+  return set;
+}
+
+}  // namespace fovea

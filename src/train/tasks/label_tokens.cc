@@ -1,0 +1,148 @@
+#include "train/tasks/label_tokens.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "fovea/excerpt.h"
+
+namespace fovea {
+
+LabelTokens::LabelTokens(const Tokenizer& tokenizer, std::vector<std::string> names,
+                         int64_t context, std::optional<int32_t> end)
+    : tokenizer_(tokenizer), names_(std::move(names)), context_(context), end_(end) {}
+
+LabelledTokens LabelTokens::operator()(const LabelledTexts& texts) {
+  LabelledTokens tokens;
+  for (const LabelledText& row : texts.rows) {
+    Encoding found = tokens_of(row, texts.by_word);
+    std::vector<int32_t> labels = {0};
+    if (texts.by_word) {
+      labels = labels_of_words(row, found);
+    } else if (texts.problem == ProblemType::single_label) {
+      labels = {number_of(row.label, row.place)};
+    } else {
+      add_targets(row, texts.problem, tokens.targets);
+    }
+    if (std::ssize(found.ids) > context_) truncate(found, labels, texts.by_word);
+    tokens.ids.add(found.ids);
+    tokens.types.add(found.type_ids);
+    tokens.labels.add(labels);
+  }
+  return tokens;
+}
+
+int32_t LabelTokens::number_of(const std::string& label, const std::string& place) const {
+  const auto at = std::find(names_.begin(), names_.end(), label);
+  if (at == names_.end()) {
+    fail_field(ErrorKind::BadFile, "validation_labels",
+               "{}: the label \"{}\" is not in `labels`; expected one of {}", place, excerpt(label),
+               fmt::join(names_.begin(),
+                         names_.begin() + std::min<std::ptrdiff_t>(9, std::ssize(names_)), ", "));
+  }
+  return static_cast<int32_t>(at - names_.begin());
+}
+
+void LabelTokens::add_targets(const LabelledText& row, ProblemType problem,
+                              std::vector<float>& targets) const {
+  if (problem == ProblemType::regression) return targets.push_back(static_cast<float>(row.number));
+  const size_t first = targets.size();
+  targets.resize(first + names_.size(), -1.0f);
+  for (const std::string& label : row.labels)
+    targets[first + static_cast<size_t>(number_of(label, row.place))] = 1;
+}
+
+Encoding LabelTokens::tokens_of(const LabelledText& row, bool by_word) const {
+  const EncodingOptions options{.truncate_and_pad = false};
+  if (by_word) return tokenizer_.encoding(fmt::format("{}", fmt::join(row.words, " ")), options);
+  Encoding found = row.pair.empty() ? tokenizer_.encoding(row.text, options)
+                                    : tokenizer_.encoding(row.text, row.pair, options);
+  if (!end_ || (!found.ids.empty() && found.ids.back() == *end_)) return found;
+  found.ids.push_back(*end_);
+  found.type_ids.push_back(found.type_ids.empty() ? 0 : found.type_ids.back());
+  return found;
+}
+
+// Returns the label of each token: the first token of a word has the word's label; other tokens
+// have -1, no label.
+std::vector<int32_t> LabelTokens::labels_of_words(const LabelledText& row,
+                                                  const Encoding& found) const {
+  std::vector<int32_t> labels(found.ids.size(), -1);
+  size_t token = 0, begin = 0;
+  for (size_t word = 0; word < row.words.size(); ++word) {
+    const size_t end = begin + row.words[word].size();
+    while (token < labels.size() &&
+           (found.special_mask[token] != 0 || found.byte_offsets[token].end <= begin))
+      ++token;
+    if (token < labels.size() && found.byte_offsets[token].begin < end)
+      labels[token++] = number_of(row.labels[word], row.place);
+    begin = end + 1;
+  }
+  return labels;
+}
+
+// Truncates a text, but keeps its last token: a model may expect a special token at the end.
+void LabelTokens::truncate(Encoding& found, std::vector<int32_t>& labels, bool by_word) {
+  ++cut_;
+  const auto last = static_cast<size_t>(context_) - 1;
+  found.ids[last] = found.ids.back();
+  found.ids.resize(last + 1);
+  found.type_ids.resize(last + 1);
+  if (!by_word) return;
+  labels.resize(last + 1);
+  labels[last] = -1;
+}
+
+namespace {
+
+// Weights that give each label the same sum of weights: n / (L n_l) for one label per text. For
+// several, the texts without a label and with it.
+std::vector<float> balanced_weights(size_t outputs, const LabelledTokens& texts) {
+  std::vector<double> with(outputs);
+  double all = 0;
+  if (texts.targets.empty()) {
+    for (int64_t i = 0; i < texts.labels.count(); ++i) {
+      for (int64_t t = 0; t < texts.labels.length(i); ++t) {
+        const int32_t label = texts.labels[i][t];
+        if (label < 0) continue;
+        ++with[static_cast<size_t>(label)];
+        ++all;
+      }
+    }
+    all /= static_cast<double>(outputs);
+  } else {
+    for (size_t i = 0; i < texts.targets.size(); ++i) with[i % outputs] += texts.targets[i] > 0;
+    all = static_cast<double>(texts.targets.size() / outputs);
+  }
+  std::vector<float> weights(outputs, 1.0f);
+  for (size_t label = 0; label < outputs; ++label) {
+    const double share = texts.targets.empty() ? all : all - with[label];
+    if (with[label] > 0 && share > 0) weights[label] = static_cast<float>(share / with[label]);
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::vector<float> class_weights(const std::string& asked, const std::vector<std::string>& names,
+                                 const LabelledTokens& texts) {
+  if (asked == "balanced") return balanced_weights(names.size(), texts);
+  std::vector<float> weights(names.size(), 1.0f);
+  for (size_t begin = 0; begin < asked.size();) {
+    const size_t end = std::min(asked.find(',', begin), asked.size());
+    const std::string item = asked.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t sign = item.rfind('=');
+    const auto weight = sign == item.npos ? std::nullopt : finite_number(item.substr(sign + 1));
+    check_field(weight && *weight >= 0, "class_weights",
+                "\"{}\"; expected balanced, or NAME=WEIGHT,... with weights of at least 0",
+                excerpt(item));
+    const auto at = std::find(names.begin(), names.end(), item.substr(0, sign));
+    check_field(at != names.end(), "class_weights",
+                "\"{}\" is not a label of the data; expected one of {}",
+                excerpt(item.substr(0, sign)), fmt::join(names, ", "));
+    weights[static_cast<size_t>(at - names.begin())] = static_cast<float>(*weight);
+  }
+  return weights;
+}
+
+}  // namespace fovea
