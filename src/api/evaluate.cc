@@ -85,8 +85,9 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
     // Texts of several conversations share a row, so that the rows are as long as possible.
     options.length = std::min(model.spec().context, kTokensAtOnce);
     options.batch = 1;
-    options.from = model.parts().path;
   }
+  if (objective == Objective::chats || learns_preferences(objective))
+    options.from = model.parts().path;
   if (data.one_by_one)
     return evaluate_one_by_one(model, data.text, options.length, options.batch, progress);
   if (objective == Objective::next_token) return evaluate_next_tokens(model, data.text, progress);

@@ -19,6 +19,13 @@ struct Predictions {
   // Each translation with its reference; unset: nothing was translated.
   std::optional<std::vector<std::pair<std::string, std::string>>> translations = {};
   std::vector<std::pair<double, double>> similarities = {};  // pairs (similarity, human score)
+  // The rewards of answers: those of the chosen and of the rejected answer of each pair or, of
+  // judged answers, those of the desirable and of the undesirable ones.
+  struct Rewards {
+    std::vector<double> chosen, rejected;
+    bool paired = true;
+  };
+  Rewards rewards = {};
 };
 
 // Returns the values of the metrics that apply to the predictions.
