@@ -122,13 +122,18 @@ Tensor PreferenceExamples::values_of(const Batch& batch) const {
 
 uint64_t PreferenceExamples::key(int64_t text) const {
   Hasher hasher;
-  for (const Sequences* part : {&all_.texts.ids, &all_.texts.labels})
+  for (const Sequences* part : {&all_.texts.ids, &all_.texts.labels, &all_.sources}) {
+    if (part->count() == 0) continue;
+    const int64_t length = part->length(text);
+    hasher.add({reinterpret_cast<const char*>(&length), sizeof length});
     hasher.add({reinterpret_cast<const char*>((*part)[text]),
-                static_cast<size_t>(part->length(text)) * sizeof(int32_t)});
+                static_cast<size_t>(length) * sizeof(int32_t)});
+  }
   return hasher.hash();
 }
 
 Batch PreferenceExamples::of_texts(const std::vector<int64_t>& numbers) const {
+  if (all_.sources.count() > 0) return translated_rows(numbers);
   return options_.one_per_row ? padded_rows(numbers) : shared_rows(numbers);
 }
 
@@ -152,6 +157,23 @@ Batch PreferenceExamples::shared_rows(const std::vector<int64_t>& numbers) const
   }
   Batch batch = packed_batch(all_.texts, rows, length, options_.padding);
   batch.texts = std::move(texts);
+  return batch;
+}
+
+// The padding of a target has no labels, and no earlier token attends to it.
+Batch PreferenceExamples::translated_rows(const std::vector<int64_t>& numbers) const {
+  const Sequences &sources = all_.sources, &targets = all_.texts.ids;
+  const int64_t T = targets.longest(numbers);
+  Batch batch;
+  batch.source.ids = sources.rows(numbers, sources.longest(numbers), options_.padding);
+  batch.target.ids = targets.rows(numbers, T, options_.padding);
+  batch.labels = all_.texts.labels.rows(numbers, T, -1);
+  for (const int64_t number : numbers) {
+    batch.source_valid.push_back({0, sources.length(number)});
+    batch.texts.push_back({number, asked(number)});
+    batch.asked += batch.texts.back().asked;
+    batch.tokens += sources.length(number) + targets.length(number);
+  }
   return batch;
 }
 

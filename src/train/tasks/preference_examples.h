@@ -12,7 +12,9 @@ namespace fovea {
 // Labels: see LabelledSequences; a reward model reads none.
 struct PreferenceTexts {
   LabelledSequences texts;
-  Sequences types;             // of each token, if the model has types
+  Sequences types;  // of each token, if the model has types
+  // Of an encoder-decoder, the prompt of each text, which the encoder reads; else empty.
+  Sequences sources;
   std::vector<double> values;  // of each record: the margin, or 1 (desirable) or -1
   int64_t records() const { return std::ssize(values); }
 };
@@ -54,6 +56,7 @@ class PreferenceExamples : public Examples {
   Batch of_texts(const std::vector<int64_t>& numbers) const;
   Batch shared_rows(const std::vector<int64_t>& numbers) const;
   Batch padded_rows(const std::vector<int64_t>& numbers) const;
+  Batch translated_rows(const std::vector<int64_t>& numbers) const;
   int64_t asked(int64_t text) const;
 
   PreferenceTexts all_;

@@ -4,6 +4,7 @@
 
 #include "base/fields.h"
 #include "chat/builtin_templates.h"
+#include "train/tasks/special_tokens.h"
 
 namespace fovea {
 
@@ -14,8 +15,32 @@ PreferenceTextMaker::PreferenceTextMaker(const std::optional<ModelChat>& chat,
       options_(options),
       paired_(options.encoder && !chat) {}
 
+// The answer after the start token, which is not trained.
+TrainedText PreferenceTextMaker::target_of(const Conversation& conversation) const {
+  check(conversation.plain.has_value(),
+        "{}: has messages; expected texts, since the model is an encoder-decoder",
+        conversation.place);
+  TrainedText made{{options_.start}, {}};
+  const std::vector<int32_t> ids =
+      translation_ids(options_.translation->target, conversation.plain->completion);
+  made.ids.insert(made.ids.end(), ids.begin(), ids.end());
+  made.trained.assign(made.ids.size(), true);
+  made.trained.front() = false;
+  return made;
+}
+
+bool PreferenceTextMaker::set_source(const Conversation& conversation, PreferenceText& made) {
+  if (options_.translation == nullptr) return true;
+  made.source = translation_ids(options_.translation->source, conversation.plain->prompt);
+  if (std::ssize(made.source) <= options_.longest) return true;
+  ++long_;
+  made.source.resize(static_cast<size_t>(options_.longest));
+  return options_.too_long == TooLong::cut;
+}
+
 TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
                                          std::vector<int32_t>& types) const {
+  if (options_.translation != nullptr) return target_of(conversation);
   if (paired_) {
     check_field(conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
@@ -44,7 +69,7 @@ bool PreferenceTextMaker::fit(TrainedText& text, std::vector<int32_t>& types) {
     const auto most = static_cast<size_t>(options_.longest);
     if (options_.rewards) text.ids[most - 1] = text.ids.back();
     text.ids.resize(most);
-    types.resize(most);
+    if (!types.empty()) types.resize(most);
     if (!text.trained.empty()) text.trained.resize(most);
   }
   const auto first = text.trained.begin() + (text.trained.empty() ? 0 : 1);
@@ -64,8 +89,10 @@ std::optional<PreferenceText> PreferenceTextMaker::pair(const Preference& record
     ++equal_;
     return std::nullopt;
   }
-  const bool fits = fit(made.first, made.first_types);
-  if (!fit(made.second, made.second_types) || !fits) return std::nullopt;
+  // Each of the texts is counted.
+  const bool first = fit(made.first, made.first_types),
+             second = fit(made.second, made.second_types);
+  if (!set_source(record.chosen, made) || !first || !second) return std::nullopt;
   return made;
 }
 
@@ -76,8 +103,9 @@ std::optional<PreferenceText> PreferenceTextMaker::judged(const Conversation& an
   made.value = desirable ? 1 : -1;
   made.first = text_of(answer, made.first_types);
   made.second = text_of(with_completion_of(answer, other), made.second_types);
-  const bool fits = fit(made.first, made.first_types);
-  if (!fit(made.second, made.second_types) || !fits) return std::nullopt;
+  const bool first = fit(made.first, made.first_types),
+             second = fit(made.second, made.second_types);
+  if (!set_source(answer, made) || !first || !second) return std::nullopt;
   return made;
 }
 

@@ -9,7 +9,8 @@ namespace fovea {
 // The two texts of a record, and its value: see PreferenceTexts.
 struct PreferenceText {
   TrainedText first, second;
-  std::vector<int32_t> first_types, second_types;  // of an encoder with a pair of texts; else empty
+  std::vector<int32_t> first_types, second_types;  // the type of each token
+  std::vector<int32_t> source;  // of an encoder-decoder: the tokens of the prompt
   double value = 0;
 };
 
@@ -22,6 +23,10 @@ class PreferenceTextMaker {
     bool encoder;      // without a template, the prompt and the answer are a pair of texts
     int64_t longest;   // most tokens of a text
     TooLong too_long;  // what becomes of longer texts
+    // Of an encoder-decoder: the prompt is its source, and the answer its target, which begins with
+    // the token `start`. Else null.
+    const TranslationTokenizers* translation = nullptr;
+    int32_t start = 0;
   };
   PreferenceTextMaker(const std::optional<ModelChat>& chat, const Tokenizer& tokenizer,
                       const Options& options);
@@ -41,6 +46,9 @@ class PreferenceTextMaker {
  private:
   TrainedText text_of(const Conversation& conversation, std::vector<int32_t>& types) const;
   bool fit(TrainedText& text, std::vector<int32_t>& types);
+  TrainedText target_of(const Conversation& conversation) const;
+  // Sets the tokens of the prompt. Returns false if it cannot be used.
+  bool set_source(const Conversation& conversation, PreferenceText& made);
 
   ConversationText text_;
   Tokenizer tokenizer_;

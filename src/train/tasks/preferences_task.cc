@@ -24,6 +24,8 @@ namespace {
 
 using Rewards = Predictions::Rewards;
 
+constexpr int64_t kUsualAnswer = 64;  // estimated tokens of an answer, for the plan
+
 // Learns which answers are preferred (docs/align.md).
 class PreferencesTask : public ConversationsTask {
  public:
@@ -50,21 +52,28 @@ class PreferencesTask : public ConversationsTask {
              const Say& say) override {
     if (objective_ == Objective::reward) {
       shape_head(spec, origin, say);
+    } else if (translates(spec)) {
+      // Both tokenizers are needed, so the texts are made in examples().
+      check_field(options_.chat_template.empty(), "chat_template",
+                  "does not suit an encoder-decoder; expected none");
+      return;
     } else {
       check_shares_rows(spec, objective_);
     }
     chat_ = open_chat(tokenizer);
-    render(spec, tokenizer, say);
+    render(spec, {tokenizer, tokenizer}, 0, say);
   }
 
   std::vector<std::string> labels() const override { return names_; }
 
-  PassSize pass_size(const Spec&) const override {
-    return {options_.batch * (objective_ == Objective::kto ? 1 : 2), row_};
+  PassSize pass_size(const Spec& spec) const override {
+    const int64_t texts = options_.batch * (objective_ == Objective::kto ? 1 : 2);
+    return {texts, row_ > 0 ? row_ : std::min(spec.context, kUsualAnswer)};
   }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
-                                     const Origin&, bool, const Say&) override {
+                                     const Origin& origin, bool, const Say& say) override {
+    if (row_ == 0) render(spec, tokenizers, decoder_start(tokenizers.target, origin), say);
     if (spec.token_types <= 1) texts_.types = {};
     auto made = std::make_unique<PreferenceExamples>(
         std::move(texts_), held_out_,
@@ -130,7 +139,8 @@ class PreferencesTask : public ConversationsTask {
   }
 
   void write_model(const std::string& folder, Transformer& model) const override {
-    if (objective_ == Objective::reward) return ExamplesTask::write_model(folder, model);
+    if (objective_ == Objective::reward || translates(model.spec))
+      return ExamplesTask::write_model(folder, model);
     ConversationsTask::write_model(folder, model);
   }
 
@@ -140,6 +150,10 @@ class PreferencesTask : public ConversationsTask {
     Tensor side_loss;  // f64 [1], or unset
   };
 
+  static bool translates(const Spec& spec) {
+    return spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
+           spec.head.kind == HeadKind::language_model;
+  }
   bool has_reference() const {
     return objective_ == Objective::kto ||
            (objective_ == Objective::dpo && !options_.preferences.reference_free);
@@ -178,14 +192,20 @@ class PreferencesTask : public ConversationsTask {
   }
 
   // Converts the records to tokens. Without validation data, evenly spaced ones are held out.
-  void render(const Spec& spec, const Tokenizer& tokenizer, const Say& say) {
+  // `start`: the start token of the decoder of an encoder-decoder.
+  void render(const Spec& spec, const TranslationTokenizers& tokenizers, int32_t start,
+              const Say& say) {
     const int64_t longest = longest_row(spec);
+    const Tokenizer& tokenizer = tokenizers.target;
+    const bool both = objective_ != Objective::reward && translates(spec);
     PreferenceTextMaker maker(chat_, tokenizer,
                               {.train_on = options_.train_on,
                                .rewards = objective_ == Objective::reward,
                                .encoder = !spec.decoder,
                                .longest = longest,
-                               .too_long = options_.too_long});
+                               .too_long = options_.too_long,
+                               .translation = both ? &tokenizers : nullptr,
+                               .start = start});
     std::vector<const Preference*> training, held;
     const bool separate = !validation_.records.empty(), measured = purpose_ == Purpose::measure;
     const auto before = [&](size_t i) {
@@ -207,7 +227,8 @@ class PreferencesTask : public ConversationsTask {
     if (measured ? held_out_ == 0 : trained == 0)
       fail(ErrorKind::BadFile, "{}: contains no preference that can be used; expected answers",
            options_.data.front());
-    if (!measured && objective_ != Objective::reward && !(held.empty() ? training : held).empty())
+    if (!both && !measured && objective_ != Objective::reward &&
+        !(held.empty() ? training : held).empty())
       prompt_ = maker.prompt((held.empty() ? training : held).front()->chosen);
     int64_t most = 0;
     for (int64_t i = 0; i < texts_.texts.ids.count(); ++i)
@@ -240,14 +261,22 @@ class PreferencesTask : public ConversationsTask {
   void add_made(const std::optional<PreferenceText>& made, const Tokenizer& tokenizer) {
     if (!made) return;
     if (example_.empty()) {
-      example_ = parts_of(made->first, tokenizer);
-      if (objective_ != Objective::kto)
-        for (ExamplePart& part : parts_of(made->second, tokenizer, 1))
-          example_.push_back(std::move(part));
+      add_example(made->source, made->first, tokenizer, 0);
+      if (objective_ != Objective::kto) add_example(made->source, made->second, tokenizer, 1);
     }
     add_text(made->first, made->first_types, tokenizer);
     add_text(made->second, made->second_types, tokenizer);
     texts_.values.push_back(made->value);
+    if (made->source.empty()) return;
+    for (int text = 0; text < 2; ++text) texts_.sources.add(made->source);
+  }
+
+  void add_example(const std::vector<int32_t>& source, const TrainedText& text,
+                   const Tokenizer& tokenizer, int64_t number) {
+    const TrainedText prompt{source, std::vector<bool>(source.size(), false)};
+    for (const TrainedText* each : {&prompt, &text})
+      for (ExamplePart& part : parts_of(*each, tokenizer, number))
+        example_.push_back(std::move(part));
   }
 
   void add_text(const TrainedText& text, const std::vector<int32_t>& types,

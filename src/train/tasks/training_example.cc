@@ -19,6 +19,9 @@ std::vector<ExamplePart> training_example(const TrainOptions& options) {
   const auto unheard = [](const std::string&) {};
   task->shape(spec, with_needed_tokens(Tokenizer::open(options.from), *task, unheard), files.origin,
               unheard);
+  if (talks->example().empty())  // the texts of an encoder-decoder need both tokenizers
+    task->load({spec, TranslationTokenizers::open(options.from), files.origin, DType::f32}, true,
+               unheard);
   return talks->example();
 }
 

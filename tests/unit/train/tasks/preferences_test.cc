@@ -198,6 +198,47 @@ TEST_F(PreferencesOfChats, RefuseOptionsOfOtherObjectives) {
   refused(Objective::dpo, "best_by: ", [](auto& o) { o.best_by = "bleu"; });
 }
 
+// The prompt is the source, and the answers are targets.
+TEST_F(PreferencesOfChats, SuitEncoderDecoders) {
+  TrainOptions base = runs_.options("translator");
+  write("lines.tsv", "the cat 1\tsat on a mat\nthe cat 2\ton the mat\n");
+  base.data.clear();
+  base.pairs = {runs_ / "lines.tsv"};
+  base.validation = 0;
+  base.tokenizer = runs_ / "tokenizer";
+  base.steps = 1;
+  train(test::scaled_down(preset("translate-tiny"),
+                          {.vocabulary = 0, .context = 64, .width = 32, .layers = 1}, 32),
+        base);
+  for (const Objective objective : {Objective::dpo, Objective::kto, Objective::simpo}) {
+    TrainOptions o = preferring(std::string("out-") + name_of(objective), objective);
+    o.from = base.out;
+    o.chat_template.clear();
+    const TrainResult result = train({}, o);
+    EXPECT_EQ(result.step, o.steps);
+    EXPECT_GT(log_of(o, 30, "eval_loss")["margin"], 0) << name_of(objective);
+    EXPECT_LT(log_of(o, 30, "loss")["loss"], log_of(o, 1, "loss")["loss"]) << name_of(objective);
+    std::string trained;
+    for (const ExamplePart& part : training_example(o))
+      if (part.trained && part.number == 0) trained += part.text;
+    EXPECT_TRUE(trained.starts_with("sat on")) << trained;
+  }
+}
+
+// An encoder reads the prompt and the answer as a pair of texts.
+TEST_F(PreferencesOfChats, MakeARewardModelOfAnEncoder) {
+  TrainOptions base = runs_.options("encoder");
+  base.tokenizer = "wordpiece:300";
+  base.steps = 1;
+  train(small_encoder(), base);
+  TrainOptions o = preferring("out", Objective::reward);
+  o.from = base.out;
+  o.chat_template.clear();
+  train({}, o);
+  EXPECT_GT(log_of(o, 30, "eval_loss")["margin"], 0);
+  EXPECT_EQ(read_json(o.out + "/config.json")["architectures"][0], "BertForSequenceClassification");
+}
+
 TEST_F(PreferencesOfChats, ShowAPair) {
   const std::vector<ExamplePart> parts = training_example(preferring("", Objective::dpo));
   std::string trained[2];
