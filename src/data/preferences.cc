@@ -4,11 +4,12 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ordered_json.h"
+#include "base/weighted_path.h"
 #include "data/lines.h"
 
 namespace fovea {
@@ -199,11 +200,19 @@ uint64_t hash_of(const std::vector<Preference>& records) {
   return hasher.hash();
 }
 
+// Returns the path in "path:weight". A file whose name has this form takes precedence.
+std::string unweighted(const std::string& given) {
+  const auto [path, weight] = split_weight(given);
+  return weight && !is_file(given) ? path : given;
+}
+
 }  // namespace
 
 Preferences read_preferences(const std::vector<std::string>& files) {
   Preferences all;
   for (const std::string& path : files) {
+    check_field(path == unweighted(path), "data",
+                "{} has a weight, which only conversations have; expected a file", path);
     each_json_line(path, [&](std::string_view line, const std::string& place) {
       all.records.push_back(read_preference(line, place));
     });
@@ -216,10 +225,11 @@ Preferences read_preferences(const std::vector<std::string>& files) {
 }
 
 std::optional<PreferenceForm> preference_form(const std::vector<std::string>& files) try {
-  if (files.empty() || !is_file(files.front())) return std::nullopt;
-  const std::string ending = std::filesystem::path(files.front()).extension().string();
-  if (ending != ".jsonl" && ending != ".json") return std::nullopt;
-  const PreferenceRecord record = parse_ordered_json(first_line(files.front()), files.front());
+  if (files.empty()) return std::nullopt;
+  const std::string path = unweighted(files.front());
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return std::nullopt;
+  const PreferenceRecord record = parse_ordered_json(first_line(path), path);
   const std::optional<PreferenceForm> form = form_of(record);
   // Conversations may have labels of other kinds.
   if (form == PreferenceForm::judged && !record["label"].is_boolean()) return std::nullopt;

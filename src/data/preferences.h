@@ -32,7 +32,7 @@ struct Preferences {
 //     message. Optionally "margin", a number
 //   "prompt", "completion" and "label", which is true if the answer is desirable, else false
 // and optionally "tools". Throws BadFile, naming the line and the key, if a line has another form
-// or if there is no record.
+// or if there is no record, and InvalidArgument for "path:weight".
 Preferences read_preferences(const std::vector<std::string>& files);
 
 enum class PreferenceForm { pairs, judged };

@@ -86,6 +86,11 @@ class PreferencesTask : public ConversationsTask {
             .seed = options_.seed,
             .padding = static_cast<int32_t>(
                 spec.padding >= 0 ? spec.padding : end_id(tokenizers.source).value_or(0))});
+    if (has_reference() && purpose_ == Purpose::train)
+      say(
+          fmt::format("the log-probabilities of the initial model are computed before the first "
+                      "step, for up to {} texts",
+                      2 * (made->learnt.sequences + made->held_out.sequences)));
     made->hash = data_.hash ^ hash_bytes(source());
     examples_ = made.get();
     return made;

@@ -96,6 +96,10 @@ TEST_F(PreferencesInFiles, AreRecognised) {
   EXPECT_FALSE(form(R"({"prompt": "a", "completion": "b", "label": "joy"})"));
   EXPECT_FALSE(form("{"));
   EXPECT_FALSE(preference_form({folder_ / "missing.jsonl"}));
+  write_file_atomically(path_, R"({"chosen": "a", "rejected": "b"})");
+  EXPECT_EQ(preference_form({path_ + ":2"}), PreferenceForm::pairs);
+  expect_error(ErrorKind::InvalidArgument, {"data: ", "has a weight"},
+               [&] { read_preferences({path_ + ":2"}); });
 }
 
 TEST_F(PreferencesInFiles, AreRefusedWithTheirPlace) {
