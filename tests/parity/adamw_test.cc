@@ -14,13 +14,13 @@ namespace fovea {
 namespace {
 
 // The batch of one step: ids [B, T], and the token that follows each of them.
-struct Batch {
+struct AdamWBatch {
   Tensor ids, targets;
 };
 
-Batch batch_of(const Tensor& all, int64_t step) {
+AdamWBatch batch_of(const Tensor& all, int64_t step) {
   const int64_t B = all.dim(1), T = all.dim(2);
-  Batch batch{empty({B, T}, DType::i32), empty({B, T}, DType::i32)};
+  AdamWBatch batch{empty({B, T}, DType::i32), empty({B, T}, DType::i32)};
   const int64_t* from = all.data_as<int64_t>() + step * B * T;
   for (int64_t i = 0; i < B * T; ++i) {
     batch.ids.data_as<int32_t>()[i] = static_cast<int32_t>(from[i]);
@@ -60,7 +60,7 @@ TEST(AdamW, MatchesPyTorch) {
   options.clip = 1;
   Optimizer optimizer(parameters_of(model), options);
   for (int64_t step = 0; step < 10; ++step) {
-    const Batch batch = batch_of(ids, step);
+    const AdamWBatch batch = batch_of(ids, step);
     Pass pass;
     pass.mask.causal = true;
     const Tensor loss = cross_entropy(model.logits(model.hidden(batch.ids, pass)), batch.targets);
