@@ -239,8 +239,7 @@ void TrainRequest::declare(OptionTable& table) {
   if (!distils) declare_model(table);
   table.section("Evaluation, samples and snapshots");
   table.add(flag("--inspect", {},
-                 "serve the inspector's page during training: curves, samples, and the attention "
-                 "heads of each snapshot",
+                 "serve the inspector's page during training: curves, samples, attention",
                  inspect));
   table.section("Model (overrides the preset)");
   add_fields(table, spec, spec_spellings());

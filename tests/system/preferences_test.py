@@ -62,7 +62,7 @@ class Preferences(FoveaTest):
         self.assertTrue((out / "adapter_model.safetensors").exists() and (out / "chat_template.jinja").exists())
 
     def test_judged_answers_suit_kto(self):
-        judged = self.file("judged.jsonl", "".join(json.dumps({"prompt": f"What is {i}? ", "completion": "a fox" if i % 2 else "nothing", "label": i % 2 == 1}) + "\n"
+        judged = self.file("judged.jsonl", "".join(json.dumps({"prompt": f"What is {i}? ", "completion": "nothing" if i // 4 == 1 else "a fox", "label": i // 4 != 1}) + "\n"
                                                    for i in range(12)))
         base = self.base()
         result = self.train(judged, base, self.folder / "out")  # KTO follows from the data
