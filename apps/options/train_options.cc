@@ -86,6 +86,19 @@ const Spellings& train_spellings() {
   return all;
 }
 
+const Spellings& preference_spellings() {
+  static const Spellings all = {
+      {.field = "preference_beta", .aliases = {"--beta"}, .section = "Preferences"},
+      {"preference_loss", {"--loss-type"}},
+      {.field = "reference_free"},
+      {.field = "desirable_weight"},
+      {.field = "undesirable_weight"},
+      {"orpo_lambda", {"--orpo-alpha"}},
+      {.field = "simpo_gamma"},
+      {"reference_cache", {}, "", "DIR"}};
+  return all;
+}
+
 // The spellings of `fovea train`, which has no teacher, or of `fovea distil`, where the model
 // determines these options.
 Spellings spellings_of(bool distils) {
@@ -103,8 +116,10 @@ Spellings spellings_of(bool distils) {
   omit({"teacher"});  // the verb itself declares it
   if (!distils) {
     omit({"temperature", "distillation_alpha", "teacher_top_k", "teacher_cache"});
+    all.insert(all.end(), preference_spellings().begin(), preference_spellings().end());
     return all;
   }
+  for (const Spelling& each : preference_spellings()) omit({each.field.c_str()});
   omit({"from", "tokenizer", "max_vocabulary"});
   all.push_back({.field = "temperature", .section = "Distillation"});
   all.push_back({"distillation_alpha", {"--kd-ratio"}, "--alpha"});
@@ -127,6 +142,7 @@ const std::vector<std::string>& outside_config() {
                                                  "--out",
                                                  "--from",
                                                  "--cache",
+                                                 "--reference-cache",
                                                  "--memory-limit",
                                                  "--token-cache",
                                                  "--allow-change"};
@@ -227,8 +243,7 @@ void TrainRequest::declare(OptionTable& table) {
   if (!distils) declare_model(table);
   table.section("Evaluation, samples and snapshots");
   table.add(flag("--inspect", {},
-                 "serve the inspector's page during training: curves, samples, and the attention "
-                 "heads of each snapshot",
+                 "serve the inspector's page during training: curves, samples, attention",
                  inspect));
   table.section("Model (overrides the preset)");
   add_fields(table, spec, spec_spellings());
@@ -239,8 +254,8 @@ void TrainRequest::declare(OptionTable& table) {
   if (!distils) {
     table.add(
         flag("--show-example", {},
-             "print the first conversation as the model reads it, with its trained part marked, "
-             "and exit",
+             "print the first conversation or pair of answers as the model reads it, with its "
+             "trained part marked, and exit",
              show_example));
     table.add(
         flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));

@@ -17,7 +17,7 @@ namespace fovea {
 // TrainOptions (train.h).
 struct EvaluationData {
   // Predicts next, masked or cut-out tokens, depending on the model; of conversations, the tokens
-  // that training would train.
+  // that training would train. With pairs of answers, a reward model is evaluated.
   std::vector<std::string> text;
   std::vector<std::string> pairs;   // encoder-decoders: source and target
   std::vector<std::string> labels;  // classifiers, and models with a head for answers

@@ -9,6 +9,7 @@
 #include "fovea/adapter.h"
 #include "fovea/metrics.h"
 #include "fovea/model.h"
+#include "fovea/preferences.h"
 #include "fovea/problem_type.h"
 
 namespace fovea {
@@ -26,8 +27,23 @@ enum class Precision { automatic, fp32, bf16 };
 // (encoder-decoders). labels: predict the label of a text or of each word, several labels, or a
 // number. automatic: pairs or
 // labels if such data is given, chats if `data` holds conversations, else the objective that fits
-// the model. chats: predict the assistant's part of conversations (decoders; needs `from`).
-enum class Objective { automatic, next_token, masked, spans, pairs, labels, chats };
+// the model. chats: predict the assistant's part of conversations (decoders; needs `from`). reward,
+// dpo, kto, orpo, simpo: learn preferences (docs/align.md; need `from`); automatic: dpo if `data`
+// holds pairs of answers, kto if it holds judged answers.
+enum class Objective {
+  automatic,
+  next_token,
+  masked,
+  spans,
+  pairs,
+  labels,
+  chats,
+  reward,
+  dpo,
+  kto,
+  orpo,
+  simpo
+};
 
 // Memory of the two moments of each trained number in AdamW: fp32 = 8 bytes; bits8 = 2 bytes, as
 // fractions of the largest of a block of 256 (cf. Dettmers et al. 2022).
@@ -133,6 +149,7 @@ struct TrainOptions {
 
   AdapterOptions lora;  // trains adapters of `from` instead of all weights
   DistillationOptions distillation;
+  PreferenceOptions preferences;  // reward, dpo, kto, orpo, simpo
   // Parameters that are not trained: layers, such as "3" or "0-5" (of each stack), and names of
   // parameters in the model or its checkpoint, where * stands for any characters.
   std::vector<std::string> freeze;
@@ -170,7 +187,8 @@ TrainOptions preset_training(const std::string& preset);
 // Describes a run before it starts.
 struct TrainPlan {
   Spec spec;
-  // "next_token", "masked", "spans", "pairs", "labels", "chats" or "embedding"
+  // "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo", "kto", "orpo",
+  // "simpo" or "embedding"
   std::string objective;
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
   int64_t first_step = 0, steps = 0;                   // the run takes steps [first_step, steps)
@@ -197,7 +215,9 @@ struct TrainPlan {
 struct TrainProgress {
   int64_t step = 0, steps = 0;
   double epoch = 0;
-  double loss = 0;                        // of the last step, mean over its tokens
+  double loss = 0;  // of the last step, mean over its tokens
+  // Other measurements of the last step, such as "margin" of preferences.
+  std::vector<std::pair<std::string, double>> step_metrics = {};
   double bits_per_byte = 0;               // of the last evaluation
   std::optional<double> validation_loss;  // of the last evaluation
   std::optional<double> best_loss;        // of the best evaluation
@@ -238,9 +258,11 @@ TrainPlan plan_training(const Spec& spec, const TrainOptions& options);
 struct ExamplePart {
   std::string text;
   bool trained;  // whether its tokens are trained
+  // The text to which the part belongs: 0, or of preferences 0 (chosen) and 1 (rejected).
+  int64_t number = 0;
 };
-// Returns the first training text of conversations, as `options` request it. Throws the errors of
-// train(), and InvalidArgument if the data holds no conversations.
+// Returns the first training text of conversations, or the first two of preferences, as `options`
+// request it. Throws the errors of train(), and InvalidArgument if the data holds neither.
 std::vector<ExamplePart> training_example(const TrainOptions& options);
 
 // Trains a model. Resumes if `options.out` contains a snapshot of the same run. `reading` receives

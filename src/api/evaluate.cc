@@ -5,6 +5,7 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "data/lines.h"
+#include "data/preferences.h"
 #include "families/model_parts.h"
 #include "generate/source_prefix.h"
 #include "metrics/predictions.h"
@@ -89,13 +90,16 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   options.length = std::min(model.spec().context, kLongest);
   options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
   check_data(options);
+  // Judged answers are conversations too, and no model is evaluated on their labels.
+  if (preference_form(data.text) == PreferenceForm::judged) options.objective = Objective::chats;
   const Objective objective = objective_of(options, model.spec());
   if (objective == Objective::chats) {
     // Texts of several conversations share a row, so that the rows are as long as possible.
     options.length = std::min(model.spec().context, kTokensAtOnce);
     options.batch = 1;
-    options.from = model.parts().path;
   }
+  if (objective == Objective::chats || learns_preferences(objective))
+    options.from = model.parts().path;
   if (data.one_by_one)
     return evaluate_one_by_one(model, data.text, options.length, options.batch, progress);
   if (objective == Objective::next_token) return evaluate_next_tokens(model, data.text, progress);

@@ -66,6 +66,16 @@ class RecordReader {
     made_.place = std::move(place);
   }
 
+  Conversation read_messages(const char* key) && {
+    add_messages(key);
+    read_tools();
+    return std::move(made_);
+  }
+  Conversation read_completion(const char* key) && {
+    read_prompt(key);
+    return std::move(made_);
+  }
+
   Conversation read() && {
     if (!record_.is_object())
       fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"messages\"", made_.place,
@@ -77,7 +87,7 @@ class RecordReader {
       add_turns();
       read_tools();
     } else if (record_.contains("prompt") || record_.contains("completion")) {
-      read_prompt();
+      read_prompt("completion");
     } else if (record_.contains("instruction") || record_.contains("output")) {
       read_instruction();
     } else {
@@ -136,16 +146,16 @@ class RecordReader {
     }
   }
 
-  void read_prompt() {
+  void read_prompt(const char* completion) {
     const Record* const prompt = found(record_, "prompt");
     if (prompt != nullptr && prompt->is_array()) {
       add_messages("prompt");
       made_.first_trained = made_.messages.size();
-      add_messages("completion");
+      add_messages(completion);
       return read_tools();
     }
     made_.plain = {text_under(record_, "prompt", made_.place, "prompt"),
-                   text_under(record_, "completion", made_.place, "completion")};
+                   text_under(record_, completion, made_.place, completion)};
     add_text("user", made_.plain->prompt);
     add_text("assistant", made_.plain->completion);
   }
@@ -211,8 +221,8 @@ uint64_t hash_of(const Conversations& conversations) {
   return hasher.hash();
 }
 
-// Returns the first line of a file that is not blank, cut at the end of the first block that
-// reaches it; empty if all lines are blank.
+}  // namespace
+
 std::string first_line(const std::string& path) {
   FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
   std::string_view block = reader.next();
@@ -226,7 +236,14 @@ std::string first_line(const std::string& path) {
   return {};
 }
 
-}  // namespace
+Conversation read_messages(const Record& record, const std::string& place, const char* key) {
+  return RecordReader(record, place).read_messages(key);
+}
+
+Conversation read_completion(const Record& record, const std::string& place,
+                             const char* completion) {
+  return RecordReader(record, place).read_completion(completion);
+}
 
 Conversations read_conversations(const std::vector<std::string>& files) {
   Conversations all;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,18 @@ struct Conversations {
 // and the key, if a line has another form or if there is no record, and InvalidArgument if a weight
 // is out of range.
 Conversations read_conversations(const std::vector<std::string>& files);
+
+// Read one record, an object at `place` ("path:line"). Throw BadFile as read_conversations() does.
+// The messages under a key, and the tools:
+Conversation read_messages(const nlohmann::ordered_json& record, const std::string& place,
+                           const char* key);
+// The prompt, and the completion that is under this key, as of "prompt" and "completion":
+Conversation read_completion(const nlohmann::ordered_json& record, const std::string& place,
+                             const char* completion);
+
+// Returns the first line of a file that is not blank, cut at the end of the first block that
+// reaches it; empty if all lines are blank. Throws BadFile if the file cannot be read.
+std::string first_line(const std::string& path);
 
 // Returns whether the first line of the first file, which may have a weight, has a key of a
 // conversation and no "text". False if the file cannot be read.

@@ -39,6 +39,37 @@ std::optional<double> percent_correlation(const Predictions& p) {
   return 100 * correlation(similarities, scores);
 }
 
+double mean_of(const std::vector<double>& numbers) {
+  double sum = 0;
+  for (const double x : numbers) sum += x;
+  return sum / static_cast<double>(numbers.size());
+}
+
+std::optional<double> chosen_reward(const Predictions& p) {
+  if (p.rewards.chosen.empty()) return std::nullopt;
+  return mean_of(p.rewards.chosen);
+}
+
+std::optional<double> rejected_reward(const Predictions& p) {
+  if (p.rewards.rejected.empty()) return std::nullopt;
+  return mean_of(p.rewards.rejected);
+}
+
+std::optional<double> reward_margin(const Predictions& p) {
+  const auto chosen = chosen_reward(p), rejected = rejected_reward(p);
+  if (!chosen || !rejected) return std::nullopt;
+  return *chosen - *rejected;
+}
+
+// Returns the fraction of pairs whose chosen answer has the greater reward.
+std::optional<double> reward_accuracy(const Predictions& p) {
+  const auto& [chosen, rejected, paired] = p.rewards;
+  if (!paired || chosen.empty()) return std::nullopt;
+  double right = 0;
+  for (size_t i = 0; i < chosen.size(); ++i) right += chosen[i] > rejected[i];
+  return right / static_cast<double>(chosen.size());
+}
+
 // A score of all entities together.
 template <double (ClassCounts::*score)() const>
 std::optional<double> entity_score(const Predictions& p) {
@@ -148,6 +179,16 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
   const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
+  const Metric margin{"margin", "margin", "", 4, true, reward_margin};
+  const Metric chosen{"chosen_reward", "chosen reward", "", 4, true, chosen_reward};
+  const Metric rejected{"rejected_reward", "rejected reward", "", 4, false, rejected_reward};
+  const Metric order{"accuracy", "accuracy", "", 4, true, reward_accuracy};
+  const std::vector<Metric> of_pairs = {order, margin, chosen, rejected};
+  const auto preferences = [&](const char* name, const char* models) {
+    return EvaluationTask{name,     models, "pairs of answers", {loss("nats per pair")},
+                          of_pairs, "loss"};
+  };
+
   const std::vector<Metric> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
   const std::vector<Metric> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
   std::vector<EvaluationTask> tasks = {
@@ -162,6 +203,16 @@ std::vector<EvaluationTask> make_tasks() {
        {loss("nats per trained token"), perplexity("perplexity")},
        {right},
        "loss"},
+      preferences("reward", "classifiers"),
+      preferences("dpo", "decoders"),
+      {"kto",
+       "decoders",
+       "judged answers",
+       {loss("per answer")},
+       {margin, chosen, rejected},
+       "loss"},
+      preferences("orpo", "decoders"),
+      preferences("simpo", "decoders"),
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
   for (EvaluationTask& task : tasks_of_labels(right)) tasks.push_back(std::move(task));
   return tasks;

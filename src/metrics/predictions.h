@@ -34,6 +34,13 @@ struct Predictions {
   std::vector<std::pair<double, double>> numbers = {};  // regression: pairs (number, prediction)
   std::vector<SpanPrediction> spans = {};  // of all windows; the task makes `answers` of them
   AnswerPairs answers = {};
+  // The rewards of answers: those of the chosen and of the rejected answer of each pair or, of
+  // judged answers, those of the desirable and of the undesirable ones.
+  struct Rewards {
+    std::vector<double> chosen, rejected;
+    bool paired = true;
+  };
+  Rewards rewards = {};
 };
 
 // Returns the values of the metrics that apply to the predictions.

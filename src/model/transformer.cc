@@ -94,6 +94,10 @@ Tensor Transformer::loss(const Tensor& hidden, const std::vector<Interval>& vali
   return head.loss(hidden, token_embedding, valid, labels, options);
 }
 
+Tensor Transformer::log_probabilities(const Tensor& hidden, const Tensor& labels) const {
+  return head.log_probabilities(hidden, token_embedding, labels);
+}
+
 namespace {
 
 // Whether DeepNorm scales the initial weights (Wang et al. 2022, 2.2): those of feed-forward

@@ -42,6 +42,9 @@ struct Transformer {
   // Returns cross_entropy(logits(hidden, valid), labels, options), without storing large logits.
   Tensor loss(const Tensor& hidden, const std::vector<Interval>& valid, const Tensor& labels,
               const LossOptions& options = {}) const;
+  // Returns log_probability(logits(hidden), labels) of a language model, without storing large
+  // logits: of the shape of the labels.
+  Tensor log_probabilities(const Tensor& hidden, const Tensor& labels) const;
 
   // Calls f(name, parameter) for each parameter, in a fixed order. Loading, saving, initialising,
   // counting and optimising use this function.

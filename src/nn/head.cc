@@ -37,22 +37,36 @@ Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
   return spec.softcap > 0 ? softcap(y, spec.softcap) : y;
 }
 
-Tensor Head::loss(const Tensor& hidden, const Parameter& token_embedding,
-                  const std::vector<Interval>& valid, const Tensor& labels,
-                  const LossOptions& given) const {
-  const Parameter& matrix = spec.tied ? token_embedding : output.weight;
+bool Head::in_blocks(const Parameter& matrix, int64_t rows) const {
   const bool exact = !matrix.packed || matrix.packed.multiplies_exactly();
   // Only the gradients of the matrix need each block a second time.
   const bool trained = matrix.value.wants_gradient() || output.bias.value.wants_gradient();
   const int64_t most = recording() && trained ? kLogitsAtOnce : kLogitsOfBlock;
-  const bool in_blocks =
-      spec.kind == HeadKind::language_model && exact && labels.size() * matrix.shape[0] > most;
-  if (!in_blocks) return cross_entropy((*this)(hidden, token_embedding, valid), labels, given);
+  return spec.kind == HeadKind::language_model && exact && rows * matrix.shape[0] > most;
+}
+
+Tensor Head::loss(const Tensor& hidden, const Parameter& token_embedding,
+                  const std::vector<Interval>& valid, const Tensor& labels,
+                  const LossOptions& given) const {
+  const Parameter& matrix = spec.tied ? token_embedding : output.weight;
+  if (!in_blocks(matrix, labels.size()))
+    return cross_entropy((*this)(hidden, token_embedding, valid), labels, given);
   const Tensor x = features(hidden, valid);
   LossOptions options = given;
   options.softcap = spec.softcap;
   return matrix.packed ? linear_cross_entropy(x, matrix.packed, output.bias.value, labels, options)
                        : linear_cross_entropy(x, matrix.value, output.bias.value, labels, options);
+}
+
+Tensor Head::log_probabilities(const Tensor& hidden, const Parameter& token_embedding,
+                               const Tensor& labels) const {
+  const Parameter& matrix = spec.tied ? token_embedding : output.weight;
+  if (!in_blocks(matrix, labels.size()))
+    return log_probability((*this)(hidden, token_embedding, {}), labels);
+  const Tensor x = features(hidden, {});
+  const Tensor& bias = output.bias.value;
+  return matrix.packed ? linear_log_probability(x, matrix.packed, bias, labels, spec.softcap)
+                       : linear_log_probability(x, matrix.value, bias, labels, spec.softcap);
 }
 
 // Computes a weighted sum over all tokens: the mean of the valid tokens, or the first or last one.

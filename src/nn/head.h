@@ -28,6 +28,10 @@ struct Head {
   Tensor loss(const Tensor& hidden, const Parameter& token_embedding,
               const std::vector<Interval>& valid, const Tensor& labels,
               const LossOptions& options) const;
+  // Returns the logarithms of the probabilities that a language model gives to the labels, of their
+  // shape, as the op log_probability() does; outputs are computed in blocks as in loss().
+  Tensor log_probabilities(const Tensor& hidden, const Parameter& token_embedding,
+                           const Tensor& labels) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
@@ -39,6 +43,8 @@ struct Head {
  private:
   // Returns the input of the output layer.
   Tensor features(const Tensor& hidden, const std::vector<Interval>& valid) const;
+  // Whether the outputs for this number of rows are computed in blocks.
+  bool in_blocks(const Parameter& matrix, int64_t rows) const;
 };
 
 // Pools the valid tokens of each batch row into one vector.   hidden [B, T, C] -> [B, C]

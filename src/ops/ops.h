@@ -220,6 +220,16 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
 // logits [..., V], targets i32 [...] -> f32 (f64 for f64) [...]
 Tensor log_probability(const Tensor& logits, const Tensor& targets);
 
+// Returns log_probability(softcap(linear(x, weight, bias)), targets), with the same bits, but never
+// stores all logits; softcap 0 = none. Blocks of 0 are those of logit_blocks(). x [..., C], weight
+// [V, C], bias [V] or empty, targets i32 [...] -> f32 (f64 for f64) [...]
+Tensor linear_log_probability(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                              const Tensor& targets, float softcap = 0, LogitBlocks blocks = {});
+
+// y[n] = the sum of the next counts[n] elements of x.   x [...] with as many elements as the counts
+// sum to -> f64 [N]
+Tensor segment_sums(const Tensor& x, const std::vector<int64_t>& counts);
+
 // Concatenates along the tokens, first before second, in second's dtype.
 // first [B, N, C] or [1, N, C] (the same for every batch row), second [B, T, C] -> [B, N + T, C]
 Tensor concat_tokens(const Tensor& first, const Tensor& second);

@@ -124,6 +124,8 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
 // linear_cross_entropy() of ops.h in the exact arithmetic.   weight [V, C]
 Tensor linear_cross_entropy(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
                             const Tensor& targets, const LossOptions& options = {});
+Tensor linear_log_probability(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                              const Tensor& targets, float softcap = 0, LogitBlocks blocks = {});
 
 // y[...] = table[ids[...]].   ids i32 [...], table [V, C] -> f32 [..., C]
 Tensor embedding(const Tensor& ids, const PackedWeight& table);

@@ -35,6 +35,13 @@ struct Batch {
   // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =
   // lengths differ from pass to pass, and the entire pass is one unit.
   int64_t units = 0;
+  // For objectives of whole texts: the texts in the order of the rows of Questions. Empty = the
+  // loss is a sum over labels.
+  struct Text {
+    int64_t number;  // in the data
+    int64_t asked;   // number of its labels that are not below 0
+  };
+  std::vector<Text> texts = {};
 };
 
 // The input of the head and the labels, for the rows that have labels: hidden [rows, C], labels i32

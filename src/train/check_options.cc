@@ -1,8 +1,11 @@
 #include "train/check_options.h"
 
+#include <algorithm>
+
 #include "base/fields.h"
 #include "base/files.h"
 #include "train/adapters.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 
@@ -48,6 +51,35 @@ void check_distillation(const DistillationOptions& o) {
 }
 
 }  // namespace
+
+void check_preferences(const TrainOptions& o, Objective objective) {
+  const PreferenceOptions &p = o.preferences, none;
+  const auto needs = [&](bool given, const char* field, std::initializer_list<Objective> suitable) {
+    std::vector<std::string> names;
+    for (const Objective each : suitable) names.emplace_back(name_of(each));
+    const bool suits = std::find(suitable.begin(), suitable.end(), objective) != suitable.end();
+    check_field(suits || !given, field, "given with the objective {}; expected {}",
+                name_of(objective), fmt::join(names, " or "));
+  };
+  using enum Objective;
+  needs(p.beta != none.beta, "preference_beta", {dpo, kto, simpo});
+  needs(p.loss != none.loss, "preference_loss", {dpo});
+  needs(p.reference_free, "reference_free", {dpo});
+  needs(p.desirable != none.desirable, "desirable_weight", {kto});
+  needs(p.undesirable != none.undesirable, "undesirable_weight", {kto});
+  needs(p.odds != none.odds, "orpo_lambda", {orpo});
+  needs(p.gamma != none.gamma, "simpo_gamma", {simpo});
+  needs(!p.cache.empty(), "reference_cache", {dpo, kto});
+  if (!learns_preferences(objective)) return;
+  check_field(o.distillation.teacher.empty(), "objective",
+              "{} does not learn from a teacher; expected another objective", name_of(objective));
+  const bool flips = objective == dpo && p.loss == PreferenceLoss::sigmoid;
+  check_field(flips || o.label_smoothing == 0, "label_smoothing",
+              "does not suit the objective; expected dpo with the `preference_loss` sigmoid");
+  check_field(o.label_smoothing < 0.5, "label_smoothing",
+              "{}; expected less than 0.5, the probability that a pair is in the wrong order",
+              o.label_smoothing);
+}
 
 void check_options(const TrainOptions& o) {
   check_data(o);

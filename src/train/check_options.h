@@ -10,5 +10,7 @@ void check_options(const TrainOptions& options);
 // Checks only the fields that name data: throws InvalidArgument, naming the field, unless there is
 // exactly one kind of data (text, pairs or labels) and the objective suits this kind.
 void check_data(const TrainOptions& options);
+// Checks the options of preferences for an objective that is not automatic.
+void check_preferences(const TrainOptions& options, Objective objective);
 
 }  // namespace fovea

@@ -119,7 +119,7 @@ Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
   const auto examples =
       task->examples(spec, {model.tokenizer(), *model.parts().target_tokenizer}, origin, true, say);
   const int64_t batches = examples->validation_batches();
-  Predictions found = predict(transformer, DType::f32, task->evaluation(), batches, [&](int64_t n) {
+  Predictions found = task->predict_batches(transformer, DType::f32, batches, [&](int64_t n) {
     report_progress(progress, n, batches);
     return examples->validation(n);
   });

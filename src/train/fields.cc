@@ -5,6 +5,7 @@
 #include "fovea/train.h"
 #include "fovea/train_embedder.h"
 #include "train/fields.h"
+#include "train/tasks/examples_task.h"
 
 namespace fovea {
 namespace {
@@ -44,10 +45,13 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
          o.class_weights);
   v.choice({"objective",
             "training objective: predict the next token, masked tokens, spans cut out of the text, "
-            "the target of a pair, a label, or the answers of conversations; automatic = what fits "
-            "the data and the model",
+            "the target of a pair, a label, or the answers of conversations; or learn preferences: "
+            "a reward model, or dpo, kto, orpo or simpo; automatic = what fits the data and the "
+            "model",
             true},
-           o.objective, {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats"});
+           o.objective,
+           {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats", "reward",
+            "dpo", "kto", "orpo", "simpo"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
   v.number({"validation",
@@ -64,7 +68,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
 }
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
-  const bool chats = o.objective == Objective::chats;
+  const bool chats = o.objective == Objective::chats || learns_preferences(o.objective);
   visit_answers(o.chat_template, o.train_on, chats, v);
   v.choice(
       {"too_long", "conversations longer than a sequence: keep the beginning, or skip them", chats},
@@ -130,8 +134,9 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   v.number({"clip", "maximum gradient norm; 0 = off", true}, o.clip, 0, 1e6);
   v.choice({"moments", "memory of AdamW's moments: 8 bytes per trained number, or 2", true},
            o.moments, {"fp32", "8bit"});
-  v.number({"label_smoothing", "probability spread over all labels", true}, o.label_smoothing, 0,
-           0.99);
+  v.number({"label_smoothing",
+            "probability spread over all labels; dpo: that a pair is in the wrong order", true},
+           o.label_smoothing, 0, 0.99);
   v.number({"mask", "masked, spans: fraction of tokens to mask or cut out", fills_gaps}, o.mask,
            0.001, 0.9);
   v.number({"mean_span", "spans: mean number of tokens per span", fills_gaps}, o.mean_span, 1, 100);
@@ -145,8 +150,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
-  const bool windows =
-      !pairs && o.objective != Objective::labels && o.objective != Objective::chats;
+  const bool windows = !pairs && o.objective != Objective::labels && o.objective < Objective::chats;
   const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
   const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
                                            [&](const Metric& m) { return m.name == o.best_by; });
@@ -178,6 +182,29 @@ void visit_machine(TrainOptions& o, OptionVisitor& v) {
           o.token_cache);
   v.boolean({"allow_change", "resume even if data or options differ from the snapshot's"},
             o.allow_change);
+}
+
+void visit_preferences(PreferenceOptions& o, Objective objective, OptionVisitor& v) {
+  const auto is = [&](Objective one) { return objective == one; };
+  const bool dpo = is(Objective::dpo), kto = is(Objective::kto), simpo = is(Objective::simpo);
+  v.number({"preference_beta",
+            "dpo, kto: how much the model is kept near the initial one; simpo: factor of the "
+            "rewards; 0 = 0.1, for simpo 2",
+            dpo || kto || simpo},
+           o.beta, 0, 1000);
+  v.choice({"preference_loss", "dpo: loss of a pair", dpo}, o.loss, {"sigmoid", "hinge", "ipo"});
+  v.boolean({"reference_free", "dpo: do not compare with the initial model", dpo},
+            o.reference_free);
+  v.number({"desirable_weight", "kto: weight of desirable answers", kto}, o.desirable, 0, 1000);
+  v.number({"undesirable_weight", "kto: weight of undesirable answers", kto}, o.undesirable, 0,
+           1000);
+  v.number({"orpo_lambda", "orpo: weight of the odds ratio", is(Objective::orpo)}, o.odds, 0, 1000);
+  v.number({"simpo_gamma", "simpo: difference of the rewards that is aimed at", simpo}, o.gamma, 0,
+           1000);
+  v.text({"reference_cache",
+          "dpo, kto: directory of the initial model's log-probabilities, for several runs; empty = "
+          "in the output directory"},
+         o.cache);
 }
 
 }  // namespace
@@ -245,6 +272,7 @@ void visit(TrainOptions& o, OptionVisitor& v) {
           o.freeze);
   visit(o.lora, v);
   visit(o.distillation, v);
+  visit_preferences(o.preferences, o.objective, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }

@@ -66,6 +66,7 @@ void Record::step(const TrainProgress& p) {
   json["tokens_per_sec"] = std::round(p.tokens_per_second);
   json["step_ms"] = std::round(p.step_seconds * 1e5) / 100;
   json["peak_mem_bytes"] = p.peak_bytes;
+  for (const auto& [name, value] : p.step_metrics) json[name] = value;
   append(json.dump());
   if (std::isfinite(p.loss)) curves_.training.emplace_back(p.step, p.loss);
 }

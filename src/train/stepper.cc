@@ -31,10 +31,11 @@ Stepper::Stepper(Transformer& model, const TrainingTask& task, const TrainOption
       optimizer(parameters_of(model), optimizer_options(options)) {}
 
 Stepper::Outcome Stepper::operator()(int64_t step) {
-  const auto [loss, tokens] = task_.backward(model_, step);
+  const auto [loss, tokens, metrics] = task_.backward(model_, step);
   Outcome outcome;
   outcome.loss = loss;
   outcome.tokens = tokens;
+  outcome.metrics = metrics;
   outcome.learning_rate = learning_rate(schedule_, step);
   outcome.gradient_norm = optimizer.gradient_norm();
   if (std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm)) {

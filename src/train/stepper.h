@@ -18,8 +18,9 @@ class Stepper {
 
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
-    int64_t tokens = 0;      // number of tokens that were read
-    std::string bad_tensor;  // see TrainingTask::first_bad_tensor; empty = all are finite
+    int64_t tokens = 0;         // number of tokens that were read
+    MetricValues metrics = {};  // see TrainingTask::StepLoss
+    std::string bad_tensor;     // see TrainingTask::first_bad_tensor; empty = all are finite
   };
   // Takes step `step`, which counts from 0. If the loss or a gradient is not finite, no weight is
   // updated.

@@ -16,11 +16,14 @@ class TrainingTask {
   // Sets `trainable` of the model's parameters. The default leaves the values that follow from
   // their roles.
   virtual void choose_trainable(Transformer&) const {}
+  // Called once before step `first` of a run, and not for a plan.
+  virtual void begin(const Transformer&, int64_t) {}
 
   // Adds the gradients of step `step`, which counts from 0, to the trainable parameters.
   struct StepLoss {
     double loss = 0;
-    int64_t tokens = 0;  // number of tokens that were read, without padding
+    int64_t tokens = 0;         // number of tokens that were read, without padding
+    MetricValues metrics = {};  // other measurements of the step
   };
   virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
 

@@ -64,6 +64,7 @@ TrainResult Trainer::run() {
   const Clock::time_point start = Clock::now();
   double smooth = 0;  // seconds per step, averaged over about ten steps
   bool go_on = true;
+  job_.task->begin(job_.model, progress_.step);
   if (progress_.step == 0 && job_.task->evaluates_start()) {
     evaluate();
     start_metrics_ = progress_.metrics;
@@ -109,6 +110,7 @@ TrainResult Trainer::run() {
 // Updates the progress; `seconds` is the time of a step, averaged over the last steps.
 void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.loss = outcome.loss;
+  progress_.step_metrics = outcome.metrics;
   progress_.gradient_norm = outcome.gradient_norm;
   progress_.learning_rate = outcome.learning_rate;
   progress_.tokens += outcome.tokens;

@@ -78,14 +78,19 @@ class TrainCommand : public Command {
     return 0;
   }
 
-  // Prints the first training text of conversations, with its trained parts marked.
+  // Prints the first training text of conversations, or the first pair of preferences, with the
+  // trained parts marked.
   int show_example() const {
     const bool coloured = is_terminal(Channel::output) && can_colour();
     std::string text;
+    int64_t number = 0;
     nlohmann::ordered_json parts = nlohmann::ordered_json::array();
     for (const ExamplePart& part : training_example(request_.options)) {
       const std::string written = printable(part.text);
       parts.push_back({{"text", part.text}, {"trained", part.trained}});
+      if (part.number > 0) parts.back()["rejected"] = true;
+      if (part.number > number) text += "\n\nrejected:\n";
+      number = part.number;
       const char* const before = !part.trained ? "" : coloured ? "\033[32m" : "[[";
       const char* const after = !part.trained ? "" : coloured ? "\033[0m" : "]]";
       text += before + written + after;
@@ -151,7 +156,9 @@ class TrainCommand : public Command {
     }
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
-    if (plan.objective == "chats") {
+    if (plan.objective == "reward") return eval("", {o.data.front()});
+    if (plan.objective == "chats" || plan.objective == "dpo" || plan.objective == "kto" ||
+        plan.objective == "orpo" || plan.objective == "simpo") {
       const bool talks = std::filesystem::exists(o.out + "/chat_template.jinja");
       return (talks ? "  fovea chat " : "  fovea generate ") + out + "\n";
     }

@@ -1,27 +1,20 @@
 #include <algorithm>
 
 #include "base/fields.h"
-#include "base/files.h"
 #include "base/hash.h"
-#include "cache/mixers.h"
-#include "chat/builtin_templates.h"
 #include "data/conversations.h"
 #include "data/held_out.h"
-#include "families/directory.h"
-#include "train/tasks/conversation_text.h"
-#include "train/tasks/examples_task.h"
+#include "train/tasks/conversations_task.h"
 #include "train/tasks/packed_examples.h"
 #include "train/tasks/special_tokens.h"
 
 namespace fovea {
 namespace {
 
-constexpr int64_t kLongestChat = 1024;  // default limit of a row, as for plain text
-
 // Predicts the answers of conversations.
-class ChatsTask : public ExamplesTask {
+class ChatsTask : public ConversationsTask {
  public:
-  ChatsTask(const TrainOptions& options, Purpose purpose) : ExamplesTask(options, purpose) {
+  ChatsTask(const TrainOptions& options, Purpose purpose) : ConversationsTask(options, purpose) {
     check_field(purpose == Purpose::measure || !template_folder().empty(), "from",
                 "not given, but {} holds conversations; expected the model to fine-tune",
                 options.data.front());
@@ -33,22 +26,8 @@ class ChatsTask : public ExamplesTask {
     }
   }
 
-  Tokenizer make_tokenizer(const Spec&) override { return Tokenizer::open(options_.tokenizer); }
-
-  std::vector<std::string> needed_tokens() const override {
-    const BuiltinTemplate* const builtin = find_builtin_template(options_.chat_template);
-    return builtin == nullptr ? std::vector<std::string>() : builtin->tokens;
-  }
-
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin&, const Say& say) override {
-    check_field(spec.decoder && !spec.encoder && spec.head.kind == HeadKind::language_model,
-                objective_field(options_),
-                "chats does not suit the model; expected a decoder with a language-model head");
-    for (int64_t layer = 0; layer < spec.decoder->layers; ++layer) {
-      check_field(!is_recurrent(*spec.decoder, layer), objective_field(options_),
-                  "chats does not suit recurrent layers, whose state continues in the next text of "
-                  "a row; expected a model without them");
-    }
+    check_shares_rows(spec, Objective::chats);
     chat_ = open_chat(tokenizer);
     render(spec, tokenizer, say);
   }
@@ -69,76 +48,12 @@ class ChatsTask : public ExamplesTask {
 
   EvaluationTask evaluation() const override { return evaluation_task("chats"); }
 
-  void write_fixed_files(const std::string& folder) const override {
-    ExamplesTask::write_fixed_files(folder);
-    if (chat_) write_file_atomically(folder + "/chat_template.jinja", source());
-  }
-
-  // Generation stops at the tokens that end answers.
-  void write_model(const std::string& folder, Transformer& model) const override {
-    const std::optional<int32_t> end = setting().tokenizers.source.eos_id();
-    if (options_.lora.rank > 0) {
-      ExamplesTask::write_model(folder, model);
-      const nlohmann::ordered_json written = {{"eos_token_id", ends(setting().origin)}};
-      return write_file_atomically(folder + "/generation_config.json", written.dump(2) + "\n");
-    }
-    Origin origin = setting().origin;
-    if (const std::vector<int32_t> all = ends(origin); !ends_.empty()) {
-      origin.generation =
-          nlohmann::ordered_json::parse(generation_config_json(model.spec, origin, end));
-      auto& written = origin.generation["eos_token_id"];
-      written = all;
-      if (all.size() == 1) written = all[0];
-    }
-    save_model_files(folder, model, end, origin);
-  }
-
-  std::vector<ExamplePart> example() const { return example_; }
-
- protected:
-  SamplePrompt sample_prompt(const Transformer& model) const override {
-    if (std::ssize(prompt_) >= model.spec.context) return {};
-    return {prompt_, ends(setting().origin)};
-  }
-
  private:
   // The texts of a part, before they are packed.
   struct Rendered {
     std::vector<TrainedText> texts;
     std::vector<size_t> files;
   };
-
-  // Returns the model whose template is used: a new model has that of its teacher.
-  const std::string& template_folder() const {
-    return options_.from.empty() ? options_.distillation.teacher : options_.from;
-  }
-
-  std::optional<ModelChat> open_chat(const Tokenizer& tokenizer) const {
-    const std::string& name = options_.chat_template;
-    if (name.empty()) {
-      const std::string& folder = template_folder();
-      if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
-      return ModelChat::open(folder);
-    }
-    const BuiltinTemplate* const builtin = find_builtin_template(name);
-    if (builtin == nullptr) {
-      check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
-                  builtin_template_names());
-      return ModelChat::open_file(name, tokenizer);
-    }
-    check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
-                "{} ends answers with the end-of-text token, which the tokenizer of the model "
-                "lacks; expected another template",
-                name);
-    return ModelChat::of_source(builtin->source, name, tokenizer);
-  }
-
-  // Returns the text of the template, or an empty string without a template.
-  std::string source() const { return chat_ ? chat_->choose({}).source() : std::string(); }
-
-  int64_t longest_row(const Spec& spec) const {
-    return std::min(spec.context, options_.length > 0 ? options_.length : kLongestChat);
-  }
 
   // Converts the records to tokens. Without validation data, evenly spaced records are held out,
   // with all their texts.
@@ -232,62 +147,17 @@ class ChatsTask : public ExamplesTask {
   }
 
   static void add(const std::vector<TrainedText>& texts, LabelledSequences& all) {
-    for (const auto& [ids, trained] : texts) {
-      std::vector<int32_t> labels(ids.size(), -1);
-      for (size_t i = 1; i < ids.size(); ++i)
-        if (trained[i]) labels[i - 1] = ids[i];
-      all.ids.add(ids);
-      all.labels.add(labels);
+    for (const TrainedText& text : texts) {
+      all.ids.add(text.ids);
+      all.labels.add(labels_of_text(text));
     }
-  }
-
-  // Adds the special tokens that end the trained parts of a text to ends_.
-  void find_ends(const TrainedText& text, const Tokenizer& tokenizer) {
-    for (size_t i = 0; i < text.ids.size(); ++i) {
-      const bool last = text.trained[i] && (i + 1 == text.ids.size() || !text.trained[i + 1]);
-      if (last && tokenizer.is_special(text.ids[i]) &&
-          std::find(ends_.begin(), ends_.end(), text.ids[i]) == ends_.end())
-        ends_.push_back(text.ids[i]);
-    }
-  }
-
-  // Returns the tokens at which generation stops: those of the checkpoint, and those that end
-  // trained answers.
-  std::vector<int32_t> ends(const Origin& origin) const {
-    std::vector<int32_t> all;
-    const auto add = [&](int32_t id) {
-      if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
-    };
-    for (const auto* json : {&origin.generation, &origin.carried}) {
-      if (!json->is_object() || !all.empty()) continue;
-      for (const int32_t id : ids_under(*json, "eos_token_id")) add(id);
-    }
-    if (const auto end = setting().tokenizers.source.eos_id(); end && all.empty()) add(*end);
-    for (const int32_t id : ends_) add(id);
-    return all;
-  }
-
-  // Divides a text into its trained and its other parts.
-  static std::vector<ExamplePart> parts_of(const TrainedText& text, const Tokenizer& tokenizer) {
-    std::vector<ExamplePart> parts;
-    StreamingDecoder decoder(tokenizer);
-    for (size_t i = 0; i < text.ids.size(); ++i) {
-      if (i == 0 || text.trained[i] != text.trained[i - 1]) parts.push_back({"", text.trained[i]});
-      parts.back().text += decoder.add(text.ids[i]);
-    }
-    if (!parts.empty()) parts.back().text += decoder.finish();
-    return parts;
   }
 
   Conversations data_, validation_;
-  std::optional<ModelChat> chat_;
   LabelledSequences training_, held_out_;
   std::vector<PackedRows::Group> groups_;
   int64_t row_ = 0;  // tokens of a row
   int64_t long_ = 0, untrained_ = 0;
-  std::vector<int32_t> ends_;    // special tokens that end trained answers
-  std::vector<int32_t> prompt_;  // of the samples
-  std::vector<ExamplePart> example_;
 };
 
 }  // namespace
@@ -295,16 +165,6 @@ class ChatsTask : public ExamplesTask {
 std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose) {
   return std::make_unique<ChatsTask>(options, purpose);
-}
-
-std::vector<ExamplePart> training_example(const TrainOptions& options) {
-  check_field(holds_conversations(options.data) || options.objective == Objective::chats, "data",
-              "holds no conversations; expected a file of them");
-  ChatsTask task(options, ExamplesTask::Purpose::train);
-  Spec spec = open_model_files(options.from, Weights::mapped).model.spec;
-  const auto unheard = [](const std::string&) {};
-  task.shape(spec, with_needed_tokens(Tokenizer::open(options.from), task, unheard), {}, unheard);
-  return task.example();
 }
 
 }  // namespace fovea

@@ -82,6 +82,13 @@ ChatRequest request_of(const Conversation& conversation, size_t count, bool prom
 
 }  // namespace
 
+std::vector<int32_t> labels_of_text(const TrainedText& text) {
+  std::vector<int32_t> labels(text.ids.size(), -1);
+  for (size_t i = 1; i < text.trained.size(); ++i)
+    if (text.trained[i]) labels[i - 1] = text.ids[i];
+  return labels;
+}
+
 ConversationText::ConversationText(std::optional<ModelChat> chat, Tokenizer tokenizer,
                                    TrainOn train_on)
     : chat_(std::move(chat)), tokenizer_(std::move(tokenizer)), train_on_(train_on) {}

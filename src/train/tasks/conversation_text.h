@@ -18,6 +18,9 @@ struct TrainedText {
   std::vector<bool> trained;  // of the same size
 };
 
+// Returns the label of each token: the next token if that is trained, else -1.
+std::vector<int32_t> labels_of_text(const TrainedText& text);
+
 // Converts conversations to the tokens that a chat template makes of them, as chat and serve do:
 // without special tokens other than those of the template; special tokens in the messages are plain
 // text.

@@ -4,9 +4,11 @@
 #include "base/machine.h"
 #include "data/answers.h"
 #include "data/conversations.h"
+#include "data/preferences.h"
 #include "generate/generate.h"
 #include "tokenizer/more_tokens.h"
 #include "train/adapters.h"
+#include "train/check_options.h"
 #include "train/evaluation.h"
 
 namespace fovea {
@@ -20,15 +22,32 @@ const char* name_of(Objective objective) {
     case Objective::pairs: return "pairs";
     case Objective::labels: return "labels";
     case Objective::chats: return "chats";
+    case Objective::reward: return "reward";
+    case Objective::dpo: return "dpo";
+    case Objective::kto: return "kto";
+    case Objective::orpo: return "orpo";
+    case Objective::simpo: return "simpo";
   }
   return "";
 }
 
+bool learns_preferences(Objective objective) {
+  return objective >= Objective::reward && objective <= Objective::simpo;
+}
+
 namespace {
+
+bool is_reward_model(const Spec& spec) {
+  return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
+}
 
 Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
   if (!o.pairs.empty()) return Objective::pairs;
   if (!o.labels.empty()) return Objective::labels;
+  if (const auto form = preference_form(o.data))
+    return is_reward_model(spec)            ? Objective::reward
+           : *form == PreferenceForm::pairs ? Objective::dpo
+                                            : Objective::kto;
   if (holds_conversations(o.data)) return Objective::chats;
   if (!spec.encoder) return Objective::next_token;
   return spec.decoder ? Objective::spans : Objective::masked;
@@ -39,9 +58,10 @@ Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
 Objective objective_of(const TrainOptions& o, const Spec& spec) {
   const Objective objective =
       o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
-  check_field(objective == Objective::chats || o.chat_template.empty(), "chat_template",
+  const bool talks = objective == Objective::chats || learns_preferences(objective);
+  check_field(talks || o.chat_template.empty(), "chat_template",
               "given without conversations; expected both");
-  check_field(objective == Objective::chats || o.validation_chats.empty(), "validation_chats",
+  check_field(talks || o.validation_chats.empty(), "validation_chats",
               "given without conversations; expected both");
   return objective;
 }
@@ -54,6 +74,8 @@ const char* objective_field(const TrainOptions& options) {
 std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
                                         ExamplesTask::Purpose purpose) {
   const Objective objective = objective_of(options, spec);
+  check_preferences(options, objective);
+  if (learns_preferences(objective)) return make_preferences_task(options, purpose, objective);
   if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
   if (objective == Objective::labels)
@@ -116,13 +138,19 @@ double ExamplesTask::steps_per_epoch() const {
 }
 
 Predictions ExamplesTask::predict(const Transformer& model) const {
-  Predictions found = fovea::predict(model, setting_->compute, evaluation(), *examples_);
+  Predictions found = predict_batches(model, setting_->compute, examples_->validation_batches(),
+                                      [&](int64_t n) { return examples_->validation(n); });
   // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
   // held-out part.
   found.labels = examples_->held_out.asked;
   found.bytes = examples_->held_out.bytes;
   complete(found);
   return found;
+}
+
+Predictions ExamplesTask::predict_batches(const Transformer& model, DType dtype, int64_t count,
+                                          const std::function<Batch(int64_t n)>& batch) const {
+  return fovea::predict(model, dtype, evaluation(), count, batch);
 }
 
 std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {

@@ -72,6 +72,9 @@ class ExamplesTask : public TrainingTask {
   double steps_per_epoch() const override;
   bool evaluates() const override { return examples_->validation_batches() > 0; }
   Predictions predict(const Transformer& model) const override;
+  // Returns the predictions for batches 0 to count - 1. The default predicts the labels.
+  virtual Predictions predict_batches(const Transformer& model, DType compute, int64_t count,
+                                      const std::function<Batch(int64_t n)>& batch) const;
   std::string sample(const Transformer& model, int64_t step) const override;
   void write_fixed_files(const std::string& folder) const override;
   void write_model(const std::string& folder, Transformer& model) const override;
@@ -93,11 +96,10 @@ class ExamplesTask : public TrainingTask {
   Purpose purpose_;
 
   DType compute() const { return setting_->compute; }
+  PassOptions pass_options() const;
   const Setting& setting() const { return *setting_; }
 
  private:
-  PassOptions pass_options() const;
-
   std::optional<Setting> setting_;
   std::unique_ptr<Examples> examples_;
   std::unique_ptr<Teacher> teacher_;
@@ -121,6 +123,8 @@ Objective objective_of(const TrainOptions& options, const Spec& spec);
 // else the model or the data from which it follows.
 const char* objective_field(const TrainOptions& options);
 const char* name_of(Objective objective);
+// Whether the objective is reward, dpo, kto, orpo or simpo.
+bool learns_preferences(Objective objective);
 
 std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
                                              ExamplesTask::Purpose purpose, Objective objective);
@@ -132,5 +136,8 @@ std::unique_ptr<ExamplesTask> make_answers_task(const TrainOptions& options,
                                                 ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_preferences_task(const TrainOptions& options,
+                                                    ExamplesTask::Purpose purpose,
+                                                    Objective objective);
 
 }  // namespace fovea

@@ -36,6 +36,35 @@ int64_t tokens_of(const LabelledSequences& texts, const std::vector<PackedRows::
 
 }  // namespace
 
+Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector<int64_t>>& rows,
+                   int64_t length, int32_t padding) {
+  const int64_t count = std::ssize(rows), L = length;
+  Batch batch;
+  batch.target.ids = empty({count, L}, DType::i32);
+  batch.labels = empty({count, L}, DType::i32);
+  std::fill_n(batch.target.ids.data_as<int32_t>(), count * L, padding);
+  std::fill_n(batch.labels.data_as<int32_t>(), count * L, -1);
+  DocumentStarts starts(rows.size());
+  for (size_t r = 0; r < rows.size(); ++r) {
+    int64_t used = 0;
+    const int64_t row = static_cast<int64_t>(r) * L;
+    for (const int64_t text : rows[r]) {
+      const int64_t start = PackedRows::next_start(used), tokens = texts.ids.length(text);
+      std::copy_n(texts.ids[text], tokens, batch.target.ids.data_as<int32_t>() + row + start);
+      std::copy_n(texts.labels[text], tokens, batch.labels.data_as<int32_t>() + row + start);
+      batch.asked += count_labels(texts.labels[text], tokens);
+      batch.tokens += tokens;
+      starts[r].push_back(start);
+      used = start + tokens;
+    }
+    // The padding at the end is divided too, since attention to a long text takes more time.
+    for (used = PackedRows::next_start(used); used < L; used += PackedRows::kTile)
+      starts[r].push_back(used);
+  }
+  batch.documents = std::make_shared<const DocumentStarts>(std::move(starts));
+  return batch;
+}
+
 PackedExamples::PackedExamples(LabelledSequences training, LabelledSequences validation,
                                const std::vector<PackedRows::Group>& groups,
                                const PackedOptions& options)
@@ -70,36 +99,6 @@ Batch PackedExamples::validation(int64_t n) const {
   const auto last =
       validation_rows_.begin() + std::min((n + 1) * options_.batch, std::ssize(validation_rows_));
   return of(validation_, {first, last});
-}
-
-Batch PackedExamples::of(const LabelledSequences& texts,
-                         const std::vector<std::vector<int64_t>>& rows) const {
-  const int64_t count = std::ssize(rows), L = options_.length;
-  Batch batch;
-  batch.target.ids = empty({count, L}, DType::i32);
-  batch.labels = empty({count, L}, DType::i32);
-  std::fill_n(batch.target.ids.data_as<int32_t>(), count * L, options_.padding);
-  std::fill_n(batch.labels.data_as<int32_t>(), count * L, -1);
-  DocumentStarts starts(rows.size());
-  for (size_t r = 0; r < rows.size(); ++r) {
-    int64_t used = 0;
-    const int64_t row = static_cast<int64_t>(r) * L;
-    for (const int64_t text : rows[r]) {
-      const int64_t start = PackedRows::next_start(used), length = texts.ids.length(text);
-      std::copy_n(texts.ids[text], length, batch.target.ids.data_as<int32_t>() + row + start);
-      std::copy_n(texts.labels[text], length, batch.labels.data_as<int32_t>() + row + start);
-      batch.asked += count_labels(texts.labels[text], length);
-      batch.tokens += length;
-      starts[r].push_back(start);
-      used = start + length;
-    }
-    // The padding at the end is divided too, since attention to a long text takes more time.
-    for (used = PackedRows::next_start(used); used < L; used += PackedRows::kTile)
-      starts[r].push_back(used);
-  }
-  batch.documents = std::make_shared<const DocumentStarts>(std::move(starts));
-  batch.units = count;
-  return batch;
 }
 
 }  // namespace fovea

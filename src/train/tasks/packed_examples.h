@@ -11,6 +11,11 @@ struct LabelledSequences {
   Sequences ids, labels;
 };
 
+// Returns the batch of rows of texts, each of which begins at a multiple of PackedRows::kTile.
+// `padding`: the token between and after the texts of a row.
+Batch packed_batch(const LabelledSequences& texts, const std::vector<std::vector<int64_t>>& rows,
+                   int64_t length, int32_t padding);
+
 struct PackedOptions {
   int64_t length = 0;  // tokens of a row
   int64_t batch = 1;   // rows in one forward pass
@@ -34,7 +39,11 @@ class PackedExamples : public Examples {
   Batch validation(int64_t n) const override;
 
  private:
-  Batch of(const LabelledSequences& texts, const std::vector<std::vector<int64_t>>& rows) const;
+  Batch of(const LabelledSequences& texts, const std::vector<std::vector<int64_t>>& rows) const {
+    Batch batch = packed_batch(texts, rows, options_.length, options_.padding);
+    batch.units = std::ssize(rows);
+    return batch;
+  }
 
   LabelledSequences training_, validation_;
   PackedOptions options_;

@@ -13,15 +13,6 @@ namespace {
 // Estimated tokens per sentence, for the plan.
 constexpr int64_t kUsualSentence = 32;
 
-// Returns the ids with the special tokens of the post-processor. The last id is the end token of
-// the tokenizer, if it has one, since a decoder stops there.
-std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
-  std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
-  const auto end = end_id(tokenizer);
-  if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
-  return ids;
-}
-
 // Predicts the target text of a source text.
 class PairsTask : public ExamplesTask {
  public:
@@ -150,9 +141,9 @@ class PairsTask : public ExamplesTask {
                        const TranslationTokenizers& tokenizers) {
     TokenPairs pairs;
     for (size_t i = 0; i < texts.sources.size(); ++i) {
-      const std::vector<int32_t> source = ids_of(tokenizers.source,
-                                                 options_.source_prefix + texts.sources[i]),
-                                 target = ids_of(tokenizers.target, texts.targets[i]);
+      const std::vector<int32_t> source = translation_ids(
+                                     tokenizers.source, options_.source_prefix + texts.sources[i]),
+                                 target = translation_ids(tokenizers.target, texts.targets[i]);
       if (std::ssize(source) > spec.context || std::ssize(target) > spec.context) {
         ++too_long_;
         continue;

@@ -58,6 +58,13 @@ Around around_text(const Tokenizer& tokenizer) {
   return around;
 }
 
+std::vector<int32_t> translation_ids(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids = tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
+  const auto end = end_id(tokenizer);
+  if (end && (ids.empty() || ids.back() != *end)) ids.push_back(*end);
+  return ids;
+}
+
 int32_t decoder_start(const Tokenizer& tokenizer, const Origin& origin) {
   if (const auto id = configured_id(origin, "decoder_start_token_id")) return *id;
   if (const auto id = padding_id(tokenizer)) return *id;

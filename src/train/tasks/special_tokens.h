@@ -31,6 +31,10 @@ struct Around {
 };
 Around around_text(const Tokenizer& tokenizer);
 
+// Returns the ids of a text for an encoder-decoder, with the special tokens of the post-processor.
+// The last id is the end token of the tokenizer, if it has one, since a decoder stops there.
+std::vector<int32_t> translation_ids(const Tokenizer& tokenizer, const std::string& text);
+
 // Returns the start token of the decoder of an encoder-decoder: the token that the checkpoint's
 // files name, else the padding token, else the token that begins a text, else the one that ends it,
 // else 0.

@@ -54,6 +54,20 @@ TEST(Metrics, ComputeAccuracyAndF1OfLabels) {
   EXPECT_EQ(value_of(all_values("labels", {}), "accuracy"), 0);
 }
 
+TEST(Metrics, CompareRewards) {
+  Predictions found;
+  EXPECT_FALSE(value_of(all_values("dpo", found), "accuracy"));
+  found.rewards = {{1, 2, 0}, {0, 2, -3}};
+  const MetricValues values = all_values("dpo", found);
+  EXPECT_DOUBLE_EQ(value_of(values, "accuracy").value(), 2.0 / 3);  // equal rewards do not count
+  EXPECT_DOUBLE_EQ(value_of(values, "chosen_reward").value(), 1);
+  EXPECT_DOUBLE_EQ(value_of(values, "margin").value(), 1 + 1.0 / 3);
+  found.rewards = {{1, 2, 3}, {-1}, false};
+  EXPECT_DOUBLE_EQ(value_of(all_values("kto", found), "margin").value(), 3);
+  found.rewards.rejected.clear();  // a step may have answers of one kind only
+  EXPECT_FALSE(value_of(all_values("kto", found), "margin"));
+}
+
 TEST(Metrics, ScoreTranslationsIfPresent) {
   Predictions found;
   EXPECT_FALSE(value_of(all_values("pairs", found), "bleu"));

@@ -368,6 +368,26 @@ void add_linear_cross_entropy(std::vector<Case>& all) {
   }
 }
 
+void add_linear_log_probability(std::vector<Case>& all) {
+  const Tensor targets = integers({130, -1, 0, 67, -100, 5}, {2, 3});
+  const Tensor x = rounded({2, 3, 7}, 1), weight = rounded({131, 7}, 2, 0.5);
+  for (const LogitBlocks blocks : {LogitBlocks{}, LogitBlocks{1, 1}, LogitBlocks{4, 50}}) {
+    for (const float cap : {0.0f, 3.0f}) {
+      const std::string what =
+          fmt::format("blocks of {} rows, {} columns, cap {}", blocks.rows, blocks.columns, cap);
+      all.push_back({"linear_log_probability", what, {x, weight}, [=](auto& in) {
+                       return linear_log_probability(in[0], in[1], {}, targets, cap, blocks);
+                     }});
+      all.push_back({"linear_log_probability",
+                     what + ", bias",
+                     {x, weight, rounded({131}, 3)},
+                     [=](auto& in) {
+                       return linear_log_probability(in[0], in[1], in[2], targets, cap, blocks);
+                     }});
+    }
+  }
+}
+
 void add_reductions(std::vector<Case>& all) {
   for (const Shape& shape : kShapes) {
     const std::string what = describe(shape);
@@ -387,6 +407,13 @@ void add_reductions(std::vector<Case>& all) {
                    }});
     all.push_back({"clip", what, {a}, [](auto& in) { return clip(in[0], -0.7f, 0.4f); }});
   }
+  all.push_back({"segment_sums", "some of them empty", {rounded({3, 5}, 1)}, [](auto& in) {
+                   return segment_sums(in[0], {4, 0, 10, 1});
+                 }});
+  all.push_back({"segment_sums", "used twice", {rounded({6}, 1)}, [](auto& in) {
+                   const Tensor x = scale(in[0], 2);
+                   return add(segment_sums(x, {2, 4}), segment_sums(x, {5, 1}));
+                 }});
   all.push_back({"log_probability", "ignored rows", {rounded({2, 3, 131}, 1, 2)}, [](auto& in) {
                    return log_probability(in[0], integers({130, -1, 0, 67, -100, 5}, {2, 3}));
                  }});
@@ -476,6 +503,7 @@ std::vector<Case> cases() {
   add_cross_entropy(all);
   add_kl_divergence(all);
   add_linear_cross_entropy(all);
+  add_linear_log_probability(all);
   add_reductions(all);
   add_attentions(all);
   add_biased_attentions(all);

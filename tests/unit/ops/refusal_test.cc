@@ -197,6 +197,25 @@ TEST(OpArguments, LinearCrossEntropyRefusesInvalidInputs) {
           [&] { with(x, weight, {}, targets, {.softcap = -1}); });
 }
 
+TEST(OpArguments, LinearLogProbabilityRefusesInvalidInputs) {
+  const Tensor x = zeros({2, 4}), weight = zeros({3, 4}), targets = integers({0, 1});
+  refused({"linear_log_probability", "[3, 4]", "[2, 5]"}, [&] {
+    linear_log_probability(zeros({2, 5}), weight, {}, targets);
+  });
+  refused({"linear_log_probability", "bias is [4]"},
+          [&] { linear_log_probability(x, weight, zeros({4}), targets); });
+  refused({"linear_log_probability", "x is [2, 4]", "[1]"},
+          [&] { linear_log_probability(x, weight, {}, integers({0})); });
+  refused({"linear_log_probability", "target 3"}, [&] {
+    linear_log_probability(x, weight, {}, integers({0, 3}));
+  });
+}
+
+TEST(OpArguments, SegmentSumsRefuseOtherCounts) {
+  refused({"segment_sums", "[4]", "3"}, [] { segment_sums(zeros({4}), {1, 2}); });
+  refused({"segment_sums"}, [] { segment_sums(zeros({0}), {}); });
+}
+
 TEST(OpArguments, SoftcapRefusesNonPositiveCaps) {
   for (const float cap : {0.0f, -1.0f, NAN, INFINITY})
     refused({"softcap", "expected a positive number"}, [&] { softcap(zeros({2}), cap); });

@@ -120,6 +120,13 @@ Changes decisive_changes() {
           {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
           {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
           {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
+          {"preference_beta", [](auto& o) { o.preferences.beta = 1; }},
+          {"preference_loss", [](auto& o) { o.preferences.loss = PreferenceLoss::ipo; }},
+          {"reference_free", [](auto& o) { o.preferences.reference_free = true; }},
+          {"desirable_weight", [](auto& o) { o.preferences.desirable = 2; }},
+          {"undesirable_weight", [](auto& o) { o.preferences.undesirable = 2; }},
+          {"orpo_lambda", [](auto& o) { o.preferences.odds = 2; }},
+          {"simpo_gamma", [](auto& o) { o.preferences.gamma = 2; }},
           {"freeze", [](auto& o) { o.freeze = {"0"}; }},
           {"seed", [](auto& o) { o.seed += 1; }},
           {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
@@ -141,6 +148,7 @@ Changes indifferent_changes() {
           {"out", [](auto& o) { o.out = "elsewhere"; }},
           {"teacher", [](auto& o) { o.distillation.teacher = "elsewhere"; }},
           {"teacher_cache", [](auto& o) { o.distillation.cache = "elsewhere"; }},
+          {"reference_cache", [](auto& o) { o.preferences.cache = "elsewhere"; }},
           {"epochs", [](auto& o) { o.epochs = 3; }},
           {"precision", [](auto& o) { o.precision = Precision::bf16; }},
           {"recompute", [](auto& o) { o.recompute = true; }},
@@ -168,17 +176,20 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
-                                f55, f56, f57, f58, f59, f60] = options;
+                                 f55, f56, f57, f58, f59, f60, f61] = options;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
-  constexpr size_t kFields = 58 + 8 + 5;  // the groups count as their fields
+  [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8] = options.preferences;
+  constexpr size_t kFields = 58 + 8 + 5 + 8;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
     TrainOptions other = options;
     change(other);
     const std::vector all = {Objective::next_token, Objective::masked, Objective::spans,
-                             Objective::pairs,      Objective::labels, Objective::chats};
+                             Objective::pairs,      Objective::labels, Objective::chats,
+                             Objective::dpo,        Objective::kto,    Objective::orpo,
+                             Objective::simpo};
     return std::count_if(all.begin(), all.end(), [&](Objective objective) {
       const Objective now = other.objective == Objective::automatic ? objective : other.objective;
       return settings_of(options, objective) != settings_of(other, now);

@@ -1,0 +1,253 @@
+#include "data/preferences.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/ordered_json.h"
+#include "base/weighted_path.h"
+#include "data/lines.h"
+
+namespace fovea {
+namespace {
+
+using PreferenceRecord = nlohmann::ordered_json;
+
+constexpr const char* kForms =
+    "\"prompt\", \"chosen\" and \"rejected\", or \"prompt\", \"completion\" and \"label\"";
+
+[[noreturn]] void refuse_key(const std::string& place, const char* key,
+                             const PreferenceRecord& record, const char* expected) {
+  const auto at = record.find(key);
+  fail(ErrorKind::BadFile, "{}: {} is {}; expected {}", place, key,
+       at == record.end() ? "missing" : brief(nlohmann::json(*at)), expected);
+}
+
+bool has_list(const PreferenceRecord& record, const char* key) {
+  return record.contains(key) && record[key].is_array();
+}
+
+// Returns the number of characters that two texts have in common at their beginning, without a
+// space at its end, which belongs to the first word of an answer.
+size_t common_characters(const std::string& a, const std::string& b) {
+  size_t length =
+      static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  const auto inside = [&](const std::string& text) {
+    return length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80;
+  };
+  while (length > 0 && (inside(a) || inside(b))) --length;
+  if (length > 0 && a[length - 1] == ' ') --length;
+  return length;
+}
+
+// Divides two lists of messages after those that they have in common.
+void split_messages(Conversation& chosen, Conversation& rejected) {
+  const auto same = [](const auto& a, const auto& b) { return a.json == b.json; };
+  const auto at = std::mismatch(chosen.messages.begin(), chosen.messages.end(),
+                                rejected.messages.begin(), rejected.messages.end(), same);
+  size_t common = static_cast<size_t>(at.first - chosen.messages.begin());
+  // Lists that are equal differ in nothing; their last message is the answer.
+  common = std::min({common, chosen.messages.size() - 1, rejected.messages.size() - 1});
+  chosen.first_trained = rejected.first_trained = common;
+}
+
+void check_answer(const Conversation& made, const char* key) {
+  const bool answers = std::any_of(
+      made.messages.begin() + static_cast<std::ptrdiff_t>(made.first_trained), made.messages.end(),
+      [](const Conversation::Message& message) { return message.answer; });
+  if (!answers)
+    fail(ErrorKind::BadFile,
+         "{}: {} has no message of the role \"assistant\" after the prompt; expected an answer",
+         made.place, key);
+}
+
+// Reads a record with "chosen" and "rejected".
+class PairReader {
+ public:
+  PairReader(const PreferenceRecord& record, const std::string& place)
+      : record_(record), place_(place) {}
+
+  Preference read() const {
+    for (const char* key : {"chosen", "rejected"}) {
+      if (!record_.contains(key) || !(record_[key].is_string() || record_[key].is_array()))
+        refuse_key(place_, key, record_, "a text or a list of messages");
+    }
+    if (record_["chosen"].is_array() != record_["rejected"].is_array())
+      refuse_key(place_, "rejected", record_,
+                 record_["chosen"].is_array() ? "a list of messages, as \"chosen\" is"
+                                              : "a text, as \"chosen\" is");
+    Preference made = answers();
+    made.margin = margin();
+    check_answer(made.chosen, "chosen");
+    check_answer(*made.rejected, "rejected");
+    return made;
+  }
+
+ private:
+  Preference answers() const {
+    const bool prompted = record_.contains("prompt") && !record_["prompt"].is_null();
+    if (!has_list(record_, "chosen")) return prompted ? of_keys(record_) : of_common_text();
+    if (!prompted || record_["prompt"].is_string()) {
+      Preference made = {read_messages(record_, place_, "chosen"),
+                         read_messages(record_, place_, "rejected")};
+      if (prompted && made.chosen.messages.front().answer && made.rejected->messages.front().answer)
+        return of_text_prompt();
+      split_messages(made.chosen, *made.rejected);
+      if (made.chosen.first_trained == 0)
+        fail(ErrorKind::BadFile,
+             "{}: chosen and rejected begin with different messages; expected a common prompt, or "
+             "\"prompt\"",
+             place_);
+      return made;
+    }
+    return of_keys(record_);
+  }
+
+  Preference of_keys(const PreferenceRecord& record) const {
+    return {read_completion(record, place_, "chosen"), read_completion(record, place_, "rejected")};
+  }
+
+  Preference of_text_prompt() const {
+    PreferenceRecord record = record_;
+    record["prompt"] =
+        PreferenceRecord::array({{{"role", "user"}, {"content", record_["prompt"]}}});
+    return of_keys(record);
+  }
+
+  Preference of_common_text() const {
+    PreferenceRecord record = record_;
+    const auto chosen = record_["chosen"].get<std::string>(),
+               rejected = record_["rejected"].get<std::string>();
+    const size_t common = common_characters(chosen, rejected);
+    if (common == 0)
+      fail(ErrorKind::BadFile,
+           "{}: prompt is missing, and chosen and rejected begin differently; expected \"prompt\"",
+           place_);
+    record["prompt"] = chosen.substr(0, common);
+    record["chosen"] = chosen.substr(common);
+    record["rejected"] = rejected.substr(common);
+    return of_keys(record);
+  }
+
+  double margin() const {
+    const auto at = record_.find("margin");
+    if (at == record_.end() || at->is_null()) return 0;
+    if (!at->is_number() || !std::isfinite(at->get<double>()))
+      refuse_key(place_, "margin", record_, "a number");
+    return at->get<double>();
+  }
+
+  const PreferenceRecord& record_;
+  const std::string& place_;
+};
+
+Preference read_judged(const PreferenceRecord& record, const std::string& place) {
+  if (!record.contains("label") || !record["label"].is_boolean())
+    refuse_key(place, "label", record, "true or false");
+  Preference made{.chosen = read_completion(record, place, "completion"), .rejected = {}};
+  made.desirable = record["label"].get<bool>();
+  check_answer(made.chosen, "completion");
+  return made;
+}
+
+std::optional<PreferenceForm> form_of(const PreferenceRecord& record) {
+  if (!record.is_object()) return std::nullopt;
+  if (record.contains("chosen") || record.contains("rejected")) return PreferenceForm::pairs;
+  if (record.contains("completion") && record.contains("label")) return PreferenceForm::judged;
+  return std::nullopt;
+}
+
+Preference read_preference(std::string_view line, const std::string& place) {
+  PreferenceRecord record;
+  try {
+    record = parse_ordered_json(line, place);
+  } catch (const JsonFault& fault) {
+    fail(ErrorKind::BadFile, "{}; expected one JSON object per line", fault.what());
+  }
+  const std::optional<PreferenceForm> form = form_of(record);
+  if (!form && record.is_object() && record.contains("completion"))
+    refuse_key(place, "label", record, "true or false");
+  if (!form)
+    fail(ErrorKind::BadFile, "{}: is {}; expected an object with {}", place,
+         brief(nlohmann::json(record)), kForms);
+  return *form == PreferenceForm::pairs ? PairReader(record, place).read()
+                                        : read_judged(record, place);
+}
+
+void add_to(Hasher& hasher, const Conversation& conversation) {
+  const auto add = [&](std::string_view text) {
+    hasher.add(text);
+    hasher.add(std::string_view("\0", 1));
+  };
+  add(fmt::format("{} {} {}", conversation.first_trained, conversation.messages.size(),
+                  conversation.plain.has_value()));
+  add(conversation.tools);
+  for (const Conversation::Message& message : conversation.messages) add(message.json);
+}
+
+uint64_t hash_of(const std::vector<Preference>& records) {
+  Hasher hasher;
+  for (const Preference& record : records) {
+    add_to(hasher, record.chosen);
+    if (record.rejected) add_to(hasher, *record.rejected);
+    hasher.add(
+        fmt::format("{} {} {}", record.rejected.has_value(), record.desirable, record.margin));
+  }
+  return hasher.hash();
+}
+
+// Returns the path in "path:weight". A file whose name has this form takes precedence.
+std::string unweighted(const std::string& given) {
+  const auto [path, weight] = split_weight(given);
+  return weight && !is_file(given) ? path : given;
+}
+
+}  // namespace
+
+Preferences read_preferences(const std::vector<std::string>& files) {
+  Preferences all;
+  for (const std::string& path : files) {
+    check_field(path == unweighted(path), "data",
+                "{} has a weight, which only conversations have; expected a file", path);
+    each_json_line(path, [&](std::string_view line, const std::string& place) {
+      all.records.push_back(read_preference(line, place));
+    });
+  }
+  if (all.records.empty())
+    fail(ErrorKind::BadFile, "{}: contains no preference; expected lines with {}", files.front(),
+         kForms);
+  all.hash = hash_of(all.records);
+  return all;
+}
+
+std::optional<PreferenceForm> preference_form(const std::vector<std::string>& files) try {
+  if (files.empty()) return std::nullopt;
+  const std::string path = unweighted(files.front());
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return std::nullopt;
+  const PreferenceRecord record = parse_ordered_json(first_line(path), path);
+  const std::optional<PreferenceForm> form = form_of(record);
+  // Conversations may have labels of other kinds.
+  if (form == PreferenceForm::judged && !record["label"].is_boolean()) return std::nullopt;
+  return form;
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+Conversation with_completion_of(const Conversation& prompt, const Conversation& other) {
+  Conversation made = prompt;
+  if (prompt.plain && other.plain) made.plain->completion = other.plain->completion;
+  const size_t first = other.plain ? other.messages.size() - 1 : other.first_trained;
+  made.messages.resize(prompt.plain ? prompt.messages.size() - 1 : prompt.first_trained);
+  made.messages.insert(made.messages.end(),
+                       other.messages.begin() + static_cast<std::ptrdiff_t>(first),
+                       other.messages.end());
+  if (!other.plain) made.plain.reset();
+  return made;
+}
+
+}  // namespace fovea

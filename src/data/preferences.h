@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/conversations.h"
+
+namespace fovea {
+
+// An answer that is preferred to another one, or an answer that is judged alone.
+struct Preference {
+  // The prompt and the chosen or the judged answer: the messages from first_trained on, or the
+  // completion of the plain texts.
+  Conversation chosen;
+  std::optional<Conversation> rejected;  // the same prompt; unset = a judged answer
+  bool desirable = true;                 // of a judged answer
+  double margin = 0;                     // of a pair: how much better the chosen answer is
+};
+
+struct Preferences {
+  std::vector<Preference> records;
+  uint64_t hash = 0;  // hash of the content
+};
+
+// Reads files of JSON lines. Each line is one of these objects, recognised by its keys; others are
+// ignored:
+//   "chosen" and "rejected": two texts, or two lists of messages; with "prompt": the text or the
+//     messages before them, else both begin with the prompt: the messages, or the characters, that
+//     they have in common. A text "prompt" before lists is ignored if they begin with the prompt's
+//     message. Optionally "margin", a number
+//   "prompt", "completion" and "label", which is true if the answer is desirable, else false
+// and optionally "tools". Throws BadFile, naming the line and the key, if a line has another form
+// or if there is no record, and InvalidArgument for "path:weight".
+Preferences read_preferences(const std::vector<std::string>& files);
+
+enum class PreferenceForm { pairs, judged };
+// Returns the form of the first line of the first file; unset if it is none of them or if the file
+// cannot be read.
+std::optional<PreferenceForm> preference_form(const std::vector<std::string>& files);
+
+// Returns the prompt of a conversation with the completion of another.
+Conversation with_completion_of(const Conversation& prompt, const Conversation& other);
+
+}  // namespace fovea

@@ -1,0 +1,124 @@
+#include "train/tasks/conversations_task.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "cache/mixers.h"
+#include "chat/builtin_templates.h"
+#include "train/tasks/special_tokens.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kLongestChat = 1024;  // default limit of a row, as for plain text
+
+}  // namespace
+
+std::vector<std::string> ConversationsTask::needed_tokens() const {
+  const BuiltinTemplate* const builtin = find_builtin_template(options_.chat_template);
+  return builtin == nullptr ? std::vector<std::string>() : builtin->tokens;
+}
+
+void ConversationsTask::write_fixed_files(const std::string& folder) const {
+  ExamplesTask::write_fixed_files(folder);
+  if (chat_) write_file_atomically(folder + "/chat_template.jinja", source());
+}
+
+void ConversationsTask::write_model(const std::string& folder, Transformer& model) const {
+  const std::optional<int32_t> end = setting().tokenizers.source.eos_id();
+  if (options_.lora.rank > 0) {
+    ExamplesTask::write_model(folder, model);
+    const nlohmann::ordered_json written = {{"eos_token_id", ends(setting().origin)}};
+    return write_file_atomically(folder + "/generation_config.json", written.dump(2) + "\n");
+  }
+  Origin origin = setting().origin;
+  if (const std::vector<int32_t> all = ends(origin); !ends_.empty()) {
+    origin.generation =
+        nlohmann::ordered_json::parse(generation_config_json(model.spec, origin, end));
+    auto& written = origin.generation["eos_token_id"];
+    written = all;
+    if (all.size() == 1) written = all[0];
+  }
+  save_model_files(folder, model, end, origin);
+}
+
+ExamplesTask::SamplePrompt ConversationsTask::sample_prompt(const Transformer& model) const {
+  if (std::ssize(prompt_) >= model.spec.context) return {};
+  return {prompt_, ends(setting().origin)};
+}
+
+std::optional<ModelChat> ConversationsTask::open_chat(const Tokenizer& tokenizer) const {
+  const std::string& name = options_.chat_template;
+  if (name.empty()) {
+    const std::string& folder = template_folder();
+    if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
+    return ModelChat::open(folder);
+  }
+  const BuiltinTemplate* const builtin = find_builtin_template(name);
+  if (builtin == nullptr) {
+    check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
+                builtin_template_names());
+    return ModelChat::open_file(name, tokenizer);
+  }
+  check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
+              "{} ends answers with the end-of-text token, which the tokenizer of the model "
+              "lacks; expected another template",
+              name);
+  return ModelChat::of_source(builtin->source, name, tokenizer);
+}
+
+int64_t ConversationsTask::longest_row(const Spec& spec) const {
+  return std::min(spec.context, options_.length > 0 ? options_.length : kLongestChat);
+}
+
+void ConversationsTask::check_shares_rows(const Spec& spec, Objective objective) const {
+  check_field(spec.decoder && !spec.encoder && spec.head.kind == HeadKind::language_model,
+              objective_field(options_),
+              "{} does not suit the model; expected a decoder with a language-model head",
+              name_of(objective));
+  for (int64_t layer = 0; layer < spec.decoder->layers; ++layer) {
+    check_field(!is_recurrent(*spec.decoder, layer), objective_field(options_),
+                "{} does not suit recurrent layers, whose state continues in the next text of "
+                "a row; expected a model without them",
+                name_of(objective));
+  }
+}
+
+void ConversationsTask::find_ends(const TrainedText& text, const Tokenizer& tokenizer) {
+  for (size_t i = 0; i < text.ids.size(); ++i) {
+    const bool last = text.trained[i] && (i + 1 == text.ids.size() || !text.trained[i + 1]);
+    if (last && tokenizer.is_special(text.ids[i]) &&
+        std::find(ends_.begin(), ends_.end(), text.ids[i]) == ends_.end())
+      ends_.push_back(text.ids[i]);
+  }
+}
+
+std::vector<int32_t> ConversationsTask::ends(const Origin& origin) const {
+  std::vector<int32_t> all;
+  const auto add = [&](int32_t id) {
+    if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
+  };
+  for (const auto* json : {&origin.generation, &origin.carried}) {
+    if (!json->is_object() || !all.empty()) continue;
+    for (const int32_t id : ids_under(*json, "eos_token_id")) add(id);
+  }
+  if (const auto end = setting().tokenizers.source.eos_id(); end && all.empty()) add(*end);
+  for (const int32_t id : ends_) add(id);
+  return all;
+}
+
+std::vector<ExamplePart> ConversationsTask::parts_of(const TrainedText& text,
+                                                     const Tokenizer& tokenizer, int64_t number) {
+  std::vector<ExamplePart> parts;
+  StreamingDecoder decoder(tokenizer);
+  for (size_t i = 0; i < text.ids.size(); ++i) {
+    if (i == 0 || text.trained[i] != text.trained[i - 1])
+      parts.push_back({"", text.trained[i], number});
+    parts.back().text += decoder.add(text.ids[i]);
+  }
+  if (!parts.empty()) parts.back().text += decoder.finish();
+  return parts;
+}
+
+}  // namespace fovea

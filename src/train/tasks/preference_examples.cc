@@ -1,0 +1,197 @@
+#include "train/tasks/preference_examples.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "data/permutation.h"
+
+namespace fovea {
+namespace {
+
+constexpr uint32_t kPreferenceSubstream = 21;  // of Stream::shuffle
+
+Permutation order_of_epoch(int64_t records, uint64_t seed, int64_t epoch) {
+  const auto words =
+      philox(seed, Stream::shuffle, kPreferenceSubstream, static_cast<uint64_t>(epoch));
+  return Permutation(static_cast<uint64_t>(records), uint64_t{words[0]} << 32 | words[1]);
+}
+
+struct RowsOfTexts {
+  std::vector<std::vector<int64_t>> rows;
+  int64_t length;
+};
+
+// Packs texts into rows of a multiple of `longest` tokens, at most `most`, so that the rows have
+// the fewest tokens, padding included.
+RowsOfTexts smallest_rows(const std::vector<int32_t>& lengths, const std::vector<int64_t>& texts,
+                          int64_t longest, int64_t most) {
+  RowsOfTexts best;
+  for (int64_t factor = 1; factor == 1 || factor * longest <= most; ++factor) {
+    const int64_t length = std::min(factor * longest, most);
+    auto rows = PackedRows::packed(lengths, texts, length);
+    if (factor == 1 || std::ssize(rows) * length < std::ssize(best.rows) * best.length)
+      best = {std::move(rows), length};
+  }
+  return best;
+}
+
+}  // namespace
+
+PreferenceExamples::PreferenceExamples(PreferenceTexts texts, int64_t held,
+                                       const PreferenceBatching& options)
+    : all_(std::move(texts)), trained_(all_.records() - held), options_(options) {
+  for (int64_t record = 0; record < all_.records(); ++record) {
+    Part& part = record < trained_ ? learnt : held_out;
+    ++part.sequences;
+    for (int64_t text = 2 * record; text < 2 * record + (options.judged ? 1 : 2); ++text) {
+      part.tokens += all_.texts.ids.length(text);
+      part.asked += asked(text);
+    }
+  }
+}
+
+int64_t PreferenceExamples::asked(int64_t text) const {
+  const int32_t* labels = all_.texts.labels[text];
+  return std::count_if(labels, labels + all_.texts.labels.length(text),
+                       [](int32_t label) { return label >= 0; });
+}
+
+double PreferenceExamples::passes_per_epoch() const {
+  return static_cast<double>(trained_) / static_cast<double>(options_.batch);
+}
+
+// Records are numbered across epochs, so that a pass may end one epoch and begin the next.
+std::vector<int64_t> PreferenceExamples::records_of(int64_t pass) const {
+  std::vector<int64_t> records;
+  for (int64_t i = pass * options_.batch; i < (pass + 1) * options_.batch; ++i) {
+    const Permutation order = order_of_epoch(trained_, options_.seed, i / trained_);
+    records.push_back(static_cast<int64_t>(order(static_cast<uint64_t>(i % trained_))));
+  }
+  return records;
+}
+
+std::vector<int64_t> PreferenceExamples::records_held_out() const {
+  std::vector<int64_t> records(static_cast<size_t>(all_.records() - trained_));
+  std::iota(records.begin(), records.end(), trained_);
+  return records;
+}
+
+int64_t PreferenceExamples::validation_batches() const {
+  return (all_.records() - trained_ + options_.batch - 1) / options_.batch;
+}
+
+Batch PreferenceExamples::validation(int64_t n) const {
+  std::vector<int64_t> records;
+  const int64_t begin = trained_ + n * options_.batch;
+  for (int64_t i = begin; i < std::min(begin + options_.batch, all_.records()); ++i)
+    records.push_back(i);
+  return of(records);
+}
+
+Batch PreferenceExamples::of(const std::vector<int64_t>& records) const {
+  std::vector<int64_t> numbers;
+  for (const int64_t record : records) {
+    numbers.push_back(2 * record);
+    if (!options_.judged) numbers.push_back(2 * record + 1);
+  }
+  return of_texts(numbers);
+}
+
+Batch PreferenceExamples::mismatched(const Batch& judged) const {
+  std::vector<int64_t> numbers;
+  for (const int64_t record : records_in(judged)) numbers.push_back(2 * record + 1);
+  return of_texts(numbers);
+}
+
+std::vector<int64_t> PreferenceExamples::records_in(const Batch& batch) const {
+  std::vector<int64_t> records;
+  for (size_t n = 0; n < batch.texts.size(); n += options_.judged ? 1 : 2)
+    records.push_back(batch.texts[n].number / 2);
+  return records;
+}
+
+Tensor PreferenceExamples::values_of(const Batch& batch) const {
+  const std::vector<int64_t> records = records_in(batch);
+  const Tensor values = empty({std::ssize(records)}, DType::f64);
+  for (size_t n = 0; n < records.size(); ++n)
+    values.data_as<double>()[n] = all_.values[static_cast<size_t>(records[n])];
+  return values;
+}
+
+uint64_t PreferenceExamples::key(int64_t text) const {
+  Hasher hasher;
+  for (const Sequences* part : {&all_.texts.ids, &all_.texts.labels, &all_.sources}) {
+    if (part->count() == 0) continue;
+    const int64_t length = part->length(text);
+    hasher.add({reinterpret_cast<const char*>(&length), sizeof length});
+    hasher.add({reinterpret_cast<const char*>((*part)[text]),
+                static_cast<size_t>(length) * sizeof(int32_t)});
+  }
+  return hasher.hash();
+}
+
+Batch PreferenceExamples::of_texts(const std::vector<int64_t>& numbers) const {
+  if (all_.sources.count() > 0) return translated_rows(numbers);
+  return options_.one_per_row ? padded_rows(numbers) : shared_rows(numbers);
+}
+
+// The results of a text do not depend on its row.
+Batch PreferenceExamples::shared_rows(const std::vector<int64_t>& numbers) const {
+  const Sequences& ids = all_.texts.ids;
+  std::vector<int32_t> lengths;
+  std::vector<int64_t> places;  // in `lengths`
+  for (const int64_t number : numbers) {
+    places.push_back(std::ssize(places));
+    lengths.push_back(static_cast<int32_t>(ids.length(number)));
+  }
+  auto [rows, length] =
+      smallest_rows(lengths, places, PackedRows::next_start(ids.longest(numbers)), options_.length);
+  std::vector<Batch::Text> texts;
+  for (std::vector<int64_t>& row : rows) {
+    for (int64_t& text : row) {
+      text = numbers[static_cast<size_t>(text)];
+      texts.push_back({text, asked(text)});
+    }
+  }
+  Batch batch = packed_batch(all_.texts, rows, length, options_.padding);
+  batch.texts = std::move(texts);
+  return batch;
+}
+
+// The padding of a target has no labels, and no earlier token attends to it.
+Batch PreferenceExamples::translated_rows(const std::vector<int64_t>& numbers) const {
+  const Sequences &sources = all_.sources, &targets = all_.texts.ids;
+  const int64_t T = targets.longest(numbers);
+  Batch batch;
+  batch.source.ids = sources.rows(numbers, sources.longest(numbers), options_.padding);
+  batch.target.ids = targets.rows(numbers, T, options_.padding);
+  batch.labels = all_.texts.labels.rows(numbers, T, -1);
+  for (const int64_t number : numbers) {
+    batch.source_valid.push_back({0, sources.length(number)});
+    batch.texts.push_back({number, asked(number)});
+    batch.asked += batch.texts.back().asked;
+    batch.tokens += sources.length(number) + targets.length(number);
+  }
+  return batch;
+}
+
+Batch PreferenceExamples::padded_rows(const std::vector<int64_t>& numbers) const {
+  const Sequences& ids = all_.texts.ids;
+  const int64_t T = ids.longest(numbers);
+  Batch batch;
+  Sequence& read = options_.decodes ? batch.target : batch.source;
+  read.ids = ids.rows(numbers, T, options_.padding);
+  if (all_.types.count() > 0) read.types = all_.types.rows(numbers, T, 0);
+  batch.labels = full({std::ssize(numbers)}, 0, DType::i32);
+  batch.asked = std::ssize(numbers);
+  for (const int64_t number : numbers) {
+    (options_.decodes ? batch.target_valid : batch.source_valid).push_back({0, ids.length(number)});
+    batch.tokens += ids.length(number);
+    batch.texts.push_back({number, 1});
+  }
+  return batch;
+}
+
+}  // namespace fovea

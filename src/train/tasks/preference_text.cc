@@ -1,0 +1,121 @@
+#include "train/tasks/preference_text.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "chat/builtin_templates.h"
+#include "train/tasks/special_tokens.h"
+
+namespace fovea {
+
+PreferenceTextMaker::PreferenceTextMaker(const std::optional<ModelChat>& chat,
+                                         const Tokenizer& tokenizer, const Options& options)
+    : text_(chat, tokenizer, options.train_on),
+      tokenizer_(tokenizer),
+      options_(options),
+      paired_(options.encoder && !chat) {}
+
+// The answer after the start token, which is not trained.
+TrainedText PreferenceTextMaker::target_of(const Conversation& conversation) const {
+  check(conversation.plain.has_value(),
+        "{}: has messages; expected texts, since the model is an encoder-decoder",
+        conversation.place);
+  TrainedText made{{options_.start}, {}};
+  const std::vector<int32_t> ids =
+      translation_ids(options_.translation->target, conversation.plain->completion);
+  made.ids.insert(made.ids.end(), ids.begin(), ids.end());
+  made.trained.assign(made.ids.size(), true);
+  made.trained.front() = false;
+  return made;
+}
+
+bool PreferenceTextMaker::set_source(const Conversation& conversation, PreferenceText& made) {
+  if (options_.translation == nullptr) return true;
+  made.source = translation_ids(options_.translation->source, conversation.plain->prompt);
+  if (std::ssize(made.source) <= options_.longest) return true;
+  ++long_;
+  made.source.resize(static_cast<size_t>(options_.longest));
+  return options_.too_long == TooLong::cut;
+}
+
+TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
+                                         std::vector<int32_t>& types) const {
+  if (options_.translation != nullptr) return target_of(conversation);
+  if (paired_) {
+    check_field(conversation.plain.has_value(), "chat_template",
+                "not given, but {} is a conversation and the model has no template; expected {}, "
+                "or a file",
+                conversation.place, builtin_template_names());
+    Encoding found = tokenizer_.encoding(conversation.plain->prompt, conversation.plain->completion,
+                                         {.truncate_and_pad = false});
+    types = std::move(found.type_ids);
+    return {std::move(found.ids), {}};
+  }
+  std::vector<TrainedText> texts = text_.texts(conversation);
+  check(texts.size() == 1,
+        "{}: the chat template changes earlier answers when others follow, so the answers are {} "
+        "texts; expected one answer after the prompt",
+        conversation.place, texts.size());
+  types.assign(texts.front().ids.size(), 0);
+  return std::move(texts.front());
+}
+
+// Truncates a text. Returns false if it cannot be used. A reward is read at the end of a text, so
+// its last token is kept.
+bool PreferenceTextMaker::fit(TrainedText& text, std::vector<int32_t>& types) {
+  if (std::ssize(text.ids) > options_.longest) {
+    ++long_;
+    if (options_.too_long == TooLong::skip) return false;
+    const auto most = static_cast<size_t>(options_.longest);
+    if (options_.rewards) text.ids[most - 1] = text.ids.back();
+    text.ids.resize(most);
+    if (!types.empty()) types.resize(most);
+    if (!text.trained.empty()) text.trained.resize(most);
+  }
+  const auto first = text.trained.begin() + (text.trained.empty() ? 0 : 1);
+  const bool learnt = options_.rewards
+                          ? !text.ids.empty()
+                          : std::find(first, text.trained.end(), true) != text.trained.end();
+  untrained_ += !learnt;
+  return learnt;
+}
+
+std::optional<PreferenceText> PreferenceTextMaker::pair(const Preference& record) {
+  PreferenceText made;
+  made.value = record.margin;
+  made.first = text_of(record.chosen, made.first_types);
+  made.second = text_of(*record.rejected, made.second_types);
+  if (made.first.ids == made.second.ids) {
+    ++equal_;
+    return std::nullopt;
+  }
+  // Each of the texts is counted.
+  const bool first = fit(made.first, made.first_types),
+             second = fit(made.second, made.second_types);
+  if (!set_source(record.chosen, made) || !first || !second) return std::nullopt;
+  return made;
+}
+
+std::optional<PreferenceText> PreferenceTextMaker::judged(const Conversation& answer,
+                                                          bool desirable,
+                                                          const Conversation& other) {
+  PreferenceText made;
+  made.value = desirable ? 1 : -1;
+  made.first = text_of(answer, made.first_types);
+  made.second = text_of(with_completion_of(answer, other), made.second_types);
+  const bool first = fit(made.first, made.first_types),
+             second = fit(made.second, made.second_types);
+  if (!set_source(answer, made) || !first || !second) return std::nullopt;
+  return made;
+}
+
+void PreferenceTextMaker::report(const Say& say) const {
+  if (long_ > 0)
+    say(fmt::format("{} texts with more than {} tokens are {}", long_, options_.longest,
+                    options_.too_long == TooLong::cut ? "truncated" : "skipped"));
+  if (untrained_ > 0)
+    say(fmt::format("{} texts without a token of the answer are skipped", untrained_));
+  if (equal_ > 0) say(fmt::format("{} pairs of equal answers are skipped", equal_));
+}
+
+}  // namespace fovea

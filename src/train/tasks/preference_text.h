@@ -1,0 +1,60 @@
+#pragma once
+
+#include "data/preferences.h"
+#include "train/job.h"
+#include "train/tasks/conversation_text.h"
+
+namespace fovea {
+
+// The two texts of a record, and its value: see PreferenceTexts.
+struct PreferenceText {
+  TrainedText first, second;
+  std::vector<int32_t> first_types, second_types;  // the type of each token
+  std::vector<int32_t> source;  // of an encoder-decoder: the tokens of the prompt
+  double value = 0;
+};
+
+// Converts preferences to texts, as conversations are converted.
+class PreferenceTextMaker {
+ public:
+  struct Options {
+    TrainOn train_on;
+    bool rewards;      // complete texts are read; else log-probabilities of answers are computed
+    bool encoder;      // without a template, the prompt and the answer are a pair of texts
+    int64_t longest;   // most tokens of a text
+    TooLong too_long;  // what becomes of longer texts
+    // Of an encoder-decoder: the prompt is its source, and the answer its target, which begins with
+    // the token `start`. Else null.
+    const TranslationTokenizers* translation = nullptr;
+    int32_t start = 0;
+  };
+  PreferenceTextMaker(const std::optional<ModelChat>& chat, const Tokenizer& tokenizer,
+                      const Options& options);
+
+  // Return the texts; unset if one is too long or has no trained token, or if both are equal.
+  std::optional<PreferenceText> pair(const Preference& record);
+  // `other`: the conversation whose answer is that of the second text.
+  std::optional<PreferenceText> judged(const Conversation& answer, bool desirable,
+                                       const Conversation& other);
+  // Returns the prompt of a conversation.
+  std::vector<int32_t> prompt(const Conversation& conversation) const {
+    return text_.prompt(conversation);
+  }
+  // Reports the texts that were truncated or skipped so far.
+  void report(const Say& say) const;
+
+ private:
+  TrainedText text_of(const Conversation& conversation, std::vector<int32_t>& types) const;
+  bool fit(TrainedText& text, std::vector<int32_t>& types);
+  TrainedText target_of(const Conversation& conversation) const;
+  // Sets the tokens of the prompt. Returns false if it cannot be used.
+  bool set_source(const Conversation& conversation, PreferenceText& made);
+
+  ConversationText text_;
+  Tokenizer tokenizer_;
+  Options options_;
+  bool paired_;  // the prompt and the answer are a pair of texts
+  int64_t long_ = 0, untrained_ = 0, equal_ = 0;
+};
+
+}  // namespace fovea

@@ -1,0 +1,448 @@
+#include <algorithm>
+#include <set>
+
+#include "base/fields.h"
+#include "base/hash.h"
+#include "data/corpus.h"
+#include "data/held_out.h"
+#include "data/preferences.h"
+#include "fovea/doctor.h"
+#include "kernels/isa.h"
+#include "kernels/sum_tree.h"
+#include "tensor/tape.h"
+#include "train/adapters.h"
+#include "train/preference_losses.h"
+#include "train/reference.h"
+#include "train/sequence_log_probabilities.h"
+#include "train/tasks/conversations_task.h"
+#include "train/tasks/preference_examples.h"
+#include "train/tasks/preference_text.h"
+#include "train/tasks/special_tokens.h"
+
+namespace fovea {
+namespace {
+
+using Rewards = Predictions::Rewards;
+
+constexpr int64_t kUsualAnswer = 64;  // estimated tokens of an answer, for the plan
+
+// Learns which answers are preferred (docs/align.md).
+class PreferencesTask : public ConversationsTask {
+ public:
+  PreferencesTask(const TrainOptions& options, Purpose purpose, Objective objective)
+      : ConversationsTask(options, purpose), objective_(objective) {
+    check_field(purpose == Purpose::train || objective == Objective::reward, "text",
+                "{} holds preferences, which only a reward model judges; expected a model that was "
+                "trained with the objective reward",
+                options.data.front());
+    check_field(purpose == Purpose::measure || !options.from.empty(), "from",
+                "not given, but {} holds preferences; expected the model to train",
+                options.data.front());
+    data_ = read_preferences(options.data);
+    check_forms(data_);
+    if (options.validation_chats.empty()) return;
+    validation_ = read_preferences(options.validation_chats);
+    check_forms(validation_);
+    data_.hash ^= hash_bytes(fmt::format("validation {}", validation_.hash));
+  }
+
+  void watch(const std::function<bool(double)>& reading) override { watch_ = reading; }
+
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+             const Say& say) override {
+    if (objective_ == Objective::reward) {
+      shape_head(spec, origin, say);
+    } else if (translates(spec)) {
+      // Both tokenizers are needed, so the texts are made in examples().
+      check_field(options_.chat_template.empty(), "chat_template",
+                  "does not suit an encoder-decoder; expected none");
+      return;
+    } else {
+      check_shares_rows(spec, objective_);
+    }
+    chat_ = open_chat(tokenizer);
+    render(spec, {tokenizer, tokenizer}, 0, say);
+  }
+
+  std::vector<std::string> labels() const override { return names_; }
+
+  PassSize pass_size(const Spec& spec) const override {
+    const int64_t texts = options_.batch * (objective_ == Objective::kto ? 1 : 2);
+    return {texts, row_ > 0 ? row_ : std::min(spec.context, kUsualAnswer)};
+  }
+
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
+                                     const Origin& origin, bool, const Say& say) override {
+    if (row_ == 0) render(spec, tokenizers, decoder_start(tokenizers.target, origin), say);
+    if (spec.token_types <= 1) texts_.types = {};
+    auto made = std::make_unique<PreferenceExamples>(
+        std::move(texts_), held_out_,
+        PreferenceBatching{
+            .one_per_row = objective_ == Objective::reward,
+            .judged = objective_ == Objective::kto,
+            .decodes = spec.decoder.has_value(),
+            .length = row_,
+            .batch = options_.batch,
+            .seed = options_.seed,
+            .padding = static_cast<int32_t>(
+                spec.padding >= 0 ? spec.padding : end_id(tokenizers.source).value_or(0))});
+    if (has_reference() && purpose_ == Purpose::train)
+      say(
+          fmt::format("the log-probabilities of the initial model are computed before the first "
+                      "step, for up to {} texts",
+                      2 * (made->learnt.sequences + made->held_out.sequences)));
+    made->hash = data_.hash ^ hash_bytes(source());
+    examples_ = made.get();
+    return made;
+  }
+
+  EvaluationTask evaluation() const override { return evaluation_task(name_of(objective_)); }
+
+  void begin(const Transformer& model, int64_t first) override {
+    if (!has_reference()) return;
+    const PreferenceOptions& o = options_.preferences;
+    reference_.emplace(o.cache.empty() ? options_.out + "/reference" : o.cache, identity());
+    reference_->open();
+    const std::vector<int64_t> records = unknown_records(first);
+    std::optional<ModelFiles> opened;
+    if (first > 0 && !records.empty()) opened = initial_model(model);
+    compute_reference(opened ? opened->model : model, records);
+  }
+
+  StepLoss backward(const Transformer& model, int64_t step) const override {
+    Predictions found;
+    const auto divisor = static_cast<double>(options_.batch * options_.accumulate);
+    StepLoss result = backward_by_passes(
+        *examples_, step, pass_options(), [&](const Batch& batch, const Pass& pass, double) {
+          const Scores scores = score(model, batch, pass, found.rewards);
+          Tensor loss = times(sum(scores.losses), 1 / divisor);
+          if (scores.side_loss)
+            loss = add(
+                loss, times(scores.side_loss, static_cast<double>(scores.losses.size()) / divisor));
+          return loss;
+        });
+    found.rewards.paired = objective_ != Objective::kto;
+    result.metrics = values_of(evaluation().metrics, found);
+    return result;
+  }
+
+  Predictions predict_batches(const Transformer& model, DType dtype, int64_t count,
+                              const std::function<Batch(int64_t n)>& batch) const override {
+    const NoGradient off;
+    Pass pass;
+    pass.compute = dtype;
+    Predictions found;
+    std::vector<double> losses;
+    for (int64_t n = 0; n < count; ++n) {
+      const Scores scores = score(model, batch(n), pass, found.rewards);
+      losses.push_back(number_of(sum(scores.losses)));
+      found.labels += scores.losses.size();
+    }
+    found.loss = tree_sum(losses) / static_cast<double>(std::max<int64_t>(1, found.labels));
+    found.rewards.paired = objective_ != Objective::kto;
+    return found;
+  }
+
+  void write_model(const std::string& folder, Transformer& model) const override {
+    if (objective_ == Objective::reward || translates(model.spec))
+      return ExamplesTask::write_model(folder, model);
+    ConversationsTask::write_model(folder, model);
+  }
+
+ private:
+  struct Scores {
+    Tensor losses;     // f64 [n], of each pair or judged answer
+    Tensor side_loss;  // f64 [1], or unset
+  };
+
+  static bool translates(const Spec& spec) {
+    return spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
+           spec.head.kind == HeadKind::language_model;
+  }
+  bool has_reference() const {
+    return objective_ == Objective::kto ||
+           (objective_ == Objective::dpo && !options_.preferences.reference_free);
+  }
+  double beta() const {
+    const double given = options_.preferences.beta;
+    return given > 0 ? given : objective_ == Objective::simpo ? 2 : 0.1;
+  }
+
+  void check_forms(const Preferences& all) const {
+    if (objective_ == Objective::kto) return;
+    for (const Preference& record : all.records)
+      if (!record.rejected)
+        fail(ErrorKind::BadFile,
+             "{}: chosen is missing; expected \"chosen\" and \"rejected\" for the objective {}, or "
+             "the objective kto",
+             record.chosen.place, name_of(objective_));
+  }
+
+  // Gives the model a head with one output, unless it has one.
+  void shape_head(Spec& spec, const Origin& origin, const Say& say) {
+    check_field(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens,
+                objective_field(options_),
+                "reward does not suit the model; expected an encoder or a decoder for text");
+    names_ = {"reward"};
+    if (spec.head.kind == HeadKind::sequence && spec.head.labels == 1) {
+      if (origin.labels.size() == 1) names_ = origin.labels;
+      return;
+    }
+    check_field(purpose_ == Purpose::train, "text",
+                "{} holds preferences, but the model has no head with one output; expected a "
+                "reward model",
+                options_.data.front());
+    spec.head = head_of(*origin.family, spec, HeadKind::sequence, 1);
+    say("a new head with one output");
+  }
+
+  // Converts the records to tokens. Without validation data, evenly spaced ones are held out.
+  // `start`: the start token of the decoder of an encoder-decoder.
+  void render(const Spec& spec, const TranslationTokenizers& tokenizers, int32_t start,
+              const Say& say) {
+    const int64_t longest = longest_row(spec);
+    const Tokenizer& tokenizer = tokenizers.target;
+    const bool both = objective_ != Objective::reward && translates(spec);
+    PreferenceTextMaker maker(chat_, tokenizer,
+                              {.train_on = options_.train_on,
+                               .rewards = objective_ == Objective::reward,
+                               .encoder = !spec.decoder,
+                               .longest = longest,
+                               .too_long = options_.too_long,
+                               .translation = both ? &tokenizers : nullptr,
+                               .start = start});
+    std::vector<const Preference*> training, held;
+    const bool separate = !validation_.records.empty(), measured = purpose_ == Purpose::measure;
+    SpecialNames names(tokenizer);
+    for (size_t i = 0; i < data_.records.size(); ++i) {
+      for (const auto& message : data_.records[i].chosen.messages) names.add(message.json);
+      const bool out =
+          measured || (!separate && is_held_out(static_cast<int64_t>(i), options_.validation));
+      (out ? held : training).push_back(&data_.records[i]);
+    }
+    for (const Preference& record : validation_.records) held.push_back(&record);
+    add_records(training, maker, tokenizer);
+    const int64_t trained = texts_.records();
+    add_records(held, maker, tokenizer);
+    held_out_ = texts_.records() - trained;
+    maker.report(say);
+    say_names(names, say);
+    if (measured ? held_out_ == 0 : trained == 0)
+      fail(ErrorKind::BadFile, "{}: contains no preference that can be used; expected answers",
+           options_.data.front());
+    if (!both && !measured && objective_ != Objective::reward &&
+        !(held.empty() ? training : held).empty())
+      prompt_ = maker.prompt((held.empty() ? training : held).front()->chosen);
+    int64_t most = 0;
+    for (int64_t i = 0; i < texts_.texts.ids.count(); ++i)
+      most = std::max(most, texts_.texts.ids.length(i));
+    row_ = objective_ == Objective::reward ? most : std::min(longest, PackedRows::next_start(most));
+  }
+
+  void add_records(const std::vector<const Preference*>& records, PreferenceTextMaker& maker,
+                   const Tokenizer& tokenizer) {
+    if (objective_ != Objective::kto) {
+      for (const Preference* record : records) add_made(maker.pair(*record), tokenizer);
+      return;
+    }
+    struct Judged {
+      const Conversation* answer;
+      bool desirable;
+    };
+    std::vector<Judged> answers;
+    for (const Preference* record : records) {
+      answers.push_back({&record->chosen, record->rejected.has_value() || record->desirable});
+      if (record->rejected) answers.push_back({&*record->rejected, false});
+    }
+    // The answer of another record follows the prompt in the estimate of the divergence.
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const auto& other = answers[(i + answers.size() - 1) % answers.size()];
+      add_made(maker.judged(*answers[i].answer, answers[i].desirable, *other.answer), tokenizer);
+    }
+  }
+
+  void add_made(const std::optional<PreferenceText>& made, const Tokenizer& tokenizer) {
+    if (!made) return;
+    if (example_.empty()) {
+      add_example(made->source, made->first, tokenizer, 0);
+      if (objective_ != Objective::kto) add_example(made->source, made->second, tokenizer, 1);
+    }
+    add_text(made->first, made->first_types, tokenizer);
+    add_text(made->second, made->second_types, tokenizer);
+    texts_.values.push_back(made->value);
+    if (made->source.empty()) return;
+    for (int text = 0; text < 2; ++text) texts_.sources.add(made->source);
+  }
+
+  void add_example(const std::vector<int32_t>& source, const TrainedText& text,
+                   const Tokenizer& tokenizer, int64_t number) {
+    const TrainedText prompt{source, std::vector<bool>(source.size(), false)};
+    for (const TrainedText* each : {&prompt, &text})
+      for (ExamplePart& part : parts_of(*each, tokenizer, number))
+        example_.push_back(std::move(part));
+  }
+
+  void add_text(const TrainedText& text, const std::vector<int32_t>& types,
+                const Tokenizer& tokenizer) {
+    if (!text.trained.empty()) find_ends(text, tokenizer);
+    texts_.texts.ids.add(text.ids);
+    texts_.texts.labels.add(labels_of_text(text));
+    texts_.types.add(types);
+  }
+
+  // Computes the losses and adds the rewards. The tensors of a batch of pairs alternate between
+  // chosen and rejected answers.
+  Scores score(const Transformer& model, const Batch& batch, const Pass& pass,
+               Rewards& rewards) const {
+    if (objective_ == Objective::reward) return score_rewards(model, batch, pass, rewards);
+    const SequenceLogProbabilities found = sequence_log_probabilities(model, batch, pass);
+    const PreferenceOptions& o = options_.preferences;
+    const bool means = objective_ == Objective::orpo || objective_ == Objective::simpo ||
+                       (objective_ == Objective::dpo && o.loss == PreferenceLoss::ipo);
+    Tensor x = found.sums;
+    if (has_reference()) x = subtract(x, reference_sums(batch, x));
+    if (means) x = multiply(x, inverse(label_counts(batch)));
+    const double factor = objective_ == Objective::orpo ? o.odds : beta();
+    if (objective_ == Objective::kto) {
+      const Tensor signs = examples_->values_of(batch);
+      add_judged(times(x.detach(), factor), signs, rewards);
+      const KtoWeights weights{beta(), o.desirable, o.undesirable};
+      return {kto_losses(x, signs, divergence(model, batch, pass), weights), found.side_loss};
+    }
+    const auto [chosen, rejected] = alternating(x);
+    add_pairs(times(chosen.detach(), factor), times(rejected.detach(), factor), rewards);
+    Tensor losses;
+    if (objective_ == Objective::orpo) losses = orpo_losses(chosen, rejected, o.odds);
+    if (objective_ == Objective::simpo) losses = simpo_losses(chosen, rejected, beta(), o.gamma);
+    if (objective_ == Objective::dpo)
+      losses = dpo_losses(subtract(chosen, rejected), o.loss, beta(), options_.label_smoothing);
+    return {losses, found.side_loss};
+  }
+
+  Scores score_rewards(const Transformer& model, const Batch& batch, const Pass& given,
+                       Rewards& rewards) const {
+    const Questions asked = questions(model, batch, given);
+    const UnitScope units(asked.units);
+    const Tensor outputs = model.logits(asked.hidden, asked.valid);
+    const std::vector<int64_t> ones(batch.texts.size(), 1);
+    const auto [chosen, rejected] = alternating(segment_sums(outputs, ones));
+    add_pairs(chosen, rejected, rewards);
+    return {reward_losses(chosen, rejected, examples_->values_of(batch)), {}};
+  }
+
+  // Estimates KL(model || reference) from answers to other prompts, without a gradient; at least 0.
+  double divergence(const Transformer& model, const Batch& judged, const Pass& given) const {
+    const NoGradient off;
+    Pass pass;
+    pass.compute = given.compute;
+    const Batch batch = examples_->mismatched(judged);
+    const Tensor sums = sequence_log_probabilities(model, batch, pass).sums;
+    const Tensor ratios = subtract(sums, reference_sums(batch, sums));
+    return std::max(0.0, number_of(sum(ratios)) / static_cast<double>(ratios.size()));
+  }
+
+  // Returns the sums of the initial model. Without a run, as when a plan measures the time of a
+  // step, there is none, and `own` takes its place.
+  Tensor reference_sums(const Batch& batch, const Tensor& own) const {
+    if (!reference_) return own.detach();
+    const Tensor sums = empty({std::ssize(batch.texts)}, DType::f64);
+    for (size_t n = 0; n < batch.texts.size(); ++n) {
+      const auto found = reference_->find(examples_->key(batch.texts[n].number));
+      check(found.has_value(), "reference: text {} is unknown; expected all texts of the run",
+            batch.texts[n].number);
+      sums.data_as<double>()[n] = *found;
+    }
+    return sums;
+  }
+
+  static Tensor inverse(const Tensor& counts) {
+    const Tensor y = empty(counts.shape(), DType::f64);
+    for (int64_t i = 0; i < counts.size(); ++i)
+      y.data_as<double>()[i] = 1 / counts.data_as<double>()[i];
+    return y;
+  }
+
+  static void add_numbers(const Tensor& x, std::vector<double>& all) {
+    all.insert(all.end(), x.data_as<double>(), x.data_as<double>() + x.size());
+  }
+  static void add_pairs(const Tensor& chosen, const Tensor& rejected, Rewards& rewards) {
+    add_numbers(chosen, rewards.chosen);
+    add_numbers(rejected, rewards.rejected);
+  }
+  static void add_judged(const Tensor& values, const Tensor& signs, Rewards& rewards) {
+    for (int64_t i = 0; i < values.size(); ++i)
+      (signs.data_as<double>()[i] > 0 ? rewards.chosen : rewards.rejected)
+          .push_back(values.data_as<double>()[i]);
+  }
+
+  // Returns a hash of what the log-probabilities of the initial model depend on, besides the texts.
+  uint64_t identity() const {
+    return hash_bytes(fmt::format("{:016x} {} {} {}", model_fingerprint(options_.from),
+                                  numeric_class(compute()), setting().spec.vocabulary,
+                                  static_cast<int>(options_.lora.base)));
+  }
+
+  // Returns the records that the run reads from step `first` on, and whose texts are not known.
+  std::vector<int64_t> unknown_records(int64_t first) const {
+    std::set<int64_t> all;
+    for (const int64_t record : examples_->records_held_out()) all.insert(record);
+    const size_t most = all.size() + static_cast<size_t>(examples_->learnt.sequences);
+    for (int64_t pass = first * options_.accumulate;
+         pass < options_.steps * options_.accumulate && all.size() < most; ++pass)
+      for (const int64_t record : examples_->records_of(pass)) all.insert(record);
+    std::vector<int64_t> unknown;
+    for (const int64_t record : all)
+      if (!reference_->find(examples_->key(2 * record)) ||
+          !reference_->find(examples_->key(2 * record + 1)))
+        unknown.push_back(record);
+    return unknown;
+  }
+
+  // Opens the initial model again, for a resumed run whose results of it are lost.
+  ModelFiles initial_model(const Transformer& model) const {
+    const auto [weights, packing] = base_weights(options_.lora);
+    ModelFiles files = open_model_files(
+        options_.from, weights == Weights::owned ? Weights::mapped : weights, packing);
+    check_field(files.model.spec.vocabulary == model.spec.vocabulary, "reference_cache",
+                "lacks texts, and the tokens of the chat template were added to the model; "
+                "expected the directory of the earlier part of the run");
+    return files;
+  }
+
+  void compute_reference(const Transformer& model, const std::vector<int64_t>& records) const {
+    const auto keep = [&](const Batch& batch) {
+      std::vector<uint64_t> keys;
+      for (const Batch::Text& text : batch.texts) keys.push_back(examples_->key(text.number));
+      reference_->add(model, compute(), batch, keys);
+    };
+    const auto count = std::ssize(records);
+    for (int64_t begin = 0; begin < count; begin += options_.batch) {
+      const int64_t end = std::min(begin + options_.batch, count);
+      const Batch batch = examples_->of({records.begin() + begin, records.begin() + end});
+      keep(batch);
+      if (objective_ == Objective::kto) keep(examples_->mismatched(batch));
+      if (watch_ && !watch_(static_cast<double>(end) / static_cast<double>(count)))
+        throw ReadingStopped();
+    }
+  }
+
+  Objective objective_;
+  Preferences data_, validation_;
+  PreferenceTexts texts_;
+  int64_t held_out_ = 0;  // records
+  int64_t row_ = 0;       // most tokens of a text
+  std::vector<std::string> names_;
+  std::function<bool(double)> watch_;
+  const PreferenceExamples* examples_ = nullptr;
+  mutable std::optional<Reference> reference_;
+};
+
+}  // namespace
+
+std::unique_ptr<ExamplesTask> make_preferences_task(const TrainOptions& options,
+                                                    ExamplesTask::Purpose purpose,
+                                                    Objective objective) {
+  return std::make_unique<PreferencesTask>(options, purpose, objective);
+}
+
+}  // namespace fovea
