@@ -46,11 +46,17 @@ struct Units {
 // shapes and numbers of threads; for two bf16 operands, AMX adds blocks of 32 values of k (see
 // gemm/tiles.cc). a is stored as [m, k], or [k, m] if transpose_a; b as [k, n], or [n, k] if
 // transpose_b. If k counts rows, they may be summed by units; this requires transpose_a, no
-// transpose_b and no bias.
+// transpose_b and no bias. With one unit and no transpose_a, each sum may continue over a second
+// pair of operands, such as those of a low-rank adapter; AMX begins a block of k with them.
 struct GemmShape {
+  struct Pair {
+    In a, b;        // [m, k] and [k, n], or [n, k] if transpose_b, of the dtype of the first a
+    int64_t k = 0;  // 0 = none
+  };
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   Units units = {};
+  Pair second = {};
 };
 
 // The storage format of weights for inference. int8 and int4 are integers with a scale for each

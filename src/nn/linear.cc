@@ -41,6 +41,14 @@ Tensor LowRankAdapter::change(const Tensor& x, const Pass& pass) const {
   return scale == 1 ? y : fovea::scale(y, scale);
 }
 
+Tensor LowRankAdapter::joined(const Tensor& x, const Parameter& weight, const Parameter& bias,
+                              const Pass& pass) const {
+  const LowRank low = {dropout(x, pass.dropout_at(place.probability, place.substream)), down.value,
+                       up.value, scale};
+  return weight.packed ? adapted_linear(x, weight.packed, bias.value, low)
+                       : adapted_linear(x, weight.value, bias.value, low);
+}
+
 Tensor LowRankAdapter::factors(const Parameter& weight) const {
   if (fixed) return magnitude.value;
   Tensor inverse;

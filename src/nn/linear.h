@@ -29,8 +29,17 @@ struct LowRankAdapter {
   bool present() const { return down.present(); }
   // Returns whether the factors f change the product with W, which then has no bias.
   bool scales() const { return magnitude.present(); }
+  // Returns whether one op computes the layer's product and this adapter: in training, where it
+  // saves time. At other times, the product is also used without the adapter.
+  bool joins(const Parameter& weight) const {
+    return present() && !scales() && down.value.wants_gradient() &&
+           (!weight.packed || weight.packed.multiplies_exactly());
+  }
   // scale B A x.   x [..., in] -> [..., out]
   Tensor change(const Tensor& x, const Pass& pass) const;
+  // x weight^T + bias + change(x), if the adapter joins(weight).   x [..., in] -> [..., out]
+  Tensor joined(const Tensor& x, const Parameter& weight, const Parameter& bias,
+                const Pass& pass) const;
   // Returns the output of a layer with this adapter, given its product with x, plus the bias unless
   // the adapter scales().
   Tensor output(const Tensor& product, const Tensor& x, const Parameter& weight,
@@ -56,6 +65,7 @@ struct Linear {
 
   Tensor operator()(const Tensor& x, const Pass& pass = {}) const {
     probe_product(pass, weight, x);
+    if (adapter.joins(weight)) return adapter.joined(x, weight, bias, pass);
     return adapted(product(x, product_bias()), x, pass);
   }
 

@@ -17,6 +17,16 @@ namespace fovea {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType out);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
+// A low-rank term: scale (input down^T) up^T.   input [..., C], down [R, C], up [N, R] -> [..., N]
+struct LowRank {
+  Tensor input, down, up;
+  float scale = 1;
+};
+// y = x weight^T + bias + the term, whose input may be x itself. The sums of x weight^T continue
+// over the term, and y is rounded once.   x and input of one dtype -> [..., N] of this dtype
+Tensor adapted_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                      const LowRank& low);
+
 // y[...] = table[ids[...]].   ids i32 [...], table [V, C] -> [..., C]
 // Rows with the id `padding` contribute no gradient to the table.
 Tensor embedding(const Tensor& ids, const Tensor& table, int64_t padding = -1);

@@ -105,6 +105,9 @@ class PackedWeight {
 Tensor linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
 // The same in the exact arithmetic: the bits of linear(x, weight.floats(), bias, out).
 Tensor exact_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, DType out);
+// adapted_linear() of ops.h in the exact arithmetic.
+Tensor adapted_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                      const LowRank& low);
 struct PackedLayer {
   const PackedWeight& weight;
   const Tensor& bias;

@@ -4,7 +4,7 @@
 namespace fovea::reference {
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape) {
-  const auto [m, n, k, transpose_a, transpose_b, units] = shape;
+  const auto [m, n, k, transpose_a, transpose_b, units, second] = shape;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
@@ -12,6 +12,9 @@ void gemm(Out c, In a, In b, In bias, const GemmShape& shape) {
         sum += get(a, transpose_a ? l * m + i : i * k + l) *
                get(b, transpose_b ? j * k + l : l * n + j);
       }
+      for (int64_t l = 0; l < second.k; ++l)
+        sum += get(second.a, i * second.k + l) *
+               get(second.b, transpose_b ? j * second.k + l : l * n + j);
       put(c, i * n + j, sum + (bias.data == nullptr ? 0 : get(bias, j)));
     }
   }

@@ -57,7 +57,7 @@ struct Case {
 size_t size(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * columns); }
 
 void expect_oracle(const Case& test) {
-  const auto& [m, n, k, transpose_a, transpose_b, units] = test.shape;
+  const auto& [m, n, k, transpose_a, transpose_b, units, second] = test.shape;
   SCOPED_TRACE(fmt::format("m {} n {} k {} transposes {} {} dtypes {} {} {} bias {} add {} isa {}",
                            m, n, k, transpose_a, transpose_b, name_of(test.a), name_of(test.b),
                            name_of(test.c), test.bias, test.add, active_isa()));

@@ -103,6 +103,78 @@ TEST_F(PackedGemm, HasTheBitsOfGemmInLargeMatrices) {
   }
 }
 
+// The matrix of [outputs, width + rank], or [outputs + rank, width] for the backward product, of
+// which `packed` is the first part and `second` the rest.
+Array joined(const Array& matrix, const Array& second, const Packed& packed, int64_t rank,
+             bool forward) {
+  std::vector<double> all;
+  const int64_t width = packed.w.width, outputs = packed.w.outputs;
+  for (int64_t n = 0; n < outputs; ++n) {
+    for (int64_t k = 0; k < width; ++k) all.push_back(matrix[n * width + k]);
+    for (int64_t r = 0; forward && r < rank; ++r) all.push_back(second[n * rank + r]);
+  }
+  for (int64_t i = 0; !forward && i < rank * width; ++i) all.push_back(second[i]);
+  return {all, matrix.dtype()};
+}
+
+Array side_by_side(const Array& a, int64_t k, const Array& second, int64_t rank, int64_t rows) {
+  std::vector<double> all;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < k; ++i) all.push_back(a[r * k + i]);
+    for (int64_t i = 0; i < rank; ++i) all.push_back(second[r * rank + i]);
+  }
+  return {all, a.dtype()};
+}
+
+// The product with a second pair of operands is that of matrices which contain both pairs, if the
+// first one ends at a block of AMX.
+TEST_F(PackedGemm, ContinuesItsSumsOverASecondPair) {
+  const Packed packed(WeightFormat::bf16, 288, 672);
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    const Array matrix = unpacked(packed, compute);
+    for (const bool forward : {false, true}) {
+      for (const int64_t rank : {1, 16, 50, 300}) {
+        constexpr int64_t kRows = 35;
+        GemmShape shape = shape_of(packed, kRows, forward);
+        const Array a = Array::normal(kRows * shape.k, compute, 1),
+                    second_a = Array::normal(kRows * rank, compute, 4),
+                    second_b = Array::normal(shape.n * rank, compute, 5),
+                    bias = Array::normal(shape.n, DType::f32, 3);
+        const Array both_a = side_by_side(a, shape.k, second_a, rank, kRows),
+                    both_b = joined(matrix, second_b, packed, rank, forward);
+        const GemmShape whole = {kRows, shape.n, shape.k + rank, false, forward};
+        shape.second = {second_a.in(), second_b.in(), rank};
+        for (const std::string& isa : testable_isas()) {
+          use_isa(isa);
+          for (const DType result : {DType::f32, DType::bf16}) {
+            for (const bool add : {false, true}) {
+              set_thread_count(add ? 3 : 1);
+              const Array old = Array::normal(kRows * shape.n, result, 2);
+              Array expected = old, found = old, dense = old;
+              cpu::gemm(expected.out(add), both_a.in(), both_b.in(), bias.in(), whole);
+              cpu::packed_gemm(found.out(add), a.in(), packed.w, bias.in(), shape);
+              cpu::gemm(dense.out(add), a.in(), matrix.in(), bias.in(), shape);
+              EXPECT_TRUE(found == expected && dense == expected)
+                  << isa << " " << name_of(compute) << " to " << name_of(result) << " rank " << rank
+                  << (forward ? " forward" : " backward") << (add ? " add" : "");
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PackedGemm, RefusesASecondPairOfAnotherDtype) {
+  const Packed packed(WeightFormat::bf16, 32, 32);
+  const Array a = Array::normal(64, DType::f32, 1), second = Array::normal(64, DType::bf16, 2);
+  Array c(64, DType::f32);
+  GemmShape shape = shape_of(packed, 2, true);
+  shape.second = {second.in(), second.in(), 2};
+  expect_error(ErrorKind::InvalidArgument, {"second operands bf16"},
+               [&] { cpu::packed_gemm(c.out(), a.in(), packed.w, {}, shape); });
+}
+
 TEST_F(PackedGemm, IsCloseToTheReference) {
   for (const auto& [format, group] : kinds()) {
     const Packed packed(format, 37, packed_test::width_for(format, 100), group);

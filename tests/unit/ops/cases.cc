@@ -44,6 +44,17 @@ void add_linear(std::vector<Case>& all) {
                    [](auto& in) { return linear(in[0], in[1], in[2]); }});
     all.push_back(
         {"linear", what, {rounded(x, 1), weight}, [](auto& in) { return linear(in[0], in[1]); }});
+    const int64_t rank = outputs % 5 + 1;
+    const Tensor down = rounded({rank, x.back()}, 4, 0.5), up = rounded({outputs, rank}, 5, 0.5);
+    all.push_back({"adapted_linear", what, {rounded(x, 1), weight, down, up}, [](auto& in) {
+                     return adapted_linear(in[0], in[1], {}, {in[0], in[2], in[3], 0.75f});
+                   }});
+    all.push_back({"adapted_linear",
+                   what + " with bias and an input of its own",
+                   {rounded(x, 1), weight, rounded({outputs}, 3), rounded(x, 6), down, up},
+                   [](auto& in) {
+                     return adapted_linear(in[0], in[1], in[2], {in[3], in[4], in[5], 0.75f});
+                   }});
   }
 }
 

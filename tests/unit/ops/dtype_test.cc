@@ -26,13 +26,14 @@ std::vector<Tensor> run(const Case& c, DType dtype) {
 
 // The backward pass of attention subtracts a term computed from y, which was rounded when it was
 // stored: if few keys are visible, the difference consists mainly of rounding errors. A gated
-// activation rounds once more than its reference. A recurrence rounds the gradient of each token's
-// gates, from which the gradients of earlier tokens follow, and linear_cross_entropy and
-// linear_log_probability those of logits.
+// activation rounds once more than its reference, and adapted_linear rounds the product with `down`
+// and its gradient. A recurrence rounds the gradient of each token's gates, from which the
+// gradients of earlier tokens follow, and linear_cross_entropy and linear_log_probability those of
+// logits.
 bool is_rounded_twice(const Case& c, size_t n) {
   const bool backward = c.op == "attention" || c.op == "recurrence" ||
                         c.op == "linear_cross_entropy" || c.op == "linear_log_probability";
-  return (backward && n > 0) || c.op == "gated_activation";
+  return (backward && n > 0) || c.op == "gated_activation" || c.op == "adapted_linear";
 }
 
 testing::AssertionResult close(const Case& c, size_t n, const Array& actual,

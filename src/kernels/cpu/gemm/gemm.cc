@@ -26,17 +26,32 @@ void multiply(const Product& p) {
   }
 }
 
+// Multiplies, with the shape's second pair of operands if it has one.
+void multiply(Product p, Out c, const GemmShape& shape) {
+  const auto& [a, b, k] = shape.second;
+  if (k == 0) return multiply(p);
+  check(
+      shape.units.count == 1 && !shape.transpose_a && a.dtype == p.a.dtype && b.dtype == p.b.dtype,
+      "gemm: {} units, a is {}transposed, second operands {} and {}; expected 1, not transposed, "
+      "{} and {}",
+      shape.units.count, shape.transpose_a ? "" : "not ", name_of(a.dtype), name_of(b.dtype),
+      name_of(p.a.dtype), name_of(p.b.dtype));
+  const Product second(c, a, b, {}, {shape.m, shape.n, k, false, shape.transpose_b});
+  p.second = &second;
+  multiply(p);
+}
+
 }  // namespace
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape) {
   check(shape.units.count == 1 || (shape.transpose_a && !shape.transpose_b && !bias.data),
         "gemm: {} units; expected 1, or a [k, m], b [k, n] and no bias", shape.units.count);
-  multiply({c, a, b, bias, shape});
+  multiply({c, a, b, bias, shape}, c, shape);
 }
 
 void packed_gemm(Out c, In a, const PackedMatrix& w, In bias, const GemmShape& shape) {
   check_packed_gemm(w, shape);
-  multiply({c, a, w, bias, shape});
+  multiply({c, a, w, bias, shape}, c, shape);
 }
 
 }  // namespace fovea::cpu

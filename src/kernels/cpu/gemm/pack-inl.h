@@ -53,6 +53,7 @@ template <bool kEarlierUpper>
 struct PairWords {
   using T = bf16;
   static constexpr int64_t kDepth = 2;
+  static constexpr bool kEarlierIsUpper = kEarlierUpper;
   template <class D>
   static HWY_INLINE hn::Vec<D> along(D d, const bf16* from) {
     const hn::Repartition<uint16_t, D> halves;
@@ -162,6 +163,20 @@ void pack_across(const typename W::T* from, int64_t stride, int64_t k, int64_t c
   }
 }
 
+// Copies words of a matrix in panels of bf16: to[i][column] is word i of inputs `k` of an output.
+template <class W>
+void copy_panels(const PackedMatrix& w, Range k, Range outputs, float* HWY_RESTRICT to,
+                 int64_t words, int64_t width) {
+  for (int64_t column = 0; column < width; column += kLanes) {
+    const uint32_t* from = words_of_panel(w, outputs.begin + column, k.begin);
+    for (int64_t i = 0; i < words; ++i) {
+      const WordVector pairs = hn::Load(Words(), from + i * kPanelOutputs);
+      hn::Store(hn::BitCast(Floats(), W::kEarlierIsUpper ? pairs : hn::RotateRight<16>(pairs)),
+                Floats(), to + i * width + column);
+    }
+  }
+}
+
 // Packs a block of B as pack_transposed() and pack_across() do. A block of a packed matrix [N, K]
 // is first unpacked as [K, N], so it is packed in the opposite way.
 template <class W>
@@ -169,6 +184,10 @@ void pack_block(const Product& p, Range k, Range columns, float* HWY_RESTRICT to
                 int64_t width) {
   using T = typename W::T;
   bool transposed = p.b.transposed;
+  if constexpr (W::kDepth == 2) {
+    if (p.packed != nullptr && p.packed->format == WeightFormat::bf16 && transposed)
+      return copy_panels<W>(*p.packed, k, columns, to, words, width);
+  }
   int64_t stride = p.b.stride;
   const T* from = nullptr;
   if (p.packed == nullptr) {
@@ -192,8 +211,8 @@ void pack_block(const Product& p, Range k, Range columns, float* HWY_RESTRICT to
 // Sets to[row][i] to word i of from[row][0, k), for i < words, and to zero beyond k.
 template <class W>
 void pack_along(const typename W::T* from, int64_t stride, int64_t k, int64_t rows,
-                float* HWY_RESTRICT to, int64_t words) {
-  for (int64_t row = 0; row < rows; ++row, from += stride, to += words) {
+                float* HWY_RESTRICT to, int64_t words, int64_t to_stride) {
+  for (int64_t row = 0; row < rows; ++row, from += stride, to += to_stride) {
     int64_t i = 0;
     for (; (i + kLanes) * W::kDepth <= k; i += kLanes)
       hn::StoreU(W::along(Floats(), from + i * W::kDepth), Floats(), to + i);

@@ -50,6 +50,8 @@ struct Product {
   bool bf16_pairs;  // whether both operands are bf16: all CPUs then process k in pairs
   // If set, B is this matrix, unpacked block by block to b.dtype.
   const PackedMatrix* packed = nullptr;
+  // If set, the sums continue over this product, whose c is not used.
+  const Product* second = nullptr;
 
   Product(Out out, In in_a, In in_b, In in_bias, const GemmShape& s)
       : c(out),
@@ -67,17 +69,21 @@ struct Product {
   }
 };
 
-// A range of k that lies within one unit.
+// A range of k that lies within one unit, or of the k of Product::second.
 struct Segment {
   Range k;
   int64_t unit;
   bool first, last;   // whether it begins or ends its unit
   int64_t next = -1;  // the next unit that has rows; -1 = none
+  bool second = false;
+
+  const Product& of(const Product& p) const { return second ? *p.second : p; }
 };
 
 // Divides k into blocks of at most `most` values, rounded up to a multiple of `step`. The segments
 // of a block are complete units, or parts of a unit that begin at a multiple of `step` from its
-// start. Returns at least one block with one segment, so that c is set even if k is 0.
+// start. Returns at least one block with one segment, so that c is set even if k is 0. The values
+// of k of p.second follow; if they are few, in the last block.
 inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t most, int64_t step) {
   std::vector<std::vector<Segment>> blocks(1);
   int64_t held = 0;
@@ -101,6 +107,16 @@ inline std::vector<std::vector<Segment>> blocks_of_k(const Product& p, int64_t m
     } while (begin < rows.end);
   }
   if (blocks.back().empty()) blocks.back().push_back({{0, 0}, 0, true, true});
+  if (p.second == nullptr) return blocks;
+  blocks.back().back().last = false;
+  const bool few = p.second->k <= most / 6;  // else the last block would leave the cache
+  for (const auto& block : blocks_of_k(*p.second, most, step)) {
+    Segment segment = block.front();
+    segment.first = false;
+    segment.second = true;
+    if (!few) blocks.emplace_back();
+    blocks.back().push_back(segment);
+  }
   return blocks;
 }
 

@@ -59,8 +59,8 @@ class TileShare {
     reads_a_in_place_ = !p.a.transposed && p.units.count == 1 && p.k % kTileDepth == 0;
     blocks_ = blocks_of_k(p, reads_a_in_place_ ? kBlockK : kBlockKPacked, kTileDepth);
     // The registers are stored directly to c if they hold its final values.
-    stores_directly_ = p.units.count == 1 && blocks_.size() == 1 && p.c.dtype == DType::f32 &&
-                       !p.c.add && p.bias.data == nullptr;
+    stores_directly_ = p.units.count == 1 && blocks_.size() == 1 && p.second == nullptr &&
+                       p.c.dtype == DType::f32 && !p.c.add && p.bias.data == nullptr;
     for (const auto& block : blocks_) most_steps_ = std::max(most_steps_, steps_of(block));
     places_ = SumTree::places(p.units.count);
   }
@@ -110,7 +110,7 @@ class TileShare {
       const int64_t count = std::min(kTileSide, columns.end - column);
       for (const Segment& segment : block) {
         auto* words = reinterpret_cast<float*>(to);
-        pack_block<NaturalPairs>(p_, segment.k, {column, column + count}, words,
+        pack_block<NaturalPairs>(segment.of(p_), segment.k, {column, column + count}, words,
                                  steps_of(segment) * kTileSide, kTileSide);
         to += steps_of(segment) * kTileBytes;
       }
@@ -122,9 +122,9 @@ class TileShare {
 
   // Returns the rows of A in place, or as a copy [tile of 16 rows][step][16 rows][32].
   TileRows prepare_a(const std::vector<Segment>& block, Range rows) {
-    const auto* a = static_cast<const bf16*>(p_.a.data);
     const int64_t element = sizeof(bf16);
-    if (reads_a_in_place_) {
+    if (reads_a_in_place_ && block.size() == 1 && !block.front().second) {
+      const auto* a = static_cast<const bf16*>(p_.a.data);
       const bf16* from = a + rows.begin * p_.a.stride + block.front().k.begin;
       return {reinterpret_cast<const char*>(from), kTileSide * p_.a.stride * element,
               kTileDepth * element, p_.a.stride * element};
@@ -136,24 +136,25 @@ class TileShare {
       const int64_t count = std::min(kTileSide, rows.end - row);
       char* to = packed + tile * steps * kTileBytes;
       for (const Segment& segment : block) {
+        const int64_t stride = segment.of(p_).a.stride;
+        const auto* a = static_cast<const bf16*>(segment.of(p_).a.data);
         if (p_.a.transposed)
-          pack_transposed_tiles(a + segment.k.begin * p_.a.stride + row, segment.k.size(), count,
-                                to);
+          pack_transposed_tiles(a + segment.k.begin * stride + row, segment.k.size(), count, to);
         else
-          copy_tiles(a + row * p_.a.stride + segment.k.begin, segment.k.size(), count, to);
+          copy_tiles(a + row * stride + segment.k.begin, stride, segment.k.size(), count, to);
         to += steps_of(segment) * kTileBytes;
       }
     }
     return {packed, steps * kTileBytes, kTileBytes, kTileDepth * element};
   }
 
-  void copy_tiles(const bf16* from, int64_t k, int64_t rows, char* to) {
+  static void copy_tiles(const bf16* from, int64_t stride, int64_t k, int64_t rows, char* to) {
     constexpr size_t kRowBytes = kTileDepth * sizeof(bf16);
     for (int64_t begin = 0; begin < k; begin += kTileDepth, to += kTileBytes) {
       const auto bytes = static_cast<size_t>(std::min(kTileDepth, k - begin)) * sizeof(bf16);
       if (bytes < kRowBytes) std::memset(to, 0, kTileBytes);
       for (int64_t row = 0; row < rows; ++row) {
-        const bf16* source = from + row * p_.a.stride + begin;
+        const bf16* source = from + row * stride + begin;
         if (bytes == kRowBytes)
           std::memcpy(to + row * 64, source, kRowBytes);  // a constant size: one instruction
         else
@@ -202,8 +203,8 @@ class TileShare {
       if (adds > 0) add_pieces(sum, adds);
       tree.merged(adds);
     }
-    const bool done = block.back().last && block.back().k.end == p_.k;
-    if (!done) return;
+    const Segment& end = block.back();
+    if (!end.last || end.k.end != end.of(p_).k) return;
     tree.finish(nothing);
     store(sums, rows, columns);
   }

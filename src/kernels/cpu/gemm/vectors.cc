@@ -127,7 +127,7 @@ class Block {
       using W = decltype(kind);
       for (const Segment& segment : block) {
         const int64_t words = words_of(segment);
-        pack_block<W>(p_, segment.k, columns, panel, words, width);
+        pack_block<W>(segment.of(p_), segment.k, columns, panel, words, width);
         panel += words * width;
       }
     });
@@ -136,21 +136,28 @@ class Block {
   // A transposed A is always packed: read in place, the elements of each product would lie on
   // different pages.
   BlockA prepare_a(const std::vector<Segment>& block, Range rows) {
-    const Matrix& a = p_.a;
-    if (a.dtype == DType::f32 && !a.transposed) {  // units require a transposed A
+    const Matrix& a = block.front().of(p_).a;
+    const int64_t words = words_of(block);
+    if (a.transposed) {
+      with_words<kPairs>(a, [&](auto kind, const auto* data) HWY_ATTR {
+        pack_tiles<decltype(kind)>(block, data + rows.begin, rows.size());
+      });
+      return {packed_a_, words, true};
+    }
+    if (a.dtype == DType::f32 && block.size() == 1) {
       return {static_cast<const float*>(a.data) + rows.begin * a.stride + block.front().k.begin,
               a.stride, false};
     }
-    const int64_t words = words_of(block);
-    with_words<kPairs>(a, [&](auto kind, const auto* data) HWY_ATTR {
-      using W = decltype(kind);
-      if (a.transposed)
-        pack_tiles<W>(block, data + rows.begin, rows.size());
-      else
-        pack_along<W>(data + rows.begin * a.stride + block.front().k.begin, a.stride,
-                      block.front().k.size(), rows.size(), packed_a_, words);
-    });
-    return {packed_a_, words, a.transposed};
+    float* to = packed_a_;
+    for (const Segment& segment : block) {
+      with_words<kPairs>(segment.of(p_).a, [&](auto kind, const auto* data) HWY_ATTR {
+        const int64_t stride = segment.of(p_).a.stride;
+        pack_along<decltype(kind)>(data + rows.begin * stride + segment.k.begin, stride,
+                                   segment.k.size(), rows.size(), to, words_of(segment), words);
+      });
+      to += words_of(segment);
+    }
+    return {packed_a_, words, false};
   }
 
   // Packs rows of A stored [k, rows] into consecutive tiles [word][kTileRows]. It reads the rows of
@@ -186,7 +193,7 @@ class Block {
         if (by_units_)
           multiply_units(block, tile_a, tile, columns, panel);
         else
-          multiply(block.front(), tile_a, tile, columns, panel);
+          multiply(block, tile_a, tile, columns, panel);
       }
       // A panel that no other rows need is overwritten by the next one while it is still in L1.
       if (block_rows_ < rows_.size()) panel += round_up(columns.size(), kLanes) * words_of(block);
@@ -209,20 +216,21 @@ class Block {
 
   // Multiplies one tile over one block of k. c itself stores the sums between blocks if it can hold
   // them unrounded.
-  void multiply(const Segment& segment, const BlockA& a, Range rows, Range columns,
+  void multiply(const std::vector<Segment>& block, const BlockA& a, Range rows, Range columns,
                 const float* panel) {
+    const bool first = block.front().first, last = block.back().last;
     // c can hold the sums if the tile consists of complete vectors; with c.add, it must receive all
     // sums at once.
-    const bool adds = p_.c.add && segment.first && segment.last;
+    const bool adds = p_.c.add && first && last;
     const bool in_place =
         p_.c.dtype == DType::f32 && (!p_.c.add || adds) && columns.size() % kLanes == 0;
     float* tile = in_place ? static_cast<float*>(p_.c.data) + rows.begin * p_.n + columns.begin
                            : carry_ + slot_of(rows, columns) * kTileFloats;
     const int64_t stride = in_place ? p_.n : kTileColumns;
-    const float* bias = segment.last && bias_ ? bias_ + (columns.begin - columns_.begin) : nullptr;
-    function_of(a, rows, columns)({a.data, a.row_stride}, panel, words_of(segment),
-                                  {tile, stride, segment.first, in_place && adds}, bias);
-    if (segment.last && !in_place) store(tile, rows, columns);
+    const float* bias = last && bias_ ? bias_ + (columns.begin - columns_.begin) : nullptr;
+    function_of(a, rows, columns)({a.data, a.row_stride}, panel, words_of(block),
+                                  {tile, stride, first, in_place && adds}, bias);
+    if (last && !in_place) store(tile, rows, columns);
   }
 
   // Multiplies one tile over the units of a block; each unit has its own sum.
@@ -254,13 +262,24 @@ class Block {
 
   // Writes finished sums to c.
   void store(float* tile, Range rows, Range columns) {
-    const int64_t whole = p_.c.dtype == DType::f32 ? columns.size() / kLanes * kLanes : 0;
+    const int64_t whole = columns.size() / kLanes * kLanes;
     for (int64_t row = rows.begin; row < rows.end; ++row, tile += kTileColumns) {
       const int64_t at = row * p_.n + columns.begin;
-      float* to = static_cast<float*>(p_.c.data) + at;
-      for (int64_t i = 0; i < whole; i += kLanes) {
-        const Vector sum = hn::Load(Floats(), tile + i);
-        hn::StoreU(p_.c.add ? hn::Add(hn::LoadU(Floats(), to + i), sum) : sum, Floats(), to + i);
+      if (p_.c.dtype == DType::f32) {
+        float* to = static_cast<float*>(p_.c.data) + at;
+        for (int64_t i = 0; i < whole; i += kLanes) {
+          const Vector sum = hn::Load(Floats(), tile + i);
+          hn::StoreU(p_.c.add ? hn::Add(hn::LoadU(Floats(), to + i), sum) : sum, Floats(), to + i);
+        }
+      } else {
+        uint16_t* to = &(static_cast<bf16*>(p_.c.data) + at)->bits;
+        const hn::Rebind<uint16_t, Floats> halves;
+        for (int64_t i = 0; i < whole; i += kLanes) {
+          const Vector sum = hn::Load(Floats(), tile + i);
+          const Vector result =
+              p_.c.add ? hn::Add(widen_half(hn::LoadU(halves, to + i)), sum) : sum;
+          hn::StoreU(narrow_half(result), halves, to + i);
+        }
       }
       if (whole < columns.size())
         narrow_into(p_.c, at + whole, columns.size() - whole, tile + whole);
@@ -290,13 +309,15 @@ double cycles_of_tiles(int64_t columns) {
 }
 
 // Each thread packs the operands that it reads, at about half a cycle per element, so nearly square
-// shares have less to pack.
+// shares have less to pack. Packed integers take about two cycles, since they are unpacked first.
 ThreadGrid split_vectors(const Product& p) {
   const bool packs_a = p.a.transposed || p.a.dtype != DType::f32;
+  const double of_b = p.packed != nullptr && has_integers(p.packed->format) ? 2 : 0.5;
   return fastest_grid(p, kThreadGrain, [&](const ThreadGrid& grid) {
     const int64_t tiles = ceil_div(ceil_div(p.m, kTileRows), grid.rows);
     const int64_t columns = round_up(ceil_div(p.n, grid.columns), kLanes);
-    const double packing = 0.5 * static_cast<double>(columns + (packs_a ? tiles * kTileRows : 0));
+    const double packing = of_b * static_cast<double>(columns) +
+                           0.5 * static_cast<double>(packs_a ? tiles * kTileRows : 0);
     return static_cast<double>(tiles) * cycles_of_tiles(columns) + packing;
   });
 }

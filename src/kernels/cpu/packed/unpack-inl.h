@@ -123,10 +123,33 @@ HWY_INLINE void read_floats(const PackedMatrix& w, int64_t panel, int64_t lane, 
   }
 }
 
+// Returns the words of output n, the first of a vector, in a panel of bf16, from input k on.
+inline const uint32_t* words_of_panel(const PackedMatrix& w, int64_t n, int64_t k) {
+  const auto* panel = static_cast<const uint8_t*>(w.panels) + n / kPanelOutputs * panel_bytes(w);
+  return reinterpret_cast<const uint32_t*>(panel) + k / 2 * kPanelOutputs + n % kPanelOutputs;
+}
+
 // The elements that unpack() needs in a row and in all rows of its result.
 inline int64_t unpacked_stride(Range outputs) { return round_up(outputs.size(), kPanelOutputs); }
 inline int64_t unpacked_size(Range inputs, Range outputs) {
   return round_up(inputs.size(), 4) * unpacked_stride(outputs);
+}
+
+// unpack() for panels of bf16, which need no rounding.
+inline void unpack_halves(const PackedMatrix& w, Range inputs, Range outputs, bf16* to) {
+  const hn::Rebind<uint16_t, Floats> halves;
+  const int64_t stride = unpacked_stride(outputs);
+  for (int64_t n = outputs.begin; n < outputs.end; n += kLanes) {
+    const uint32_t* words = words_of_panel(w, n, inputs.begin);
+    uint16_t* row = &to[n - outputs.begin].bits;
+    for (int64_t k = inputs.begin; k < inputs.end; k += 2) {
+      const WordVector pairs = hn::Load(Words(), words);
+      hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(pairs)), halves, row);
+      hn::StoreU(hn::TruncateTo(halves, pairs), halves, row + stride);
+      words += kPanelOutputs;
+      row += 2 * stride;
+    }
+  }
 }
 
 // Sets to[i][j] to the weight of input inputs.begin + i and output outputs.begin + j, with the bits
@@ -148,6 +171,9 @@ void unpack(const PackedMatrix& w, Range inputs, Range outputs, T* to) {
       });
     }
   };
+  if constexpr (std::is_same_v<T, bf16>) {
+    if (w.format == WeightFormat::bf16) return unpack_halves(w, inputs, outputs, to);
+  }
   if (!has_blocks(w.format)) {
     read_all([&](int64_t panel, int64_t lane, const auto& put)
                  HWY_ATTR { read_floats(w, panel, lane, inputs, put); });
