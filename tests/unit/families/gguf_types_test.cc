@@ -57,12 +57,15 @@ TEST_F(GgufMixes, ValuesAndDownProjectionsHaveMoreBits) {
   EXPECT_EQ(layers(q2_k, "attn_output", "Q3_K").size(), 16u);
   EXPECT_EQ(layers(q2_k_s, "attn_output", "Q2_K").size(), 16u);
   EXPECT_EQ(layers(q2_k_s, "ffn_down", "Q4_K"), (Layers{0, 1}));
-  EXPECT_EQ(layers(q2_k_s, "attn_v", "Q2_K").size(), 16u);
   EXPECT_EQ(layers(q6_k, "attn_v", "Q6_K").size(), 16u);
   EXPECT_EQ(layers(q4_0, "ffn_down", "Q4_1"), (Layers{}));
   EXPECT_EQ(layers(q4_0, "ffn_down", "Q4_1", true), (Layers{0, 1}));
   EXPECT_EQ(layers(iq4_xs, "ffn_down", "Q5_K"), (Layers{0, 1}));
   EXPECT_EQ(layers(iq4_xs, "ffn_down", "Q5_K", true), (Layers{}));
+  for (const auto& [kv_heads, wanted] : {std::pair(4, "Q2_K"), {1, "Q4_K"}}) {
+    spec.decoder->attention.kv_heads = kv_heads;
+    EXPECT_EQ(layers(q2_k_s, "attn_v", wanted).size(), 16u);
+  }
 }
 
 TEST_F(GgufMixes, TheHeadHasSixBits) {
