@@ -31,6 +31,8 @@ int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json)
   if (files.empty()) throw UsageError("FILE: not given; expected a text file");
   if (out_.empty()) throw UsageError("--out: not given; expected the output directory");
   training_.bytes = !characters_;
+  if (is_file(out_))
+    throw UsageError(fmt::format("--out: {} is a file; expected a directory", out_));
   StagedFolder folder(out_);  // a run that is refused or stopped leaves none
   catch_signals();
   ProgressLine line;

@@ -257,7 +257,7 @@ TEST_F(ConversationTexts, DoNotTrainATokenThatContinuesInTheNextMessage) {
       "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}</s>{% endif %}\n"
       "{% endfor %}";
   const std::string line =
-      R"({"messages": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat"},)"
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "cat"},)"
       R"( {"role": "user", "content": "Qat"}, {"role": "assistant", "content": "sat"}]})";
   const auto texts = ConversationText(chat(source), *tokenizer_, TrainOn::all).texts(record(line));
   ASSERT_EQ(texts.size(), 1u);
