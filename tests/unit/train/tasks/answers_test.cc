@@ -4,10 +4,10 @@
 
 #include "base/json.h"
 #include "families/directory.h"
-#include "fovea/evaluate.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
+#include "train/evaluate_model.h"
 #include "train/target_loss.h"
 
 namespace fovea {
@@ -50,9 +50,9 @@ class Answers : public testing::Test {
     return value_of(values, name).value_or(-9);
   }
   static Evaluation evaluated(const TrainOptions& o) {
-    EvaluationData data;
+    TrainOptions data;
     data.labels = o.labels;
-    return evaluate(Model::open(o.out), data);
+    return evaluate_by_task(Model::open(o.out), data, {}, {});
   }
 
   Runs runs_;

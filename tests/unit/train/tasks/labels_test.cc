@@ -6,10 +6,10 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "families/directory.h"
-#include "fovea/evaluate.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
+#include "train/evaluate_model.h"
 #include "train/target_loss.h"
 
 namespace fovea {
@@ -57,9 +57,9 @@ class Labels : public testing::Test {
     });
   }
   static Evaluation evaluated(const TrainOptions& o) {
-    EvaluationData data;
+    TrainOptions data;
     data.labels = o.labels;
-    return evaluate(Model::open(o.out), data);
+    return evaluate_by_task(Model::open(o.out), data, {}, {});
   }
   static nlohmann::json config(const TrainOptions& o) { return read_json(o.out + "/config.json"); }
   static double metric(const TrainResult& result, const char* name) {
