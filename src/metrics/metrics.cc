@@ -180,8 +180,8 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
   const Metric margin{"margin", "margin", "", 4, true, reward_margin};
-  const Metric chosen{"chosen_reward", "chosen reward", "", 4, true, chosen_reward};
-  const Metric rejected{"rejected_reward", "rejected reward", "", 4, false, rejected_reward};
+  const Metric chosen{"chosen_reward", "chosen", "", 4, true, chosen_reward};
+  const Metric rejected{"rejected_reward", "rejected", "", 4, false, rejected_reward};
   const Metric order{"accuracy", "accuracy", "", 4, true, reward_accuracy};
   const std::vector<Metric> of_pairs = {order, margin, chosen, rejected};
   const auto preferences = [&](const char* name, const char* models) {

@@ -59,7 +59,8 @@ class PreferencesOfTrl : public testing::Test {
     ASSERT_EQ(found.size(), std::ssize(expected)) << name;
     for (int64_t i = 0; i < found.size(); ++i) {
       const double value = expected[static_cast<size_t>(i)];
-      EXPECT_NEAR(found.data_as<double>()[i], value, kPreferenceTolerance * std::max(1.0, std::abs(value)))
+      EXPECT_NEAR(found.data_as<double>()[i], value,
+                  kPreferenceTolerance * std::max(1.0, std::abs(value)))
           << name << " " << i;
     }
   }
