@@ -8,6 +8,7 @@
 
 #include "fovea/adapter.h"
 #include "fovea/model.h"
+#include "fovea/reinforcement.h"
 
 namespace fovea {
 
@@ -23,8 +24,10 @@ enum class Precision { automatic, fp32, bf16 };
 // (encoder-decoders; Raffel et al. 2020). pairs: predict a target text from a source text
 // (encoder-decoders). labels: predict the label of a text or of each word. automatic: pairs or
 // labels if such data is given, chats if `data` holds conversations, else the objective that fits
-// the model. chats: predict the assistant's part of conversations (decoders; needs `from`).
-enum class Objective { automatic, next_token, masked, spans, pairs, labels, chats };
+// the model. chats: predict the assistant's part of conversations (decoders; needs `from`). ppo,
+// grpo: write answers to prompts that get high rewards (decoders; needs `from` and
+// `reinforcement`).
+enum class Objective { automatic, next_token, masked, spans, pairs, labels, chats, ppo, grpo };
 
 // Memory of the two moments of each trained number in AdamW: fp32 = 8 bytes; bits8 = 2 bytes, as
 // fractions of the largest of a block of 256 (cf. Dettmers et al. 2022).
@@ -121,6 +124,7 @@ struct TrainOptions {
 
   AdapterOptions lora;  // trains adapters of `from` instead of all weights
   DistillationOptions distillation;
+  ReinforcementOptions reinforcement;
   // Parameters that are not trained: layers, such as "3" or "0-5" (of each stack), and names of
   // parameters in the model or its checkpoint, where * stands for any characters.
   std::vector<std::string> freeze;
@@ -136,8 +140,8 @@ struct TrainOptions {
   int64_t keep = 2;                // number of snapshots to keep
   int64_t patience = 0;  // stop after this many evaluations without improvement; 0 = never
   // The metric that selects the best weights: "loss"; for pairs also "bleu", "chrf" and "rouge_l";
-  // for labels also "accuracy" and "f1"; for masked tokens also "accuracy". "automatic": bleu for
-  // pairs if bleu_lines > 0, else loss.
+  // for ppo and grpo "reward"; for labels also "accuracy" and "f1"; for masked tokens also
+  // "accuracy". "automatic": bleu for pairs if bleu_lines > 0, else loss.
   std::string best_by = "automatic";
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
   // Stop after this many consecutive steps with a non-finite loss or gradient.
@@ -157,7 +161,7 @@ TrainOptions preset_training(const std::string& preset);
 // Describes a run before it starts.
 struct TrainPlan {
   Spec spec;
-  // "next_token", "masked", "spans", "pairs", "labels", "chats" or "embedding"
+  // "next_token", "masked", "spans", "pairs", "labels", "chats", "ppo", "grpo" or "embedding"
   std::string objective;
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
   int64_t first_step = 0, steps = 0;                   // the run takes steps [first_step, steps)
@@ -190,6 +194,8 @@ struct TrainProgress {
   std::optional<double> best_loss;        // of the best evaluation
   // Other metrics of the last and of the best evaluation, such as "accuracy".
   std::vector<std::pair<std::string, double>> metrics = {}, best_metrics = {};
+  // Other numbers of the last step, such as "reward" and "clip_fraction"; see docs/align.md.
+  std::vector<std::pair<std::string, double>> step_metrics = {};
   double learning_rate = 0, gradient_norm = 0;
   double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
   int64_t tokens = 0;       // processed so far

@@ -1,6 +1,7 @@
 #include "fovea/metrics.h"
 
 #include <numbers>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -24,6 +25,12 @@ std::optional<double> corpus_score(const Predictions& p) {
   Score score;
   for (const auto& [translation, reference] : *p.translations) score.add(translation, reference);
   return score.score();
+}
+
+std::optional<double> mean_reward(const Predictions& p) {
+  if (p.rewards.empty()) return std::nullopt;
+  return std::accumulate(p.rewards.begin(), p.rewards.end(), 0.0) /
+         static_cast<double>(p.rewards.size());
 }
 
 template <double (*correlation)(const std::vector<double>&, const std::vector<double>&)>
@@ -58,6 +65,14 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
   const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
+  const Metric reward{"reward", "reward", "", 4, true, mean_reward};
+  const Metric length{"answer_tokens",
+                      "tokens of an answer",
+                      "",
+                      1,
+                      false,
+                      [](P p) -> Value { return p.answer_tokens; }};
+
   const std::vector<Metric> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
   const std::vector<Metric> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
   return {
@@ -73,6 +88,7 @@ std::vector<EvaluationTask> make_tasks() {
        {loss("nats per trained token"), perplexity("perplexity")},
        {right},
        "loss"},
+      {"answers", "decoders", "prompts", {}, {reward, length}, "reward"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
 }
 

@@ -32,12 +32,15 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.texts(
       {"validation_labels", "labelled validation texts, in the same format as the training texts"},
       o.validation_labels);
-  v.choice({"objective",
-            "training objective: predict the next token, masked tokens, spans cut out of the text, "
-            "the target of a pair, a label, or the answers of conversations; automatic = what fits "
-            "the data and the model",
-            true},
-           o.objective, {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats"});
+  v.choice(
+      {"objective",
+       "training objective: predict the next token, masked tokens, spans cut out of the text, "
+       "the target of a pair, a label, or the answers of conversations, or write "
+       "answers that get high rewards (ppo, grpo); automatic = what fits the data and the "
+       "model",
+       true},
+      o.objective,
+      {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats", "ppo", "grpo"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
   v.number({"validation",
@@ -55,7 +58,8 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
   const bool chats = o.objective == Objective::chats;
-  visit_answers(o.chat_template, o.train_on, chats, v);
+  const bool writes = o.objective == Objective::ppo || o.objective == Objective::grpo;
+  visit_answers(o.chat_template, o.train_on, chats || writes, v);
   v.choice(
       {"too_long", "conversations longer than a sequence: keep the beginning, or skip them", chats},
       o.too_long, {"cut", "skip"});
@@ -92,7 +96,8 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.text(
       {"best_by",
        "metric that selects the best model: loss, bleu, chrf or rouge_l (pairs), accuracy (labels, "
-       "masked) or f1 (labels); automatic = bleu for pairs, else loss",
+       "masked), f1 (labels) or reward (ppo, grpo); automatic = bleu for pairs, reward for ppo and "
+       "grpo, else loss",
        true},
       o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
@@ -134,8 +139,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
-  const bool windows =
-      !pairs && o.objective != Objective::labels && o.objective != Objective::chats;
+  const bool windows = o.objective <= Objective::spans;
   const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
   const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
                                            [&](const Metric& m) { return m.name == o.best_by; });
@@ -234,6 +238,7 @@ void visit(TrainOptions& o, OptionVisitor& v) {
           o.freeze);
   visit(o.lora, v);
   visit(o.distillation, v);
+  visit_reinforcement(o.reinforcement, o.objective, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }

@@ -66,6 +66,7 @@ void Record::step(const TrainProgress& p) {
   json["tokens_per_sec"] = std::round(p.tokens_per_second);
   json["step_ms"] = std::round(p.step_seconds * 1e5) / 100;
   json["peak_mem_bytes"] = p.peak_bytes;
+  for (const auto& [name, value] : p.step_metrics) json[name] = value;
   append(json.dump());
   if (std::isfinite(p.loss)) curves_.training.emplace_back(p.step, p.loss);
 }
@@ -85,6 +86,14 @@ void Record::evaluation(const TrainProgress& p) {
   append(json.dump());
   if (p.validation_loss && std::isfinite(*p.validation_loss))
     curves_.validation.emplace_back(p.step, *p.validation_loss);
+}
+
+void Record::sample(const TrainProgress& p) {
+  if (p.sample.empty()) return;
+  nlohmann::ordered_json json;
+  json["step"] = p.step;
+  json["sample"] = p.sample;
+  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void Record::note(int64_t step, const std::string& text) {

@@ -18,7 +18,8 @@ class Stepper {
 
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;
-    int64_t tokens = 0;      // number of tokens that were read
+    int64_t tokens = 0;  // number of tokens that were read
+    MetricValues metrics = {};
     std::string bad_tensor;  // see TrainingTask::first_bad_tensor; empty = all are finite
   };
   // Takes step `step`, which counts from 0. If the loss or a gradient is not finite, no weight is

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <string>
 
+#include "checkpoint/snapshot.h"
 #include "metrics/predictions.h"
 #include "model/transformer.h"
 
@@ -17,10 +19,20 @@ class TrainingTask {
   // their roles.
   virtual void choose_trainable(Transformer&) const {}
 
+  // Returns parameters of the task that are trained besides those of the model. They stay at their
+  // addresses; snapshots contain them, but the model's files do not.
+  virtual std::vector<NamedParameter> own_parameters() const { return {}; }
+  // Return whether steps may be taken on a copy of the model, to measure their time, and what a
+  // snapshot needs besides the weights and moments; restore() gets it back.
+  virtual bool measures_steps() const { return true; }
+  virtual std::map<std::string, Tensor> state() const { return {}; }
+  virtual void restore(const Snapshot&) const {}
+
   // Adds the gradients of step `step`, which counts from 0, to the trainable parameters.
   struct StepLoss {
     double loss = 0;
-    int64_t tokens = 0;  // number of tokens that were read, without padding
+    int64_t tokens = 0;         // number of tokens that were read, without padding
+    MetricValues metrics = {};  // other numbers of the step, for the log
   };
   virtual StepLoss backward(const Transformer& model, int64_t step) const = 0;
 

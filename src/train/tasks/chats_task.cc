@@ -49,7 +49,7 @@ class ChatsTask : public ExamplesTask {
                   "chats does not suit recurrent layers, whose state continues in the next text of "
                   "a row; expected a model without them");
     }
-    chat_ = open_chat(tokenizer);
+    chat_ = open_chat(options_.chat_template, template_folder(), tokenizer);
     render(spec, tokenizer, say);
   }
 
@@ -111,26 +111,6 @@ class ChatsTask : public ExamplesTask {
   // Returns the model whose template is used: a new model has that of its teacher.
   const std::string& template_folder() const {
     return options_.from.empty() ? options_.distillation.teacher : options_.from;
-  }
-
-  std::optional<ModelChat> open_chat(const Tokenizer& tokenizer) const {
-    const std::string& name = options_.chat_template;
-    if (name.empty()) {
-      const std::string& folder = template_folder();
-      if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
-      return ModelChat::open(folder);
-    }
-    const BuiltinTemplate* const builtin = find_builtin_template(name);
-    if (builtin == nullptr) {
-      check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
-                  builtin_template_names());
-      return ModelChat::open_file(name, tokenizer);
-    }
-    check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
-                "{} ends answers with the end-of-text token, which the tokenizer of the model "
-                "lacks; expected another template",
-                name);
-    return ModelChat::of_source(builtin->source, name, tokenizer);
   }
 
   // Returns the text of the template, or an empty string without a template.
@@ -255,16 +235,9 @@ class ChatsTask : public ExamplesTask {
   // Returns the tokens at which generation stops: those of the checkpoint, and those that end
   // trained answers.
   std::vector<int32_t> ends(const Origin& origin) const {
-    std::vector<int32_t> all;
-    const auto add = [&](int32_t id) {
+    std::vector<int32_t> all = end_ids_of(origin, setting().tokenizers.source);
+    for (const int32_t id : ends_)
       if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
-    };
-    for (const auto* json : {&origin.generation, &origin.carried}) {
-      if (!json->is_object() || !all.empty()) continue;
-      for (const int32_t id : ids_under(*json, "eos_token_id")) add(id);
-    }
-    if (const auto end = setting().tokenizers.source.eos_id(); end && all.empty()) add(*end);
-    for (const int32_t id : ends_) add(id);
     return all;
   }
 

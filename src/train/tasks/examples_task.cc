@@ -19,6 +19,8 @@ const char* name_of(Objective objective) {
     case Objective::pairs: return "pairs";
     case Objective::labels: return "labels";
     case Objective::chats: return "chats";
+    case Objective::ppo: return "ppo";
+    case Objective::grpo: return "grpo";
   }
   return "";
 }
@@ -38,7 +40,8 @@ Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
 Objective objective_of(const TrainOptions& o, const Spec& spec) {
   const Objective objective =
       o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
-  check_field(objective == Objective::chats || o.chat_template.empty(), "chat_template",
+  const bool writes = objective == Objective::ppo || objective == Objective::grpo;
+  check_field(objective == Objective::chats || writes || o.chat_template.empty(), "chat_template",
               "given without conversations; expected both");
   check_field(objective == Objective::chats || o.validation_chats.empty(), "validation_chats",
               "given without conversations; expected both");
@@ -51,6 +54,8 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
   if (objective == Objective::labels) return make_labels_task(options, purpose);
+  if (objective == Objective::ppo || objective == Objective::grpo)
+    return make_reinforcement_task(options, purpose, objective);
   return make_text_task(options, purpose, objective);
 }
 
