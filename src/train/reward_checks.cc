@@ -38,9 +38,9 @@ class Check : public Reward {
 };
 
 // A comparison with the value of a key of the record.
-class Comparison : public Check {
+class ValueCheck : public Check {
  public:
-  Comparison(const std::string& key, bool numeric)
+  ValueCheck(const std::string& key, bool numeric)
       : key_(key.empty() ? "answer" : key), numeric_(numeric) {}
 
   void require(const Prompt& prompt) const override {
@@ -171,7 +171,7 @@ std::optional<double> last_number(std::string_view text) {
 
 std::unique_ptr<Reward> make_check(const std::string& kind, const std::string& argument) {
   if (kind == "exact" || kind == "numeric")
-    return std::make_unique<Comparison>(argument, kind == "numeric");
+    return std::make_unique<ValueCheck>(argument, kind == "numeric");
   if (kind == "regex") return std::make_unique<PatternCheck>(argument);
   if (kind == "schema") return std::make_unique<SchemaCheck>(argument);
   if (kind == "length") return std::make_unique<LengthCheck>(argument);

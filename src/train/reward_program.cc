@@ -176,7 +176,7 @@ class RewardProgram : public Reward {
         if (lines.empty() || gone) program.input.close();  // a program may ignore its input
       }
       if (ready[0].revents == 0) continue;
-      const ssize_t got = read(program.output.number(), block.data(), block.size());
+      const ssize_t got = ::read(program.output.number(), block.data(), block.size());
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (got <= 0) return output;
       output.append(block.data(), static_cast<size_t>(got));
