@@ -17,6 +17,7 @@ Tensor tensor_of(const std::vector<T>& numbers, DType dtype) {
 
 template <class T>
 std::vector<T> numbers_in(const Snapshot& snapshot, const std::string& name) {
+  if (snapshot.tensors.find("answers." + name) == nullptr) return {};
   const Tensor stored = snapshot.tensors.tensor("answers." + name);
   const T* const first = stored.data_as<T>();
   return {first, first + stored.size()};
@@ -68,15 +69,19 @@ std::map<std::string, Tensor> WrittenBatch::state() const {
     all.insert(all.end(), each.begin(), each.end());
     lengths.push_back(static_cast<int32_t>(each.size()));
   }
-  return {{"answers.ids", tensor_of(all, DType::i32)},
-          {"answers.lengths", tensor_of(lengths, DType::i32)},
-          {"answers.prompts", tensor_of(prompts, DType::i32)},
-          {"answers.trained", tensor_of(trained, DType::i32)},
-          {"answers.old", tensor_of(old, DType::f32)},
-          {"answers.reference", tensor_of(reference, DType::f32)},
-          {"answers.values", tensor_of(values, DType::f32)},
-          {"answers.advantages", tensor_of(advantages, DType::f32)},
-          {"answers.returns", tensor_of(returns, DType::f32)}};
+  std::map<std::string, Tensor> tensors = {{"answers.ids", tensor_of(all, DType::i32)},
+                                           {"answers.lengths", tensor_of(lengths, DType::i32)},
+                                           {"answers.prompts", tensor_of(prompts, DType::i32)},
+                                           {"answers.trained", tensor_of(trained, DType::i32)}};
+  const auto add = [&](const char* name, const std::vector<float>& numbers) {
+    if (!numbers.empty()) tensors[name] = tensor_of(numbers, DType::f32);
+  };
+  add("answers.old", old);
+  add("answers.reference", reference);
+  add("answers.values", values);
+  add("answers.advantages", advantages);
+  add("answers.returns", returns);
+  return tensors;
 }
 
 WrittenBatch WrittenBatch::restored(const Snapshot& snapshot) {
