@@ -43,7 +43,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--base-steps", type=int, default=150)
+    parser.add_argument("--base-steps", type=int, default=3000)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--prompts", type=int, default=32)
