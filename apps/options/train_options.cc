@@ -95,7 +95,7 @@ const Spellings& reinforcement_spellings() {
       {"answers", {"--num-generations"}},
       {"answer_tokens", {"--max-completion-length"}},
       {.field = "sampling_temperature"},
-      {"batch_epochs", {"--num-iterations", "--num-ppo-epochs"}},
+      {"batch_epochs", {"--num-ppo-epochs"}},
       {"minibatches", {"--num-mini-batches"}},
       {.field = "mask_truncated"},
       {.field = "rewards", .name = "--reward", .placeholder = "KIND...", .most = kMostFiles},
