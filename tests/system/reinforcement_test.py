@@ -65,7 +65,7 @@ class Reinforcement(FoveaTest):
         for options, message in (
                 (("--objective", "grpo", "--answers", 1), b"--answers: 1; expected at least 2"),
                 (("--objective", "grpo", "--reward", "exakt"), b"--reward: exakt is unknown"),
-                (("--objective", "chats"), b"given without --objective ppo or grpo"),
+                (("--objective", "chats"), b"given without --objective ppo or grpo; expected both"),
                 (("--objective", "grpo", "--accumulate", 2), b"--accumulate: 2; expected 1")):
             found = fovea(*self.options("refused"), *options)
             self.assertNotEqual(found.returncode, 0)
