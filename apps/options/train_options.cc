@@ -90,7 +90,7 @@ const Spellings& train_spellings() {
 const Spellings& reinforcement_spellings() {
   static const Spellings all = {
       {.field = "validation_prompts", .placeholder = "FILE...", .most = kMostFiles},
-      {.field = "evaluation_prompts", .section = "Reinforcement (ppo, grpo)"},
+      {.field = "evaluation_prompts", .section = "RL (ppo, grpo)"},
       {.field = "prompts"},
       {"answers", {"--num-generations"}},
       {"answer_tokens", {"--max-completion-length"}},

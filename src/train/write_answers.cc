@@ -26,12 +26,10 @@ SchedulerOptions writing_options(const Transformer& model, int64_t prompts, int6
   return options;
 }
 
-}  // namespace
-
-std::vector<Generation> write_answers(const Transformer& model, const Tokenizer& tokenizer,
-                                      const GenerationRules& rules,
-                                      const std::vector<const std::vector<int32_t>*>& prompts,
-                                      const std::vector<uint64_t>& seeds, const Writing& writing) {
+std::vector<Generation> write_all(const Transformer& model, const Tokenizer& tokenizer,
+                                  const GenerationRules& rules,
+                                  const std::vector<const std::vector<int32_t>*>& prompts,
+                                  const std::vector<uint64_t>& seeds, const Writing& writing) {
   size_t longest = 0;
   for (const auto* prompt : prompts) longest = std::max(longest, prompt->size());
   Scheduler scheduler(
@@ -62,6 +60,17 @@ std::vector<Generation> write_answers(const Transformer& model, const Tokenizer&
   while (scheduler.step()) {
   }
   if (error) throw Error(*error);
+  return written;
+}
+
+}  // namespace
+
+std::vector<Generation> write_answers(const Transformer& model, const Tokenizer& tokenizer,
+                                      const GenerationRules& rules,
+                                      const std::vector<const std::vector<int32_t>*>& prompts,
+                                      const std::vector<uint64_t>& seeds, const Writing& writing) {
+  std::vector<Generation> written = write_all(model, tokenizer, rules, prompts, seeds, writing);
+  release_cached_memory();  // the keys and values, before training needs memory
   return written;
 }
 
