@@ -99,6 +99,38 @@ const Spellings& preference_spellings() {
   return all;
 }
 
+// Those of ppo and grpo, with all of their fields.
+const Spellings& reinforcement_spellings() {
+  static const Spellings all = {
+      {.field = "validation_prompts", .placeholder = "FILE...", .most = kMostFiles},
+      {.field = "evaluation_prompts", .section = "RL (ppo, grpo)"},
+      {.field = "prompts"},
+      {"answers", {"--num-generations"}},
+      {"answer_tokens", {"--max-completion-length"}},
+      {.field = "sampling_temperature"},
+      {"batch_epochs", {"--num-ppo-epochs"}},
+      {"minibatches", {"--num-mini-batches"}},
+      {.field = "mask_truncated"},
+      {.field = "rewards", .name = "--reward", .placeholder = "KIND...", .most = kMostFiles},
+      {"reward_command", {}, "", "COMMAND"},
+      {.field = "reward_timeout"},
+      {.field = "advantage", .values = {"dr_grpo|dr-grpo"}},
+      {.field = "policy_average", .values = {"dr_grpo|dr-grpo"}},
+      {"clip_ratio", {"--cliprange"}},
+      {.field = "clip_ratio_high"},
+      {"kl_weight", {"--kl-coef"}},
+      {.field = "kl_target"},
+      {.field = "kl_horizon"},
+      {.field = "gamma"},
+      {.field = "gae_lambda"},
+      {"clip_value", {"--cliprange-value"}},
+      {"value_weight", {"--vf-coef"}},
+      {.field = "whiten"},
+      {.field = "score_clip"},
+      {.field = "reward_clip"}};
+  return all;
+}
+
 // The spellings of `fovea train`, which has no teacher, or of `fovea distil`, where the model
 // determines these options.
 Spellings spellings_of(bool distils) {
@@ -107,6 +139,8 @@ Spellings spellings_of(bool distils) {
                  .values = {"single_label|single_label_classification",
                             "multi_label|multi_label_classification"}});
   all.push_back({"class_weights", {"--class-weight"}, "", "WEIGHTS"});
+  for (const Spelling& each : reinforcement_spellings())
+    all.push_back(distils ? Spelling{.field = each.field, .omitted = true} : each);
   const auto omit = [&](std::initializer_list<const char*> fields) {
     for (const char* field : fields) {
       std::erase_if(all, [&](const Spelling& each) { return each.field == field; });
@@ -139,6 +173,8 @@ const std::vector<std::string>& outside_config() {
                                                  "--source-prefix",
                                                  "--labels",
                                                  "--validation-labels",
+                                                 "--validation-prompts",
+                                                 "--reward-command",
                                                  "--out",
                                                  "--from",
                                                  "--cache",

@@ -110,6 +110,7 @@ struct Generation {
   int64_t cached_tokens = 0;                        // prompt tokens found in the cache
   int64_t guessed_tokens = 0, accepted_tokens = 0;  // speculative tokens checked and accepted
   double prompt_seconds = 0, generation_seconds = 0;
+  int32_t end_id = -1;  // the token that ended the generation; -1 = no token did
 };
 
 // Receives text of the first answer as soon as it is final: never a partial character, never the

@@ -11,6 +11,7 @@
 #include "fovea/model.h"
 #include "fovea/preferences.h"
 #include "fovea/problem_type.h"
+#include "fovea/reinforcement.h"
 
 namespace fovea {
 
@@ -29,7 +30,8 @@ enum class Precision { automatic, fp32, bf16 };
 // labels if such data is given, chats if `data` holds conversations, else the objective that fits
 // the model. chats: predict the assistant's part of conversations (decoders; needs `from`). reward,
 // dpo, kto, orpo, simpo: learn preferences (docs/align.md; need `from`); automatic: dpo if `data`
-// holds pairs of answers, kto if it holds judged answers.
+// holds pairs of answers, kto if it holds judged answers. ppo, grpo: write answers to prompts that
+// get high rewards (decoders; need `from` and `reinforcement`).
 enum class Objective {
   automatic,
   next_token,
@@ -42,7 +44,9 @@ enum class Objective {
   dpo,
   kto,
   orpo,
-  simpo
+  simpo,
+  ppo,
+  grpo
 };
 
 // Memory of the two moments of each trained number in AdamW: fp32 = 8 bytes; bits8 = 2 bytes, as
@@ -149,7 +153,8 @@ struct TrainOptions {
 
   AdapterOptions lora;  // trains adapters of `from` instead of all weights
   DistillationOptions distillation;
-  PreferenceOptions preferences;  // reward, dpo, kto, orpo, simpo
+  PreferenceOptions preferences;       // reward, dpo, kto, orpo, simpo
+  ReinforcementOptions reinforcement;  // ppo, grpo
   // Parameters that are not trained: layers, such as "3" or "0-5" (of each stack), and names of
   // parameters in the model or its checkpoint, where * stands for any characters.
   std::vector<std::string> freeze;
@@ -166,8 +171,8 @@ struct TrainOptions {
   int64_t patience = 0;  // stop after this many evaluations without improvement; 0 = never
   // The metric that selects the best weights: "loss"; for pairs also "bleu", "chrf" and "rouge_l";
   // for labels also "accuracy", "f1" (macro), "f1_micro", "mcc", "entity_f1", "pearson", "spearman"
-  // and others of evaluation_tasks(); for masked tokens also "accuracy". "automatic": bleu for
-  // pairs if bleu_lines > 0, else loss.
+  // and others of evaluation_tasks(); for masked tokens also "accuracy"; for ppo and grpo "reward".
+  // "automatic": bleu for pairs if bleu_lines > 0, reward for ppo and grpo, else loss.
   std::string best_by = "automatic";
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
   // Stop after this many consecutive steps with a non-finite loss or gradient.
@@ -188,7 +193,7 @@ TrainOptions preset_training(const std::string& preset);
 struct TrainPlan {
   Spec spec;
   // "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo", "kto", "orpo",
-  // "simpo" or "embedding"
+  // "simpo", "ppo", "grpo" or "embedding"
   std::string objective;
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
   int64_t first_step = 0, steps = 0;                   // the run takes steps [first_step, steps)
@@ -215,15 +220,15 @@ struct TrainPlan {
 struct TrainProgress {
   int64_t step = 0, steps = 0;
   double epoch = 0;
-  double loss = 0;  // of the last step, mean over its tokens
-  // Other measurements of the last step, such as "margin" of preferences.
-  std::vector<std::pair<std::string, double>> step_metrics = {};
+  double loss = 0;                        // of the last step, mean over its tokens
   double bits_per_byte = 0;               // of the last evaluation
   std::optional<double> validation_loss;  // of the last evaluation
   std::optional<double> best_loss;        // of the best evaluation
   // Other metrics of the last and of the best evaluation, such as "accuracy".
   std::vector<std::pair<std::string, double>> metrics = {}, best_metrics = {};
   std::optional<LabelReport> labels = {};  // labels: scores of each label, of the last evaluation
+  // Other measurements of the last step, such as "margin" and "clip_fraction"; see docs/align.md.
+  std::vector<std::pair<std::string, double>> step_metrics = {};
   double learning_rate = 0, gradient_norm = 0;
   double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
   int64_t tokens = 0;       // processed so far

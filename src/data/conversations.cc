@@ -98,6 +98,26 @@ class RecordReader {
     return std::move(made_);
   }
 
+  // Reads a record with a prompt, and adds an empty answer.
+  Conversation read_prompt_alone() && {
+    if (!record_.is_object())
+      fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"prompt\"", made_.place,
+           brief(nlohmann::json(record_)));
+    const Record* const prompt = found(record_, "prompt");
+    if (prompt == nullptr || !(prompt->is_string() || prompt->is_array()))
+      refuse(made_.place, "prompt", prompt, "a text or a list of messages");
+    if (prompt->is_array()) {
+      add_messages("prompt");
+    } else {
+      made_.plain = {prompt->get<std::string>(), ""};
+      add_text("user", made_.plain->prompt);
+    }
+    made_.first_trained = made_.messages.size();
+    add_text("assistant", "");
+    read_tools();
+    return std::move(made_);
+  }
+
  private:
   void add(const std::string& role, const Record& message) {
     made_.messages.push_back({json_line(message), role == "assistant"});
@@ -258,6 +278,24 @@ Conversations read_conversations(const std::vector<std::string>& files) {
     fail(ErrorKind::BadFile, "{}: contains no conversation; expected at least one", files.front());
   all.hash = hash_of(all);
   return all;
+}
+
+Prompts read_prompts(const std::vector<std::string>& files) {
+  Prompts prompts;
+  Hasher hasher;
+  for (const std::string& path : files) {
+    each_json_line(path, [&](std::string_view line, const std::string& place) {
+      const Record record = parsed_line(line, place);
+      Prompt& made = prompts.all.emplace_back();
+      made.conversation = RecordReader(record, place).read_prompt_alone();
+      made.record = json_line(record);
+      hasher.add(made.record + "\n");
+    });
+  }
+  if (prompts.all.empty())
+    fail(ErrorKind::BadFile, "{}: contains no prompt; expected at least one", files.front());
+  prompts.hash = hasher.hash();
+  return prompts;
 }
 
 namespace {

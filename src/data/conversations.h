@@ -63,6 +63,21 @@ Conversation read_completion(const nlohmann::ordered_json& record, const std::st
 // reaches it; empty if all lines are blank. Throws BadFile if the file cannot be read.
 std::string first_line(const std::string& path);
 
+// A prompt for reinforcement learning: a conversation whose last message is an answer that is not
+// yet written, and the whole record as one line of JSON.
+struct Prompt {
+  Conversation conversation;
+  std::string record;
+};
+struct Prompts {
+  std::vector<Prompt> all;
+  uint64_t hash = 0;  // hash of the records
+};
+// Reads files of JSON lines with "prompt": a text, or a list of messages; optionally "tools". Other
+// keys are for rewards. Throws BadFile, naming the line and the key, if a line has another form or
+// if there is no record.
+Prompts read_prompts(const std::vector<std::string>& files);
+
 // Returns whether the first line of the first file, which may have a weight, has a key of a
 // conversation and no "text". False if the file cannot be read.
 bool holds_conversations(const std::vector<std::string>& files);

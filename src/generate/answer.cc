@@ -15,6 +15,7 @@ std::string Answer::emit(std::string sure) {
 
 std::string Answer::add(int32_t id, const TokenLogprob* logprob) {
   if (ends(rules_, options_, id)) {
+    result_.end_id = id;
     const bool asked = std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) !=
                        options_.stop_ids.end();
     return finish(asked ? FinishReason::stop : FinishReason::end);

@@ -45,6 +45,11 @@ double mean_of(const std::vector<double>& numbers) {
   return sum / static_cast<double>(numbers.size());
 }
 
+std::optional<double> written_reward(const Predictions& p) {
+  if (p.written_rewards.empty()) return std::nullopt;
+  return mean_of(p.written_rewards);
+}
+
 std::optional<double> chosen_reward(const Predictions& p) {
   if (p.rewards.chosen.empty()) return std::nullopt;
   return mean_of(p.rewards.chosen);
@@ -188,6 +193,13 @@ std::vector<EvaluationTask> make_tasks() {
     return EvaluationTask{name,     models, "pairs of answers", {loss("nats per pair")},
                           of_pairs, "loss"};
   };
+  const Metric reward{"reward", "reward", "", 4, true, written_reward};
+  const Metric length{"answer_tokens",
+                      "tokens of an answer",
+                      "",
+                      1,
+                      false,
+                      [](P p) -> Value { return p.answer_tokens; }};
 
   const std::vector<Metric> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
   const std::vector<Metric> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
@@ -213,6 +225,7 @@ std::vector<EvaluationTask> make_tasks() {
        "loss"},
       preferences("orpo", "decoders"),
       preferences("simpo", "decoders"),
+      {"written_answers", "decoders", "prompts", {}, {reward, length}, "reward"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
   for (EvaluationTask& task : tasks_of_labels(right)) tasks.push_back(std::move(task));
   return tasks;

@@ -27,6 +27,8 @@ struct Predictions {
   Choices choices = {};  // each label with the most likely output
   // Each translation with its reference; unset: nothing was translated.
   std::optional<std::vector<std::pair<std::string, std::string>>> translations = {};
+  std::vector<double> written_rewards = {};                  // of written answers
+  double answer_tokens = 0;                                  // mean length of these answers
   std::vector<std::pair<double, double>> similarities = {};  // pairs (similarity, human score)
   std::vector<std::string> names = {};                       // of the labels
   std::vector<int64_t> ends = {};  // labels of words: number of choices up to each text's end

@@ -50,6 +50,58 @@ void check_distillation(const DistillationOptions& o) {
   needs_teacher(!o.cache.empty(), "teacher_cache");
 }
 
+// The values of all fields, as text.
+class FieldValues : public OptionVisitor {
+ public:
+  std::vector<std::pair<std::string, std::string>> all;
+  void integer(const Field& f, int64_t& v, int64_t, int64_t) override { put(f, v); }
+  void number(const Field& f, double& v, double, double) override { put(f, v); }
+  void boolean(const Field& f, bool& v) override { put(f, v); }
+  void choice(const Field& f, int& v, const Names&) override { put(f, v); }
+  void text(const Field& f, std::string& v) override { put(f, v); }
+  void texts(const Field& f, std::vector<std::string>& v) override {
+    put(f, fmt::format("{}", fmt::join(v, "\n")));
+  }
+
+ private:
+  template <class T>
+  void put(const Field& field, const T& value) {
+    all.emplace_back(field.name, fmt::format("{}", value));
+  }
+};
+
+std::vector<std::pair<std::string, std::string>> values_in(ReinforcementOptions options) {
+  FieldValues values;
+  visit(options, values);
+  return values.all;
+}
+
+void check_reinforcement(const TrainOptions& o) {
+  const ReinforcementOptions& r = o.reinforcement;
+  const bool grpo = o.objective == Objective::grpo, used = grpo || o.objective == Objective::ppo;
+  if (!used) {
+    const auto given = values_in(r), none = values_in({});
+    for (size_t i = 0; i < given.size(); ++i)
+      check_field(given[i] == none[i], given[i].first.c_str(),
+                  "given without `objective` ppo or grpo; expected both");
+    return;
+  }
+  check_field(!o.from.empty(), "from", "not given; expected the model that writes the answers");
+  check_field(!r.rewards.empty() || !r.reward_command.empty(), "rewards",
+              "none; expected at least one, or `reward_command`");
+  check_field(!grpo || r.answers > 1, "answers",
+              "{}; expected at least 2 for grpo, which compares the answers to a prompt",
+              r.answers);
+  check_field(r.minibatches <= r.prompts * r.answers, "minibatches",
+              "{}; expected at most {}, the answers of a batch", r.minibatches,
+              r.prompts * r.answers);
+  check_field(o.accumulate == 1, "accumulate",
+              "{}; expected 1: `batch` limits the answers in one forward pass", o.accumulate);
+  check_field(o.label_smoothing == 0, "label_smoothing", "given with ppo or grpo; expected 0");
+  check_field(o.distillation.teacher.empty(), "teacher",
+              "given with ppo or grpo; expected another objective");
+}
+
 }  // namespace
 
 void check_preferences(const TrainOptions& o, Objective objective) {
@@ -86,6 +138,7 @@ void check_options(const TrainOptions& o) {
   check_fields(o);
   check_adapter_options(o.lora, o.from);
   check_distillation(o.distillation);
+  check_reinforcement(o);
   check_field(
       o.freeze.empty() || o.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "

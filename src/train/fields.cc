@@ -43,15 +43,16 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.text({"class_weights",
           "labels: factors of the loss by label: balanced, or NAME=WEIGHT,... (others: 1)", labels},
          o.class_weights);
-  v.choice({"objective",
-            "training objective: predict the next token, masked tokens, spans cut out of the text, "
-            "the target of a pair, a label, or the answers of conversations; or learn preferences: "
-            "a reward model, or dpo, kto, orpo or simpo; automatic = what fits the data and the "
-            "model",
-            true},
-           o.objective,
-           {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats", "reward",
-            "dpo", "kto", "orpo", "simpo"});
+  v.choice(
+      {"objective",
+       "training objective: predict the next token, masked tokens, spans cut out of the text, "
+       "the target of a pair, a label, or the answers of conversations; learn preferences: a "
+       "reward model, or dpo, kto, orpo or simpo; or write answers that get high rewards (ppo, "
+       "grpo); automatic = what fits the data and the model",
+       true},
+      o.objective,
+      {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo",
+       "kto", "orpo", "simpo", "ppo", "grpo"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
   v.number({"validation",
@@ -69,7 +70,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
   const bool chats = o.objective == Objective::chats || learns_preferences(o.objective);
-  visit_answers(o.chat_template, o.train_on, chats, v);
+  visit_answers(o.chat_template, o.train_on, chats || writes_answers(o.objective), v);
   v.choice(
       {"too_long", "conversations longer than a sequence: keep the beginning, or skip them", chats},
       o.too_long, {"cut", "skip"});
@@ -106,8 +107,8 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.text(
       {"best_by",
        "metric that selects the best model: loss, bleu, chrf or rouge_l (pairs), accuracy (labels, "
-       "masked), f1, f1_micro, mcc, entity_f1, pearson or spearman (labels); automatic = bleu for "
-       "pairs, else loss",
+       "masked), f1, f1_micro, mcc, entity_f1, pearson or spearman (labels), reward (ppo, grpo); "
+       "automatic = bleu for pairs, reward for ppo and grpo, else loss",
        true},
       o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
@@ -150,7 +151,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
-  const bool windows = !pairs && o.objective != Objective::labels && o.objective < Objective::chats;
+  const bool windows = o.objective <= Objective::spans;
   const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
   const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
                                            [&](const Metric& m) { return m.name == o.best_by; });
@@ -273,6 +274,7 @@ void visit(TrainOptions& o, OptionVisitor& v) {
   visit(o.lora, v);
   visit(o.distillation, v);
   visit_preferences(o.preferences, o.objective, v);
+  visit_reinforcement(o.reinforcement, o.objective, v);
   visit_cadence(o, v);
   visit_machine(o, v);
 }

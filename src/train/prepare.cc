@@ -249,6 +249,8 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
               options.from);
   plan_cost(job, spec, task->pass_size(spec));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
+  job.plan.flops_per_step *= task->passes_per_step();
+  job.plan.weight_bytes += task->other_bytes();
   add_teacher(job, *task, spec, tokenizers, say);
   plan_epochs(job, task->loaded());
   plan_data(job, spec, task->loaded());

@@ -91,6 +91,14 @@ void Record::evaluation(const TrainProgress& p) {
     curves_.validation.emplace_back(p.step, *p.validation_loss);
 }
 
+void Record::sample(const TrainProgress& p) {
+  if (p.sample.empty()) return;
+  nlohmann::ordered_json json;
+  json["step"] = p.step;
+  json["sample"] = p.sample;
+  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 void Record::note(int64_t step, const std::string& text) {
   nlohmann::ordered_json json;
   json["step"] = step;

@@ -30,6 +30,7 @@ class Record {
 
   void step(const TrainProgress& progress);
   void evaluation(const TrainProgress& progress);
+  void sample(const TrainProgress& progress);
   void note(int64_t step, const std::string& text);
   void draw() const;  // writes loss.svg
 

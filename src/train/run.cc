@@ -20,7 +20,8 @@ double estimated_seconds(Job& job) {
   const double step_seconds =
       job.plan.flops_per_step / (kUsualShare * measured_flops(job.compute, 0.02));
   // Measuring takes a copy of all weights, which a frozen base may be too large for.
-  if (step_seconds > kQuickSeconds || job.options.lora.rank > 0) return steps * step_seconds;
+  if (step_seconds > kQuickSeconds || job.options.lora.rank > 0 || !job.task->measures_steps())
+    return steps * step_seconds;
   Transformer scratch(job.model.spec);
   initialise(scratch, 0);
   choose_trained(job, scratch);

@@ -24,18 +24,28 @@ RateSchedule rate_schedule(const TrainOptions& o) {
           .decay_fraction = o.decay_fraction};
 }
 
+namespace {
+
+std::vector<NamedParameter> trained_parameters(Transformer& model, const TrainingTask& task) {
+  std::vector<NamedParameter> all = parameters_of(model);
+  for (const NamedParameter& own : task.own_parameters()) all.push_back(own);
+  return all;
+}
+
+}  // namespace
+
 Stepper::Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options)
     : model_(model),
       task_(task),
       schedule_(rate_schedule(options)),
-      optimizer(parameters_of(model), optimizer_options(options)) {}
+      optimizer(trained_parameters(model, task), optimizer_options(options)) {}
 
 Stepper::Outcome Stepper::operator()(int64_t step) {
-  const auto [loss, tokens, metrics] = task_.backward(model_, step);
+  TrainingTask::StepLoss found = task_.backward(model_, step);
   Outcome outcome;
-  outcome.loss = loss;
-  outcome.tokens = tokens;
-  outcome.metrics = metrics;
+  outcome.loss = found.loss;
+  outcome.tokens = found.tokens;
+  outcome.metrics = std::move(found.metrics);
   outcome.learning_rate = learning_rate(schedule_, step);
   outcome.gradient_norm = optimizer.gradient_norm();
   if (std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm)) {

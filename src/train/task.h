@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <string>
 
+#include "checkpoint/snapshot.h"
 #include "metrics/predictions.h"
 #include "model/transformer.h"
 
@@ -18,6 +20,15 @@ class TrainingTask {
   virtual void choose_trainable(Transformer&) const {}
   // Called once before step `first` of a run, and not for a plan.
   virtual void begin(const Transformer&, int64_t) {}
+
+  // Returns parameters of the task that are trained besides those of the model. They stay at their
+  // addresses; snapshots contain them, but the model's files do not.
+  virtual std::vector<NamedParameter> own_parameters() const { return {}; }
+  // Return whether steps may be taken on a copy of the model, to measure their time, and what a
+  // snapshot needs besides the weights and moments; restore() gets it back.
+  virtual bool measures_steps() const { return true; }
+  virtual std::map<std::string, Tensor> state() const { return {}; }
+  virtual void restore(const Snapshot&) const {}
 
   // Adds the gradients of step `step`, which counts from 0, to the trainable parameters.
   struct StepLoss {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "kernels/isa.h"
+#include "tensor/tape.h"
 
 namespace fovea {
 namespace {
@@ -55,6 +56,7 @@ void Trainer::resume() {
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
   progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
   if (average_) average_->restore(snapshot);
+  job_.task->restore(snapshot);
   if (const std::string change = change_of_class(job_); !change.empty())
     record_.note(progress_.step, change);
 }
@@ -68,10 +70,12 @@ TrainResult Trainer::run() {
   if (progress_.step == 0 && job_.task->evaluates_start()) {
     evaluate();
     start_metrics_ = progress_.metrics;
+    progress_.sample = job_.task->sample(job_.model, 0);
+    record_.sample(progress_);
   }
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
-    const Stepper::Outcome outcome = stepper_(progress_.step);
+    const Stepper::Outcome outcome = step();
     ++progress_.step;
     progress_.step_seconds = seconds_since(step_start);
     smooth = smooth == 0 ? progress_.step_seconds : 0.9 * smooth + 0.1 * progress_.step_seconds;
@@ -82,8 +86,10 @@ TrainResult Trainer::run() {
     const bool last = progress_.step == options_.steps;
     if (due(options_.evaluate_every) || last) evaluate();
     result.stopped_early = options_.patience > 0 && stale_ >= options_.patience;
-    if (due(options_.sample_every) || last)
+    if (due(options_.sample_every) || last) {
       progress_.sample = job_.task->sample(job_.model, progress_.step);
+      if (job_.task->evaluates_start()) record_.sample(progress_);
+    }
     if (due(options_.save_every) || last || result.stopped_early) save();
     go_on = !report_ || report_(progress_);
     progress_.sample.clear();
@@ -107,12 +113,24 @@ TrainResult Trainer::run() {
   return result;
 }
 
+// Takes a step. If a task fails, such as a program that computes rewards, the state is saved first.
+Stepper::Outcome Trainer::step() try {
+  return stepper_(progress_.step);
+} catch (const Error& error) {
+  if (error.kind() == ErrorKind::Failed && saved_step_ != progress_.step) {
+    clear_tape();
+    stepper_.optimizer.clear_gradients();
+    save();
+  }
+  throw;
+}
+
 // Updates the progress; `seconds` is the time of a step, averaged over the last steps.
 void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.loss = outcome.loss;
-  progress_.step_metrics = outcome.metrics;
   progress_.gradient_norm = outcome.gradient_norm;
   progress_.learning_rate = outcome.learning_rate;
+  progress_.step_metrics = outcome.metrics;
   progress_.tokens += outcome.tokens;
   progress_.epoch = static_cast<double>(progress_.step) / job_.task->steps_per_epoch();
   progress_.tokens_per_second = static_cast<double>(job_.plan.tokens_per_step) / seconds;
@@ -230,6 +248,7 @@ void Trainer::save() {
     tensors.merge(average_->state());
     state["average_ranks"] = average_->ranks();
   }
+  tensors.merge(job_.task->state());
   folder_.save(progress_.step, {std::move(tensors), state, {}});
   folder_.prune(static_cast<int>(options_.keep));
   record_.draw();

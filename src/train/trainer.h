@@ -22,6 +22,7 @@ class Trainer {
 
  private:
   void resume();
+  Stepper::Outcome step();
   void evaluate();
   // Metrics of the held-out part.
   struct Measured {

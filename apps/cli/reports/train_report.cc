@@ -140,10 +140,14 @@ void TrainReport::step(const TrainProgress& p) {
   const bool measured = p.validation_loss != validation_ || p.metrics != metrics_;
   validation_ = p.validation_loss;
   metrics_ = p.metrics;
-  std::string val = p.validation_loss ? fmt::format("  val {:.4f}", *p.validation_loss) : "";
+  std::string val = p.validation_loss   ? fmt::format("  val {:.4f}", *p.validation_loss)
+                    : p.metrics.empty() ? ""
+                                        : "  val";
   for (const auto& [name, value] : p.metrics) val += fmt::format("  {} {:.4g}", name, value);
-  const std::string rest = fmt::format("  loss {:.4f}{}  {} tokens/s  ETA {}", p.loss, val,
-                                       amount(p.tokens_per_second), duration(p.seconds_left));
+  for (const auto& [name, value] : p.step_metrics)
+    if (name == "reward") reward_ = fmt::format("  reward {:.3f}", value);
+  const std::string rest = fmt::format("  loss {:.4f}{}{}  {} tokens/s  ETA {}", p.loss, reward_,
+                                       val, amount(p.tokens_per_second), duration(p.seconds_left));
   const std::string where = fmt::format("{}/{}", p.step, p.steps);
   const double fraction =
       static_cast<double>(p.step) / static_cast<double>(std::max<int64_t>(p.steps, 1));

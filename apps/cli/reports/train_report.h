@@ -24,6 +24,7 @@ class TrainReport {
   ProgressLine line_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<double> validation_;
+  std::string reward_;  // of the last batch of answers
   std::vector<std::pair<std::string, double>> metrics_;
 };
 

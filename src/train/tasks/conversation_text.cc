@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fields.h"
+#include "base/files.h"
 #include "chat/builtin_templates.h"
 #include "data/lines.h"
 #include "train/tasks/special_tokens.h"
@@ -87,6 +88,25 @@ std::vector<int32_t> labels_of_text(const TrainedText& text) {
   for (size_t i = 1; i < text.trained.size(); ++i)
     if (text.trained[i]) labels[i - 1] = text.ids[i];
   return labels;
+}
+
+std::optional<ModelChat> open_chat(const std::string& name, const std::string& folder,
+                                   const Tokenizer& tokenizer) {
+  if (name.empty()) {
+    if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
+    return ModelChat::open(folder);
+  }
+  const BuiltinTemplate* const builtin = find_builtin_template(name);
+  if (builtin == nullptr) {
+    check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
+                builtin_template_names());
+    return ModelChat::open_file(name, tokenizer);
+  }
+  check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
+              "{} ends answers with the end-of-text token, which the tokenizer of the model "
+              "lacks; expected another template",
+              name);
+  return ModelChat::of_source(builtin->source, name, tokenizer);
 }
 
 ConversationText::ConversationText(std::optional<ModelChat> chat, Tokenizer tokenizer,

@@ -11,6 +11,11 @@
 
 namespace fovea {
 
+// Returns the template that `name` names: a built-in one or a file; for an empty name that of the
+// model in `folder`, which may have none. Throws InvalidArgument if it does not fit the tokenizer.
+std::optional<ModelChat> open_chat(const std::string& name, const std::string& folder,
+                                   const Tokenizer& tokenizer);
+
 // A text for training: its tokens, and which of them are trained, that is, predicted from those
 // before them.
 struct TrainedText {

@@ -49,23 +49,7 @@ ExamplesTask::SamplePrompt ConversationsTask::sample_prompt(const Transformer& m
 }
 
 std::optional<ModelChat> ConversationsTask::open_chat(const Tokenizer& tokenizer) const {
-  const std::string& name = options_.chat_template;
-  if (name.empty()) {
-    const std::string& folder = template_folder();
-    if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
-    return ModelChat::open(folder);
-  }
-  const BuiltinTemplate* const builtin = find_builtin_template(name);
-  if (builtin == nullptr) {
-    check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
-                builtin_template_names());
-    return ModelChat::open_file(name, tokenizer);
-  }
-  check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
-              "{} ends answers with the end-of-text token, which the tokenizer of the model "
-              "lacks; expected another template",
-              name);
-  return ModelChat::of_source(builtin->source, name, tokenizer);
+  return fovea::open_chat(options_.chat_template, template_folder(), tokenizer);
 }
 
 int64_t ConversationsTask::longest_row(const Spec& spec) const {
@@ -95,16 +79,9 @@ void ConversationsTask::find_ends(const TrainedText& text, const Tokenizer& toke
 }
 
 std::vector<int32_t> ConversationsTask::ends(const Origin& origin) const {
-  std::vector<int32_t> all;
-  const auto add = [&](int32_t id) {
+  std::vector<int32_t> all = end_ids_of(origin, setting().tokenizers.source);
+  for (const int32_t id : ends_)
     if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
-  };
-  for (const auto* json : {&origin.generation, &origin.carried}) {
-    if (!json->is_object() || !all.empty()) continue;
-    for (const int32_t id : ids_under(*json, "eos_token_id")) add(id);
-  }
-  if (const auto end = setting().tokenizers.source.eos_id(); end && all.empty()) add(*end);
-  for (const int32_t id : ends_) add(id);
   return all;
 }
 

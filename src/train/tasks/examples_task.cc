@@ -27,12 +27,18 @@ const char* name_of(Objective objective) {
     case Objective::kto: return "kto";
     case Objective::orpo: return "orpo";
     case Objective::simpo: return "simpo";
+    case Objective::ppo: return "ppo";
+    case Objective::grpo: return "grpo";
   }
   return "";
 }
 
 bool learns_preferences(Objective objective) {
   return objective >= Objective::reward && objective <= Objective::simpo;
+}
+
+bool writes_answers(Objective objective) {
+  return objective == Objective::ppo || objective == Objective::grpo;
 }
 
 namespace {
@@ -58,7 +64,8 @@ Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
 Objective objective_of(const TrainOptions& o, const Spec& spec) {
   const Objective objective =
       o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
-  const bool talks = objective == Objective::chats || learns_preferences(objective);
+  const bool talks =
+      objective == Objective::chats || learns_preferences(objective) || writes_answers(objective);
   check_field(talks || o.chat_template.empty(), "chat_template",
               "given without conversations; expected both");
   check_field(talks || o.validation_chats.empty(), "validation_chats",
@@ -81,6 +88,7 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   if (objective == Objective::labels)
     return hold_questions(options.labels) ? make_answers_task(options, purpose)
                                           : make_labels_task(options, purpose);
+  if (writes_answers(objective)) return make_reinforcement_task(options, purpose, objective);
   return make_text_task(options, purpose, objective);
 }
 

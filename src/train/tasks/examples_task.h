@@ -38,6 +38,10 @@ class ExamplesTask : public TrainingTask {
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
   virtual PassSize pass_size(const Spec& spec) const = 0;  // for the plan
+  // For the plan, after load(): passes per step as a multiple of options.accumulate, and the memory
+  // of weights besides those of the model.
+  virtual double passes_per_step() const { return 1; }
+  virtual uint64_t other_bytes() const { return 0; }
   // Returns the origin of a new model: the contents of its config files that do not follow from its
   // Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
@@ -125,6 +129,8 @@ const char* objective_field(const TrainOptions& options);
 const char* name_of(Objective objective);
 // Whether the objective is reward, dpo, kto, orpo or simpo.
 bool learns_preferences(Objective objective);
+// Whether the objective is ppo or grpo.
+bool writes_answers(Objective objective);
 
 std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
                                              ExamplesTask::Purpose purpose, Objective objective);
@@ -139,5 +145,8 @@ std::unique_ptr<ExamplesTask> make_chats_task(const TrainOptions& options,
 std::unique_ptr<ExamplesTask> make_preferences_task(const TrainOptions& options,
                                                     ExamplesTask::Purpose purpose,
                                                     Objective objective);
+std::unique_ptr<ExamplesTask> make_reinforcement_task(const TrainOptions& options,
+                                                      ExamplesTask::Purpose purpose,
+                                                      Objective objective);
 
 }  // namespace fovea

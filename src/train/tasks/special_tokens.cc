@@ -21,6 +21,17 @@ std::optional<int32_t> end_id(const Tokenizer& tokenizer) {
   return tokenizer.eos_id() ? tokenizer.eos_id() : first_id(tokenizer, {"</s>"});
 }
 
+std::vector<int32_t> end_ids_of(const Origin& origin, const Tokenizer& tokenizer) {
+  std::vector<int32_t> all;
+  for (const auto* json : {&origin.generation, &origin.carried}) {
+    if (!json->is_object() || !all.empty()) continue;
+    for (const int32_t id : ids_under(*json, "eos_token_id"))
+      if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
+  }
+  if (const auto end = tokenizer.eos_id(); end && all.empty()) all.push_back(*end);
+  return all;
+}
+
 void say_names(const SpecialNames& names, const Say& say) {
   if (const std::string found = names.found(); !found.empty()) {
     say(fmt::format(

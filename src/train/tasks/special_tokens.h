@@ -15,6 +15,10 @@ std::optional<int32_t> padding_id(const Tokenizer& tokenizer);
 // translation models often do not name one.
 std::optional<int32_t> end_id(const Tokenizer& tokenizer);
 
+// Returns the tokens that end a text of a decoder: those of the checkpoint's files, else that of
+// the tokenizer.
+std::vector<int32_t> end_ids_of(const Origin& origin, const Tokenizer& tokenizer);
+
 // If there are names of special tokens in training texts, reports that they are read as plain
 // characters.
 void say_names(const SpecialNames& names, const Say& say);

@@ -73,94 +73,128 @@ TEST_F(Resume, NamesEveryChangedSetting) {
 using Change = std::function<void(TrainOptions&)>;
 using Changes = std::vector<std::pair<const char*, Change>>;
 
+// Those of reinforcement learning.
+Changes decisive_changes_of_reinforcement() {
+  return {{"evaluation_prompts", [](auto& o) { o.reinforcement.evaluation_prompts += 1; }},
+          {"prompts", [](auto& o) { o.reinforcement.prompts += 1; }},
+          {"answers", [](auto& o) { o.reinforcement.answers += 1; }},
+          {"answer_tokens", [](auto& o) { o.reinforcement.answer_tokens += 1; }},
+          {"sampling_temperature", [](auto& o) { o.reinforcement.sampling_temperature = 2; }},
+          {"batch_epochs", [](auto& o) { o.reinforcement.batch_epochs += 1; }},
+          {"minibatches", [](auto& o) { o.reinforcement.minibatches += 1; }},
+          {"mask_truncated", [](auto& o) { o.reinforcement.mask_truncated = true; }},
+          {"rewards", [](auto& o) { o.reinforcement.rewards = {"exact"}; }},
+          {"reward_command", [](auto& o) { o.reinforcement.reward_command = "true"; }},
+          {"advantage", [](auto& o) { o.reinforcement.advantage = AdvantageKind::rloo; }},
+          {"policy_average", [](auto& o) { o.reinforcement.policy_average = PolicyAverage::dapo; }},
+          {"clip_ratio", [](auto& o) { o.reinforcement.clip_ratio *= 2; }},
+          {"clip_ratio_high", [](auto& o) { o.reinforcement.clip_ratio_high = 0.3; }},
+          {"kl_weight", [](auto& o) { o.reinforcement.kl_weight = 0.1; }},
+          {"kl_target", [](auto& o) { o.reinforcement.kl_target = 6; }},
+          {"kl_horizon", [](auto& o) { o.reinforcement.kl_horizon *= 2; }},
+          {"gamma", [](auto& o) { o.reinforcement.gamma = 0.5; }},
+          {"gae_lambda", [](auto& o) { o.reinforcement.lambda = 0.5; }},
+          {"clip_value", [](auto& o) { o.reinforcement.clip_value *= 2; }},
+          {"value_weight", [](auto& o) { o.reinforcement.value_weight *= 2; }},
+          {"whiten", [](auto& o) { o.reinforcement.whiten = false; }},
+          {"score_clip", [](auto& o) { o.reinforcement.score_clip = 1; }},
+          {"reward_clip", [](auto& o) { o.reinforcement.reward_clip = 1; }}};
+}
+
 // Returns a change of each option that affects the results. Options that the objective does not use
 // are not compared.
 Changes decisive_changes() {
-  return {{"objective", [](auto& o) { o.objective = Objective::spans; }},
-          {"from", [](auto& o) { o.from = "elsewhere"; }},
-          {"steps", [](auto& o) { o.steps += 1; }},
-          {"batch", [](auto& o) { o.batch += 1; }},
-          {"batch_tokens", [](auto& o) { o.batch_tokens += 1; }},
-          {"length", [](auto& o) { o.length += 1; }},
-          {"document_mask", [](auto& o) { o.document_mask = true; }},
-          {"accumulate", [](auto& o) { o.accumulate += 1; }},
-          {"validation", [](auto& o) { o.validation = 0.3; }},
-          {"source_prefix", [](auto& o) { o.source_prefix = "to Latin: "; }},
-          {"problem_type", [](auto& o) { o.problem_type = ProblemType::multi_label; }},
-          {"class_weights", [](auto& o) { o.class_weights = "balanced"; }},
-          {"tokenizer", [](auto& o) { o.tokenizer = "bpe:300"; }},
-          {"max_vocabulary", [](auto& o) { o.max_vocabulary = 12; }},
-          {"chat_template", [](auto& o) { o.chat_template = "chatml"; }},
-          {"train_on", [](auto& o) { o.train_on = TrainOn::last; }},
-          {"too_long", [](auto& o) { o.too_long = TooLong::skip; }},
-          {"learning_rate", [](auto& o) { o.learning_rate *= 2; }},
-          {"final_rate", [](auto& o) { o.final_rate *= 2; }},
-          {"warmup", [](auto& o) { o.warmup += 1; }},
-          {"schedule", [](auto& o) { o.schedule = Schedule::trapezoid; }},
-          {"decay_fraction", [](auto& o) { o.decay_fraction *= 2; }},
-          {"beta1", [](auto& o) { o.beta1 = 0.8; }},
-          {"beta2", [](auto& o) { o.beta2 = 0.8; }},
-          {"epsilon", [](auto& o) { o.epsilon *= 2; }},
-          {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
-          {"clip", [](auto& o) { o.clip *= 2; }},
-          {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
-          {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
-          {"mask", [](auto& o) { o.mask *= 2; }},
-          {"mean_span", [](auto& o) { o.mean_span *= 2; }},
-          {"average", [](auto& o) { o.average += 1; }},
-          {"average_of", [](auto& o) { o.average_of = Averaged::best; }},
-          {"lora", [](auto& o) { o.lora.rank += 1; }},
-          {"lora_alpha", [](auto& o) { o.lora.alpha += 1; }},
-          {"lora_targets", [](auto& o) { o.lora.targets = "query"; }},
-          {"lora_dropout", [](auto& o) { o.lora.dropout = 0.1; }},
-          {"rslora", [](auto& o) { o.lora.rslora = true; }},
-          {"dora", [](auto& o) { o.lora.dora = true; }},
-          {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
-          {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
-          {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
-          {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
-          {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
-          {"preference_beta", [](auto& o) { o.preferences.beta = 1; }},
-          {"preference_loss", [](auto& o) { o.preferences.loss = PreferenceLoss::ipo; }},
-          {"reference_free", [](auto& o) { o.preferences.reference_free = true; }},
-          {"desirable_weight", [](auto& o) { o.preferences.desirable = 2; }},
-          {"undesirable_weight", [](auto& o) { o.preferences.undesirable = 2; }},
-          {"orpo_lambda", [](auto& o) { o.preferences.odds = 2; }},
-          {"simpo_gamma", [](auto& o) { o.preferences.gamma = 2; }},
-          {"freeze", [](auto& o) { o.freeze = {"0"}; }},
-          {"seed", [](auto& o) { o.seed += 1; }},
-          {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
-          {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
-          {"best_by", [](auto& o) { o.best_by = "accuracy"; }},
-          {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
+  Changes all = {{"objective", [](auto& o) { o.objective = Objective::spans; }},
+                 {"from", [](auto& o) { o.from = "elsewhere"; }},
+                 {"steps", [](auto& o) { o.steps += 1; }},
+                 {"batch", [](auto& o) { o.batch += 1; }},
+                 {"batch_tokens", [](auto& o) { o.batch_tokens += 1; }},
+                 {"length", [](auto& o) { o.length += 1; }},
+                 {"document_mask", [](auto& o) { o.document_mask = true; }},
+                 {"accumulate", [](auto& o) { o.accumulate += 1; }},
+                 {"validation", [](auto& o) { o.validation = 0.3; }},
+                 {"source_prefix", [](auto& o) { o.source_prefix = "to Latin: "; }},
+                 {"problem_type", [](auto& o) { o.problem_type = ProblemType::multi_label; }},
+                 {"class_weights", [](auto& o) { o.class_weights = "balanced"; }},
+                 {"tokenizer", [](auto& o) { o.tokenizer = "bpe:300"; }},
+                 {"max_vocabulary", [](auto& o) { o.max_vocabulary = 12; }},
+                 {"chat_template", [](auto& o) { o.chat_template = "chatml"; }},
+                 {"train_on", [](auto& o) { o.train_on = TrainOn::last; }},
+                 {"too_long", [](auto& o) { o.too_long = TooLong::skip; }},
+                 {"learning_rate", [](auto& o) { o.learning_rate *= 2; }},
+                 {"final_rate", [](auto& o) { o.final_rate *= 2; }},
+                 {"warmup", [](auto& o) { o.warmup += 1; }},
+                 {"schedule", [](auto& o) { o.schedule = Schedule::trapezoid; }},
+                 {"decay_fraction", [](auto& o) { o.decay_fraction *= 2; }},
+                 {"beta1", [](auto& o) { o.beta1 = 0.8; }},
+                 {"beta2", [](auto& o) { o.beta2 = 0.8; }},
+                 {"epsilon", [](auto& o) { o.epsilon *= 2; }},
+                 {"weight_decay", [](auto& o) { o.weight_decay *= 2; }},
+                 {"clip", [](auto& o) { o.clip *= 2; }},
+                 {"moments", [](auto& o) { o.moments = MomentPrecision::bits8; }},
+                 {"label_smoothing", [](auto& o) { o.label_smoothing = 0.1; }},
+                 {"mask", [](auto& o) { o.mask *= 2; }},
+                 {"mean_span", [](auto& o) { o.mean_span *= 2; }},
+                 {"average", [](auto& o) { o.average += 1; }},
+                 {"average_of", [](auto& o) { o.average_of = Averaged::best; }},
+                 {"lora", [](auto& o) { o.lora.rank += 1; }},
+                 {"lora_alpha", [](auto& o) { o.lora.alpha += 1; }},
+                 {"lora_targets", [](auto& o) { o.lora.targets = "query"; }},
+                 {"lora_dropout", [](auto& o) { o.lora.dropout = 0.1; }},
+                 {"rslora", [](auto& o) { o.lora.rslora = true; }},
+                 {"dora", [](auto& o) { o.lora.dora = true; }},
+                 {"lora_plus", [](auto& o) { o.lora.plus = 4; }},
+                 {"lora_base", [](auto& o) { o.lora.base = BasePrecision::int4; }},
+                 {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
+                 {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
+                 {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
+                 {"preference_beta", [](auto& o) { o.preferences.beta = 1; }},
+                 {"preference_loss", [](auto& o) { o.preferences.loss = PreferenceLoss::ipo; }},
+                 {"reference_free", [](auto& o) { o.preferences.reference_free = true; }},
+                 {"desirable_weight", [](auto& o) { o.preferences.desirable = 2; }},
+                 {"undesirable_weight", [](auto& o) { o.preferences.undesirable = 2; }},
+                 {"orpo_lambda", [](auto& o) { o.preferences.odds = 2; }},
+                 {"simpo_gamma", [](auto& o) { o.preferences.gamma = 2; }},
+                 {"freeze", [](auto& o) { o.freeze = {"0"}; }},
+                 {"seed", [](auto& o) { o.seed += 1; }},
+                 {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
+                 {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
+                 {"best_by", [](auto& o) { o.best_by = "accuracy"; }},
+                 {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
+  const Changes more = decisive_changes_of_reinforcement();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 // Returns changes of options that are not compared when a run is resumed: the locations of files
 // (the settings contain hashes of their contents), the precision, limits, how often something is
 // saved or reported, when a run ends, and the epochs, which become a number of steps.
 Changes indifferent_changes() {
-  return {{"data", [](auto& o) { o.data = {"elsewhere"}; }},
-          {"validation_chats", [](auto& o) { o.validation_chats = {"elsewhere"}; }},
-          {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
-          {"validation_pairs", [](auto& o) { o.validation_pairs = {"elsewhere"}; }},
-          {"labels", [](auto& o) { o.labels = {"elsewhere"}; }},
-          {"validation_labels", [](auto& o) { o.validation_labels = {"elsewhere"}; }},
-          {"out", [](auto& o) { o.out = "elsewhere"; }},
-          {"teacher", [](auto& o) { o.distillation.teacher = "elsewhere"; }},
-          {"teacher_cache", [](auto& o) { o.distillation.cache = "elsewhere"; }},
-          {"reference_cache", [](auto& o) { o.preferences.cache = "elsewhere"; }},
-          {"epochs", [](auto& o) { o.epochs = 3; }},
-          {"precision", [](auto& o) { o.precision = Precision::bf16; }},
-          {"recompute", [](auto& o) { o.recompute = true; }},
-          {"sample_every", [](auto& o) { o.sample_every += 1; }},
-          {"sample_tokens", [](auto& o) { o.sample_tokens += 1; }},
-          {"save_every", [](auto& o) { o.save_every += 1; }},
-          {"keep", [](auto& o) { o.keep += 1; }},
-          {"patience", [](auto& o) { o.patience += 1; }},
-          {"bad_steps", [](auto& o) { o.bad_steps += 1; }},
-          {"memory_limit", [](auto& o) { o.memory_limit += 1; }},
-          {"token_cache", [](auto& o) { o.token_cache += 1; }},
-          {"allow_change", [](auto& o) { o.allow_change = true; }}};
+  return {
+      {"data", [](auto& o) { o.data = {"elsewhere"}; }},
+      {"validation_chats", [](auto& o) { o.validation_chats = {"elsewhere"}; }},
+      {"pairs", [](auto& o) { o.pairs = {"elsewhere"}; }},
+      {"validation_pairs", [](auto& o) { o.validation_pairs = {"elsewhere"}; }},
+      {"labels", [](auto& o) { o.labels = {"elsewhere"}; }},
+      {"validation_labels", [](auto& o) { o.validation_labels = {"elsewhere"}; }},
+      {"out", [](auto& o) { o.out = "elsewhere"; }},
+      {"validation_prompts", [](auto& o) { o.reinforcement.validation_prompts = {"elsewhere"}; }},
+      {"reward_timeout", [](auto& o) { o.reinforcement.reward_timeout += 1; }},
+      {"teacher", [](auto& o) { o.distillation.teacher = "elsewhere"; }},
+      {"teacher_cache", [](auto& o) { o.distillation.cache = "elsewhere"; }},
+      {"reference_cache", [](auto& o) { o.preferences.cache = "elsewhere"; }},
+      {"epochs", [](auto& o) { o.epochs = 3; }},
+      {"precision", [](auto& o) { o.precision = Precision::bf16; }},
+      {"recompute", [](auto& o) { o.recompute = true; }},
+      {"sample_every", [](auto& o) { o.sample_every += 1; }},
+      {"sample_tokens", [](auto& o) { o.sample_tokens += 1; }},
+      {"save_every", [](auto& o) { o.save_every += 1; }},
+      {"keep", [](auto& o) { o.keep += 1; }},
+      {"patience", [](auto& o) { o.patience += 1; }},
+      {"bad_steps", [](auto& o) { o.bad_steps += 1; }},
+      {"memory_limit", [](auto& o) { o.memory_limit += 1; }},
+      {"token_cache", [](auto& o) { o.token_cache += 1; }},
+      {"allow_change", [](auto& o) { o.allow_change = true; }}};
 }
 
 // Regression: a run with a character tokenizer silently continued with --tokenizer bpe:300, since
@@ -176,11 +210,14 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
-                                 f55, f56, f57, f58, f59, f60, f61] = options;
+                                f55, f56, f57, f58, f59, f60, f61, f62] = options;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8] = options.preferences;
-  constexpr size_t kFields = 58 + 8 + 5 + 8;  // the groups count as their fields
+  [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
+                                r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26] =
+      options.reinforcement;
+  constexpr size_t kFields = 58 + 8 + 5 + 8 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
@@ -189,7 +226,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
     const std::vector all = {Objective::next_token, Objective::masked, Objective::spans,
                              Objective::pairs,      Objective::labels, Objective::chats,
                              Objective::dpo,        Objective::kto,    Objective::orpo,
-                             Objective::simpo};
+                             Objective::simpo,      Objective::ppo,    Objective::grpo};
     return std::count_if(all.begin(), all.end(), [&](Objective objective) {
       const Objective now = other.objective == Objective::automatic ? objective : other.objective;
       return settings_of(options, objective) != settings_of(other, now);
