@@ -394,7 +394,9 @@ TEST_F(ApiTest, ChecksTypeAndLimitsOfEveryField) {
       field_of(body, field.name) = nullptr;
       EXPECT_TRUE(sound()) << field.name << " of " << path;
       body = sound_body(path);
-      body.erase(field.name);
+      const size_t dot = field.name.rfind('.');
+      Json& parent = dot == std::string::npos ? body : field_of(body, field.name.substr(0, dot));
+      if (parent.is_object()) parent.erase(field.name.substr(dot + 1));
       EXPECT_TRUE(sound()) << field.name << " of " << path;
     }
   }

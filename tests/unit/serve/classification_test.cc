@@ -129,6 +129,7 @@ TEST_F(ClassificationTest, RanksLikeCohere) {
 }
 
 TEST_F(ClassificationTest, DescribesItselfAndTokenizes) {
+  other_->tokenizer = embedder_->tokenizer();
   const Json info = parsed(ask("GET", "/info"));
   EXPECT_EQ(info["model_id"], "first");
   EXPECT_EQ(info["max_input_length"], 64);
