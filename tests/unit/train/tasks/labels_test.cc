@@ -77,7 +77,9 @@ TEST_F(Labels, AreLearntByModelsOfEveryShape) {
     EXPECT_EQ(config(o)["problem_type"], "single_label_classification");
     TrainOptions more = several(std::string("several ") + name);
     more.best_by = "f1_micro";
-    EXPECT_GT(metric(train(spec, more), "f1_micro"), 0.95) << name;
+    more.steps = 250;
+    more.evaluate_every = 50;
+    EXPECT_GT(metric(train(spec, more), "f1_micro"), 0.85) << name;
     EXPECT_EQ(config(more)["problem_type"], "multi_label_classification");
     const TrainOptions number = numbers(std::string("numbers ") + name);
     EXPECT_GT(metric(train(spec, number), "pearson"), 0.95) << name;
@@ -193,7 +195,9 @@ TEST(TargetLoss, IsThatOfItsDefinition) {
   batch.problem = ProblemType::single_label;
   batch.targets = {};
   batch.label_weights = std::make_shared<const std::vector<float>>(std::vector<float>{2, 3, 4});
-  const Tensor labels = convert(from({2, -1}, {2}), DType::i32);
+  const Tensor labels = empty({2}, DType::i32);
+  labels.data_as<int32_t>()[0] = 2;
+  labels.data_as<int32_t>()[1] = -1;
   const double total = std::exp(0.5) + std::exp(-1) + std::exp(2);
   EXPECT_NEAR(number_of(target_loss(logits, labels, batch, 1)), -4 * (2 - std::log(total)), 1e-5);
 }
