@@ -6,6 +6,7 @@
 #include "base/float_mode.h"
 #include "base/gguf.h"
 #include "base/math.h"
+#include "checkpoint/module_files.h"
 #include "classify/classifier_parts.h"
 #include "embed/embedder_parts.h"
 #include "embed/head_states.h"
