@@ -103,14 +103,16 @@ std::optional<double> mean_error(const Predictions& p) {
   return sum / static_cast<double>(p.numbers.size());
 }
 
+Metric loss(const char* unit) {
+  return {"loss", "loss", unit,
+          6,      false,  [](const Predictions& p) -> std::optional<double> { return p.loss; }};
+}
+
 // The evaluations of classifiers: one label or several labels per text, a number, or labels of
 // words.
 std::vector<EvaluationTask> tasks_of_labels(const Metric& right) {
   using P = const Predictions&;
   using Value = std::optional<double>;
-  const auto loss = [](const char* unit) {
-    return Metric{"loss", "loss", unit, 6, false, [](P p) -> Value { return p.loss; }};
-  };
   const auto score = [](const char* name, const char* title, Value (*value)(P)) {
     return Metric{name, title, "", 4, true, value};
   };
@@ -163,12 +165,41 @@ std::vector<EvaluationTask> tasks_of_labels(const Metric& right) {
       {"words", "classifiers", "labelled words", {loss("nats per label")}, of_words, "loss"}};
 }
 
+// The evaluations of preferences and of written answers.
+std::vector<EvaluationTask> tasks_of_answers() {
+  const Metric margin{"margin", "margin", "", 4, true, reward_margin};
+  const Metric chosen{"chosen_reward", "chosen", "", 4, true, chosen_reward};
+  const Metric rejected{"rejected_reward", "rejected", "", 4, false, rejected_reward};
+  const Metric order{"accuracy", "accuracy", "", 4, true, reward_accuracy};
+  const std::vector<Metric> of_pairs = {order, margin, chosen, rejected};
+  const auto preferences = [&](const char* name, const char* models) {
+    return EvaluationTask{name,     models, "pairs of answers", {loss("nats per pair")},
+                          of_pairs, "loss"};
+  };
+  const Metric reward{"reward", "reward", "", 4, true, written_reward};
+  const Metric length{
+      "answer_tokens",
+      "tokens of an answer",
+      "",
+      1,
+      false,
+      [](const Predictions& p) -> std::optional<double> { return p.answer_tokens; }};
+  return {preferences("reward", "classifiers"),
+          preferences("dpo", "decoders"),
+          {"kto",
+           "decoders",
+           "judged answers",
+           {loss("per answer")},
+           {margin, chosen, rejected},
+           "loss"},
+          preferences("orpo", "decoders"),
+          preferences("simpo", "decoders"),
+          {"written_answers", "decoders", "prompts", {}, {reward, length}, "reward"}};
+}
+
 std::vector<EvaluationTask> make_tasks() {
   using P = const Predictions&;
   using Value = std::optional<double>;
-  const auto loss = [](const char* unit) {
-    return Metric{"loss", "loss", unit, 6, false, [](P p) -> Value { return p.loss; }};
-  };
   const auto perplexity = [](const char* title) {
     return Metric{
         "perplexity", title, "", 4, false, [](P p) -> Value { return math::exp(p.loss); }};
@@ -184,23 +215,6 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
   const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
-  const Metric margin{"margin", "margin", "", 4, true, reward_margin};
-  const Metric chosen{"chosen_reward", "chosen", "", 4, true, chosen_reward};
-  const Metric rejected{"rejected_reward", "rejected", "", 4, false, rejected_reward};
-  const Metric order{"accuracy", "accuracy", "", 4, true, reward_accuracy};
-  const std::vector<Metric> of_pairs = {order, margin, chosen, rejected};
-  const auto preferences = [&](const char* name, const char* models) {
-    return EvaluationTask{name,     models, "pairs of answers", {loss("nats per pair")},
-                          of_pairs, "loss"};
-  };
-  const Metric reward{"reward", "reward", "", 4, true, written_reward};
-  const Metric length{"answer_tokens",
-                      "tokens of an answer",
-                      "",
-                      1,
-                      false,
-                      [](P p) -> Value { return p.answer_tokens; }};
-
   const std::vector<Metric> of_tokens = {loss("nats per token"), perplexity("perplexity"), bits};
   const std::vector<Metric> of_each_token = {loss("nats per token"), perplexity("pseudo-ppl")};
   std::vector<EvaluationTask> tasks = {
@@ -215,18 +229,8 @@ std::vector<EvaluationTask> make_tasks() {
        {loss("nats per trained token"), perplexity("perplexity")},
        {right},
        "loss"},
-      preferences("reward", "classifiers"),
-      preferences("dpo", "decoders"),
-      {"kto",
-       "decoders",
-       "judged answers",
-       {loss("per answer")},
-       {margin, chosen, rejected},
-       "loss"},
-      preferences("orpo", "decoders"),
-      preferences("simpo", "decoders"),
-      {"written_answers", "decoders", "prompts", {}, {reward, length}, "reward"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
+  for (EvaluationTask& task : tasks_of_answers()) tasks.push_back(std::move(task));
   for (EvaluationTask& task : tasks_of_labels(right)) tasks.push_back(std::move(task));
   return tasks;
 }

@@ -101,6 +101,16 @@ Changes decisive_changes_of_reinforcement() {
           {"reward_clip", [](auto& o) { o.reinforcement.reward_clip = 1; }}};
 }
 
+Changes decisive_changes_of_preferences() {
+  return {{"preference_beta", [](auto& o) { o.preferences.beta = 1; }},
+          {"preference_loss", [](auto& o) { o.preferences.loss = PreferenceLoss::ipo; }},
+          {"reference_free", [](auto& o) { o.preferences.reference_free = true; }},
+          {"desirable_weight", [](auto& o) { o.preferences.desirable = 2; }},
+          {"undesirable_weight", [](auto& o) { o.preferences.undesirable = 2; }},
+          {"orpo_lambda", [](auto& o) { o.preferences.odds = 2; }},
+          {"simpo_gamma", [](auto& o) { o.preferences.gamma = 2; }}};
+}
+
 // Returns a change of each option that affects the results. Options that the objective does not use
 // are not compared.
 Changes decisive_changes() {
@@ -148,21 +158,15 @@ Changes decisive_changes() {
                  {"temperature", [](auto& o) { o.distillation.temperature = 2; }},
                  {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
                  {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
-                 {"preference_beta", [](auto& o) { o.preferences.beta = 1; }},
-                 {"preference_loss", [](auto& o) { o.preferences.loss = PreferenceLoss::ipo; }},
-                 {"reference_free", [](auto& o) { o.preferences.reference_free = true; }},
-                 {"desirable_weight", [](auto& o) { o.preferences.desirable = 2; }},
-                 {"undesirable_weight", [](auto& o) { o.preferences.undesirable = 2; }},
-                 {"orpo_lambda", [](auto& o) { o.preferences.odds = 2; }},
-                 {"simpo_gamma", [](auto& o) { o.preferences.gamma = 2; }},
                  {"freeze", [](auto& o) { o.freeze = {"0"}; }},
                  {"seed", [](auto& o) { o.seed += 1; }},
                  {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
                  {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
                  {"best_by", [](auto& o) { o.best_by = "accuracy"; }},
                  {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
-  const Changes more = decisive_changes_of_reinforcement();
-  all.insert(all.end(), more.begin(), more.end());
+  for (const Changes& more :
+       {decisive_changes_of_preferences(), decisive_changes_of_reinforcement()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
