@@ -22,7 +22,7 @@
 namespace fovea {
 namespace {
 
-using Rewards = Predictions::Rewards;
+using PairRewards = Predictions::Rewards;
 
 constexpr int64_t kUsualAnswer = 64;  // estimated tokens of an answer, for the plan
 
@@ -293,7 +293,7 @@ class PreferencesTask : public ConversationsTask {
   // Computes the losses and adds the rewards. The tensors of a batch of pairs alternate between
   // chosen and rejected answers.
   Scores score(const Transformer& model, const Batch& batch, const Pass& pass,
-               Rewards& rewards) const {
+               PairRewards& rewards) const {
     if (objective_ == Objective::reward) return score_rewards(model, batch, pass, rewards);
     const SequenceLogProbabilities found = sequence_log_probabilities(model, batch, pass);
     const PreferenceOptions& o = options_.preferences;
@@ -320,7 +320,7 @@ class PreferencesTask : public ConversationsTask {
   }
 
   Scores score_rewards(const Transformer& model, const Batch& batch, const Pass& given,
-                       Rewards& rewards) const {
+                       PairRewards& rewards) const {
     const Questions asked = questions(model, batch, given);
     const UnitScope units(asked.units);
     const Tensor outputs = model.logits(asked.hidden, asked.valid);
@@ -365,11 +365,11 @@ class PreferencesTask : public ConversationsTask {
   static void add_numbers(const Tensor& x, std::vector<double>& all) {
     all.insert(all.end(), x.data_as<double>(), x.data_as<double>() + x.size());
   }
-  static void add_pairs(const Tensor& chosen, const Tensor& rejected, Rewards& rewards) {
+  static void add_pairs(const Tensor& chosen, const Tensor& rejected, PairRewards& rewards) {
     add_numbers(chosen, rewards.chosen);
     add_numbers(rejected, rewards.rejected);
   }
-  static void add_judged(const Tensor& values, const Tensor& signs, Rewards& rewards) {
+  static void add_judged(const Tensor& values, const Tensor& signs, PairRewards& rewards) {
     for (int64_t i = 0; i < values.size(); ++i)
       (signs.data_as<double>()[i] > 0 ? rewards.chosen : rewards.rejected)
           .push_back(values.data_as<double>()[i]);
