@@ -8,10 +8,10 @@
 namespace fovea {
 namespace {
 
-constexpr std::string_view kDown = ".lora_A.weight", kUp = ".lora_B.weight",
+constexpr std::string_view kPeftDown = ".lora_A.weight", kPeftUp = ".lora_B.weight",
                            kMagnitude = ".lora_magnitude_vector";
 
-std::string without(const std::string& name, std::string_view ending) {
+std::string stem_of(const std::string& name, std::string_view ending) {
   return name.substr(0, name.size() - ending.size());
 }
 
@@ -35,12 +35,12 @@ class PeftReader {
     std::map<std::string, StoredModule> found;
     for (const StoredTensor& stored : file_->stored()) {
       const std::string name = module_of_base(stored);
-      if (name.ends_with(kDown))
-        found[without(name, kDown)].down = &stored;
-      else if (name.ends_with(kUp))
-        found[without(name, kUp)].up = &stored;
+      if (name.ends_with(kPeftDown))
+        found[stem_of(name, kPeftDown)].down = &stored;
+      else if (name.ends_with(kPeftUp))
+        found[stem_of(name, kPeftUp)].up = &stored;
       else if (name.ends_with(kMagnitude))
-        found[without(name, kMagnitude)].magnitude = &stored;
+        found[stem_of(name, kMagnitude)].magnitude = &stored;
       else if (name.find(".lora_") != name.npos)
         fail(ErrorKind::Unsupported,
              "{}: {} is not the adapter of a linear layer; expected lora_A, lora_B and "
