@@ -14,7 +14,7 @@
 namespace fovea {
 namespace {
 
-constexpr double kRelative = 1e-5;
+constexpr double kFixtureTolerance = 1e-5;
 
 using Matrix = std::vector<std::vector<double>>;
 
@@ -55,14 +55,14 @@ class Reinforcement : public testing::Test {
   }
 
   static void expect_alike(double found, double expected) {
-    EXPECT_LE(std::abs(found - expected), kRelative * std::abs(expected));
+    EXPECT_LE(std::abs(found - expected), kFixtureTolerance * std::abs(expected));
   }
   static void expect_alike(const std::vector<double>& found, const std::vector<double>& expected) {
     ASSERT_EQ(found.size(), expected.size());
     double most = 0;
     for (const double value : expected) most = std::max(most, std::abs(value));
     for (size_t i = 0; i < found.size(); ++i)
-      EXPECT_LE(std::abs(found[i] - expected[i]), kRelative * most) << i;
+      EXPECT_LE(std::abs(found[i] - expected[i]), kFixtureTolerance * most) << i;
   }
   double grpo_loss(const char* advantages, const std::vector<double>& weights) const {
     return number_of(policy_loss(tensor(masked("new_logp")),

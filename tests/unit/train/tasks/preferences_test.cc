@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 #include "base/threads.h"
-#include "fovea/evaluate.h"
 #include "support/chats.h"
 #include "support/expect_error.h"
 #include "tensor/tape.h"
+#include "train/evaluate_model.h"
 #include "train/prepare.h"
 #include "train/sequence_log_probabilities.h"
 #include "train/tasks/preference_examples.h"
@@ -145,15 +145,18 @@ TEST_F(PreferencesOfChats, MakeARewardModelThatIsEvaluated) {
   const nlohmann::json config = read_json(o.out + "/config.json");
   EXPECT_EQ(config["id2label"], nlohmann::json::parse(R"({"0": "reward"})"));
   EXPECT_EQ(config["architectures"][0], "LlamaForSequenceClassification");
-  EvaluationData data;
-  data.text = {runs_ / "pairs.jsonl"};
-  const Evaluation found = evaluate(Model::open(o.out), data);
+  TrainOptions data;
+  data.data = {runs_ / "pairs.jsonl"};
+  data.objective = Objective::reward;
+  data.from = o.out;
+  const Evaluation found = evaluate_by_task(Model::open(o.out), data, {}, {});
   EXPECT_EQ(found.objective, "reward");
   EXPECT_EQ(found.sequences, 20);
   EXPECT_EQ(value_of(found.metrics, "accuracy"), 1);
   EXPECT_NEAR(*value_of(found.metrics, "margin"), margin, std::abs(margin));
+  data.objective = Objective::dpo;
   expect_error(ErrorKind::InvalidArgument, {"text: ", "only a reward model judges"},
-               [&] { evaluate(Model::open(runs_ / "base"), data); });
+               [&] { evaluate_by_task(Model::open(runs_ / "base"), data, {}, {}); });
 }
 
 TEST_F(PreferencesOfChats, AreChosenByTheData) {
