@@ -39,11 +39,12 @@ size_t byte_of(const std::string& text, int64_t character) {
   return byte;
 }
 
-Question::Answer answer_of(const Json& json, const std::string& context, const std::string& place) {
+LabelledQuestion::Answer answer_of(const Json& json, const std::string& context,
+                                   const std::string& place) {
   if (!json.is_object())
     fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"text\" and \"answer_start\"",
          place, brief(json));
-  Question::Answer answer{get_string(json, "text", place), 0};
+  LabelledQuestion::Answer answer{get_string(json, "text", place), 0};
   const Json start = json.value("answer_start", Json());
   if (!start.is_number_integer() || start < 0)
     fail(ErrorKind::BadFile, "{}: \"answer_start\" is {}; expected a whole number of at least 0",
@@ -60,7 +61,7 @@ void add_question(const Json& json, const std::string& place, QuestionSet& set) 
   if (!json.is_object())
     fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"question\" and \"answers\"",
          place, brief(json));
-  Question question;
+  LabelledQuestion question;
   question.id = get_string(json, "id", place);
   question.text = get_string(json, "question", place);
   question.context = set.contexts.size() - 1;

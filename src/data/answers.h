@@ -7,7 +7,7 @@
 namespace fovea {
 
 // A question about a context, and the answers that people gave: parts of the context.
-struct Question {
+struct LabelledQuestion {
   std::string id, text;
   size_t context = 0;  // index of QuestionSet::contexts
   struct Answer {
@@ -19,7 +19,7 @@ struct Question {
 
 struct QuestionSet {
   std::vector<std::string> contexts;
-  std::vector<Question> questions;
+  std::vector<LabelledQuestion> questions;
   uint64_t hash = 0;  // hash of the content
 };
 

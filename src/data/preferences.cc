@@ -97,7 +97,7 @@ class PairReader {
       if (prompted && made.chosen.messages.front().answer && made.rejected->messages.front().answer)
         return of_text_prompt();
       split_messages(made.chosen, *made.rejected);
-      if (made.chosen.first_trained == 0)
+      if (made.chosen.messages.front().json != made.rejected->messages.front().json)
         fail(ErrorKind::BadFile,
              "{}: chosen and rejected begin with different messages; expected a common prompt, or "
              "\"prompt\"",

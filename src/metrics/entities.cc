@@ -47,8 +47,8 @@ bool mark_entities(const std::vector<std::string>& labels) {
   return any;
 }
 
-std::vector<Entity> entities_of(const std::vector<std::string>& tags) {
-  std::vector<Entity> entities;
+std::vector<LabelledEntity> entities_of(const std::vector<std::string>& tags) {
+  std::vector<LabelledEntity> entities;
   Tag before;
   int64_t begin = 0;
   for (int64_t i = 0; i <= std::ssize(tags); ++i) {
@@ -72,9 +72,9 @@ std::map<std::string, ClassCounts> entity_counts(const Choices& choices,
       chosen.push_back(names.at(static_cast<size_t>(choices[static_cast<size_t>(i)].second)));
     }
     begin = end;
-    const std::vector<Entity> there = entities_of(labels), found = entities_of(chosen);
-    for (const Entity& entity : there) ++counts[entity.type].labelled;
-    for (const Entity& entity : found) {
+    const std::vector<LabelledEntity> there = entities_of(labels), found = entities_of(chosen);
+    for (const LabelledEntity& entity : there) ++counts[entity.type].labelled;
+    for (const LabelledEntity& entity : found) {
       ++counts[entity.type].chosen;
       counts[entity.type].right += std::find(there.begin(), there.end(), entity) != there.end();
     }

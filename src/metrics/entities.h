@@ -10,10 +10,10 @@
 namespace fovea {
 
 // An entity: words [begin, end) of a text, and its type, such as "PER".
-struct Entity {
+struct LabelledEntity {
   std::string type;
   int64_t begin = 0, end = 0;
-  auto operator<=>(const Entity&) const = default;
+  auto operator<=>(const LabelledEntity&) const = default;
 };
 
 // Returns whether the labels of words mark entities: each is "O" or has one of the prefixes "B-",
@@ -22,7 +22,7 @@ bool mark_entities(const std::vector<std::string>& labels);
 
 // Returns the entities of a text as seqeval finds them (not strict): an entity begins at B or S, or
 // where the type changes; its words are I and E.
-std::vector<Entity> entities_of(const std::vector<std::string>& tags);
+std::vector<LabelledEntity> entities_of(const std::vector<std::string>& tags);
 
 // Returns the counts of the entities of each type; an entity is right if its type and its words
 // are. `ends`: the number of choices up to the end of each text.

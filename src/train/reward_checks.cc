@@ -45,9 +45,9 @@ class ValueCheck : public Check {
 
   void require(const Prompt& prompt) const override {
     const std::string value = value_of(prompt);
-    check(!numeric_ || last_number(value).has_value(),
-          "{}: {} is \"{}\"; expected a number, for the reward numeric", prompt.conversation.place,
-          key_, value);
+    if (numeric_ && !last_number(value))
+      fail(ErrorKind::BadFile, "{}: {} is \"{}\"; expected a number, for the reward numeric",
+           prompt.conversation.place, key_, value);
   }
 
  private:

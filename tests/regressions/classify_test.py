@@ -38,11 +38,6 @@ class ClassifyTest(FoveaTest):
                     more = self.folder / f"more-{shape[1]}-{by_word}"
                     self.ok(fovea("train", "--from", out, "--labels", data, "--out", more, *FEW[:6]))
 
-    def test_an_encoder_decoder_is_refused_before_training(self):
-        out = self.folder / "out"
-        self.refused(fovea("train", "--labels", self.labels(False), "--out", out, "--preset", "translate-tiny", *FEW), 2, "--labels")
-        self.assertFalse(out.exists())
-
     def test_generation_refuses_classifiers(self):
         """A classifier of words was used as a language model, and the program read past the end of its logits."""
         for shape, by_word, what in ((DECODER, True, "labels words"), (DECODER, False, "labels texts"), (ENCODER, True, "labels words")):

@@ -73,7 +73,7 @@ class AnswersTask : public ExamplesTask {
   Tokenizer make_tokenizer(const Spec& spec) override {
     const EachText texts = [this](const auto& use) {
       for (const std::string& context : training_.contexts) use(context);
-      for (const Question& question : training_.questions) use(question.text);
+      for (const LabelledQuestion& question : training_.questions) use(question.text);
     };
     return make_task_tokenizer(TokenizerUse::masking, texts, options_.tokenizer, spec.context);
   }
@@ -122,7 +122,7 @@ class AnswersTask : public ExamplesTask {
   // The answer to a question is the most likely one of all windows. If some questions have none, it
   // is empty where "no answer" is more likely in its most likely window.
   void complete(Predictions& found) const override {
-    const std::vector<Question>& questions = held_out_.questions;
+    const std::vector<LabelledQuestion>& questions = held_out_.questions;
     std::vector<SpanPrediction> best(questions.size());
     for (SpanPrediction& each : best) each.score = each.none = -kNever;
     std::vector<double> none(questions.size(), kNever);
@@ -131,12 +131,14 @@ class AnswersTask : public ExamplesTask {
       if (span.score > best[question].score) best[question] = span;
       none[question] = std::min(none[question], span.none);
     }
-    const bool optional = std::any_of(questions.begin(), questions.end(),
-                                      [](const Question& each) { return each.answers.empty(); });
+    const bool optional =
+        std::any_of(questions.begin(), questions.end(),
+                    [](const LabelledQuestion& each) { return each.answers.empty(); });
     for (size_t i = 0; i < questions.size(); ++i) {
       const bool absent = best[i].score == -kNever || (optional && none[i] > best[i].score);
       std::vector<std::string> truths;
-      for (const Question::Answer& answer : questions[i].answers) truths.push_back(answer.text);
+      for (const LabelledQuestion::Answer& answer : questions[i].answers)
+        truths.push_back(answer.text);
       found.answers.emplace_back(absent ? "" : text_of(best[i]), std::move(truths));
     }
   }
@@ -150,10 +152,10 @@ class AnswersTask : public ExamplesTask {
 
   // Holds out the questions about evenly spaced contexts.
   void hold_out() {
-    std::vector<Question> kept, others;
+    std::vector<LabelledQuestion> kept, others;
     const double share = options_.validation;
     const auto before = [&](size_t i) { return std::floor(static_cast<double>(i) * share); };
-    for (Question& question : training_.questions) {
+    for (LabelledQuestion& question : training_.questions) {
       const size_t i = question.context;
       (before(i + 1) > before(i) ? others : kept).push_back(std::move(question));
     }
@@ -169,7 +171,7 @@ class AnswersTask : public ExamplesTask {
       return window.bytes[static_cast<size_t>(token - window.first)];
     };
     const size_t begin = bytes(span.begin).begin, end = bytes(span.end).end;
-    const Question& question = held_out_.questions[window.question];
+    const LabelledQuestion& question = held_out_.questions[window.question];
     return held_out_.contexts[question.context].substr(begin, end - std::min(begin, end));
   }
 
@@ -177,7 +179,7 @@ class AnswersTask : public ExamplesTask {
                                    int64_t length, std::vector<Window>& windows) {
     LabelledTokens tokens;
     for (size_t i = 0; i < set.questions.size(); ++i) {
-      const Question& question = set.questions[i];
+      const LabelledQuestion& question = set.questions[i];
       const QuestionTokens all =
           question_tokens(tokenizer, question.text, set.contexts[question.context]);
       const auto around = static_cast<int64_t>(all.all.ids.size() - (all.end - all.begin));
@@ -197,9 +199,9 @@ class AnswersTask : public ExamplesTask {
   }
 
   // Adds the window with the tokens [begin, end) of the context.
-  static void add_window(const Question& question, size_t number, const QuestionTokens& tokens,
-                         size_t begin, size_t end, LabelledTokens& all,
-                         std::vector<Window>& windows) {
+  static void add_window(const LabelledQuestion& question, size_t number,
+                         const QuestionTokens& tokens, size_t begin, size_t end,
+                         LabelledTokens& all, std::vector<Window>& windows) {
     const auto part = [&](const std::vector<int32_t>& from) {
       std::vector<int32_t> some(from.begin(), from.begin() + std::ptrdiff_t(tokens.begin));
       some.insert(some.end(), from.begin() + std::ptrdiff_t(begin),
@@ -219,9 +221,9 @@ class AnswersTask : public ExamplesTask {
   }
 
   // Returns the first and the last token of the answer, or 0 and 0 if it is not in the window.
-  static std::vector<int32_t> labels_of(const Question& question, const Window& window) {
+  static std::vector<int32_t> labels_of(const LabelledQuestion& question, const Window& window) {
     if (question.answers.empty() || window.bytes.empty()) return {0, 0};
-    const Question::Answer& answer = question.answers.front();
+    const LabelledQuestion::Answer& answer = question.answers.front();
     const auto begin = static_cast<size_t>(answer.begin), end = begin + answer.text.size();
     if (window.bytes.front().begin > begin || window.bytes.back().end < end) return {0, 0};
     size_t first = 0, last = window.bytes.size() - 1;

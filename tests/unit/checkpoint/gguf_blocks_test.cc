@@ -82,7 +82,9 @@ TEST_P(GgufWriting, EncodesRowsInParallel) {
     EXPECT_EQ(encode_gguf(GetParam(), half, std::span(weights).subspan(matrix * width, width)),
               one.substr(matrix * size, size));
   }
-  EXPECT_NE(encode_gguf(GetParam(), values), one);
+  if (GetParam() != std::string("MXFP4")) {  // its scale follows from the largest value alone
+    EXPECT_NE(encode_gguf(GetParam(), values), one);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GgufWriting,

@@ -95,7 +95,7 @@ TEST(LabelScores, OfEntitiesMatchSeqeval) {
       }
       found.ends.push_back(std::ssize(found.choices));
       Json entities = Json::array();
-      for (const Entity& entity : entities_of(labels.get<std::vector<std::string>>()))
+      for (const LabelledEntity& entity : entities_of(labels.get<std::vector<std::string>>()))
         entities.push_back({entity.type, entity.begin, entity.end - 1});
       EXPECT_EQ(entities, golden["found"][i]);
     }

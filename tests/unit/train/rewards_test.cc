@@ -94,7 +94,7 @@ TEST_F(RewardsOfAnswers, AddWeightedRewardsAndNameThem) {
 }
 
 TEST_F(RewardsOfAnswers, ComeFromAProgram) {
-  EXPECT_EQ(program("awk '{ print length($0) > 0 ? NR * 1.5 : 0 }'"), (Numbers{1.5, 3}));
+  EXPECT_EQ(program("awk '{ print (length($0) > 0 ? NR * 1.5 : 0) }'"), (Numbers{1.5, 3}));
   EXPECT_EQ(program("grep -q 6.*completion.:.a && printf '{\"reward\": 7}\\n8\\n'"),
             (Numbers{7, 8}));
   EXPECT_EQ(program("printf '1\\n2\\n'"), (Numbers{1, 2}));  // reads nothing

@@ -78,6 +78,7 @@ TEST_P(EachObjective, LearnsThePreference) {
 }
 
 TEST_P(EachObjective, GivesTheSameBitsForAnyThreadsAndAfterAResume) {
+  const int before = thread_count();
   std::vector<std::string> states;
   for (const int threads : {1, 2, 3}) {
     set_thread_count(threads);
@@ -87,7 +88,7 @@ TEST_P(EachObjective, GivesTheSameBitsForAnyThreadsAndAfterAResume) {
     train({}, o);
     states.push_back(state_bytes(o, 6));
   }
-  set_thread_count(0);
+  set_thread_count(before);
   EXPECT_EQ(states[1], states[0]);
   EXPECT_EQ(states[2], states[0]);
   for (const bool keeps_reference : {true, false}) {
