@@ -99,8 +99,28 @@ def check_file(path):
             yield start, f"the function has {length} lines; at most {FUNCTION_LINES}"
 
 
+def repeated_types():
+    """Yields types that two headers define in one namespace: with two definitions of a name, the program misbehaves silently."""
+    found = {}
+    for top in ("include", "src"):
+        for path in sorted((ROOT / top).rglob("*.h")):
+            namespace = ""
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                opened = re.match(r"(?:inline )?namespace ([\w:]+) \{", line)
+                namespace = opened[1] if opened else namespace
+                defined = re.match(r"(?:struct|class|enum class|enum) (\w+)\b(?!::)[^;(]*\{", line)
+                if not defined:
+                    continue
+                place = found.setdefault((namespace, defined[1]), path)
+                if place != path:
+                    yield path, number, f"{namespace}::{defined[1]} is also defined in {place.relative_to(ROOT)}"
+
+
 def main():
     count = 0
+    for path, number, problem in repeated_types():
+        count += 1
+        print(f"{path.relative_to(ROOT)}:{number}: {problem}")
     for top in ("include", "src", "apps", "examples", "tests", "bench"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".h", ".cc"):

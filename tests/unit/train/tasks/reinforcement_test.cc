@@ -16,7 +16,7 @@ class Reinforce : public Sums {
  protected:
   ~Reinforce() override { set_thread_count(threads_); }
 
-  // The entries of log.jsonl for steps, not for evaluations, that have a key.
+  // The entries of log.jsonl for steps, not for evaluations, that have a key, by step.
   static std::map<int64_t, double> logged(const TrainOptions& o, const std::string& key) {
     std::map<int64_t, double> found;
     const std::string text = read_file(o.out + "/log.jsonl");
@@ -24,7 +24,8 @@ class Reinforce : public Sums {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(line.size() + 1);
       const nlohmann::json json = parse_json(line, "log");
-      if (json.contains("loss") && json.contains(key) && json[key].is_number()) found[json["step"]] = json[key];
+      if (json.contains("loss") && json.contains(key) && json[key].is_number())
+        found[json["step"]] = json[key];
     }
     return found;
   }
