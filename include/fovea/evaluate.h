@@ -42,10 +42,10 @@ struct Evaluation {
   int64_t bytes = 0;   // bytes of the predicted text; 0 = not applicable
   // Pairs, labelled texts or conversations; 0 for windows of a text.
   int64_t sequences = 0;
-  int64_t unknown = 0;                  // next_token: unknown tokens in the text
-  MetricValues metrics = {};            // those of evaluation_task(objective) that apply
+  int64_t unknown = 0;                     // next_token: unknown tokens in the text
+  MetricValues metrics = {};               // those of evaluation_task(objective) that apply
   std::optional<LabelReport> labels = {};  // classifiers: the scores of each label
-  std::vector<std::string> notes = {};  // messages, such as the number of skipped texts
+  std::vector<std::string> notes = {};     // messages, such as the number of skipped texts
 };
 
 // Measures the loss and the other metrics on `data`. A decoder-only model reads the text in
