@@ -42,7 +42,7 @@ struct LabelledTexts {
 LabelledTexts read_labelled(const std::vector<std::string>& files,
                             ProblemType problem = ProblemType::automatic);
 
-// Returns the number that the whole text is; unset if it is none, or not finite.
+// Returns the number that the whole text is; unset if the text is not a finite number.
 std::optional<double> finite_number(const std::string& text);
 
 // Returns the distinct labels, sorted by value if all are integers, else by their bytes.

@@ -36,8 +36,8 @@ struct Preferences {
 Preferences read_preferences(const std::vector<std::string>& files);
 
 enum class PreferenceForm { pairs, judged };
-// Returns the form of the first line of the first file; unset if it is none of them or if the file
-// cannot be read.
+// Returns the form of the first line of the first file; unset if the line has another form or the
+// file cannot be read.
 std::optional<PreferenceForm> preference_form(const std::vector<std::string>& files);
 
 // Returns the prompt of a conversation with the completion of another.

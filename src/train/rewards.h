@@ -60,7 +60,7 @@ std::unique_ptr<Reward> make_reward_model(const std::string& folder, DType compu
 // A program; see ReinforcementOptions::reward_command.
 std::unique_ptr<Reward> make_reward_program(const std::string& command, double seconds);
 
-// Returns the last number of a text, such as -1,234.5; unset if there is none.
+// Returns the last number of a text, such as -1,234.5; unset if it has no number.
 std::optional<double> last_number(std::string_view text);
 
 }  // namespace fovea

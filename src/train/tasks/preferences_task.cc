@@ -341,8 +341,8 @@ class PreferencesTask : public ConversationsTask {
     return std::max(0.0, number_of(sum(ratios)) / static_cast<double>(ratios.size()));
   }
 
-  // Returns the sums of the initial model. Without a run, as when a plan measures the time of a
-  // step, there is none, and `own` takes its place.
+  // Returns the sums of the initial model. When a plan measures the time of a step, `own` takes
+  // their place.
   Tensor reference_sums(const Batch& batch, const Tensor& own) const {
     if (!reference_) return own.detach();
     const Tensor sums = empty({std::ssize(batch.texts)}, DType::f64);
