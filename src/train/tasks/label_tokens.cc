@@ -132,15 +132,16 @@ std::vector<float> class_weights(const std::string& asked, const std::vector<std
     const std::string item = asked.substr(begin, end - begin);
     begin = end + 1;
     const size_t sign = item.rfind('=');
-    const auto weight = sign == item.npos ? std::nullopt : finite_number(item.substr(sign + 1));
-    check_field(weight && *weight >= 0, "class_weights",
+    const double weight =
+        sign == item.npos ? -1 : finite_number(item.substr(sign + 1)).value_or(-1);
+    check_field(weight >= 0, "class_weights",
                 "\"{}\"; expected balanced, or NAME=WEIGHT,... with weights of at least 0",
                 excerpt(item));
     const auto at = std::find(names.begin(), names.end(), item.substr(0, sign));
     check_field(at != names.end(), "class_weights",
                 "\"{}\" is not a label of the data; expected one of {}",
                 excerpt(item.substr(0, sign)), fmt::join(names, ", "));
-    weights[static_cast<size_t>(at - names.begin())] = static_cast<float>(*weight);
+    weights[static_cast<size_t>(at - names.begin())] = static_cast<float>(weight);
   }
   return weights;
 }
