@@ -20,7 +20,7 @@ std::optional<ModelChat> open_chat(const std::string& name, const std::string& f
 // before them.
 struct TrainedText {
   std::vector<int32_t> ids;
-  std::vector<bool> trained;  // of the same size
+  std::vector<bool> trained;  // of the same size; empty: a text without marks
 };
 
 // Returns the label of each token: the next token if that is trained, else -1.

@@ -89,9 +89,10 @@ std::vector<ExamplePart> ConversationsTask::parts_of(const TrainedText& text,
                                                      const Tokenizer& tokenizer, int64_t number) {
   std::vector<ExamplePart> parts;
   StreamingDecoder decoder(tokenizer);
+  // A text that an encoder reads as a pair has no marks: all of it is scored.
+  const auto trained = [&](size_t i) { return text.trained.empty() || text.trained[i]; };
   for (size_t i = 0; i < text.ids.size(); ++i) {
-    if (i == 0 || text.trained[i] != text.trained[i - 1])
-      parts.push_back({"", text.trained[i], number});
+    if (i == 0 || trained(i) != trained(i - 1)) parts.push_back({"", trained(i), number});
     parts.back().text += decoder.add(text.ids[i]);
   }
   if (!parts.empty()) parts.back().text += decoder.finish();
