@@ -7,10 +7,6 @@
 namespace fovea {
 namespace {
 
-double mean(const std::vector<double>& x) {
-  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
-}
-
 std::vector<double> ranks(const std::vector<double>& x) {
   std::vector<size_t> order(x.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -27,8 +23,13 @@ std::vector<double> ranks(const std::vector<double>& x) {
 
 }  // namespace
 
+double mean_of(std::span<const double> x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) /
+         static_cast<double>(std::max<size_t>(1, x.size()));
+}
+
 double pearson(const std::vector<double>& x, const std::vector<double>& y) {
-  const double mean_x = mean(x), mean_y = mean(y);
+  const double mean_x = mean_of(x), mean_y = mean_of(y);
   double both = 0, only_x = 0, only_y = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     both += (x[i] - mean_x) * (y[i] - mean_y);

@@ -39,12 +39,6 @@ std::optional<double> percent_correlation(const Predictions& p) {
   return 100 * correlation(similarities, scores);
 }
 
-double mean_of(const std::vector<double>& numbers) {
-  double sum = 0;
-  for (const double x : numbers) sum += x;
-  return sum / static_cast<double>(numbers.size());
-}
-
 std::optional<double> written_reward(const Predictions& p) {
   if (p.written_rewards.empty()) return std::nullopt;
   return mean_of(p.written_rewards);

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
+#include "metrics/correlation.h"
 
 namespace fovea {
 namespace {
-
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 // Returns the unbiased variance.
 double variance_of(std::span<const double> values, double mean) {

@@ -10,21 +10,11 @@ def chat(question, answer):
 
 
 class ChatsTrain(FoveaTest):
-    def base(self):
-        """Returns a model after two training steps, whose tokenizer has the special tokens of chatml."""
-        out = self.folder / "base"
-        self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, "--special-token", "<|im_start|>", "--special-token", "<|im_end|>", self.text,
-                      "--out", self.folder / "tokenizer"))
-        self.ok(fovea("train", self.text, "--out", out, "--preset", "tiny", "--layers", 2, "--heads", 2, "--width", 32, "--batch", 1,
-                      "--context", 128, "--tokenizer", self.folder / "tokenizer", "--steps", 2, "--sample-every", 0,
-                      "--evaluate-windows", 1, "--seed", 7))
-        return out
-
     def chats(self):
         return self.file("chats.jsonl", "".join(chat(f"What is {i}?", "a fox") + "\n" for i in range(8)))
 
     def test_a_base_model_learns_conversations(self):
-        base, out = self.base(), self.folder / "chat"
+        base, out = self.chatml_base(), self.folder / "chat"
         options = ("--from", base, "--chat-template", "chatml", "--batch", 2, "--validation", "0.25", "--dtype", "fp32")
         shown = self.ok(fovea("train", self.chats(), *options, "--show-example")).stdout.decode()
         self.assertEqual(shown, "<|im_start|>user\nWhat is 0?<|im_end|>\n<|im_start|>assistant\n[[a fox<|im_end|>]]\n\n")
@@ -40,7 +30,7 @@ class ChatsTrain(FoveaTest):
         self.assertEqual(len(json.loads(said)["messages"]), 2)
 
     def test_a_model_is_evaluated_on_conversations(self):
-        base, chats = self.base(), self.chats()
+        base, chats = self.chatml_base(), self.chats()
         found = json.loads(self.ok(fovea("eval", base, chats, "--chat-template", "chatml", "--json")).stdout)
         self.assertEqual((found["objective"], found["sequences"]), ("chats", 8))
         self.assertGreater(found["perplexity"], found["loss"])
@@ -52,7 +42,7 @@ class ChatsTrain(FoveaTest):
         self.refused(fovea("eval", base, self.text, "--chat-template", "chatml"), 2, "--chat-template: given without conversations")
 
     def test_wrong_data_and_options_are_refused(self):
-        base, chats = self.base(), self.chats()
+        base, chats = self.chatml_base(), self.chats()
         wrong = self.file("wrong.jsonl", chat("a", "b") + "\n" + '{"messages": [{"content": "a"}]}\n')
         dry = ("--from", base, "--chat-template", "chatml", "--dry-run")
         self.refused(fovea("train", wrong, *dry), 2, f"{wrong}:2: messages[0].role is missing; expected a text")
@@ -64,7 +54,7 @@ class ChatsTrain(FoveaTest):
 
     def test_long_conversations_are_counted(self):
         long = self.file("long.jsonl", "".join(chat("q" * n, "b") + "\n" for n in (3, 300)))
-        plan = json.loads(self.ok(fovea("train", f"{long}:3", "--from", self.base(), "--chat-template", "chatml", "--dry-run", "--json",
+        plan = json.loads(self.ok(fovea("train", f"{long}:3", "--from", self.chatml_base(), "--chat-template", "chatml", "--dry-run", "--json",
                                         "--too-long", "skip", "--validation", 0)).stdout)
         self.assertEqual((plan["objective"], plan["training_sequences"]), ("chats", 1))
         self.assertIn("1 texts with more than 128 tokens are skipped", plan["notes"])

@@ -10,16 +10,6 @@ def pair(prompt, chosen, rejected, **rest):
 
 
 class Preferences(FoveaTest):
-    def base(self):
-        """Returns a model after a few training steps, whose tokenizer has the special tokens of chatml."""
-        out = self.folder / "base"
-        self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, "--special-token", "<|im_start|>", "--special-token", "<|im_end|>", self.text,
-                      "--out", self.folder / "tokenizer"))
-        self.ok(fovea("train", self.text, "--out", out, "--preset", "tiny", "--layers", 2, "--heads", 2, "--width", 32, "--batch", 1,
-                      "--context", 128, "--tokenizer", self.folder / "tokenizer", "--steps", 2, "--sample-every", 0,
-                      "--evaluate-windows", 1, "--seed", 7))
-        return out
-
     def pairs(self):
         return self.file("pairs.jsonl", "".join(pair(f"What is {i}? ", "a fox", "nothing at all") for i in range(12)))
 
@@ -31,7 +21,7 @@ class Preferences(FoveaTest):
         return [line for line in map(json.loads, (out / "log.jsonl").read_text().splitlines()) if key in line]
 
     def test_each_objective_prefers_the_chosen_answers(self):
-        base, pairs = self.base(), self.pairs()
+        base, pairs = self.chatml_base(), self.pairs()
         for objective in ("dpo", "kto", "orpo", "simpo", "reward"):
             out = self.folder / objective
             self.train(pairs, base, out, "--objective", objective)
@@ -51,7 +41,7 @@ class Preferences(FoveaTest):
             {"prompt": [user], "chosen": [good], "rejected": [bad]},
             {"chosen": [user, good], "rejected": [user, bad]},
             {"prompt": "What?", "chosen": [user, good], "rejected": [user, bad]})))
-        options = ("--from", self.base(), "--chat-template", "chatml", "--objective", "dpo")
+        options = ("--from", self.chatml_base(), "--chat-template", "chatml", "--objective", "dpo")
         shown = self.ok(fovea("train", data, *options, "--show-example")).stdout.decode()
         self.assertEqual(shown, "<|im_start|>user\nWhat?<|im_end|>\n<|im_start|>assistant\n[[a fox<|im_end|>]]\n\n\nrejected:\n"
                          "<|im_start|>user\nWhat?<|im_end|>\n<|im_start|>assistant\n[[no<|im_end|>]]\n\n")
@@ -64,14 +54,14 @@ class Preferences(FoveaTest):
     def test_judged_answers_suit_kto(self):
         judged = self.file("judged.jsonl", "".join(json.dumps({"prompt": f"What is {i}? ", "completion": "nothing" if i // 4 == 1 else "a fox", "label": i // 4 != 1}) + "\n"
                                                    for i in range(12)))
-        base = self.base()
+        base = self.chatml_base()
         result = self.train(judged, base, self.folder / "out")  # KTO follows from the data
         self.assertEqual(result["steps"], 12)
         self.assertGreater(self.log(self.folder / "out", "eval_loss")[-1]["margin"], 0)
         self.refused(fovea("train", judged, "--from", base, "--dry-run", "--objective", "simpo"), 2, f"{judged}:1: chosen is missing")
 
     def test_wrong_data_and_options_are_refused(self):
-        base, pairs = self.base(), self.pairs()
+        base, pairs = self.chatml_base(), self.pairs()
         dry = ("--from", base, "--dry-run")
         for line, message in (('{"prompt": "a", "chosen": "b"}', "rejected is missing; expected a text or a list of messages"),
                               ('{"prompt": "a", "chosen": ["b"], "rejected": ["c"]}', 'chosen[0] is "b"; expected an object with "role" and "content"'),

@@ -78,6 +78,16 @@ class FoveaTest(unittest.TestCase):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
+    def chatml_base(self):
+        """Returns a model after two training steps, whose tokenizer has the special tokens of chatml."""
+        out = self.folder / "base"
+        self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, "--special-token", "<|im_start|>", "--special-token", "<|im_end|>", self.text,
+                      "--out", self.folder / "tokenizer"))
+        self.ok(fovea("train", self.text, "--out", out, "--preset", "tiny", "--layers", 2, "--heads", 2, "--width", 32, "--batch", 1,
+                      "--context", 128, "--tokenizer", self.folder / "tokenizer", "--steps", 2, "--sample-every", 0,
+                      "--evaluate-windows", 1, "--seed", 7))
+        return out
+
     def ok(self, result):
         self.assertEqual(result.returncode, 0, result.stderr.decode(errors="replace"))
         return result

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -8,6 +7,7 @@
 #include "base/random.h"
 #include "chat/builtin_templates.h"
 #include "generate/generate.h"
+#include "metrics/correlation.h"
 #include "model/adapters.h"
 #include "tensor/tape.h"
 #include "train/advantages.h"
@@ -27,11 +27,6 @@ struct PromptText {
   Prompt prompt;
   std::vector<int32_t> ids;
 };
-
-double mean_over(const std::vector<double>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0.0) /
-         static_cast<double>(std::max<size_t>(1, numbers.size()));
-}
 
 // The seed of the answers to the n-th use of a prompt in the run.
 uint64_t seed_of_answers(uint64_t seed, uint64_t n) {
@@ -380,7 +375,7 @@ class ReinforcementTask : public ExamplesTask {
   MetricValues metrics_of(const Rewards::Scores& scores,
                           const std::vector<Generation>& answers) const {
     const auto count = static_cast<double>(answers.size());
-    const double mean = mean_over(scores.total);
+    const double mean = mean_of(scores.total);
     double squares = 0, tokens = 0, ended = 0;
     for (const double reward : scores.total) squares += (reward - mean) * (reward - mean);
     for (const Generation& answer : answers) {
@@ -389,7 +384,7 @@ class ReinforcementTask : public ExamplesTask {
     }
     MetricValues metrics = {{"reward", mean}, {"reward_deviation", std::sqrt(squares / count)}};
     for (size_t i = 0; i < scores.by_name.size(); ++i)
-      metrics.emplace_back("reward_" + rewards_->names()[i], mean_over(scores.by_name[i]));
+      metrics.emplace_back("reward_" + rewards_->names()[i], mean_of(scores.by_name[i]));
     metrics.emplace_back("answer_tokens", tokens / count);
     metrics.emplace_back("ended", ended / count);
     if (ppo_) metrics.emplace_back("kl_weight", state_->kl_weight);
