@@ -21,7 +21,7 @@ struct BenchOptions {
   // Sequences per step. 0 = training: 16 for baby, else the batch of preset_training();
   // generation: 1.
   int64_t batch = 0;
-  int64_t runs = 5;  // embedding, translation: measured runs, after one that is not measured
+  int64_t runs = 5;  // prompts, embedding, translation: measured runs, after one that is not
 };
 void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/options.h
 

@@ -77,8 +77,8 @@ void visit(BenchOptions& o, OptionVisitor& v) {
   v.integer(
       {"batch", "sequences per step; 0 = the preset's batch for benchmarks, or 1 for generation"},
       o.batch, 0, 65536);
-  v.integer({"runs", "embedding, translation: number of runs; the result is their median"}, o.runs,
-            1, 10000);
+  v.integer({"runs", "prompts, embedding, translation: number of runs; the result is their median"},
+            o.runs, 1, 10000);
 }
 
 TrainBench bench_training(const BenchOptions& bench) {

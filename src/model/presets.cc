@@ -159,6 +159,7 @@ Spec bart(const Size& size) {  // Lewis et al. 2020
   s.encoder->embedding_norm = true;
   s.encoder->ffn.activation = ActivationKind::gelu;
   s.decoder = s.encoder;
+  s.head.bias = true;
   s.dropout = {0.1f, 0, 0.1f};
   return s;
 }

@@ -118,6 +118,8 @@ Tensor full(const Shape& shape, double value, DType dtype, const Device& device)
       y.data_as<double>()[i] = value;
     else if (dtype == DType::bf16)
       y.data_as<bf16>()[i] = narrow(static_cast<float>(value));
+    else if (dtype == DType::i32)
+      y.data_as<int32_t>()[i] = static_cast<int32_t>(value);
     else
       y.data_as<float>()[i] = static_cast<float>(value);
   }

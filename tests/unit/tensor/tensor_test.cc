@@ -60,6 +60,7 @@ TEST(Tensors, AreEmptyByDefault) {
   EXPECT_TRUE(zeros({0, 3}));
   EXPECT_TRUE(to_floats(zeros({0, 3})).empty());
   EXPECT_EQ(to_floats(full({}, 2.5)), Floats{2.5f});
+  EXPECT_EQ(full({2}, -3, DType::i32).data_as<int32_t>()[1], -3);
 }
 
 TEST(Tensors, HaveAtMostEightAxes) {
