@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "fovea/excerpt.h"
 #include "grammar/json_rules.h"
+#include "grammar/number_range.h"
 #include "grammar/schema_tree.h"
 
 namespace fovea {
@@ -32,7 +33,7 @@ const std::map<std::string, std::set<std::string, std::less<>>> kKeywords = {
     {"object", {"properties", "required", "additionalProperties"}},
     {"array", {"items", "prefixItems", "minItems", "maxItems"}},
     {"string", {"minLength", "maxLength"}},
-    {"number", {}},
+    {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
     {"integer", {}},
     {"boolean", {}},
     {"null", {}}};
@@ -244,8 +245,7 @@ class SchemaCompiler {
     if (type == "object") return object(schema, place);
     if (type == "array") return array(schema, place);
     if (type == "string") return string(schema, place);
-    if (type == "number") return {rules_.number()};
-    if (type == "integer") return {rules_.integer()};
+    if (type == "number" || type == "integer") return {number(schema, type == "integer", place)};
     if (type == "null") return rules_.text("null");
     return {rules_.one_of({rules_.text("true"), rules_.text("false")})};
   }
@@ -258,6 +258,33 @@ class SchemaCompiler {
       refuse(place,
              fmt::format("{} is invalid; expected an integer from 0 to {}", key, kMostRepeats));
     return found->get<int64_t>();
+  }
+
+  // Returns the closer of the bounds with the keys `key` and `exclusive_key`. sign: 1 for lower
+  // bounds, -1 for upper ones.
+  static std::optional<NumberBound> bound(const Json& schema, const char* key,
+                                          const char* exclusive_key, int sign, const Place& place) {
+    std::optional<NumberBound> closest;
+    double closest_value = 0;
+    for (const char* const each : {key, exclusive_key}) {
+      const Json* const found = find(schema, each);
+      if (found == nullptr) continue;
+      if (!found->is_number()) refuse(place, fmt::format("{} is invalid; expected a number", each));
+      const double value = found->get<double>() * sign;
+      if (closest && value < closest_value) continue;
+      closest = {found->dump(), each == exclusive_key};
+      closest_value = value;
+    }
+    return closest;
+  }
+
+  Symbol number(const Json& schema, bool whole, const Place& place) {
+    const auto least = bound(schema, "minimum", "exclusiveMinimum", 1, place);
+    const auto most = bound(schema, "maximum", "exclusiveMaximum", -1, place);
+    if (!least && !most) return whole ? rules_.integer() : rules_.number();
+    if (least && most && std::stod(least->number) > std::stod(most->number))
+      refuse(place, "the lower bound is above the upper one; expected at most the upper bound");
+    return ranges_.between(least, most, whole);
   }
 
   Symbols string(const Json& schema, const Place& place) {
@@ -386,6 +413,7 @@ class SchemaCompiler {
 
   Grammar& grammar_;
   JsonRules rules_;
+  NumberRanges ranges_{grammar_, rules_};
   const SchemaTree tree_;
   std::unordered_map<std::string_view, Symbol> references_;  // by JSON pointer
   std::vector<Reference> waiting_;                           // to be compiled

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "grammar/json_rules.h"
+
+namespace fovea {
+
+struct NumberBound {
+  std::string number;      // JSON text
+  bool exclusive = false;  // the bound itself is not in the range
+};
+
+// Rules of the JSON numbers in a range: without exponents, with up to 15 digits on either side of
+// the point. The rules of digits that no bound restricts are shared by all ranges.
+class NumberRanges {
+ public:
+  NumberRanges(Grammar& grammar, JsonRules& rules) : grammar_(grammar), rules_(rules) {}
+
+  // Returns the rule of the numbers between the bounds. An unset bound, and one of more than 15
+  // digits that no number exceeds, restricts nothing. `whole`: only numbers without a point. The
+  // rule has no alternative if the range is empty. Throws InvalidArgument if a bound has more than
+  // 15 digits after the point.
+  Grammar::Symbol between(const std::optional<NumberBound>& least,
+                          const std::optional<NumberBound>& most, bool whole);
+
+ private:
+  struct Range;
+  Grammar::Symbol magnitudes(Range& range);
+  Grammar::Symbol rest(Range& range, size_t place, bool at_low, bool at_high);
+
+  Grammar& grammar_;
+  JsonRules& rules_;
+  // By the number of digits before the point that are left, those after it, and Range::whole.
+  std::map<std::tuple<size_t, size_t, bool>, Grammar::Symbol> free_;
+};
+
+}  // namespace fovea
