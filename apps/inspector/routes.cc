@@ -11,6 +11,7 @@
 #include "fovea/excerpt.h"
 #include "fovea/generate.h"
 #include "fovea/train.h"
+#include "inspector/explanation_json.h"
 #include "inspector/page.h"
 #include "inspector/query.h"
 
@@ -132,13 +133,6 @@ std::string sample_json(const Model& model, const Query& query) {
   GenerateOptions options;
   options.max_tokens = std::min<int64_t>(query.number("tokens", 64), 256);
   return json_line({{"text", generate(model, "", options)[0].text}});
-}
-
-Json tokens_json(const std::vector<InspectedToken>& tokens) {
-  Json all = Json::array();
-  for (const InspectedToken& token : tokens)
-    all.push_back({{"id", token.id}, {"text", token.text}, {"special", token.special}});
-  return all;
 }
 
 // The implicit conversion of JSON would accept 1.5 as 1 and 2^32 as 0.
@@ -290,6 +284,16 @@ std::string Routes::start(const std::string& body) {
                     {"source", tokens_json(inspection->source())}});
 }
 
+std::string Routes::explain(const std::string& body) {
+  const Json asked = parse_ordered_json(body, "request");
+  InspectInput input;
+  input.text = asked.value("text", "");
+  input.ids = ids_of(asked, "ids");
+  const ExplainOptions options = explain_options(asked);
+  const Model model = this->model(asked.value("model", "0"));
+  return json_line(explanation_json(fovea::explain(model, input, options)));
+}
+
 // Returns null if the run was evicted.
 std::shared_ptr<const Inspection> Routes::run(const std::string& id) {
   const std::lock_guard lock(mutex_);
@@ -305,6 +309,7 @@ Answer Routes::dispatch(const Question& question) {
   const std::string& path = question.path;
   if (question.method == "POST") {
     if (path == "api/run") return {200, "application/json", start(question.body)};
+    if (path == "api/explain") return {200, "application/json", explain(question.body)};
     return failure(404, excerpt(path) + ": unknown route");
   }
   if (path == "api/models") return {200, "application/json", models()};

@@ -53,6 +53,7 @@ class Routes {
   std::string models() const;
   std::string spec(const std::string& model);
   std::string start(const std::string& body);
+  std::string explain(const std::string& body);
   Model model(const std::string& name);
   std::shared_ptr<const Inspection> run(const std::string& id);
 

@@ -17,7 +17,7 @@ struct Spelling {
   std::string section = {};      // heading in the help of this and the following fields
   int most = 1;                  // maximum values per occurrence
   bool omitted = false;          // no option
-  std::string implied = {};      // value of a number if the option is given without one
+  std::string implied = {};      // value of a number or a choice if none is given
   // A choice's names with alternatives: "fp32|float32"; an integer's values with words: "-1|auto".
   std::vector<std::string> values = {};
 };

@@ -70,8 +70,14 @@ bool begins_a_number(const std::string& text) {
   return text.find_first_of("0123456789") == (text.starts_with('-') ? 1 : 0);
 }
 
+// Returns whether `text` is the value of an option that has an implied value.
+bool is_value_of(const Option& option, const std::string& text) {
+  if (option.kind != Kind::choice) return begins_a_number(text);
+  return (", " + option.expected + ", ").find(", " + text + ", ") != std::string::npos;
+}
+
 // Adds the implied value of options that are given without a value: "--lora" becomes "--lora 16",
-// unless a number follows.
+// unless a number follows, and "--explain" becomes "--explain all", unless a method follows.
 std::vector<std::string> with_implied(const std::vector<std::string>& arguments,
                                       const OptionTable& table) {
   std::vector<std::string> all;
@@ -83,8 +89,9 @@ std::vector<std::string> with_implied(const std::vector<std::string>& arguments,
       break;
     }
     const Option* const option = table.find(arguments[i]);
-    const bool valued = i + 1 < arguments.size() && begins_a_number(arguments[i + 1]);
-    if (option != nullptr && !option->implied.empty() && !valued) all.push_back(option->implied);
+    if (option == nullptr || option->implied.empty()) continue;
+    const bool valued = i + 1 < arguments.size() && is_value_of(*option, arguments[i + 1]);
+    if (!valued) all.push_back(option->implied);
   }
   return all;
 }

@@ -36,7 +36,7 @@ struct Option {
   bool advanced = false;                        // hidden from the short help
   bool in_config = false;                       // allowed under "train" in --config
   int most = 1;                                 // maximum values per occurrence
-  std::string implied;                          // value of a number that is given without one
+  std::string implied;                          // value of a number or a choice without one
   bool of_spec = false;                         // a field of the Spec
   std::vector<std::string> given;               // the typed values, set by OptionTable::parse()
 };

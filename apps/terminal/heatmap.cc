@@ -12,27 +12,6 @@ namespace {
 
 constexpr int kLabel = 14;  // width of row labels
 
-// Truncates or pads a label to `most` characters. Spaces become '_', newlines '\' and other control
-// characters '?'.
-std::string label(const std::string& token, size_t most) {
-  std::string text;
-  size_t letters = 0;
-  for (size_t i = 0; i < token.size();) {
-    size_t size = 1;
-    while (i + size < token.size() && (static_cast<unsigned char>(token[i + size]) & 0xC0) == 0x80)
-      ++size;
-    if (++letters > most) break;
-    const std::string letter = token.substr(i, size);
-    const auto byte = static_cast<unsigned char>(letter[0]);
-    text += letter == " "                 ? "_"
-            : letter == "\n"              ? "\\"
-            : byte < 0x20 || byte == 0x7F ? "?"
-                                          : letter;
-    i += size;
-  }
-  return text + std::string(most - std::min(most, letters), ' ');
-}
-
 size_t letters_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -68,7 +47,7 @@ std::string key_names(const std::vector<std::string>& keys, size_t step, size_t 
     most = std::max(most, std::min(kLongest, letters_of(keys[k * step])));
   std::vector<std::vector<std::string>> letters;
   for (size_t k = 0; k < count; ++k) {
-    const std::string text = label(keys[k * step], most);
+    const std::string text = token_label(keys[k * step], most);
     std::vector<std::string>& column = letters.emplace_back();
     for (size_t i = 0; i < text.size();) {
       size_t size = 1;
@@ -122,6 +101,25 @@ std::string svg_colour(float weight) {
 
 }  // namespace
 
+std::string token_label(const std::string& token, size_t most) {
+  std::string text;
+  size_t letters = 0;
+  for (size_t i = 0; i < token.size();) {
+    size_t size = 1;
+    while (i + size < token.size() && (static_cast<unsigned char>(token[i + size]) & 0xC0) == 0x80)
+      ++size;
+    if (++letters > most) break;
+    const std::string letter = token.substr(i, size);
+    const auto byte = static_cast<unsigned char>(letter[0]);
+    text += letter == " "                 ? "_"
+            : letter == "\n"              ? "\\"
+            : byte < 0x20 || byte == 0x7F ? "?"
+                                          : letter;
+    i += size;
+  }
+  return text + std::string(most - std::min(most, letters), ' ');
+}
+
 std::string draw_heatmap(const ArrayView& map, const std::vector<std::string>& rows,
                          const std::vector<std::string>& keys, int width, Shades shades) {
   const auto columns = static_cast<size_t>(std::max(1, (width - kLabel - 1) / 2));
@@ -130,7 +128,7 @@ std::string draw_heatmap(const ArrayView& map, const std::vector<std::string>& r
   const std::span<const float> weights = map.elements<float>();
   std::string out = key_names(keys, step, shown);
   for (size_t r = 0; r < rows.size(); r += step) {
-    out += label(rows[r], kLabel) + " ";
+    out += token_label(rows[r], kLabel) + " ";
     for (size_t k = 0; k < shown; ++k) {
       float most = 0;
       for (size_t i = r; i < std::min(r + step, rows.size()); ++i)
@@ -157,12 +155,12 @@ std::string draw_svg(const ArrayView& map, const std::vector<std::string>& rows,
   for (size_t k = 0; k < K; k += every)
     out += fmt::format("<text transform=\"translate({},{}) rotate(-55)\">{}</text>\n",
                        left + size * static_cast<int>(k) + size / 2, top - 6,
-                       escaped(label(keys[k], 12)));
+                       escaped(token_label(keys[k], 12)));
   for (size_t r = 0; r < rows.size(); ++r) {
     const int y = top + size * static_cast<int>(r);
     if (r % every == 0)
       out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", left - 6,
-                         y + size - 5, escaped(label(rows[r], 12)));
+                         y + size - 5, escaped(token_label(rows[r], 12)));
     const std::span<const float> weights = map.row<float>(static_cast<int64_t>(r));
     for (size_t k = 0; k < K; ++k) {
       const float weight = weights[k];

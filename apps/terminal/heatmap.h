@@ -9,6 +9,10 @@ namespace fovea::cli {
 
 enum class Shades { colours, blocks, digits };  // 256 colours; shade characters; digits 0 to 9
 
+// Truncates or pads the text of a token to `most` characters. Spaces become '_', newlines '\\' and
+// other control characters '?'.
+std::string token_label(const std::string& token, size_t most);
+
 // Draws one head's attention weights, of the queries `rows` and the keys `keys`, in `width`
 // terminal columns. If the keys do not fit, each cell shows the largest weight of a square of the
 // map.

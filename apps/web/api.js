@@ -88,12 +88,17 @@ export async function askBytes(path, query) {
   return (await once(where, () => fetched(where))).bytes;
 }
 
-/** @param {object} wanted @returns {Promise<Run>} */
-export async function startRun(wanted) {
+/** @param {string} path @param {object} wanted @returns {Promise<any>} */
+export async function post(path, wanted) {
   const body = JSON.stringify(wanted);
-  const { bytes } = await once(`api/run ${body}`, () =>
-    fetched("api/run", { method: "POST", body, headers: { "content-type": "application/json" } }));
+  const { bytes } = await once(`${path} ${body}`, () =>
+    fetched(path, { method: "POST", body, headers: { "content-type": "application/json" } }));
   return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+/** @param {object} wanted @returns {Promise<Run>} */
+export function startRun(wanted) {
+  return post("api/run", wanted);
 }
 
 /** Removes the cached responses of runs that the server has evicted. */

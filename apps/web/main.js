@@ -9,6 +9,7 @@ import { sentenceView, sides } from "./sentence.js";
 import { followView } from "./follow.js";
 import { sayView } from "./say.js";
 import { headsView } from "./heads.js";
+import { explainView } from "./explain.js";
 import { playView } from "./play.js";
 import { quizView } from "./quiz.js";
 import { learnView } from "./learn.js";
@@ -33,6 +34,7 @@ const views = [
   { name: "sentence", title: "Attention", needsRun: true, create: sentenceView },
   { name: "follow", title: "Follow a token", needsRun: true, create: followView },
   { name: "say", title: "Predictions", needsRun: true, create: sayView },
+  { name: "explain", title: "Contributions", needsRun: true, create: explainView },
   { name: "heads", title: "Heads", needsRun: true, create: headsView },
   { name: "learn", title: "Training", needsRun: false, create: learnView },
   { name: "play", title: "Playgrounds", needsRun: false, create: playView },

@@ -119,6 +119,9 @@ class Classifier {
                          WeightPrecision precision = WeightPrecision::stored,
                          const std::vector<AdapterUse>& adapters = {});
 
+  // Returns the classifier that an opened model is; it shares the weights. Throws Unsupported as
+  // open() does.
+  static Classifier of(const Model& model);
   // Returns the classifier with one label that a re-ranker is; it shares the weights.
   static Classifier of(const Reranker& reranker);
 

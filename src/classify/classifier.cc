@@ -23,17 +23,6 @@ namespace {
   fail(ErrorKind::Unsupported, "{}: the model has no classification head; {}", path, what);
 }
 
-// Returns the id of a special token by its key in tokenizer_config.json, or by one of the usual
-// names.
-std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
-                                     std::initializer_list<const char*> names) {
-  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
-  if (const std::string text = config.token(key, ""); !text.empty()) return tokenizer.id_of(text);
-  for (const char* name : names)
-    if (const auto id = tokenizer.id_of(name); id && tokenizer.is_special(*id)) return id;
-  return std::nullopt;
-}
-
 ClassifierTask task_of(const Spec& spec, bool has_mask, const std::string& path) {
   if (spec.input.kind != InputKind::tokens)
     fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", path);
@@ -85,7 +74,46 @@ TextFormat format_of(const std::string& inner, const std::string& base, const Sp
   return TextFormat(Tokenizer::open(path), spec.context, false, spec.token_types > 1);
 }
 
+// Refuses models whose heads need no tokenizer to be recognised.
+void refuse_writers(const Spec& spec, const std::string& path) {
+  const bool writes = spec.head.kind == HeadKind::language_model && !spec.encoder;
+  if (writes || spec.head.kind == HeadKind::pooled) task_of(spec, false, path);
+}
+
+std::shared_ptr<const Classifier::Parts> parts_of(const std::string& path, Transformer model,
+                                                  const Origin& origin, TextFormat format,
+                                                  std::vector<std::string> warnings) {
+  const Spec& spec = model.spec;
+  const Tokenizer& tokenizer = format.tokenizer();
+  const auto cls = special_token(tokenizer, "cls_token", {"[CLS]"});
+  const auto mask = special_token(tokenizer, "mask_token", {"[MASK]", "<mask>"});
+  const ClassifierTask task = task_of(spec, mask.has_value(), path);
+  const auto start = decoder_start_of(spec, origin, path);
+  const ScoreFunction function = function_of(origin, spec.head.labels, path);
+  std::vector<std::string> labels = label_names_of(origin, spec.head.labels);
+  return std::make_shared<Classifier::Parts>(
+      Classifier::Parts{path, std::move(model), std::move(format), task, function,
+                        std::move(labels), start, cls, mask, std::move(warnings)});
+}
+
+// The format of the texts of an opened model.
+TextFormat format_of(const Model& model) {
+  const std::string& path = model.parts().path;
+  if (path.empty() || is_gguf(path) || !comes_with_tokenizer(path))
+    return TextFormat(model.tokenizer(), model.spec().context, false, model.spec().token_types > 1);
+  return TextFormat::open(path, model.spec());
+}
+
 }  // namespace
+
+std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
+                                     std::initializer_list<const char*> names) {
+  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
+  if (const std::string text = config.token(key, ""); !text.empty()) return tokenizer.id_of(text);
+  for (const char* name : names)
+    if (const auto id = tokenizer.id_of(name); id && tokenizer.is_special(*id)) return id;
+  return std::nullopt;
+}
 
 Classifier Classifier::open(const std::string& path, WeightPrecision precision,
                             const std::vector<AdapterUse>& adapters) {
@@ -94,19 +122,18 @@ Classifier Classifier::open(const std::string& path, WeightPrecision precision,
   ModelFiles files =
       open_model_files(inner, weights_of(precision), packing_by_output(precision), adapters);
   const Spec& spec = files.model.spec;
-  const bool writes = spec.head.kind == HeadKind::language_model && !spec.encoder;
-  if (writes || spec.head.kind == HeadKind::pooled) task_of(spec, false, path);  // refuses
+  refuse_writers(spec, path);
   TextFormat format = format_of(inner, files.base, spec);
-  const Tokenizer& tokenizer = format.tokenizer();
-  const auto cls = special_token(tokenizer, "cls_token", {"[CLS]"});
-  const auto mask = special_token(tokenizer, "mask_token", {"[MASK]", "<mask>"});
-  const ClassifierTask task = task_of(spec, mask.has_value(), path);
-  const auto start = decoder_start_of(spec, files.origin, path);
-  const ScoreFunction function = function_of(files.origin, spec.head.labels, path);
-  std::vector<std::string> labels = label_names_of(files.origin, spec.head.labels);
-  return Classifier(std::make_shared<Parts>(Parts{path, std::move(files.model), std::move(format),
-                                                  task, function, std::move(labels), start, cls,
-                                                  mask, std::move(files.warnings)}));
+  return Classifier(parts_of(path, std::move(files.model), files.origin, std::move(format),
+                             std::move(files.warnings)));
+}
+
+Classifier Classifier::of(const Model& model) {
+  const FloatMode mode;
+  const Model::Parts& parts = model.parts();
+  refuse_writers(model.spec(), parts.path);
+  return Classifier(
+      parts_of(parts.path, parts.transformer, parts.origin, format_of(model), parts.warnings));
 }
 
 Classifier Classifier::of(const Reranker& reranker) {

@@ -2,6 +2,7 @@
 
 // Parts that the tasks of Classifier share.
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ struct Classifier::Parts {
   Tensor logits(const TokenBatch& batch) const;
 };
 
+// Returns the id of a special token by its key in tokenizer_config.json, or by one of the usual
+// names.
+std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
+                                     std::initializer_list<const char*> names);
 std::string name_of_text(const ClassifyOptions& options, size_t text);
 // Throws Failed if the caller wants to stop.
 void check_not_stopped(const ClassifyOptions& options);
@@ -49,6 +54,15 @@ std::vector<TokenizedText> read_inputs(const Classifier::Parts& parts,
 Classifications classifications_of(const Classifier::Parts& parts,
                                    const std::vector<TokenizedText>& texts, const Tensor& logits,
                                    const ClassifyOptions& options);
+
+// The logits that classify_by() compares, by index. Throws InvalidArgument if `labels` has none
+// that begins with "entail".
+struct Inference {
+  size_t entailment, contradiction;
+};
+Inference inference_of(const std::vector<std::string>& labels);
+// Returns the hypothesis of each candidate label. Throws InvalidArgument if there is none.
+std::vector<std::string> hypotheses_of(const ClassifyOptions& options);
 
 // The tokens of a text with their places.
 struct PlacedTokens {

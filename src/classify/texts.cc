@@ -21,10 +21,8 @@ Tensor scores_from(const Tensor& logits, ScoreFunction function) {
   return logits;
 }
 
-// The logits that zero-shot classification compares, by index.
-struct Inference {
-  size_t entailment, contradiction;
-};
+}  // namespace
+
 Inference inference_of(const std::vector<std::string>& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
     std::string start = labels[i].substr(0, 6);
@@ -51,8 +49,6 @@ std::vector<std::string> hypotheses_of(const ClassifyOptions& options) {
   }
   return hypotheses;
 }
-
-}  // namespace
 
 std::vector<size_t> Classifications::order(int64_t text) const {
   std::vector<size_t> order(labels.size());

@@ -7,10 +7,11 @@
 namespace fovea {
 
 Tensor head_states(const Transformer& transformer, const TokenBatch& batch,
-                   std::optional<int32_t> start, DType compute) {
+                   std::optional<int32_t> start, DType compute, const Probe* probe) {
   const Spec& spec = transformer.spec;
   Pass pass;
   pass.compute = compute;
+  pass.probe = probe;
   pass.mask.valid = batch.valid;
   if (!spec.encoder) return transformer.decode(batch.sequence, pass);
   const Tensor memory = transformer.encode(batch.sequence, pass);

@@ -29,14 +29,18 @@ Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& s
   return mean(multiply(errors, errors));
 }
 
-Tensor first_dimensions(const Tensor& x, int64_t count) {
+Tensor first_columns(const Tensor& x, int64_t count) {
   check(count >= 1 && count <= x.dim(1), "dimensions: {}; expected 1 to {}, the width", count,
         x.dim(1));
-  if (count == x.dim(1)) return unit_length(x);
+  if (count == x.dim(1)) return x;
   const Tensor columns = empty({x.dim(0), count}, DType::i32);
   for (int64_t i = 0; i < columns.size(); ++i)
     columns.data_as<int32_t>()[i] = static_cast<int32_t>(i % count);
-  return unit_length(pick(x, columns));
+  return pick(x, columns);
+}
+
+Tensor first_dimensions(const Tensor& x, int64_t count) {
+  return unit_length(first_columns(x, count));
 }
 
 Tensor inner_product(const Tensor& a, const Tensor& b) { return sum(multiply(a, b)); }

@@ -18,7 +18,9 @@ Tensor ranking_loss(const Tensor& anchors, const Tensor& candidates, float tempe
 // Vectors have unit length: a, b [B, C]; scores from -1 to 1 -> [1]
 Tensor cosine_loss(const Tensor& a, const Tensor& b, const std::vector<float>& scores);
 
-// Returns the first `count` elements of each row, scaled to unit length.   x [B, C] -> [B, count]
+// Returns the first `count` elements of each row.   x [B, C] -> [B, count]
+Tensor first_columns(const Tensor& x, int64_t count);
+// The same, scaled to unit length.
 Tensor first_dimensions(const Tensor& x, int64_t count);
 
 // Returns the sum of a * b over all elements: [1].

@@ -59,15 +59,17 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
 }
 
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, DType compute) {
+                    const TokenBatch& batch, DType compute, const Probe* given) {
   Pass pass;
   pass.compute = compute;
   pass.mask.valid = batch.valid;
+  pass.probe = given;
   Tensor mean;
-  Probe probe;
+  Probe probe = given != nullptr ? *given : Probe();
   if (modules.layers) {
     const LayerMean& layers = *modules.layers;
-    probe.see = [&](const ProbePoint& point, const Tensor& x) {
+    probe.see = [&](const ProbePoint& point, Tensor& x) {
+      if (given != nullptr && given->see) given->see(point, x);
       if (point.what != ProbePoint::What::hidden) return;
       const int64_t layer = point.layer - layers.first;
       if (layer < 0) return;
@@ -83,8 +85,8 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
 }
 
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, int64_t prompt, DType compute) {
-  const Tensor states = token_states(transformer, modules, batch, compute);
+                    const TokenBatch& batch, int64_t prompt, DType compute, const Probe* probe) {
+  const Tensor states = token_states(transformer, modules, batch, compute, probe);
   std::vector<Interval> pooled = batch.valid;
   if (!modules.pooling.include_prompt)
     for (Interval& row : pooled) row.begin = std::min(prompt, row.end - 1);

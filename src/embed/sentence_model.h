@@ -24,14 +24,15 @@ struct TokenBatch {
 TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen);
 
 // Returns the vectors of tokens [B, T, C]: those of the last layer, in `compute`, or the weighted
-// means of several layers.
+// means of several layers. `probe` may be null.
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, DType compute);
+                    const TokenBatch& batch, DType compute, const Probe* probe = nullptr);
 // Returns the vectors of texts, f32 [B, modules.width]. The first `prompt` tokens of each text
 // belong to a prompt, which some models exclude from the pooling. Differentiable; the bits of a row
 // do not depend on the other rows.
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, int64_t prompt, DType compute);
+                    const TokenBatch& batch, int64_t prompt, DType compute,
+                    const Probe* probe = nullptr);
 
 struct SentenceModel {
   Transformer transformer;

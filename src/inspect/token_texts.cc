@@ -45,19 +45,24 @@ std::vector<int32_t> ids_in(const std::string& text) {
 
 }  // namespace
 
-std::vector<InspectedToken> display_tokens(const Model& model, const std::vector<int32_t>& ids) {
+std::vector<InspectedToken> display_tokens(const Tokenizer* tokenizer,
+                                           const std::vector<int32_t>& ids) {
   std::vector<InspectedToken> tokens;
   for (const int32_t id : ids) {
     InspectedToken token{id, std::to_string(id), false};
-    if (model.has_tokenizer() && id >= 0 && id < model.tokenizer().size()) {
-      token.text = model.tokenizer().text_of(id);
-      token.special = model.tokenizer().is_special(id);
-      const std::string decoded = model.tokenizer().decode({id});
+    if (tokenizer != nullptr && id >= 0 && id < tokenizer->size()) {
+      token.text = tokenizer->text_of(id);
+      token.special = tokenizer->is_special(id);
+      const std::string decoded = tokenizer->decode({id});
       if (is_text(decoded) && decoded.find("\uFFFD") == std::string::npos) token.text = decoded;
     }
     tokens.push_back(std::move(token));
   }
   return tokens;
+}
+
+std::vector<InspectedToken> display_tokens(const Model& model, const std::vector<int32_t>& ids) {
+  return display_tokens(model.has_tokenizer() ? &model.tokenizer() : nullptr, ids);
 }
 
 std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special) {

@@ -8,7 +8,10 @@
 
 namespace fovea {
 
-// Returns tokens with texts to display. The text of an id outside the vocabulary is its number.
+// Returns tokens with texts to display. The text of an id outside the vocabulary, or of any id if
+// there is no tokenizer, is its number.
+std::vector<InspectedToken> display_tokens(const Tokenizer* tokenizer,
+                                           const std::vector<int32_t>& ids);
 std::vector<InspectedToken> display_tokens(const Model& model, const std::vector<int32_t>& ids);
 
 // Returns the tokens of a text, each with its part of the text if this is complete characters.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "inspect/inspection.h"
+#include "model/token_vectors.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -225,9 +226,7 @@ void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery
   *id.data_as<int32_t>() = run.ids[static_cast<size_t>(query.token)];
   const bool source = run.stack == &model.encoder && model.source_embedding.present();
   const Parameter& table = source ? model.source_embedding : model.token_embedding;
-  Tensor x = embedding(id, table.value);
-  if (model.spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(C)));
-  WalkStep& step = steps.add("embedding", {table.shape[0], C}, x);
+  WalkStep& step = steps.add("embedding", {table.shape[0], C}, token_vectors(model, id, table));
   step.ids = {*id.data_as<int32_t>()};
   if (model.type_embedding.present())
     steps.add("type", {model.spec.token_types, C},

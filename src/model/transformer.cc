@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "model/token_vectors.h"
 
 namespace fovea {
 namespace {
@@ -47,11 +48,16 @@ const char* Transformer::head_name() const {
   return "";
 }
 
-Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
-  Tensor x = table.packed ? embedding(sequence.ids, table.packed)
-                          : embedding(sequence.ids, table.value, spec.padding);  // [B, T, C]
+Tensor token_vectors(const Transformer& model, const Tensor& ids, const Parameter& table) {
+  Tensor x = table.packed ? embedding(ids, table.packed)
+                          : embedding(ids, table.value, model.spec.padding);  // [B, T, C]
   if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // a table that was not widened on load
-  if (spec.scaled_embedding) x = scale(x, std::sqrt(static_cast<float>(spec.width)));
+  if (!model.spec.scaled_embedding) return x;
+  return scale(x, std::sqrt(static_cast<float>(model.spec.width)));
+}
+
+Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
+  const Tensor x = token_vectors(*this, sequence.ids, table);  // [B, T, C]
   if (!type_embedding.present()) return x;
   const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);
   return add(x, embedding(types, type_embedding.value));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/ordered_json.h"
+#include "inspector/explanation_json.h"
 
 namespace fovea::cli {
 namespace {
@@ -72,25 +73,52 @@ std::string lines_of(const std::vector<std::vector<Result>>& result, const char*
   return out;
 }
 
+// The labels of a text to show, as JSON and as a line of text.
+struct ShownLabels {
+  Json list = Json::array();
+  std::string line;
+};
+ShownLabels labels_of(const Classifications& result, int64_t text, const ClassifiedFormat& format) {
+  ShownLabels labels;
+  for (const size_t label : result.order(text)) {
+    const float score = result.row(text)[label];
+    if (format.top > 0 && std::ssize(labels.list) == format.top) break;
+    if (static_cast<double>(score) < format.threshold) continue;
+    labels.list.push_back({{"label", result.labels[label]}, {"score", score}});
+    labels.line += fmt::format("{}{}\t{:.6f}", labels.line.empty() ? "" : "\t",
+                               in_a_column(result.labels[label]), score);
+  }
+  return labels;
+}
+
 }  // namespace
 
 std::string labels_text(const Classifications& result, size_t first,
                         const ClassifiedFormat& format) {
   std::string out;
   for (int64_t i = 0; i < result.count; ++i) {
-    Json list = Json::array();
-    std::string line;
-    int64_t shown = 0;
-    for (const size_t label : result.order(i)) {
-      const float score = result.row(i)[label];
-      if (format.top > 0 && shown == format.top) break;
-      if (static_cast<double>(score) < format.threshold) continue;
-      ++shown;
-      list.push_back({{"label", result.labels[label]}, {"score", score}});
-      line += fmt::format("{}{}\t{:.6f}", line.empty() ? "" : "\t",
-                          in_a_column(result.labels[label]), score);
-    }
-    out += format.json ? line_of(first + static_cast<size_t>(i), "labels", list) : line + "\n";
+    const ShownLabels labels = labels_of(result, i, format);
+    out += format.json ? line_of(first + static_cast<size_t>(i), "labels", labels.list)
+                       : labels.line + "\n";
+  }
+  return out;
+}
+
+std::string explained_labels_text(const Classifications& result,
+                                  const std::vector<Explanation>& explanations,
+                                  const ExplainOptions& options, BarStyle style, size_t first,
+                                  const ClassifiedFormat& format) {
+  std::string out;
+  for (size_t i = 0; i < explanations.size(); ++i) {
+    const ShownLabels labels = labels_of(result, static_cast<int64_t>(i), format);
+    if (format.json)
+      out += json_line({{"index", first + i},
+                        {"labels", labels.list},
+                        {"explanation", inspector::explanation_json(explanations[i])}}) +
+             "\n";
+    else
+      out += (first + i > 0 ? "\n" : "") + labels.line + "\n" +
+             explanation_text(explanations[i], options, style);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reports/explained.h"
 #include "fovea/classify.h"
 
 namespace fovea::cli {
@@ -20,6 +21,11 @@ struct ClassifiedFormat {
 // Text: label and score of each label of a text, in one line.
 std::string labels_text(const Classifications& result, size_t first,
                         const ClassifiedFormat& format);
+// The same with explanations, one for each text.
+std::string explained_labels_text(const Classifications& result,
+                                  const std::vector<Explanation>& explanations,
+                                  const ExplainOptions& options, BarStyle style, size_t first,
+                                  const ClassifiedFormat& format);
 // Text: the number of the text, from 1; begin, end, label, score, entity.
 std::string entities_text(const std::vector<std::vector<Entity>>& result, size_t first,
                           const ClassifiedFormat& format);

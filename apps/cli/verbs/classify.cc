@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/reports/classified.h"
 #include "cli/reports/classify_input.h"
+#include "cli/reports/explained.h"
 #include "fovea/doctor.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
@@ -24,12 +25,15 @@ namespace {
 class ClassifyCommand : public Command {
  public:
   ClassifyCommand()
-      : Command("classify MODEL [FILE|TEXT...] [OPTIONS]",
-                "Predicts what the model's head predicts: the label of each text or pair of texts, "
-                "the entities in it, the answer to a question in --context, or the words in the "
-                "places of mask tokens. With --labels, a model of natural language inference "
-                "chooses among any labels. Reads the lines of files or of standard input, or TEXT "
-                "arguments.") {}
+      : Command(
+            "classify MODEL [FILE|TEXT...] [OPTIONS]",
+            "Predicts what the model's head predicts: the label of each text or pair of texts, "
+            "the entities in it, the answer to a question in --context, or the words in the "
+            "places of mask tokens. With --labels, a model of natural language inference "
+            "chooses among any labels. With --explain, prints what a label rests on: the tokens' "
+            "contributions by several methods, each with a deletion test. Reads the lines of files "
+            "or of standard input, or TEXT "
+            "arguments.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_, "model directory"));
@@ -71,9 +75,13 @@ class ClassifyCommand : public Command {
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
     table.add(adapter_option(adapters_));
+    add_fields(
+        table, explain_,
+        explain_spellings(
+            {.field = "method", .name = "--explain", .placeholder = "[METHOD]", .implied = "all"}));
     table.show_only({"MODEL", "FILE|TEXT", "--out", "--input-format", "--labels", "--hypothesis",
                      "--multi-label", "--joining", "--context", "--null-answer", "--top",
-                     "--threshold", "--raw", "--dtype"});
+                     "--threshold", "--raw", "--dtype", "--explain", "--target"});
   }
 
   int run(const OptionTable& table) override {
@@ -85,6 +93,7 @@ class ClassifyCommand : public Command {
         Classifier::open(model_, weight_precision(weights_), adapters_of(adapters_));
     warn(classifier.warnings());
     check_options(classifier, table);
+    explaining_ = table.given("--explain");
     set_format(classifier, table);
     const FilesOrTexts input = files_or_texts(arguments_);
     if (!input.texts.empty()) return classify_texts(classifier, input.texts);
@@ -97,7 +106,8 @@ class ClassifyCommand : public Command {
 
  private:
   // Lines that are sorted by length together; see embed. A question may have a long context.
-  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 32;
+  // An explanation takes as long as hundreds of labels.
+  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 32, kExplainedAtOnce = 8;
 
   void read_labels() {
     for (size_t begin = 0; begin <= labels_.size() && !labels_.empty();) {
@@ -123,7 +133,8 @@ class ClassifyCommand : public Command {
         {"--context", ClassifierTask::answers, "a model that answers questions"},
         {"--null-answer", ClassifierTask::answers, "a model that answers questions"},
         {"--joining", ClassifierTask::words, "a model that labels words"},
-        {"--raw", ClassifierTask::texts, "a model that labels texts"}};
+        {"--raw", ClassifierTask::texts, "a model that labels texts"},
+        {"--explain", ClassifierTask::texts, "a model that labels texts"}};
     for (const Use& use : kUses)
       if (table.given(use.option) && classifier.task() != use.task)
         throw UsageError(
@@ -134,6 +145,7 @@ class ClassifyCommand : public Command {
             fmt::format("{}: --labels is not given; expected candidate labels", option));
     if (table.given("--labels") && options_.raw)
       throw UsageError("--raw: cannot be combined with --labels");
+    check_explain_options(table);
   }
 
   void set_format(const Classifier& classifier, const OptionTable& table) {
@@ -168,8 +180,9 @@ class ClassifyCommand : public Command {
     job.key["model"] = model_fingerprint(model_);
     job.key["context"] = hash_text(hash_bytes(context_));
     if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
-    job.block_lines =
-        classifier.task() == ClassifierTask::answers ? kQuestionsAtOnce : kLinesAtOnce;
+    job.block_lines = explaining_                                    ? kExplainedAtOnce
+                      : classifier.task() == ClassifierTask::answers ? kQuestionsAtOnce
+                                                                     : kLinesAtOnce;
     const auto done = jobs::run_lines(
         job, [&](const jobs::LineBlock& block) { return classified(classifier, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
@@ -192,7 +205,10 @@ class ClassifyCommand : public Command {
             options.labels.empty() ? classifier.classify(inputs, options)
                                    : classifier.classify_by(texts_of(inputs, block), options);
         count(labels, block, result);
-        result.bytes = labels_text(labels, block.first, format_);
+        result.bytes = explaining_ ? explained_labels_text(
+                                         labels, explain(classifier, inputs, explain_, options),
+                                         explain_, bar_style(!out_.empty()), block.first, format_)
+                                   : labels_text(labels, block.first, format_);
         break;
       }
       case ClassifierTask::words:
@@ -250,7 +266,8 @@ class ClassifyCommand : public Command {
   ClassifiedFormat format_;
   double threshold_ = 0;
   int lines_ = 0, weights_ = 0;
-  bool whole_ = false;
+  ExplainOptions explain_;
+  bool whole_ = false, explaining_ = false;
 };
 
 }  // namespace

@@ -4,9 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ordered_json.h"
 #include "cli/command.h"
+#include "cli/reports/explained.h"
 #include "cli/reports/vectors.h"
 #include "cli/verbs/embed_train.h"
+#include "inspector/explanation_json.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
@@ -25,6 +28,7 @@ class EmbedCommand : public Command {
                 "meaning have vectors of similar direction. MODEL is a sentence-transformers "
                 "directory, or the directory of any encoder. Files may be of any size. With "
                 "--evaluate: measures how well similarities of vectors agree with human scores. "
+                "With --explain: prints what the similarity of each line to another text rests on. "
                 "With --train: trains an embedder and writes it to --out.") {}
 
   void declare(OptionTable& table) override {
@@ -49,32 +53,25 @@ class EmbedCommand : public Command {
     table.add(
         as("FILE", text("--evaluate", {},
                         "file of sentence pairs with scores (CSV, TSV or JSON lines)", pairs_)));
+    add_fields(table, explain_, explain_spellings({.field = "method"}, {"target", "seed"}));
+    table.add(as("TEXT", text("--explain", {},
+                              "explain the similarity of each line to this text: the contributions "
+                              "of the line's tokens",
+                              other_)));
     training_.declare(table);
-    table.show_only({"MODEL",
-                     "FILE",
-                     "--out",
-                     "--format",
-                     "--precision",
-                     "--prompt-name",
-                     "--dimensions",
-                     "--normalize",
-                     "--dtype",
-                     "--evaluate",
-                     "--train",
-                     "--validation",
-                     "--epochs",
-                     "--batch",
-                     "--learning-rate",
-                     "--temperature",
-                     "--evaluate-every",
-                     "--patience",
-                     "--dry-run",
-                     "--seed"});
+    table.show_only({"MODEL",           "FILE",          "--out",
+                     "--format",        "--precision",   "--prompt-name",
+                     "--dimensions",    "--normalize",   "--dtype",
+                     "--evaluate",      "--explain",     "--train",
+                     "--validation",    "--epochs",      "--batch",
+                     "--learning-rate", "--temperature", "--evaluate-every",
+                     "--patience",      "--dry-run",     "--seed"});
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (table.given("--train")) {
+      if (table.given("--explain")) throw UsageError("--explain: cannot be combined with --train");
       if (strict) open();
       return training_.run(model_, out_, json, arguments);
     }
@@ -84,6 +81,11 @@ class EmbedCommand : public Command {
     options_.truncate = !whole_;
     if (table.given("--evaluate") && !files_.empty())
       throw UsageError("--evaluate: cannot be combined with FILE arguments");
+    check_explain_options(table);
+    explaining_ = table.given("--explain");
+    for (const char* option : {"--evaluate", "--format", "--precision"})
+      if (explaining_ && table.given(option))
+        throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
     const Embedder embedder = open();
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
   }
@@ -95,8 +97,8 @@ class EmbedCommand : public Command {
  private:
   // Lines that are sorted by length together, so that batches have almost uniform lengths. If a run
   // is killed, at most this many lines are lost; with several ranks, at most 4 times as many per
-  // rank.
-  static constexpr size_t kLinesAtOnce = 512;
+  // rank. An explanation takes as long as hundreds of vectors.
+  static constexpr size_t kLinesAtOnce = 512, kExplainedAtOnce = 8;
 
   Embedder open() const {
     return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
@@ -119,8 +121,8 @@ class EmbedCommand : public Command {
     job.key["--format"] = static_cast<int>(format());
     job.key["model"] = embedder.fingerprint();
     if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
-    job.block_lines = kLinesAtOnce;
-    if (layout.has_header()) {
+    job.block_lines = explaining_ ? kExplainedAtOnce : kLinesAtOnce;
+    if (layout.has_header() && !explaining_) {
       job.beginning = [&](int64_t lines) { return layout.header(lines, width); };
       job.opening = job.beginning(0);
     }
@@ -140,13 +142,31 @@ class EmbedCommand : public Command {
     EmbedOptions options = options_;
     options.name_of_text = [&](size_t i) { return block.name_of(i); };
     const Embeddings embeddings = embedder.embed(block.lines, options);
-    jobs::BlockResult result{layout.bytes(embeddings, static_cast<int64_t>(block.first)), 0, 0, ""};
+    jobs::BlockResult result{explaining_
+                                 ? explanations(embedder, block, options)
+                                 : layout.bytes(embeddings, static_cast<int64_t>(block.first)),
+                             0, 0, ""};
     for (size_t i = 0; i < embeddings.cut.size(); ++i) {
       result.tokens += embeddings.tokens[i];
       if (embeddings.cut[i] == 0) continue;
       if (result.cut++ == 0) result.first_cut = block.name_of(i);
     }
     return result;
+  }
+
+  std::string explanations(const Embedder& embedder, const jobs::LineBlock& block,
+                           const EmbedOptions& options) const {
+    std::string out;
+    size_t index = block.first;
+    for (const Explanation& one : explain(embedder, block.lines, other_, explain_, options)) {
+      if (json)
+        out +=
+            json_line({{"index", index}, {"explanation", inspector::explanation_json(one)}}) + "\n";
+      else
+        out += (index > 0 ? "\n" : "") + explanation_text(one, explain_, bar_style(!out_.empty()));
+      ++index;
+    }
+    return out;
   }
 
   int evaluate(const Embedder& embedder) const {
@@ -162,13 +182,14 @@ class EmbedCommand : public Command {
     return 0;
   }
 
-  std::string model_, out_, pairs_;
+  std::string model_, out_, pairs_, other_;
   std::vector<std::string> adapters_;
   std::vector<std::string> files_;
   EmbedOptions options_;
   EmbedderTrainRequest training_;
   int format_ = 0, precision_ = 0, weights_ = 0;
-  bool whole_ = false;
+  ExplainOptions explain_;
+  bool whole_ = false, explaining_ = false;
 };
 
 }  // namespace

@@ -4,7 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ordered_json.h"
 #include "cli/command.h"
+#include "cli/reports/explained.h"
+#include "fovea/explain.h"
+#include "inspector/explanation_json.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -20,12 +24,13 @@ class TraceCommand : public Command {
   TraceCommand()
       : Command(
             "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) (--out "
-            "FILE.safetensors | --list)",
+            "FILE.safetensors | --list | --explain)",
             "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
             "attention.{i}, further values by --what, loss (with labels or --gradients) and "
             "grad.<tensor> (with --gradients). In an encoder-decoder, names begin with encoder_, "
             "decoder_ or cross_. --patch replaces values during the run. Prints the names of the "
-            "written tensors.") {}
+            "written tensors. With --explain, prints instead what the next token, or the label of "
+            "a classifier, rests on: the contributions of the text's tokens.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
@@ -41,12 +46,18 @@ class TraceCommand : public Command {
                    "print the names and shapes of all values, or of those of --what, without "
                    "writing a file",
                    list_));
+    add_fields(
+        table, explain_,
+        explain_spellings(
+            {.field = "method", .name = "--explain", .placeholder = "[METHOD]", .implied = "all"}));
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
+    check_explain_options(table);
+    if (table.given("--explain")) return explain_text(table);
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
     const Model model = open_model(model_, WeightPrecision::full, CachePrecision::automatic,
@@ -63,6 +74,22 @@ class TraceCommand : public Command {
   }
 
  private:
+  int explain_text(const OptionTable& table) const {
+    for (const char* option :
+         {"--input", "--what", "--layers", "--patch", "--gradients", "--out", "--list"})
+      if (table.given(option))
+        throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
+    const Model model = open_model(model_, WeightPrecision::full, CachePrecision::automatic,
+                                   adapters_of(adapters_));
+    InspectInput input;
+    input.text = options_.text;
+    input.ids = options_.ids;
+    const Explanation explanation = explain(model, input, explain_);
+    print(json ? json_line(inspector::explanation_json(explanation)) + "\n"
+               : explanation_text(explanation, explain_, bar_style(false)));
+    return 0;
+  }
+
   std::string as_json(const std::vector<TracedTensor>& tensors) const {
     Json names = Json::array(), shapes = Json::array();
     for (const TracedTensor& tensor : tensors) {
@@ -87,6 +114,7 @@ class TraceCommand : public Command {
   std::string model_;
   std::vector<std::string> adapters_;
   TraceOptions options_;
+  ExplainOptions explain_;
   bool list_ = false;
 };
 

@@ -14,6 +14,7 @@
 #include "fovea/embed.h"
 #include "fovea/engine.h"
 #include "fovea/evaluate.h"
+#include "fovea/explain.h"
 #include "fovea/inspect.h"
 #include "fovea/plan.h"
 #include "fovea/search.h"
@@ -80,7 +81,7 @@ using All =
     testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
                    EngineOptions, TranslateOptions, EmbedOptions, RerankOptions, ClassifyOptions,
                    PlanOptions, EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
-                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
+                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace, ExplainOptions>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {

@@ -8,6 +8,7 @@
 
 #include "inspector/page.h"
 #include "inspector/save.h"
+#include "fovea/explain.h"
 #include "support/expect_error.h"
 #include "unit/inspector/routes_fixture.h"
 
@@ -131,6 +132,35 @@ TEST(Page, IsNotSavedWithALayerOrHeadThatDoesNotExist) {
   refused({AttentionKind::self, 99, 0}, "layer: 99; expected 0 to 1");
   refused({AttentionKind::self, 1, 2}, "head: 2; expected 0 to 1");
   refused({AttentionKind::encoder, 0, 0}, "look: encoder and cross need");
+}
+
+TEST_F(RoutesTest, ExplainsTheNextToken) {
+  const auto explain = [&](const Json& body) {
+    return routes_.answer({"POST", "api/explain", {}, body.dump()});
+  };
+  const Json all = Json::parse(explain({{"text", "to be"}}).body);
+  ASSERT_EQ(all["attributions"].size(), 3u);
+  EXPECT_EQ(all["tokens"].size(), 5u);
+  EXPECT_EQ(all["attributions"][0]["scores"].size(), 5u);
+  EXPECT_EQ(all["target"], all["answers"][0]["name"]);
+  const std::string second = "#" + std::to_string(all["answers"][1]["id"].get<int>());
+  const Json other = Json::parse(
+      explain({{"text", "to be"}, {"target", second}, {"method", "gradient_input"}}).body);
+  ASSERT_EQ(other["attributions"].size(), 1u);
+  EXPECT_EQ(other["target"], all["answers"][1]["name"]);
+  EXPECT_LE(other["value"], all["value"]);
+  InspectInput input;
+  input.text = "to be";
+  EXPECT_EQ(all["value"], fovea::explain(small(), input).value);
+
+  refused(explain({{"text", ""}}), 400, "text: no tokens");
+  refused(explain({{"text", "to"}, {"model", "7"}}), 400, "model: 7");
+  refused(explain({{"text", "to"}, {"target", "#999"}}), 400, "target: #999");
+  refused(explain({{"text", "to"}, {"baseline", 3}}), 400, "baseline: expected one of automatic");
+  refused(explain({{"text", "to"}, {"integration_steps", 1001}}), 400, "from 1 to 1000");
+  refused(explain({{"text", "to"}, {"removed_share", 0}}), 400, "removed_share: expected a number");
+  refused(explain({{"text", "to"}, {"seed", -1}}), 400, "seed: expected an integer");
+  refused(explain({{"text", "to"}, {"target", 1}}), 400, "target: expected a text");
 }
 
 TEST(Base64, PadsCorrectly) {

@@ -1,0 +1,101 @@
+// What an answer rests on: the contributions of the tokens to the logit of a label or the log-probability of the next token, with a deletion test.
+
+import { post } from "./api.js";
+import { signed } from "./colors.js";
+import { figure, h, replace, shown } from "./dom.js";
+import { change } from "./state.js";
+
+/** @typedef {import("./api.js").Token} Token */
+/** @typedef {{removed: number[], change: number, random_change: number, random_deviation: number}} Deletion */
+/** @typedef {{method: string, scores: number[], baseline?: string, baseline_value?: number, completeness_error?: number, deletion: Deletion | null}} Attribution */
+/** @typedef {{target: string, value_name: string, value: number, answers: {name: string, score: number, id?: number}[], cut: number, tokens: Token[], attributions: Attribution[]}} Explanation */
+
+/** @type {[string, string, string][]} name in requests, title, meaning */
+const METHODS = [
+  ["integrated_gradients", "Integrated gradients", "The mean of the gradients on the way from a baseline to the text, times the difference of the embeddings. The contributions add up to the difference of the values (Sundararajan et al. 2017)."],
+  ["gradient_input", "Gradient × input", "The gradient at the embedding of each token, times the embedding (Shrikumar et al. 2017)."],
+  ["rollout", "Attention rollout", "The attention weights multiplied over the layers, half of each being the residual connection (Abnar and Zuidema 2020). They do not depend on the answer."],
+];
+
+/** @param {HTMLElement} root @returns {import("./main.js").View} */
+export function explainView(root) {
+  const answers = h("section", { class: "panel", "aria-label": "Answers" });
+  const tokens = h("section", { class: "panel", "aria-label": "Contributions" });
+  const test = h("section", { class: "panel", "aria-label": "Deletion test" });
+  root.append(h("div", { class: "columns" }, h("div", {}, tokens, test), answers));
+  let turn = 0;
+  return {
+    update(session, state, before) {
+      if (!session) return;
+      const mine = ++turn;
+      if (!before || before.text !== state.text || before.model !== state.model) replace(tokens, h("p", { class: "quiet" }, "Computing …"));
+      post("api/explain", { model: state.model, text: state.text, target: state.answer, method: state.method }).then((/** @type {Explanation} */ found) => {
+        if (mine !== turn) return;
+        drawAnswers(answers, found, session.shape.languageModel);
+        drawTokens(tokens, found, state);
+        drawTest(test, found);
+        test.hidden = answers.hidden = false;
+      }, (error) => {
+        if (mine !== turn) return;
+        replace(tokens, methodButtons(state.method), h("p", { class: "error", role: "alert" }, error.message),
+          state.answer !== "" && h("button", { onclick: () => change({ answer: "" }, { replace: true }) }, "Explain the most probable answer"));
+        test.hidden = answers.hidden = true;
+      });
+    },
+  };
+}
+
+/** @param {HTMLElement} root @param {Explanation} found @param {boolean} next */
+function drawAnswers(root, found, next) {
+  const most = Math.max(...found.answers.map(({ score }) => Math.abs(score)), 1e-9);
+  replace(root, h("h2", {}, next ? "Next token" : "Labels"),
+    h("p", { class: "quiet small" }, "Click one to see what it rests on."),
+    h("div", { class: "bars", role: "list", "aria-label": "Scores" }, found.answers.map(({ name, score, id }) => h("div", { class: "bar-row", role: "listitem" },
+      h("span", { class: "name", dir: "auto" }, h("button", { class: "small", "aria-pressed": String(name === found.target), "data-answer": name, title: name,
+        onclick: () => change({ answer: id === undefined ? name : `#${id}` }, { replace: true }) }, shown(name))),
+      h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * Math.max(score, 0) / Math.max(most, 1)}%` } })),
+      h("span", { class: "number" }, figure(score, 6))))));
+}
+
+/** @param {string} chosen */
+function methodButtons(chosen) {
+  return h("div", { class: "segments", role: "group", "aria-label": "Method" }, METHODS.map(([name, title]) =>
+    h("button", { "aria-pressed": String(name === chosen), "data-method": name, onclick: () => change({ method: name }, { replace: true }) }, title)));
+}
+
+/** @param {HTMLElement} root @param {Explanation} found @param {import("./state.js").State} state */
+function drawTokens(root, found, state) {
+  const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.method;
+  const { scores, ...about } = found.attributions[0];
+  const most = Math.max(...scores.map(Math.abs));
+  const order = [...scores.keys()].sort((a, b) => Math.abs(scores[b]) - Math.abs(scores[a]) || a - b);
+  replace(root, h("h2", {}, "What the answer rests on"), methodButtons(state.method),
+    h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, METHODS.find(([name]) => name === state.method)?.[2]),
+    h("p", {}, `The ${found.value_name} of `, h("b", {}, shown(found.target)), ` is ${figure(found.value, 5)}.`, found.cut > 0 && ` ${found.cut} tokens were truncated.`),
+    h("div", { class: "sentence contributions" }, found.tokens.map((token, t) =>
+      h("span", { class: token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t], 5)}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
+    h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text."),
+    about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0), 5)}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0, 5)}, the difference is ${figure(found.value - (about.baseline_value ?? 0), 5)}: the completeness error is `, h("span", { class: "mono", "data-completeness": "" }, figure(about.completeness_error, 5)), "."),
+    h("div", { class: "bars", role: "list", "aria-label": "Contributions by size" }, order.map((t) => h("div", { class: "bar-row", role: "listitem" },
+      h("span", { class: "name", dir: "auto" }, shown(found.tokens[t].text)),
+      h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${most > 0 ? 100 * Math.abs(scores[t]) / most : 0}%`, background: scores[t] < 0 ? "var(--negative)" : "var(--positive)" } })),
+      h("span", { class: "number", "data-score": t }, figure(scores[t], 5))))));
+  if (focus) /** @type {HTMLElement | null} */ (root.querySelector(`[data-method="${focus}"]`))?.focus();
+}
+
+/** @param {HTMLElement} root @param {Explanation} found */
+function drawTest(root, found) {
+  const { deletion } = found.attributions[0];
+  if (!deletion) {
+    replace(root, h("h2", {}, "Deletion test"), h("p", { class: "quiet" }, "The text has fewer than two tokens."));
+    return;
+  }
+  const count = deletion.removed.length === 1 ? "1 token" : `${deletion.removed.length} tokens`;
+  const line = (/** @type {string} */ name, /** @type {number} */ value, /** @type {string} */ key) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number", [`data-${key}`]: "" }, figure(value, 5)));
+  replace(root, h("h2", {}, "Deletion test"),
+    h("p", { class: "quiet small" }, `The change of the ${found.value_name} if ${count} are removed from the text. If the contributions are right, the tokens with the largest ones change it more than random tokens do.`),
+    h("table", {}, h("tbody", {},
+      line(`without ${deletion.removed.map((t) => `“${shown(found.tokens[t].text)}”`).join(", ")}`, deletion.change, "change"),
+      line("without as many random tokens, mean", deletion.random_change, "random"),
+      line("standard deviation of the random choices", deletion.random_deviation, "deviation"))));
+}

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fovea/classify.h"
+#include "fovea/embed.h"
+#include "fovea/inspect.h"
+
+namespace fovea {
+
+// How the answer of a model is attributed to the tokens of a text.
+// gradient_input: the gradient of the answer, multiplied by the token's embedding (Shrikumar et al.
+// 2017, arXiv:1704.02685).
+// integrated_gradients: the mean of the gradients between a baseline and the text, multiplied by
+// the difference of the embeddings (Sundararajan et al. 2017, arXiv:1703.01365).
+// rollout: attention weights multiplied over the layers (Abnar and Zuidema 2020, arXiv:2005.00928);
+// they do not depend on the answer, and have no sign.
+enum class AttributionMethod { gradient_input, integrated_gradients, rollout };
+
+// The methods to use. all: those that the model allows, in the order of AttributionMethod; the
+// others correspond to AttributionMethod.
+enum class AttributionMethods { all, gradient_input, integrated_gradients, rollout };
+
+// What replaces the tokens of a text in the baseline of integrated gradients; special tokens stay.
+// padding, mask: the embedding of this token. zero: a vector of zeros. automatic: the first of
+// these that the tokenizer has.
+enum class IntegrationBaseline { automatic, padding, mask, zero };
+
+struct ExplainOptions {
+  AttributionMethods method = AttributionMethods::all;
+  // The answer to explain: the name of a label, or a next token, by its text or as "#ID"; empty =
+  // the most probable one.
+  std::string target;
+  IntegrationBaseline baseline = IntegrationBaseline::automatic;
+  int64_t integration_steps = 64;
+  // The deletion test removes this share of the tokens, rounded up, those with the greatest scores,
+  // and then as many random tokens, `random_choices` times.
+  double removed_share = 0.2;
+  int64_t random_choices = 20;
+  uint64_t seed = 0;
+};
+void visit(ExplainOptions& options, OptionVisitor& visitor);  // fovea/options.h
+
+// How far the answer changes if tokens are removed from the text: the value of the shorter text,
+// minus that of the text.
+struct DeletionTest {
+  std::vector<int64_t> removed;  // indices of the tokens with the greatest scores, greatest first
+  double change = 0;
+  // The mean and the standard deviation of the change if as many random tokens are removed.
+  double random_change = 0, random_deviation = 0;
+};
+
+struct Attribution {
+  AttributionMethod method = AttributionMethod::gradient_input;
+  std::vector<double> scores;  // of each token
+  // integrated_gradients only: the answer's value at the baseline, and the completeness error
+  // |sum of scores - (value - baseline_value)| (Sundararajan et al. 2017, proposition 1).
+  std::optional<double> baseline_value, completeness_error;
+  std::optional<DeletionTest> deletion;  // unset if the text has fewer than two own tokens
+};
+
+// A possible answer, and its score: the probability of a label or of a next token.
+struct ScoredAnswer {
+  std::string name;
+  double score = 0;
+  std::optional<int32_t> id = {};  // of a token
+};
+
+// What the answer of a model for one text rests on.
+struct Explanation {
+  std::vector<InspectedToken> tokens;  // `special`: added to the text, and never removed
+  int64_t cut = 0;                     // number of truncated tokens
+  std::string target;      // the label, the next token, or the other text of a similarity
+  std::string value_name;  // logit, log-probability, cosine or dot
+  double value = 0;
+  std::string baseline;  // of integrated gradients: padding, mask or zero
+  // All labels, or the most probable next tokens, best first; empty for similarities.
+  std::vector<ScoredAnswer> answers;
+  std::vector<Attribution> attributions;
+};
+
+// These functions return one explanation for each text. Its bits do not depend on the other texts
+// and on the number of threads. Weights in a format for inference are used as stored, with exact
+// products. Throw Unsupported if a method does not fit the model, as rollout for recurrent layers,
+// InvalidArgument if the target or the baseline does not exist, and the errors of classify() and
+// embed().
+
+// Explains the logit of a label; the classifier predicts labels of texts. With
+// classify_options.labels: the entailment logit of a candidate label, whose hypothesis stays as it
+// is, as Classifier::classify_by() computes it.
+std::vector<Explanation> explain(const Classifier& classifier, const std::vector<TextInput>& texts,
+                                 const ExplainOptions& options = {},
+                                 const ClassifyOptions& classify_options = {});
+
+// Explains the similarity of each text's vector and that of `other`, which stays as it is. Throws
+// Unsupported unless the model compares vectors by cosine or dot product.
+std::vector<Explanation> explain(const Embedder& embedder, const std::vector<std::string>& texts,
+                                 const std::string& other, const ExplainOptions& options = {},
+                                 const EmbedOptions& embed_options = {});
+
+// Explains the log-probability of the next token of a decoder, or the logit of a label if the model
+// predicts labels of texts. Reads `text` or, for next tokens, `ids` of the input. Throws
+// Unsupported for other models.
+Explanation explain(const Model& model, const InspectInput& input,
+                    const ExplainOptions& options = {});
+
+const std::string& name_of(AttributionMethod method);  // as in the options
+
+}  // namespace fovea

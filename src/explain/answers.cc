@@ -1,0 +1,142 @@
+#include "explain/answers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "base/fields.h"
+#include "embed/head_states.h"
+#include "embed/losses.h"
+#include "fovea/excerpt.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kLikely = 10;  // next tokens to list
+
+// Returns the weights of the rows in the pooling of a text with `prompt` tokens before it. Max
+// pooling takes each element from another row, so all rows count alike.
+std::vector<double> rows_of_vector(const PoolingModule& pooling, int64_t prompt, int64_t rows) {
+  std::vector<double> weights(static_cast<size_t>(rows), 0.0);
+  const int64_t begin = pooling.include_prompt ? 0 : std::min(prompt, rows - 1);
+  const double share = 1 / static_cast<double>(pooling.modes.size());
+  double places = 0;  // the sum of t + 1
+  for (int64_t t = begin; t < rows; ++t) places += static_cast<double>(t + 1);
+  for (const TokenPooling mode : pooling.modes) {
+    for (int64_t t = begin; t < rows; ++t) {
+      const double weight = mode == TokenPooling::cls    ? (t == begin ? 1 : 0)
+                            : mode == TokenPooling::last ? (t == rows - 1 ? 1 : 0)
+                            : mode == TokenPooling::weighted_mean
+                                ? static_cast<double>(t + 1) / places
+                                : 1 / static_cast<double>(rows - begin);
+      weights[static_cast<size_t>(t)] += share * weight;
+    }
+  }
+  return weights;
+}
+
+// Returns the logits of the next token of each text.   -> [B, V]
+Tensor next_logits(const Transformer& model, const TokenBatch& batch, const Probe* probe) {
+  Pass pass;
+  pass.mask.valid = batch.valid;
+  pass.probe = probe;
+  const Tensor states = model.decode(batch.sequence, pass);
+  const int64_t B = states.dim(0), T = states.dim(1);
+  const Tensor last = empty({B}, DType::i32);
+  for (int64_t b = 0; b < B; ++b)
+    last.data_as<int32_t>()[b] =
+        static_cast<int32_t>(b * T + batch.valid[static_cast<size_t>(b)].end - 1);
+  return model.logits(gather(last, states.view({B * T, states.dim(2)})));
+}
+
+}  // namespace
+
+ExplainedAnswer label_answer(const Classifier::Parts& parts, const ExactModel& exact,
+                             int64_t label) {
+  const auto values = [&parts, exact, label](const TokenBatch& batch, const Probe* probe) {
+    const Tensor states = head_states(*exact, batch, parts.start, DType::f32, probe);
+    const Tensor logits = exact->logits(states, batch.valid);  // [B, labels]
+    const Tensor columns = empty({logits.dim(0), 1}, DType::i32);
+    std::fill_n(columns.data_as<int32_t>(), columns.size(), static_cast<int32_t>(label));
+    return pick(logits, columns);
+  };
+  const Pooling pooling = exact->spec.head.pooling;
+  return {exact, values, [pooling](int64_t rows) { return pooled_rows(pooling, rows); }};
+}
+
+ExplainedAnswer similarity_answer(const SentenceModel& model, const ExactModel& exact,
+                                  const std::string& other, const EmbedOptions& options) {
+  const SentenceModules& modules = model.modules;
+  const Similarity kind = modules.similarity;
+  if (kind != Similarity::cosine && kind != Similarity::dot)
+    fail(ErrorKind::Unsupported,
+         "similarity: the model compares vectors by {}; expected cosine or dot", name_of(kind));
+  const int64_t width = options.dimensions > 0 ? options.dimensions : modules.width;
+  const bool unit = kind == Similarity::cosine || options.normalise.value_or(false);
+  const EmbedInput input = read_texts(model, {other}, options);
+  check(!input.texts[0].ids.empty(), "other text: has no tokens; expected a text");
+  const auto vectors = [&modules, exact, width, unit, prompt = input.prompt](
+                           const TokenBatch& batch, const Probe* probe) {
+    const Tensor x = text_vectors(*exact, modules, batch, prompt, DType::f32, probe);
+    return unit ? first_dimensions(x, width) : first_columns(x, width);  // [B, width]
+  };
+  const NoGradient off;
+  const Tensor to = vectors(token_batch(input.texts, {0}), nullptr);  // [1, width]
+  return {exact,
+          [vectors, to](const TokenBatch& batch, const Probe* probe) {
+            return linear(vectors(batch, probe), to);
+          },
+          [&modules, prompt = input.prompt](int64_t rows) {
+            return rows_of_vector(modules.pooling, prompt, rows);
+          }};
+}
+
+ExplainedAnswer token_answer(const ExactModel& exact, int32_t id) {
+  const auto values = [exact, id](const TokenBatch& batch, const Probe* probe) {
+    const Tensor logits = next_logits(*exact, batch, probe);
+    const Tensor targets = empty({logits.dim(0)}, DType::i32);
+    std::fill_n(targets.data_as<int32_t>(), targets.size(), id);
+    return log_probability(logits, targets).view({logits.dim(0), 1});
+  };
+  return {exact, values, [](int64_t rows) { return pooled_rows(Pooling::last, rows); }};
+}
+
+std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedText& text) {
+  const NoGradient off;
+  const std::vector<float> p =
+      to_floats(softmax(next_logits(exact, token_batch({text}, {0}), nullptr)));
+  std::vector<int32_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto kept = std::min<int64_t>(kLikely, std::ssize(order));
+  const auto at = [&](int32_t id) { return p[static_cast<size_t>(id)]; };
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(),
+                    [&](int32_t a, int32_t b) { return at(a) != at(b) ? at(a) > at(b) : a < b; });
+  order.resize(static_cast<size_t>(kept));
+  std::vector<NextToken> likely;
+  for (const int32_t id : order) likely.push_back({id, double{at(id)}});
+  return likely;
+}
+
+int32_t token_named(const std::string& name, const Tokenizer* tokenizer, int64_t vocabulary) {
+  const bool marked = name.starts_with('#');
+  const char* const begin = name.data() + (marked ? 1 : 0);
+  const char* const end = name.data() + name.size();
+  int32_t id = -1;
+  const auto [stop, error] = std::from_chars(begin, end, id);
+  if ((marked || tokenizer == nullptr) && error == std::errc() && stop == end) {
+    check_field(id >= 0 && id < vocabulary, "target", "{}; expected an id of 0 to {}", name,
+                vocabulary - 1);
+    return id;
+  }
+  check_field(tokenizer != nullptr, "target",
+              "\"{}\": the model has no tokenizer; expected an id of 0 to {}", excerpt(name),
+              vocabulary - 1);
+  const std::vector<int32_t> ids = tokenizer->encode(name);
+  check_field(ids.size() == 1 && ids[0] < vocabulary, "target",
+              "\"{}\" is {} tokens; expected the text of one token, or #ID", excerpt(name),
+              ids.size());
+  return ids[0];
+}
+
+}  // namespace fovea

@@ -1,0 +1,38 @@
+#pragma once
+
+// The kinds of answers: the logit of a label, the log-probability of a next token, and the
+// similarity of two texts. `exact` is the result of exact_copy().
+
+#include <string>
+#include <vector>
+
+#include "classify/classifier_parts.h"
+#include "embed/embedder_parts.h"
+#include "explain/answer.h"
+
+namespace fovea {
+
+using ExactModel = std::shared_ptr<const Transformer>;
+
+ExplainedAnswer label_answer(const Classifier::Parts& parts, const ExactModel& exact,
+                             int64_t label);
+
+// The cosine or the dot product of a text's vector and that of `other`. Throws Unsupported if the
+// model compares vectors in another way.
+ExplainedAnswer similarity_answer(const SentenceModel& model, const ExactModel& exact,
+                                  const std::string& other, const EmbedOptions& options);
+
+ExplainedAnswer token_answer(const ExactModel& exact, int32_t id);
+
+struct NextToken {
+  int32_t id = 0;
+  double probability = 0;
+};
+// Returns the most probable next tokens, best first.
+std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedText& text);
+
+// Returns the id of the token that `name` is: a text of one token, or "#" and an id. Without a
+// tokenizer, the "#" may be missing. Throws a FieldError of "target" if there is none.
+int32_t token_named(const std::string& name, const Tokenizer* tokenizer, int64_t vocabulary);
+
+}  // namespace fovea

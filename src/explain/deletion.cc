@@ -1,0 +1,79 @@
+#include "explain/deletion.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace fovea {
+namespace {
+
+TokenizedText without(const TokenizedText& text, const std::vector<int64_t>& removed) {
+  TokenizedText rest;
+  for (size_t t = 0; t < text.ids.size(); ++t) {
+    if (std::find(removed.begin(), removed.end(), static_cast<int64_t>(t)) != removed.end())
+      continue;
+    rest.ids.push_back(text.ids[t]);
+    if (!text.types.empty()) rest.types.push_back(text.types[t]);
+  }
+  return rest;
+}
+
+// Returns `count` different elements of `places`.
+std::vector<int64_t> random_choice(std::vector<int64_t> places, size_t count, Random& random) {
+  for (size_t i = 0; i < count; ++i) {
+    const auto left = static_cast<double>(places.size() - i);
+    std::swap(places[i], places[i + static_cast<size_t>(random.uniform_double() * left)]);
+  }
+  places.resize(count);
+  return places;
+}
+
+// The number of tokens in this share of `tokens`, rounded up; at least one token stays.
+size_t count_of(double share, size_t tokens) {
+  if (tokens < 2) return 0;
+  constexpr double kRounding = 1e-9;  // 0.1 * 30 is more than 3
+  const double count = std::ceil(share * static_cast<double>(tokens) - kRounding);
+  return std::clamp<size_t>(static_cast<size_t>(count), 1, tokens - 1);
+}
+
+}  // namespace
+
+DeletionTests::DeletionTests(const ExplainedAnswer& answer, const ExplainedText& text, double value,
+                             const ExplainOptions& options)
+    : answer_(answer),
+      text_(text),
+      value_(value),
+      own_(text.own_places()),
+      count_(count_of(options.removed_share, own_.size())) {
+  if (count_ == 0) return;
+  Random random(options.seed, Stream::sampling);
+  std::vector<TokenizedText> texts;
+  for (int64_t i = 0; i < options.random_choices; ++i)
+    texts.push_back(without(text.tokens, random_choice(own_, count_, random)));
+  const std::vector<double> values = values_of(answer, texts);
+  double sum = 0, squares = 0;
+  for (const double changed : values) sum += changed - value;
+  random_change_ = sum / static_cast<double>(values.size());
+  for (const double changed : values) {
+    const double difference = changed - value - random_change_;
+    squares += difference * difference;
+  }
+  random_deviation_ = std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+double DeletionTests::change_without(const std::vector<int64_t>& removed) const {
+  return values_of(answer_, {without(text_.tokens, removed)})[0] - value_;
+}
+
+std::optional<DeletionTest> DeletionTests::of(const std::vector<double>& scores) const {
+  if (count_ == 0) return std::nullopt;
+  std::vector<int64_t> order = own_;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+  });
+  order.resize(count_);
+  return DeletionTest{order, change_without(order), random_change_, random_deviation_};
+}
+
+}  // namespace fovea

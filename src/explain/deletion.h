@@ -1,0 +1,37 @@
+#pragma once
+
+// Deletion tests: how far the answer moves if the tokens with the greatest scores are removed, and
+// if as many random tokens are (the comprehensiveness of DeYoung et al. 2020, 4.2, beside that of a
+// random choice).
+
+#include <optional>
+#include <vector>
+
+#include "explain/answer.h"
+#include "fovea/explain.h"
+
+namespace fovea {
+
+// The tests of one text, whose random choices are the same for all methods.
+class DeletionTests {
+ public:
+  // `value`: the answer's value for the whole text.
+  DeletionTests(const ExplainedAnswer& answer, const ExplainedText& text, double value,
+                const ExplainOptions& options);
+
+  // Returns the result for the scores of all tokens; unset if the text has fewer than two own
+  // tokens.
+  std::optional<DeletionTest> of(const std::vector<double>& scores) const;
+
+ private:
+  double change_without(const std::vector<int64_t>& removed) const;
+
+  const ExplainedAnswer& answer_;
+  const ExplainedText& text_;
+  double value_;
+  std::vector<int64_t> own_;  // the places of the text's own tokens
+  size_t count_ = 0;          // number of tokens to remove; 0 = no test
+  double random_change_ = 0, random_deviation_ = 0;
+};
+
+}  // namespace fovea

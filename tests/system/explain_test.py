@@ -1,0 +1,139 @@
+"""Explanations: classify --explain, embed --explain, trace --explain, and the page, which has the same numbers."""
+import json
+import subprocess
+import urllib.error
+import urllib.request
+
+from support import FOVEA, ROOT, FoveaTest, fovea
+
+GOLDENS = ROOT / "tests/goldens"
+CLASSIFIER = GOLDENS / "classifiers/texts"
+TEXT = "the fox sees Anna Lee in Paris."
+
+
+class Explain(FoveaTest):
+    def printed(self, *arguments, **how):
+        return self.ok(fovea(*arguments, **how)).stdout.decode()
+
+    def golden(self, name):
+        found = json.loads((GOLDENS / "explanations.json").read_text(encoding="utf-8"))
+        return next(golden for golden in found if golden["name"] == name)
+
+    def test_classify_prints_scores_and_deletion_tests(self):
+        text = self.printed("classify", CLASSIFIER, TEXT, "--explain", "--target", "neutral", "--integration-steps", 16, "--removed-share", 0.3)
+        lines = text.splitlines()
+        golden = self.golden("texts")
+        self.assertEqual(lines[1], f"logit neutral: {golden['value']:.6f}")
+        self.assertEqual(lines[2].split("  ")[0], "")
+        for method in ("gradient x input", "integrated gradients", "attention rollout"):
+            self.assertIn(method, lines[2])
+        self.assertTrue(lines[3].startswith("[CLS]"), lines[3])
+        self.assertIn("*", lines[3])
+        fox = next(line for line in lines if line.startswith("fox"))
+        self.assertEqual([float(word) for word in fox.split() if word[-1].isdigit()],
+                         [round(golden[key][2], 5) for key in ("gradient_input", "integrated_gradients", "rollout")])
+        test = lines.index("deletion test: change of the logit without 3 of 10 tokens")
+        for line, deletion in zip(lines[test + 1:], golden["deletions"]):
+            self.assertIn(f"{deletion['change']:.5f}", line)
+        self.assertIn("mean of 20 choices", lines[test + 4])
+        self.assertIn("baseline padding", lines[-1])
+        self.assertIn("completeness error", lines[-1])
+
+    def test_json_of_lines_and_one_method(self):
+        lines = f"{TEXT}\nnight and day\n"
+        found = [json.loads(line) for line in
+                 self.printed("classify", CLASSIFIER, "--explain", "rollout", "--json", "--top", 3, input=lines.encode()).splitlines()]
+        self.assertEqual([one["index"] for one in found], [0, 1])
+        for one in found:
+            explanation = one["explanation"]
+            self.assertEqual(explanation["target"], one["labels"][0]["label"])
+            self.assertEqual([(answer["name"], answer["score"]) for answer in explanation["answers"]],
+                             [(label["label"], label["score"]) for label in one["labels"]])
+            self.assertEqual([attribution["method"] for attribution in explanation["attributions"]], ["rollout"])
+            self.assertEqual(len(explanation["tokens"]), len(explanation["attributions"][0]["scores"]))
+            self.assertAlmostEqual(sum(explanation["attributions"][0]["scores"]), 1, places=5)
+        for value, shown in zip(found[0]["explanation"]["attributions"][0]["scores"], self.golden("texts")["rollout"]):
+            self.assertAlmostEqual(value, shown, places=5)
+
+    def test_numbers_do_not_depend_on_threads(self):
+        runs = [self.printed("classify", CLASSIFIER, TEXT, "--explain", "--json", "--threads", threads) for threads in (1, 2)]
+        self.assertEqual(*runs)
+
+    def test_embed_explains_similarities(self):
+        golden = self.golden("sentence_model")
+        model = GOLDENS / "sentence_model"
+        options = ["--explain", golden["other"], "--integration-steps", 16, "--removed-share", 0.3]
+        lines = f"{golden['text']}\nnight\n".encode()
+        found = [json.loads(line) for line in self.printed("embed", model, *options, "--json", input=lines).splitlines()]
+        self.assertEqual(len(found), 2)
+        explanation = found[0]["explanation"]
+        self.assertEqual(explanation["value_name"], "cosine")
+        self.assertAlmostEqual(explanation["value"], golden["value"], places=5)
+        for value, wanted in zip(explanation["attributions"][1]["scores"], golden["integrated_gradients"]):
+            self.assertAlmostEqual(value, wanted, places=6)
+        self.assertIsNone(found[1]["explanation"]["attributions"][0]["deletion"])
+        plain = self.printed("embed", model, *options, input=lines)
+        self.assertIn(f"cosine {golden['other']}: {golden['value']:.6f}", plain)
+        self.assertIn("the text has fewer than two tokens", plain)
+
+    def test_trace_explains_next_tokens_and_labels(self):
+        golden = self.golden("gpt2_relu")
+        ids = ",".join(map(str, golden["ids"]))
+        found = json.loads(self.printed("trace", GOLDENS / "gpt2_relu", "--ids", ids, "--explain", "--target", "4", "--json",
+                                        "--integration-steps", 16, "--baseline", "zero"))
+        self.assertEqual(found["value_name"], "log-probability")
+        self.assertAlmostEqual(found["value"], golden["value"], places=4)
+        for value, wanted in zip(found["attributions"][0]["scores"], golden["gradient_input"]):
+            self.assertAlmostEqual(value, wanted, places=4)
+        self.assertEqual(len(found["answers"]), 10)
+        likeliest = json.loads(self.printed("trace", GOLDENS / "gpt2_relu", "--ids", ids, "--explain", "rollout", "--json"))
+        self.assertEqual(likeliest["target"], likeliest["answers"][0]["name"])
+        label = json.loads(self.printed("trace", CLASSIFIER, "--text", TEXT, "--explain", "--json"))
+        self.assertEqual(label, json.loads(self.printed("classify", CLASSIFIER, TEXT, "--explain", "--json"))["explanation"])
+
+    def inspected(self, model):
+        """Starts the inspector of a model and returns a function that posts to it."""
+        server = subprocess.Popen([FOVEA, "inspect", str(model), "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        address = server.stdout.readline().decode().strip()
+
+        def post(body):
+            try:
+                with urllib.request.urlopen(urllib.request.Request(address + "api/explain", json.dumps(body).encode())) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                return json.load(error)
+        return post
+
+    def test_the_page_has_the_same_numbers(self):
+        for name in ("texts", "encoder_decoder"):
+            model = GOLDENS / "classifiers" / name
+            post = self.inspected(model)
+            for options in ({}, {"target": "neutral", "method": "integrated_gradients", "integration_steps": 7, "random_choices": 3, "seed": 5}):
+                arguments = [part for key, value in options.items() if key != "method" for part in (f"--{key.replace('_', '-')}", value)]
+                wanted = json.loads(self.printed("classify", model, TEXT, "--json", *arguments, f"--explain={options.get('method', 'all')}"))
+                self.assertEqual(post({"model": "0", "text": TEXT, **options}), wanted["explanation"])
+        self.assertIn("removed_share: expected a number", post({"text": TEXT, "removed_share": "x"})["error"]["message"])
+        self.assertIn("integration_steps: expected an integer from 1 to 1000", post({"text": TEXT, "integration_steps": 10**6})["error"]["message"])
+        self.assertIn("method: expected one of all, ", post({"text": TEXT, "method": "guess"})["error"]["message"])
+        self.assertIn("target: \"guess\" is not a label", post({"text": TEXT, "target": "guess"})["error"]["message"])
+
+    def test_refusals(self):
+        run = ["classify", CLASSIFIER, "night"]
+        self.refused(fovea(*run, "--explain", "--target", "sport"), 2, "--target: \"sport\" is not a label", "contradiction")
+        self.refused(fovea(*run, "--target", "neutral"), 2, "--target: --explain is not given")
+        self.refused(fovea(*run, "--explain", "--labels", "a,b", "--target", "c"), 2, "--target: \"c\" is not a label", "one of a, b")
+        self.refused(fovea(*run, "--explain", "--removed-share", "2"), 2, "--removed-share", "0.001 to 1")
+        self.refused(fovea("classify", GOLDENS / "classifiers/words", "night", "--explain"), 2, "--explain", "a model that labels texts")
+        self.refused(fovea("classify", GOLDENS / "classifiers/decoder", "night", "--explain", "--baseline", "mask"), 2, "--baseline: mask", "no mask token")
+        self.refused(fovea("embed", GOLDENS / "sentence_model", "--explain", "x", "--format", "npy", input=b"night\n"), 2, "--format: cannot be combined with --explain")
+        self.refused(fovea("embed", GOLDENS / "sentence_model", "--method", "rollout", input=b"night\n"), 2, "--method: --explain is not given")
+        self.refused(fovea("trace", CLASSIFIER, "--text", "night", "--explain", "--list"), 2, "--list: cannot be combined with --explain")
+        self.refused(fovea("trace", GOLDENS / "classifiers/masks", "--text", "night", "--explain"), 1, "neither labels of texts nor next tokens")
+        mixed = self.folder / "mixed"
+        self.ok(self.train(mixed, "--mixers", "attention,gru", steps=1))
+        self.refused(fovea("trace", mixed, "--text", "the fox", "--explain", "rollout"), 1, "--explain: rollout: layer 1 is recurrent")
+        found = json.loads(self.printed("trace", mixed, "--text", "the fox", "--explain", "--json"))
+        self.assertEqual([one["method"] for one in found["attributions"]], ["gradient_input", "integrated_gradients"])
