@@ -90,6 +90,12 @@ std::string labels_text(const Classifications& result, size_t first,
       line += fmt::format("{}{}\t{:.6f}", line.empty() ? "" : "\t",
                           in_a_column(result.labels[label]), score);
     }
+    if (!format.files.empty()) {
+      const std::string& file = format.files[static_cast<size_t>(i)];
+      out += format.json ? json_line({{"file", file}, {"labels", list}}) + "\n"
+                         : fmt::format("{}\t{}\n", in_a_column(file), line);
+      continue;
+    }
     out += format.json ? line_of(first + static_cast<size_t>(i), "labels", list) : line + "\n";
   }
   return out;
