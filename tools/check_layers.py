@@ -6,11 +6,11 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = ("base unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics data "
-          "grammar generate embed classify search inspect explain plan train api c").split()
+LADDER = ("base image unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics data "
+          "grammar generate embed classify vision search inspect explain plan train api c").split()
 ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"}, "parallel": {"base", "kernels"},
-        "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them
+        "image": {"base"}, "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them
 APPS = "terminal http jobs options tuning serve inspector cli".split()
 APART = {"generate", "embed", "inspect", "plan"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
@@ -23,6 +23,7 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
          r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/text.cc"),
          r"mpi\.h": ("src/parallel/mpi/",),
          r"histedit\.h": ("apps/terminal/line_editor.cc",),
+         r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/image/",),
          r"hnswlib": ("src/search/vector_graph.cc",),
          r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/http/",)}
 # Functions whose last bits differ between C libraries, and classes that differ between C++ libraries. base/math.h and base/random.h

@@ -166,6 +166,9 @@ struct StackSpec {
   bool embedding_norm = false;  // a norm on the embeddings
   bool first_norm = true;       // the first layer's attention has an input norm
   bool final_norm = true;
+  // Initial value of a learned factor of each element of a sublayer's output (LayerScale: Touvron
+  // et al. 2021, "Going deeper with Image Transformers", eq. 4); 0 = no such factors.
+  float layer_scale = 0;
   bool residual = true;      // add a sublayer's input to its output
   float residual_scale = 1;  // factor of that input (DeepNorm's alpha: Wang et al. 2022)
   // Factor of the initial weights of feed-forward layers and of attention's values and outputs
@@ -177,13 +180,17 @@ struct StackSpec {
   FeedForwardSpec ffn = {};
 };
 
-// Input of an encoder. image: patches of `patch` x `patch` pixels, preceded by a learned class
-// token (Dosovitskiy et al. 2021). audio: a log-mel spectrogram and two convolutions, the second
+// Input of an encoder. image: patches of `patch` x `patch` pixels, preceded by learned tokens: the
+// class token (Dosovitskiy et al. 2021), a second one for distillation (Touvron et al. 2021,
+// "Training data-efficient image transformers"), and registers, which have no positions (Darcet et
+// al. 2024). audio: a log-mel spectrogram and two convolutions, the second
 // with stride 2 (Radford et al. 2022).
 enum class InputKind { tokens, image, audio };
 struct InputSpec {
   InputKind kind = InputKind::tokens;
   int64_t size = 224, patch = 16, channels = 3;  // image
+  int64_t class_tokens = 1, registers = 0;       // image: learned tokens
+  bool bias = true;                              // image: of the projection of the patches
   int64_t bins = 80, frames = 1500;              // audio: mel bins; frames after the convolutions
 };
 
@@ -191,15 +198,23 @@ struct InputSpec {
 // decoder). pooled: one vector per sequence. sequence, token, span: `labels` logits per sequence,
 // per token, or for the begin and end of a span.
 enum class HeadKind { language_model, pooled, sequence, token, span };
-enum class Pooling { first, mean, last };
+
+// How the tokens of a sequence become one vector. first_and_mean: the first token, followed by the
+// mean of the tokens of an image without class tokens and registers; twice the width (Oquab et al.
+// 2023). attention: a learned query attends to all tokens, and y + ffn(norm(y)) follows (Zhai et
+// al. 2022, "Scaling Vision Transformers", 3.4).
+enum class Pooling { first, mean, last, first_and_mean, attention };
 
 // The head computes output(norm(activation(transform(pool(hidden))))). Without `transform`, it has
-// no activation and no norm; pooled has no output layer.
+// no activation and no norm; pooled has an output layer only with `projection`.
 struct HeadSpec {
   HeadKind kind = HeadKind::language_model;
   bool tied = true;        // language_model: share the output matrix with the token embedding
   int64_t labels = 0;      // sequence, token, span: number of outputs
+  int64_t projection = 0;  // pooled: width of the output; 0 = the model's, without an output layer
   bool bias = false;       // of the output layer
+  // sequence, images: the mean with the outputs of a second layer for the distillation token.
+  bool distilled = false;
   bool transform = false;  // an additional layer before the output layer
   ActivationKind activation = ActivationKind::gelu;
   bool transform_bias = true, transform_norm = false;

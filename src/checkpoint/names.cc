@@ -211,6 +211,7 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
       shape.push_back(1);
       std::rotate(shape.begin(), shape.end() - 1, shape.end());
       break;
+    case Stored::flattened: shape = {shape[1]}; break;
     case Stored::convolution:
       if (shape.size() == 2) shape = {shape[0], shape[1] / n, n};
       break;

@@ -43,11 +43,39 @@ void write_labels(Config& io, const Spec& spec) {
 }  // namespace
 
 const std::vector<const Family*>& families() {
-  static const std::vector<const Family*> all = {
-      &gpt2,       &llama,  &mistral, &mixtral,    &qwen2,       &qwen3,      &qwen3_moe,
-      &gemma2,     &gemma3, &phi3,    &olmo2,      &opt,         &bloom,      &gpt_neox,
-      &starcoder2, &bert,   &roberta, &distilbert, &mpnet,       &modernbert, &t5,
-      &bart,       &marian, &vit,     &whisper,    &fovea_format};
+  static const std::vector<const Family*> all = {&gpt2,
+                                                 &llama,
+                                                 &mistral,
+                                                 &mixtral,
+                                                 &qwen2,
+                                                 &qwen3,
+                                                 &qwen3_moe,
+                                                 &gemma2,
+                                                 &gemma3,
+                                                 &phi3,
+                                                 &olmo2,
+                                                 &opt,
+                                                 &bloom,
+                                                 &gpt_neox,
+                                                 &starcoder2,
+                                                 &bert,
+                                                 &roberta,
+                                                 &distilbert,
+                                                 &mpnet,
+                                                 &modernbert,
+                                                 &t5,
+                                                 &bart,
+                                                 &marian,
+                                                 &vit,
+                                                 &deit,
+                                                 &dinov2,
+                                                 &dinov2_with_registers,
+                                                 &clip_vision_model,
+                                                 &clip_text_model,
+                                                 &siglip_vision_model,
+                                                 &siglip_text_model,
+                                                 &whisper,
+                                                 &fovea_format};
   return all;
 }
 

@@ -31,6 +31,13 @@ extern const Family t5;
 extern const Family bart;
 extern const Family marian;
 extern const Family vit;
+extern const Family deit;
+extern const Family dinov2;
+extern const Family dinov2_with_registers;
+extern const Family clip_vision_model;
+extern const Family clip_text_model;
+extern const Family siglip_vision_model;
+extern const Family siglip_text_model;
 extern const Family whisper;
 extern const Family fovea_format;
 

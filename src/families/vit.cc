@@ -1,20 +1,23 @@
+// Families of encoders of images: the tokens are square patches of an image.
+
 #include "families/bert.h"
 #include "families/registry.h"
 
 namespace fovea {
 namespace {
 
-// ViT (Dosovitskiy et al. 2021): the tokens are square patches of an image.
-void vit_config(Config& io, Spec& s) {
+void patches_config(Config& io, Spec& s, int64_t class_tokens) {
   if (!s.encoder) s.encoder.emplace();
   s.decoder.reset();
   StackSpec& e = *s.encoder;
   s.input.kind = InputKind::image;
+  s.input.class_tokens = class_tokens;
   s.vocabulary = 0;
   io("image_size", s.input.size, 224);
   io("patch_size", s.input.patch, 16);
   io("num_channels", s.input.channels, 3);
-  s.context = (s.input.size / s.input.patch) * (s.input.size / s.input.patch) + 1;
+  const int64_t side = s.input.size / std::max<int64_t>(1, s.input.patch);
+  s.context = side * side + class_tokens;
   io("hidden_size", s.width);
   io("num_hidden_layers", e.layers);
   io("num_attention_heads", e.attention.heads);
@@ -30,44 +33,76 @@ void vit_config(Config& io, Spec& s) {
         {"encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings"});
 }
 
-const Names vit_names = {
-    {"vit.embeddings.cls_token", "input.class", Stored::batched},
-    {"vit.embeddings.position_embeddings", "encoder.position", Stored::batched},
-    {"vit.embeddings.patch_embeddings.projection.{weight,bias}", "input.patch.{weight,bias}",
-     Stored::image_convolution},
-    {"vit.encoder.layer.{i}.attention.attention.{query,key,value}.{weight,bias}",
-     "encoder.{i}.attention.{query,key,value}.{weight,bias}"},
-    {"vit.encoder.layer.{i}.attention.output.dense.{weight,bias}",
-     "encoder.{i}.attention.output.{weight,bias}"},
-    {"vit.encoder.layer.{i}.layernorm_{before,after}.{weight,bias}",
-     "encoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
-    {"vit.encoder.layer.{i}.{intermediate,output}.dense.{weight,bias}",
-     "encoder.{i}.ffn.{up,down}.{weight,bias}"},
-    {"vit.layernorm.{weight,bias}", "encoder.norm.final.{weight,bias}"},
-    {"vit.pooler.dense.{weight,bias}", "pooler.transform.{weight,bias}"},
-    {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
-};
+// ViT (Dosovitskiy et al. 2021).
+void vit_config(Config& io, Spec& s) { patches_config(io, s, 1); }
 
-const Names vit_in_memory = {
-    {"vit.layers.{i}.attention.{q,k,v,o}_proj.{weight,bias}",
-     "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
-    {"vit.layers.{i}.layernorm_{before,after}.{weight,bias}",
-     "encoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
-    {"vit.layers.{i}.mlp.fc{1,2}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
-};
+// DeiT (Touvron et al. 2021, "Training data-efficient image transformers"): ViT with a token for
+// distillation.
+void deit_config(Config& io, Spec& s) {
+  if (!io.reading() && s.head.distilled)
+    io.write("architectures", {"DeiTForImageClassificationWithTeacher"});
+  patches_config(io, s, 2);
+}
+
+Names names_with(const std::string& prefix) {
+  return {
+      {prefix + "embeddings.{cls,distillation}_token", "input.{class,distillation}",
+       Stored::batched},
+      {prefix + "embeddings.position_embeddings", "encoder.position", Stored::batched},
+      {prefix + "embeddings.patch_embeddings.projection.{weight,bias}", "input.patch.{weight,bias}",
+       Stored::image_convolution},
+      {prefix + "encoder.layer.{i}.attention.attention.{query,key,value}.{weight,bias}",
+       "encoder.{i}.attention.{query,key,value}.{weight,bias}"},
+      {prefix + "encoder.layer.{i}.attention.output.dense.{weight,bias}",
+       "encoder.{i}.attention.output.{weight,bias}"},
+      {prefix + "encoder.layer.{i}.layernorm_{before,after}.{weight,bias}",
+       "encoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+      {prefix + "encoder.layer.{i}.{intermediate,output}.dense.{weight,bias}",
+       "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+      {prefix + "layernorm.{weight,bias}", "encoder.norm.final.{weight,bias}"},
+      {prefix + "pooler.dense.{weight,bias}", "pooler.transform.{weight,bias}"},
+      {"classifier.{weight,bias}", "sequence.output.{weight,bias}", Stored::plain,
+       [](const Spec& s) { return !s.head.distilled; }},
+      {"cls_classifier.{weight,bias}", "sequence.output.{weight,bias}"},
+      {"distillation_classifier.{weight,bias}", "sequence.distilled.{weight,bias}"},
+  };
+}
+
+Names names_in_memory(const std::string& prefix) {
+  return {
+      {prefix + "layers.{i}.attention.{q,k,v,o}_proj.{weight,bias}",
+       "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+      {prefix + "layers.{i}.layernorm_{before,after}.{weight,bias}",
+       "encoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
+      {prefix + "layers.{i}.mlp.fc{1,2}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+  };
+}
+
+constexpr HeadSpec kLabels{.kind = HeadKind::sequence, .labels = 2, .bias = true};
+constexpr HeadSpec kPooler{
+    .kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh};
 
 }  // namespace
 
-const Family vit = {
-    "vit",
-    {{"ViTForImageClassification", {.kind = HeadKind::sequence, .labels = 2, .bias = true}},
-     {"ViTModel",
-      {.kind = HeadKind::pooled, .transform = true, .activation = ActivationKind::tanh}}},
-    vit_config,
-    vit_names,
-    "vit.",
-    {},
-    vit_in_memory,
-    true};
+const Family vit = {"vit",
+                    {{"ViTForImageClassification", kLabels}, {"ViTModel", kPooler}},
+                    vit_config,
+                    names_with("vit."),
+                    "vit.",
+                    {},
+                    names_in_memory("vit."),
+                    true};
+
+const Family deit = {"deit",
+                     {{"DeiTForImageClassification", kLabels},
+                      {"DeiTForImageClassificationWithTeacher",
+                       {.kind = HeadKind::sequence, .labels = 2, .bias = true, .distilled = true}},
+                      {"DeiTModel", kPooler}},
+                     deit_config,
+                     names_with("deit."),
+                     "deit.",
+                     {},
+                     names_in_memory("deit."),
+                     true};
 
 }  // namespace fovea

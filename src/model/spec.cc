@@ -219,11 +219,29 @@ void complete(HeadSpec& h) {
     check(h.labels > 0, "spec: head.labels is 0; expected at least 1");
   }
   if (!whole && h.kind != HeadKind::pooled) h.pooling = Pooling::first;
+  if (h.kind != HeadKind::pooled) h.projection = 0;
+  if (h.kind == HeadKind::pooled && h.projection == 0) h.bias = false;  // it has no effect then
   if (!h.transform) {
     h.activation = HeadSpec().activation;
     h.transform_bias = true;
     h.transform_norm = false;
   }
+}
+
+// Checks the heads of images, whose outputs or parameters differ from those of texts.
+void check_image_head(const Spec& s) {
+  const HeadSpec& h = s.head;
+  check(!h.distilled || (h.kind == HeadKind::sequence && h.pooling == Pooling::first &&
+                         !h.transform && s.input.class_tokens == 2),
+        "spec: head.distilled needs a head for a sequence without transform, pooling first and 2 "
+        "class tokens; expected these, or false");
+  const bool special = h.pooling == Pooling::first_and_mean || h.pooling == Pooling::attention;
+  if (!special) return;
+  const bool image = s.input.kind == InputKind::image && !s.decoder;
+  check(image, "spec: head.pooling is for an encoder of images; expected first, mean or last");
+  check(h.pooling == Pooling::attention || (!h.transform && s.input.class_tokens > 0),
+        "spec: head.pooling is first_and_mean with transform or without a class token; expected "
+        "another pooling");
 }
 
 }  // namespace
@@ -245,12 +263,19 @@ Spec validated(Spec s) {
   check(s.source_vocabulary == 0 || (s.encoder && s.decoder && tokens),
         "spec: source_vocabulary is {}; expected 0, or an encoder and a decoder",
         s.source_vocabulary);
-  if (s.input.kind != InputKind::image)
-    s.input.size = 224, s.input.patch = 16, s.input.channels = 3;
-  else
+  check_image_head(s);
+  if (s.input.kind != InputKind::image) {
+    const InputSpec plain;
+    s.input = {s.input.kind,    plain.size, plain.patch,  plain.channels, plain.class_tokens,
+               plain.registers, plain.bias, s.input.bins, s.input.frames};
+  } else {
+    check(s.input.registers == 0 || s.input.class_tokens > 0,
+          "spec: input.registers is {} without a class token; expected 0, or class_tokens",
+          s.input.registers);
     check(s.input.size % s.input.patch == 0,
           "spec: input.patch {} does not divide input.size {}; expected a divisor", s.input.patch,
           s.input.size);
+  }
   if (s.input.kind != InputKind::audio) s.input.bins = 80, s.input.frames = 1500;
   const bool reads_text = s.decoder || tokens;
   check(s.vocabulary > 0 || !reads_text, "spec: vocabulary is 0; expected at least 1");

@@ -218,6 +218,9 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   v.boolean(p.field("first_norm", "first_norm", "norm on the input of the first attention"),
             s.first_norm);
   v.boolean(p.field("final_norm", "final_norm", "norm after the last layer"), s.final_norm);
+  v.number(p.field("layer_scale", "layer_scale",
+                   "initial learned factor of sublayers' outputs (LayerScale); 0 = none"),
+           s.layer_scale, 0, kAnyFactor);
   v.boolean(p.field("residual", "residual", "add a sublayer's input to its output"), s.residual);
   v.number(p.field("residual_scale", "residual_scale",
                    "factor of a sublayer's input in the sum (DeepNorm's alpha)"),
@@ -247,6 +250,13 @@ void visit(InputSpec& i, OptionVisitor& v) {
   v.integer(field("input.patch", "patch", "width and height of a patch in pixels"), i.patch, 1,
             65536);
   v.integer(field("input.channels", "channels", "channels of an image"), i.channels, 1, 1024);
+  v.integer(field("input.class_tokens", "class_tokens",
+                  "learned tokens before the patches: 1 = a class token, 2 = one for distillation "
+                  "too"),
+            i.class_tokens, 0, 2);
+  v.integer(field("input.registers", "registers", "learned tokens without positions"), i.registers,
+            0, 1024);
+  v.boolean(field("input.bias", "patch_bias", "bias of the projection of patches"), i.bias);
   v.integer(field("input.bins", "bins", "bins of a mel spectrogram"), i.bins, 1, 65536);
   v.integer(field("input.frames", "frames", "audio frames that the encoder's layers see"), i.frames,
             1, kMost);
@@ -258,7 +268,13 @@ void visit(HeadSpec& h, OptionVisitor& v) {
   v.boolean(field("head.tied", "tied_head", "the embedding is also the output matrix"), h.tied);
   v.integer(field("head.labels", "label_count", "labels of a head that is not a language model"),
             h.labels, 0, kMost);
+  v.integer(field("head.projection", "projection",
+                  "width of a projection of the pooled vector; 0 = no projection"),
+            h.projection, 0, 65536);
   v.boolean(field("head.bias", "head_bias", "bias of the outputs"), h.bias);
+  v.boolean(field("head.distilled", "distilled_head",
+                  "average the outputs of the class token and of the distillation token"),
+            h.distilled);
   v.boolean(field("head.transform", "head_transform", "an extra layer in the head"), h.transform);
   v.choice(field("head.activation", "head_activation", "activation of the head's layer"),
            h.activation, activations());
@@ -267,7 +283,7 @@ void visit(HeadSpec& h, OptionVisitor& v) {
   v.boolean(field("head.transform_norm", "head_norm", "norm after the head's layer"),
             h.transform_norm);
   v.choice(field("head.pooling", "pooling", "how tokens become one vector"), h.pooling,
-           {"first", "mean", "last"});
+           {"first", "mean", "last", "first_and_mean", "attention"});
   v.boolean(field("head.scaled", "head_scaled", "multiply hidden states by width^-1/2"), h.scaled);
   v.number(field("head.softcap", "head_softcap", "bound of the logits; 0 = none"), h.softcap, 0,
            kAnyFactor);

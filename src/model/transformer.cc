@@ -26,9 +26,9 @@ Transformer::Transformer(const Spec& s)
           table(s.source_vocabulary, s.width, s.source_vocabulary > 0), Role::token_embedding, {}},
       type_embedding{table(s.token_types, s.width, s.token_types > 0), Role::token_embedding, {}},
       input(s.input, s.width),
-      head(s, last_stack(s).norm) {
+      head(s, last_stack(s)) {
   if (s.encoder) {
-    const int64_t context = s.input.kind == InputKind::tokens ? s.context : input.length();
+    const int64_t context = s.input.kind == InputKind::tokens ? s.context : input.positions();
     encoder = Stack(*s.encoder, s.dropout, s.width, context, Stack::Kind::encoder);
   }
   if (s.decoder) {
@@ -70,7 +70,7 @@ Tensor Transformer::encode(const Sequence& source, const Pass& given) const {
   const Parameter& table = source_embedding.present() ? source_embedding : token_embedding;
   const Tensor x = spec.input.kind == InputKind::tokens ? embed(source, table)
                                                         : input(source.signal, pass.compute);
-  return encoder(x, pass, source.places);
+  return encoder(x, pass, source.places, &input);
 }
 
 Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
@@ -151,6 +151,7 @@ void initialise(Transformer& model, uint64_t seed) {
       switch (p.role) {
         case Role::gain: w[i] = 1.0f; break;
         case Role::tanh_scale: w[i] = norm.alpha; break;
+        case Role::layer_scale: w[i] = stack->layer_scale; break;
         case Role::gain_minus_one:
         case Role::bias:
         case Role::selection_bias: break;

@@ -64,6 +64,9 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
                   place_of(dropout.attention, kCrossPlaces, layer, Sublayer::attention_weights));
     cross_norm = Norms(spec.norm, spec.placement, width);
   }
+  const Parameter factors{{width}, Role::layer_scale, {}};
+  if (spec.layer_scale > 0) attention_scale = factors;
+  if (spec.ffn.present && spec.layer_scale > 0) ffn_scale = factors;
   if (spec.ffn.present) {
     ffn = FeedForward(spec, width, layer);
     ffn_norm = Norms(spec.norm, spec.placement, width);
@@ -71,8 +74,15 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
 }
 
 Tensor Block::mix(const Tensor& x, const Pass& pass) const {
-  if (recurrence.present()) return recurrence(x, pass);
-  return latent.present() ? latent(x, pass) : attention(x, pass);
+  const Tensor y = recurrence.present() ? recurrence(x, pass)
+                   : latent.present()   ? latent(x, pass)
+                                        : attention(x, pass);
+  return attention_scale.present() ? scale_columns(y, attention_scale.value) : y;
+}
+
+Tensor Block::feed(const Tensor& x, const Pass& pass) const {
+  const Tensor y = ffn(x, pass);
+  return ffn_scale.present() ? scale_columns(y, ffn_scale.value) : y;
 }
 
 Tensor Block::added(const Tensor& x, const Tensor& y) const {
@@ -93,7 +103,7 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
       return probed(pass, ends.input, norms.input(x, pass.compute));
     };
     const Tensor a = probed(pass, mixer_ends.output, mix(in(mixer_ends, attention_norm), pass));
-    const Tensor b = probed(pass, ffn_ends.output, ffn(in(ffn_ends, ffn_norm), pass));
+    const Tensor b = probed(pass, ffn_ends.output, feed(in(ffn_ends, ffn_norm), pass));
     const Tensor y = added(x, fovea::dropout(a, pass.dropout_at(attention_place.probability,
                                                                 attention_place.substream)));
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
@@ -109,7 +119,7 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   }
   if (!ffn.present()) return h;
   return through(*this, h, ffn_norm, pass, ffn_ends, ffn_place,
-                 [&](const Tensor& y) { return ffn(y, pass); });  // [B, T, C]
+                 [&](const Tensor& y) { return feed(y, pass); });  // [B, T, C]
 }
 
 Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {

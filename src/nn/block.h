@@ -17,6 +17,7 @@ struct Block {
   Recurrence recurrence;   // instead of `attention`
   FeedForward ffn;
   Norms attention_norm, cross_norm, ffn_norm;
+  Parameter attention_scale, ffn_scale;  // [C], factors of the outputs (LayerScale)
   int64_t layer = 0;
   bool parallel = false, residual = true;
   float residual_scale = 1;
@@ -32,6 +33,8 @@ struct Block {
   Tensor recomputed(const Tensor& x, const Pass& pass) const;
   // Returns the output of the mixer.   x [B, T, C], normalised -> [B, T, C]
   Tensor mix(const Tensor& x, const Pass& pass) const;
+  // Returns the output of the feed-forward layer, times its factors.
+  Tensor feed(const Tensor& x, const Pass& pass) const;
   // Returns residual_scale * x + y, of x's dtype; y if the block has no residual connections.
   Tensor added(const Tensor& x, const Tensor& y) const;
   // Returns the matrix of the outputs of the heads of self-attention.
@@ -42,12 +45,14 @@ struct Block {
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
     attention_norm.each(f, name + ".norm.attention");
+    visit(f, name + ".scale.attention", attention_scale);
     attention.each(f, name + ".attention");
     latent.each(f, name + ".latent");
     recurrence.each(f, name + ".recurrence");
     cross_norm.each(f, name + ".norm.cross");
     cross.each(f, name + ".cross");
     ffn_norm.each(f, name + ".norm.ffn");
+    visit(f, name + ".scale.ffn", ffn_scale);
     ffn.each(f, name + ".ffn");
   }
 };

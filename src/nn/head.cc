@@ -7,20 +7,70 @@
 
 namespace fovea {
 
-Head::Head(const Spec& s, const NormSpec& norm_spec) : spec(s.head) {
+namespace {
+
+// The pooling's only attention layer sees all tokens.
+StackSpec without_windows(StackSpec stack) {
+  stack.attention.windows.clear();
+  return stack;
+}
+
+// [B, N, ...] and [B, M] of the same batch rows -> [B, N + M]
+Tensor joined(const Tensor& a, const Tensor& b) {
+  const int64_t B = a.dim(0);
+  return concat_tokens(a.view({B, a.dim(1), 1}), b.view({B, b.dim(1), 1}))
+      .view({B, a.dim(1) + b.dim(1)});
+}
+
+}  // namespace
+
+AttentionPooling::AttentionPooling(const StackSpec& stack, int64_t width)
+    : query{{1, width}, Role::position_embedding, {}},
+      attention(without_windows(stack), width, 0, true, {}),
+      norm(stack.norm, width),
+      ffn(stack, width, 0) {}
+
+Tensor AttentionPooling::operator()(const Tensor& hidden,
+                                    const std::vector<Interval>& valid) const {
+  const int64_t B = hidden.dim(0), C = hidden.dim(2);
+  Pass pass;
+  pass.compute = hidden.dtype();
+  pass.memory = hidden;
+  pass.memory_valid = valid;
+  const Tensor rows = zeros({B, 1}, DType::i32).to(hidden.device());
+  const Tensor x = cast(embedding(rows, query.value), pass.compute);  // [B, 1, C]
+  const Tensor y = attention(x, pass);
+  return add(y, ffn(norm(y, pass.compute), pass)).view({B, C});
+}
+
+Head::Head(const Spec& s, const StackSpec& last)
+    : spec(s.head), unpooled(s.input.class_tokens + s.input.registers) {
   const HeadSpec& h = s.head;
+  const NormSpec& norm_spec = last.norm;
+  if (h.pooling == Pooling::attention) attention = AttentionPooling(last, s.width);
   if (h.transform) transform = Linear(s.width, s.width, h.transform_bias);
   norm = Norm(norm_spec, s.width, h.transform_norm);
-  const int64_t outputs = h.kind == HeadKind::language_model ? s.vocabulary : h.labels;
+  const int64_t outputs = h.kind == HeadKind::language_model ? s.vocabulary
+                          : h.kind == HeadKind::pooled       ? h.projection
+                                                             : h.labels;
   if (outputs == 0) return;
-  output = Linear(s.width, outputs, h.bias);
+  const int64_t wide = h.pooling == Pooling::first_and_mean ? 2 : 1;
+  output = Linear(wide * s.width, outputs, h.bias);
+  if (h.distilled) distilled = Linear(s.width, outputs, h.bias);
   if (h.tied) output.weight = {};
+}
+
+Tensor Head::pooled(const Tensor& hidden, const std::vector<Interval>& valid) const {
+  if (spec.pooling == Pooling::attention) return attention(hidden, valid);
+  if (spec.pooling != Pooling::first_and_mean) return pool(hidden, spec.pooling, valid);
+  const std::vector<Interval> patches(static_cast<size_t>(hidden.dim(0)),
+                                      {unpooled, hidden.dim(1)});
+  return joined(pool(hidden, Pooling::first, {}), pool(hidden, Pooling::mean, patches));
 }
 
 Tensor Head::features(const Tensor& hidden, const std::vector<Interval>& valid) const {
   Tensor x = hidden;
-  if (spec.kind == HeadKind::sequence || spec.kind == HeadKind::pooled)
-    x = pool(x, spec.pooling, valid);
+  if (spec.kind == HeadKind::sequence || spec.kind == HeadKind::pooled) x = pooled(x, valid);
   if (transform.weight.present())
     x = norm(activation(transform(x), static_cast<Activation>(spec.activation)), x.dtype());
   if (spec.scaled && spec.kind != HeadKind::pooled)
@@ -32,8 +82,13 @@ Tensor Head::operator()(const Tensor& hidden, const Parameter& token_embedding,
                         const std::vector<Interval>& valid) const {
   const Tensor x = features(hidden, valid);
   const DType out = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  if (spec.kind == HeadKind::pooled) return cast(x, out);
-  const Tensor y = linear(x, spec.tied ? token_embedding : output.weight, output.bias, out);
+  if (spec.kind == HeadKind::pooled && !output.weight.present()) return cast(x, out);
+  Tensor y = linear(x, spec.tied ? token_embedding : output.weight, output.bias, out);
+  if (spec.distilled) {
+    const std::vector<Interval> second(static_cast<size_t>(hidden.dim(0)), {1, 2});
+    const Tensor token = pool(hidden, Pooling::first, second);
+    y = scale(add(y, linear(token, distilled.weight, distilled.bias, out)), 0.5f);
+  }
   return spec.softcap > 0 ? softcap(y, spec.softcap) : y;
 }
 

@@ -1,25 +1,56 @@
 #pragma once
 
 #include "fovea/spec.h"
+#include "nn/attention.h"
+#include "nn/ffn.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/pass.h"
 
 namespace fovea {
 
+// Pools tokens by attention (Zhai et al. 2022, "Scaling Vision Transformers", 3.4):
+// y = attention(query, hidden) + ffn(norm(attention(query, hidden))).
+struct AttentionPooling {
+  Parameter query;  // [1, C]; empty = another pooling
+  Attention attention;
+  Norm norm;
+  FeedForward ffn;
+
+  AttentionPooling() = default;
+  AttentionPooling(const StackSpec& stack, int64_t width);
+
+  // hidden [B, T, C] -> [B, C]
+  Tensor operator()(const Tensor& hidden, const std::vector<Interval>& valid) const;
+
+  template <class Visitor>
+  void each(Visitor& f, const std::string& name) {
+    if (!query.present()) return;
+    visit(f, name + ".query", query);
+    attention.each(f, name + ".attention");
+    norm.each(f, name + ".norm");
+    ffn.each(f, name + ".ffn");
+  }
+};
+
 // Computes outputs from hidden states: output(norm(activation(transform(pool(hidden))))), of which
 // each part may be missing.
 struct Head {
   HeadSpec spec;
+  AttentionPooling attention;
   Linear transform, output;  // output.weight is empty if it is the token embedding
+  Linear distilled;          // the output layer of an image's distillation token
   Norm norm;
+  int64_t unpooled = 0;  // first_and_mean: tokens of an image that are not patches
 
   Head() = default;
-  Head(const Spec& spec, const NormSpec& norm);
+  // `last` is the stack whose output the head reads.
+  Head(const Spec& spec, const StackSpec& last);
 
   // hidden [B, T, C] -> f32 (f64 for f64): [B, T, V] for a language model; [B, T, labels] for token
-  // and span; [B, labels] for sequence; [B, C] for pooled. `valid`: the tokens of each batch row
-  // that are not padding; empty = all. Heads that do not pool also accept rows [R, C].
+  // and span; [B, labels] for sequence; [B, C] or [B, projection] for pooled. `valid`: the tokens
+  // of each batch row that are not padding; empty = all. Heads that do not pool also accept rows
+  // [R, C].
   Tensor operator()(const Tensor& hidden, const Parameter& token_embedding,
                     const std::vector<Interval>& valid) const;
   // Returns the cross-entropy of the outputs, as the op cross_entropy() does. Large outputs of a
@@ -35,12 +66,15 @@ struct Head {
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
+    attention.each(f, name + ".pooling");
     transform.each(f, name + ".transform");
     norm.each(f, name + ".norm");
     output.each(f, name + ".output");
+    distilled.each(f, name + ".distilled");
   }
 
  private:
+  Tensor pooled(const Tensor& hidden, const std::vector<Interval>& valid) const;
   // Returns the input of the output layer.
   Tensor features(const Tensor& hidden, const std::vector<Interval>& valid) const;
   // Whether the outputs for this number of rows are computed in blocks.

@@ -16,7 +16,8 @@ enum class Role {
   position_embedding,
   gain,
   gain_minus_one,
-  tanh_scale,  // alpha of DyT
+  tanh_scale,   // alpha of DyT
+  layer_scale,  // factors of a sublayer's output
   bias,
   selection_bias,  // of a router
   sinusoids,

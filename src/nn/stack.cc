@@ -17,7 +17,8 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
     blocks.emplace_back(spec, dropout, width, layer, kind == Kind::decoder_across, places);
 }
 
-Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places) const {
+Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places,
+                         const Input* image) const {
   Pass pass = given;
   pass.mask.causal = decodes;
   Tensor places = given_places;
@@ -32,7 +33,9 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   }
   positions.prepare(pass, x.dim(1), places, x.device());
   x = probed(pass, ProbePoint::What::embedding, 0, std::move(x));
-  x = embedding_norm(positions.add_to(x, places), x.dtype());
+  x = positions.add_to(x, places);
+  if (image != nullptr) x = image->with_registers(x);
+  x = embedding_norm(x, x.dtype());
   x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
   for (size_t i = 0; i < blocks.size(); ++i) {
     x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "nn/block.h"
+#include "nn/input.h"
 #include "nn/positions.h"
 
 namespace fovea {
@@ -23,8 +24,9 @@ struct Stack {
 
   // x [B, T, C], f32, embedded tokens; places i32 [B, T]; empty = consecutive positions, from 0 in
   // each document of pass.mask, or from the length of each cached text. -> [B, T, C] in
-  // pass.compute
-  Tensor operator()(Tensor x, const Pass& pass, const Tensor& places) const;
+  // pass.compute. An image's registers are inserted after the positions are added.
+  Tensor operator()(Tensor x, const Pass& pass, const Tensor& places,
+                    const Input* image = nullptr) const;
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {

@@ -96,7 +96,8 @@ class Counter {
  private:
   // Returns the number of tokens of a sequence that the matrix `name` processes.
   int64_t readers(const std::string& name) const {
-    if (name.starts_with("input.patch.")) return lengths_.source - 1;  // token 0 has no pixels
+    if (name.starts_with("input.patch."))  // learned tokens have no pixels
+      return lengths_.source - spec_.input.class_tokens - spec_.input.registers;
     if (name.starts_with("input.convolution.0.")) return 2 * lengths_.source;
     if (name.starts_with("encoder.") || name.starts_with("input.")) return lengths_.source;
     if (!name.starts_with("decoder.")) return outputs();

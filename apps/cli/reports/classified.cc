@@ -98,6 +98,12 @@ std::string labels_text(const Classifications& result, size_t first,
   std::string out;
   for (int64_t i = 0; i < result.count; ++i) {
     const ShownLabels labels = labels_of(result, i, format);
+    if (!format.files.empty()) {
+      const std::string& file = format.files[static_cast<size_t>(i)];
+      out += format.json ? json_line({{"file", file}, {"labels", labels.list}}) + "\n"
+                         : fmt::format("{}\t{}\n", in_a_column(file), labels.line);
+      continue;
+    }
     out += format.json ? line_of(first + static_cast<size_t>(i), "labels", labels.list)
                        : labels.line + "\n";
   }

@@ -14,6 +14,8 @@ struct ClassifiedFormat {
   bool json = false;
   int64_t top = 0;       // number of labels of a text; 0 = all
   double threshold = 0;  // labels with lower scores are left out
+  // Files of pictures: each name precedes its labels.
+  std::vector<std::string> files = {};
 };
 
 // These functions return the lines of some texts, of which the first is number `first`, from 0.

@@ -11,6 +11,7 @@
 #include "cli/reports/classified.h"
 #include "cli/reports/classify_input.h"
 #include "cli/reports/explained.h"
+#include "cli/verbs/images.h"
 #include "fovea/doctor.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
@@ -32,8 +33,9 @@ class ClassifyCommand : public Command {
             "places of mask tokens. With --labels, a model of natural language inference "
             "chooses among any labels. With --explain, prints what a label rests on: the tokens' "
             "contributions by several methods, each with a deletion test. Reads the lines of files "
-            "or of standard input, or TEXT "
-            "arguments.") {}
+            "or of standard input, or TEXT arguments. A model of images predicts the label of each "
+            "picture; FILE is then a picture, a folder of pictures, or - for standard input, and "
+            "--labels needs a model of images and texts.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_, "model directory"));
@@ -88,6 +90,7 @@ class ClassifyCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     options_.truncate = !whole_;
     read_labels();
+    if (ImageModel::reads_images(model_)) return classify_pictures(table);
     if (table.given("--context")) context_ = file_or_text(context_);
     const Classifier classifier =
         Classifier::open(model_, weight_precision(weights_), adapters_of(adapters_));
@@ -119,6 +122,31 @@ class ClassifyCommand : public Command {
       options_.labels.push_back(part.substr(from, to - from + 1));
       begin = end + 1;
     }
+  }
+
+  int classify_pictures(const OptionTable& table) {
+    for (const char* option : {"--context", "--null-answer", "--joining", "--multi-label", "--out",
+                               "--input-format", "--adapter", "--no-truncate", "--explain"})
+      if (table.given(option))
+        throw UsageError(
+            fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
+    if (table.given("--hypothesis") && options_.labels.empty())
+      throw UsageError("--hypothesis: --labels is not given; expected candidate labels");
+    const ImageModel model = open_image_model(model_, weight_precision(weights_));
+    if (!options_.labels.empty() && !model.reads_texts())
+      throw UsageError(
+          fmt::format("--labels: {} reads no texts; expected a model of images and texts", model_));
+    if (options_.labels.empty() && !model.has_labels())
+      throw UsageError(fmt::format("{}: the model has no head for labels; expected {}", model_,
+                                   model.reads_texts() ? "--labels A,B,C" : "such a model"));
+    ImageOptions options;
+    options.raw = options_.raw;
+    if (table.given("--hypothesis")) options.hypothesis = options_.hypothesis;
+    ClassifiedFormat format;
+    format.json = json;
+    format.top = options_.top > 0 ? options_.top : options_.raw || !options_.labels.empty() ? 0 : 1;
+    format.threshold = table.given("--threshold") ? threshold_ : -kNoLimit;
+    return classify_images(model, arguments_, options_.labels, options, format);
   }
 
   // Refuses options of a task that the model does not have.

@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "cli/reports/explained.h"
+#include "cli/reports/pictures.h"
 #include "cli/reports/vectors.h"
 #include "cli/verbs/embed_train.h"
+#include "cli/verbs/images.h"
 #include "inspector/explanation_json.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
@@ -26,7 +29,10 @@ class EmbedCommand : public Command {
       : Command("embed MODEL [FILE...] [--out FILE] [OPTIONS]",
                 "Computes a vector for each line of files or of standard input; lines of similar "
                 "meaning have vectors of similar direction. MODEL is a sentence-transformers "
-                "directory, or the directory of any encoder. Files may be of any size. With "
+                "directory, or the directory of any encoder. Files may be of any size. A model of "
+                "images computes a vector for each picture: FILE is a picture, a folder of "
+                "pictures, or - for standard input. A model of images and texts computes vectors "
+                "of the lines of other files and of standard input too. With "
                 "--evaluate: measures how well similarities of vectors agree with human scores. "
                 "With --explain: prints what the similarity of each line to another text rests on. "
                 "With --train: trains an embedder and writes it to --out.") {}
@@ -86,6 +92,7 @@ class EmbedCommand : public Command {
     for (const char* option : {"--evaluate", "--format", "--precision"})
       if (explaining_ && table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
+    if (ImageModel::reads_images(model_)) return embed_pictures(table);
     const Embedder embedder = open();
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
   }
@@ -102,6 +109,22 @@ class EmbedCommand : public Command {
 
   Embedder open() const {
     return open_embedder(model_, weight_precision(weights_), adapters_of(adapters_));
+  }
+
+  int embed_pictures(const OptionTable& table) {
+    for (const char* option : {"--evaluate", "--explain", "--prompt", "--prompt-name",
+                               "--dimensions", "--adapter", "--no-truncate"})
+      if (table.given(option))
+        throw UsageError(
+            fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
+    const ImageModel model = open_image_model(model_, weight_precision(weights_));
+    ImageOptions options;
+    options.normalise = options_.normalise.value_or(false);
+    const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));
+    const bool texts =
+        model.reads_texts() && std::none_of(files_.begin(), files_.end(), holds_pictures);
+    return texts ? embed_lines(model, files_, options, layout, out_)
+                 : embed_images(model, files_, options, layout, out_);
   }
 
   VectorFormat format() const {

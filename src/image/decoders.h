@@ -1,0 +1,29 @@
+#pragma once
+
+// The decoders of the formats, and what they share.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fovea/image.h"
+
+namespace fovea {
+
+// Throws the errors of decode_image() for a header's sizes; returns the number of pixels.
+int64_t check_image_size(int64_t height, int64_t width, const std::string& name);
+
+// A decoded picture, before it is turned.
+struct DecodedImage {
+  Image image;
+  int orientation = 1;  // EXIF's Orientation, 1 to 8
+};
+
+DecodedImage decode_png(std::string_view bytes, const std::string& name);
+DecodedImage decode_jpeg(std::string_view bytes, const std::string& name);
+DecodedImage decode_webp(std::string_view bytes, const std::string& name);
+
+// Draws pixels with alpha on white, in place: the first 4 * pixels bytes become 3 * pixels bytes.
+void draw_on_white(std::vector<uint8_t>& rgba);
+
+}  // namespace fovea

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+
+#include "fovea/image.h"
+
+namespace fovea {
+
+// Returns the Orientation (tag 0x0112) of the first directory of EXIF data, which begins with "II"
+// or "MM"; 1 if there is none or the data is damaged. No offset but that of this directory is
+// followed, so that damaged data cannot form cycles.
+int exif_orientation(std::string_view tiff);
+
+// Returns the picture, turned as EXIF's orientation 1 to 8 says.
+Image turned(Image image, int orientation);
+
+}  // namespace fovea
