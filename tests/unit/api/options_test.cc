@@ -78,9 +78,9 @@ template <class Options>
 class Descriptions : public testing::Test {};
 using All =
     testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                   EngineOptions, TranslateOptions, EmbedOptions, RerankOptions, ClassifyOptions,
-                   PlanOptions, EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
-                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
+                   EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions, RerankOptions,
+                   ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
+                   SearchBuildOptions, TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
