@@ -6,9 +6,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = ("base image unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics data "
-          "grammar generate embed classify vision search inspect explain plan train api c").split()
-ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
+LADDER = ("base image audio unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics "
+          "data grammar generate transcribe embed classify vision search inspect explain plan train api c").split()
+ONLY = {"audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"}, "parallel": {"base", "kernels"},
         "image": {"base"}, "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them
 APPS = "terminal http jobs options tuning serve inspector cli".split()
@@ -21,6 +21,7 @@ FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/preset
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/text.cc"),
+         r"sndfile\.h": ("src/audio/sound_file.cc",), r"soxr\.h": ("src/audio/convert_sound.cc",),
          r"mpi\.h": ("src/parallel/mpi/",),
          r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/image/",),

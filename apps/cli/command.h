@@ -36,6 +36,7 @@ std::unique_ptr<Command> make_distil();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_chat();
 std::unique_ptr<Command> make_translate();
+std::unique_ptr<Command> make_transcribe();
 std::unique_ptr<Command> make_eval();
 std::unique_ptr<Command> make_trace();
 std::unique_ptr<Command> make_inspect();

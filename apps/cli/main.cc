@@ -29,6 +29,7 @@ const std::vector<Verb>& verbs() {
       {"generate", "generate text with a model", make_generate},
       {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},
+      {"transcribe", "convert the speech in sound files to text", make_transcribe},
       {"eval", "measure loss, perplexity and other metrics of a model on data", make_eval},
       {"trace", "write the intermediate results of a model to a file", make_trace},
       {"inspect", "show a model's attention: as a web page, in the terminal, or as files",

@@ -6,6 +6,7 @@
 #include "fovea/error.h"
 #include "fovea/plan.h"
 #include "fovea/read_file.h"
+#include "serve/speech.h"
 
 namespace fovea::serve {
 namespace {
@@ -194,6 +195,15 @@ void open_classifier(const std::string& folder, const ServedOptions& options, co
       classifier, QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
+void open_speech(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                 ServedModel& served) {
+  const Model model = Model::open(folder, options.precision, options.cache);
+  warn_all(model.warnings(), warn);
+  set_facts(model.spec(), options, served);
+  if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
+  served.speech = std::make_shared<SpeechQueue>(model, options.engine.most_waiting);
+}
+
 }  // namespace
 
 std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
@@ -213,6 +223,8 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
     open_reranker(folder, options, warn, added());
   } else if (spec && is_classifier(*spec)) {
     open_classifier(folder, options, warn, added());
+  } else if (spec && spec->input.kind == InputKind::audio && spec->decoder) {
+    open_speech(folder, options, warn, added());
   } else if (sentences || !spec->decoder || spec->head.kind != HeadKind::language_model) {
     open_embedder(folder, options, warn, added());
   } else {

@@ -47,6 +47,7 @@ void ServedModel::end_work() {
   embed_queue.reset();
   rerank_queue.reset();
   classify_queue.reset();
+  speech.reset();
 }
 
 std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {

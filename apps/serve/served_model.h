@@ -52,6 +52,8 @@ struct ModelFacts {
   std::string parent = {};        // of an adapter: the name of its base
 };
 
+class SpeechQueue;
+
 // One model of the API.
 class ServedModel {
  public:
@@ -64,8 +66,8 @@ class ServedModel {
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
   double most_seconds = 0;            // limit per request; 0 = unlimited
   // A model that generates sets engine (and translator if it translates), one that computes vectors
-  // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, and
-  // one that scores pairs of texts also sets rerank_queue.
+  // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, one
+  // that scores pairs of texts also sets rerank_queue, and one that transcribes sets speech.
   std::optional<TextEngine> engine;
   std::optional<Translator> translator;
   std::optional<Embedder> embedder;
@@ -73,6 +75,7 @@ class ServedModel {
   std::shared_ptr<RerankQueue> rerank_queue;
   std::optional<Classifier> classifier;
   std::shared_ptr<ClassifyQueue> classify_queue;
+  std::shared_ptr<SpeechQueue> speech;
   // Opens an adapter of this model, which uses its engine and its weights, while requests run. Set
   // for models that generate text and are no adapters.
   std::function<std::shared_ptr<ServedModel>(const std::string& name, const AdapterUse& use)>

@@ -64,6 +64,15 @@ void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source
   }
 }
 
+void remember_source(const Transformer& model, PagePool& pool, CachedText& text,
+                     const Tensor& memory, DType compute) {
+  KvCache cache(pool, {{&text, 0, 0}});
+  Pass pass;
+  pass.compute = compute;
+  pass.cache = &cache;
+  model.remember(memory, pass);
+}
+
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
                   const std::vector<int32_t>& tokens, DType compute, const Probe* probe,
                   const std::vector<size_t>& adapters) {

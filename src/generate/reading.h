@@ -27,6 +27,10 @@ struct Source {
 void encode_sources(const Transformer& model, PagePool& pool, std::vector<Source> sources,
                     DType compute, int64_t step_tokens);
 
+// Stores the keys and values of cross-attention for the encoder's output of one text, [1, S, C].
+void remember_source(const Transformer& model, PagePool& pool, CachedText& text,
+                     const Tensor& memory, DType compute);
+
 // Returns the rows of each adapter, given the adapter of each text and the number of its rows.
 std::vector<AdaptedRows> rows_by_adapter(const std::vector<std::pair<size_t, int64_t>>& texts);
 

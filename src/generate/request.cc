@@ -40,13 +40,16 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
     check(id >= 0 && id < known, "prompt: token id {}; expected 0 to {}", id, known - 1);
   }
-  check(!task_.prompt.empty(), "prompt: no tokens; expected at least one");
+  check(task_.memory || spec.input.kind == InputKind::tokens,
+        "prompt: the model does not read text; expected one that does (use transcribe for speech)");
+  check(!task_.prompt.empty() || task_.memory, "prompt: no tokens; expected at least one");
   Branch& first = branches_.emplace_back();
   first.ids = task_.prompt;
   if (spec.encoder) {
     check(rules.start.has_value(),
           "generate: the checkpoint names no decoder_start_token_id; expected one");
     first.ids = {*rules.start};
+    if (!task_.beginning.empty()) first.ids = task_.beginning;
   }
   counted_ = first.ids;
   if (task_.slide && std::ssize(first.ids) > context_) {

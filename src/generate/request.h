@@ -45,6 +45,10 @@ struct Task {
   bool slide = false;  // if the context is full, drop the older half instead of ending
   AttentionTraceOptions trace = {};
   size_t adapter = 0;  // see generate/reading.h
+  // Encoder-decoders: the decoder's tokens before the generated ones; empty = the start token.
+  std::vector<int32_t> beginning = {};
+  // The encoder's output [1, S, C], instead of that for `prompt`, which may then be empty.
+  Tensor memory = {};
 };
 
 // Returns the number of tokens that each of `texts` texts may add to a common prefix of `beginning`
@@ -63,6 +67,7 @@ class Request {
   uint64_t number() const { return task_.number; }
   size_t adapter() const { return task_.adapter; }
   const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
+  const Tensor& memory() const { return task_.memory; }                // or its output
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }

@@ -153,7 +153,10 @@ void Scheduler::admit() {
       request.count_cached(branch.text.length);
       status_.cached_tokens += branch.text.length;
     }
-    if (model_.spec.encoder) {
+    if (request.memory()) {
+      remember_source(model_, pool_, request.branches()[0].text, request.memory(),
+                      options_.compute);
+    } else if (model_.spec.encoder) {
       fresh.push_back({&request.source(), &request.branches()[0].text, request.adapter()});
       owners.push_back(&request);
       status_.prompt_tokens += std::ssize(request.source());

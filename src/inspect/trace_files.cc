@@ -6,7 +6,7 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
-#include "data/log_mel.h"
+#include "audio/log_mel.h"
 #include "families/model_parts.h"
 #include "inspect/trace.h"
 

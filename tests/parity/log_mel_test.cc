@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "checkpoint/safetensors.h"
-#include "data/log_mel.h"
+#include "audio/log_mel.h"
 #include "support/shared_folder.h"
 
 namespace fovea {

@@ -21,6 +21,7 @@
 #include "serve/api.h"
 #include "serve/fields.h"
 #include "serve/open_served.h"
+#include "serve/speech.h"
 #include "serve/tuning_routes.h"
 #include "terminal/read_text.h"
 #include "terminal/signals.h"
@@ -188,7 +189,9 @@ class ServeCommand : public Command {
                              "accept fine-tuning jobs over HTTP and keep their files in this "
                              "directory; requires an API key; see docs/serve.md",
                              jobs_)));
-    table.add(bytes("--max-upload", {}, "--jobs: maximum size of an uploaded file", max_upload_));
+    table.add(bytes("--max-upload", {},
+                    "maximum size of an uploaded file: of --jobs, or sound to transcribe",
+                    max_upload_));
     table.add(
         bytes("--max-jobs", {}, "--jobs: maximum size of all files in the directory", max_jobs_));
   }
@@ -351,6 +354,8 @@ class ServeCommand : public Command {
     serve::Api api(served);
     std::optional<tuning::FineTuning> jobs;
     http::Router router = api.router();
+    serve::add_speech_routes(
+        router, [&api] { return api.models(); }, max_upload_);
     if (!jobs_.empty()) {
       jobs.emplace(job_options(served));
       serve::add_tuning_routes(router, *jobs, max_upload_);
@@ -379,6 +384,7 @@ class ServeCommand : public Command {
 
   static std::string what_it_does(const serve::ServedModel& model) {
     if (!model.facts.parent.empty()) return " (adapter of " + model.facts.parent + ")";
+    if (model.speech) return " (speech)";
     if (model.embedder) return " (vectors)";
     if (model.rerank_queue) return " (re-ranking)";
     if (model.translator) return " (translation)";

@@ -79,9 +79,10 @@ template <class Options>
 class Descriptions : public testing::Test {};
 using All =
     testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                   EngineOptions, TranslateOptions, EmbedOptions, RerankOptions, ClassifyOptions,
-                   PlanOptions, EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
-                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace, ExplainOptions>;
+                   EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions, RerankOptions,
+                   ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
+                   SearchBuildOptions, TokenizerTraining, TraceOptions, InspectInput, HeadPlace,
+                   ExplainOptions>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {

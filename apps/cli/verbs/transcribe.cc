@@ -1,0 +1,192 @@
+#include "fovea/transcribe.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "base/files.h"
+#include "cli/command.h"
+#include "options/common_options.h"
+#include "options/field_options.h"
+#include "options/open_model.h"
+#include "terminal/live_input.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+bool is_sound(const fs::path& path) {
+  static const std::set<std::string> known = {".wav", ".flac", ".ogg",  ".oga", ".opus", ".mp3",
+                                              ".aif", ".aiff", ".aifc", ".au",  ".caf",  ".w64"};
+  return known.contains(path.extension().string());
+}
+
+// Replaces folders by the sound files in them, in the order of their names.
+std::vector<std::string> files_in(const std::vector<std::string>& places) {
+  std::vector<std::string> files;
+  for (const std::string& place : places) {
+    std::error_code error;
+    if (!fs::is_directory(place, error)) {
+      files.push_back(place);
+      continue;
+    }
+    std::set<std::string> inside;
+    for (const auto& entry : fs::directory_iterator(place, error))
+      if (is_sound(entry.path())) inside.insert(entry.path().string());
+    if (inside.empty())
+      throw Error(ErrorKind::InvalidArgument,
+                  place + ": has no sound files; expected wav, flac, ogg, opus or mp3");
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
+
+class TranscribeCommand : public Command {
+ public:
+  TranscribeCommand()
+      : Command(
+            "transcribe MODEL [FILE...] [--out PATH] [OPTIONS]",
+            "Converts the speech in sound files to text. FILE is WAV, FLAC, Ogg, Opus or MP3 of "
+            "any rate, a folder of such files, or - for standard input: a WAV stream or raw "
+            "samples, which are transcribed while they arrive. Only transcripts are written to "
+            "standard output.") {}
+
+  void declare(OptionTable& table) override {
+    table.add(model_place(model_));
+    table.add(
+        places("FILE", {"-i", "--input"}, "sound file or folder; - = standard input", files_));
+    table.add(as("PATH", text("--out", {"-o", "--output", "--output-dir"},
+                              "output file, or folder if there are several files; unset: standard "
+                              "output",
+                              out_)));
+    table.add(choice("--format", {"-f", "--output-format"}, "format of the transcripts", format_,
+                     {"text|txt", "srt", "vtt", "tsv", "json"}));
+    add_fields(table, options_,
+               {{"language", {"--lang"}},
+                {"word_times", {}, "--word-timestamps"},
+                {"beams", {"-b", "--beam-size", "--num-beams"}},
+                {"samples", {"--best-of"}},
+                {"temperatures", {}, "--temperature"},
+                {"compression_ratio", {}, "--compression-ratio-threshold"},
+                {"logprob", {}, "--logprob-threshold"},
+                {"no_speech", {}, "--no-speech-threshold"},
+                {"previous_text", {"--condition-on-previous-text"}},
+                {"prompt", {"--initial-prompt"}},
+                {"suppress", {}, "--suppress-tokens"},
+                {"voice_only", {"--vad-filter"}, "--vad"},
+                {"windows", {"--batch-size"}}});
+    table.add(choice("--sample-type", {}, "type of raw samples on standard input", sample_type_,
+                     {"s16", "s32", "f32", "u8"}));
+    table.add(number("--rate", {"-r"}, "rate of raw samples on standard input, per second",
+                     raw_.rate, 1000, 768'000));
+    table.add(integer("--channels", {}, "channels of raw samples on standard input", raw_.channels,
+                      1, 64));
+    table.add(choice("--dtype", {"--precision", "--compute-type"},
+                     "precision of the weights; automatic = as stored", precision_,
+                     kWeightPrecisions));
+    table.add(adapter_option(adapters_));
+    table.show_only({"MODEL", "FILE", "--out", "--format", "--language", "--translate",
+                     "--word-timestamps", "--beams", "--prompt", "--vad", "--batch-size",
+                     "--dtype"});
+  }
+
+  int run(const OptionTable&) override {
+    if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    if (json) format_ = static_cast<int>(TranscriptFormat::json);
+    raw_.type = static_cast<SampleType>(sample_type_);
+    if (files_.empty()) files_.emplace_back("-");
+    const std::vector<std::string> files = files_in(files_);
+    std::error_code error;
+    into_folder_ = !out_.empty() && (files.size() > 1 || fs::is_directory(out_, error));
+    if (into_folder_) fs::create_directories(out_, error);
+    if (error && into_folder_)
+      throw Error(ErrorKind::Failed, fmt::format("{}: {}", out_, error.message()));
+    const Model model = open_model(model_, weight_precision(precision_), CachePrecision::automatic,
+                                   adapters_of(adapters_));
+    catch_signals("stopping after this window (press again to stop immediately)");
+    for (const std::string& file : files) {
+      transcribe_file(model, file);
+      if (asked_to_stop() && file != "-") return stop_code();
+    }
+    return 0;
+  }
+
+ private:
+  void transcribe_file(const Model& model, const std::string& file) {
+    const bool live = file == "-";
+    std::optional<LiveInput> input;
+    if (live) input.emplace();
+    const ByteReader read = [&](char* bytes, int64_t most) { return input->read(bytes, most); };
+    const SoundSource sound =
+        live ? open_sound_stream("standard input", raw_, read) : open_sound(file);
+    const Clock::time_point start = Clock::now();
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    ProgressLine line;
+    TranscribeEvents events;
+    // Text appears at once, unless a louder sound may still change it.
+    const bool at_once = out_.empty() && !live && format() == TranscriptFormat::text;
+    events.segment = [&](const TranscribedSegment& segment) {
+      if (at_once) {
+        line.clear();
+        print(formatted({.segments = {segment}}, TranscriptFormat::text));
+      } else if (live) {
+        line.above(printable(segment.text) + "\n");
+      }
+      return live || !asked_to_stop();
+    };
+    if (live) {
+      events.partial = [&](const std::string& text) {
+        line.show(0, printable(text), "..." + printable(text) + "\n", true);
+      };
+      events.restart = [&] { line.above("a louder sound followed: transcribing again\n"); };
+    } else {
+      events.progress = [&](double done, double all) {
+        const std::string details =
+            fmt::format("{} of {}, {:.1f} times real time", duration(done), duration(all),
+                        seconds() > 0 ? done / seconds() : 0);
+        line.show(all > 0 ? done / all : 1, details, fmt::format("{}: {}\n", file, details));
+      };
+    }
+    const Transcript transcript = transcribe(model, sound, options_, events);
+    line.clear();
+    if (!at_once) write(file, formatted(transcript, format()));
+    note(dim(fmt::format("{}: {} of sound, language {}, {:.1f} s, {:.1f} times real time\n", file,
+                         duration(transcript.seconds), transcript.language, seconds(),
+                         seconds() > 0 ? transcript.seconds / seconds() : 0)));
+  }
+
+  TranscriptFormat format() const { return static_cast<TranscriptFormat>(format_); }
+
+  void write(const std::string& file, const std::string& text) const {
+    if (out_.empty()) return print(text);
+    if (!into_folder_) return write_file_atomically(out_, text);
+    const std::string name = file == "-" ? "standard_input" : fs::path(file).stem().string();
+    const std::string extension = format() == TranscriptFormat::text
+                                      ? "txt"
+                                      : transcript_formats()[static_cast<size_t>(format_)];
+    write_file_atomically((fs::path(out_) / (name + "." + extension)).string(), text);
+  }
+
+  std::string model_, out_;
+  std::vector<std::string> files_, adapters_;
+  TranscribeOptions options_;
+  RawSound raw_;
+  int format_ = 0, precision_ = 0, sample_type_ = 0;
+  bool into_folder_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_transcribe() { return std::make_unique<TranscribeCommand>(); }
+
+}  // namespace fovea::cli

@@ -1,0 +1,315 @@
+#include "serve/speech.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <set>
+
+#include "http/multipart.h"
+#include "serve/answer_json.h"
+#include "serve/api_error.h"
+#include "serve/handlers.h"
+
+namespace fovea::serve {
+namespace {
+
+enum class SpeechFormat { json, text, srt, vtt, verbose };
+
+// The fields of a request.
+struct SpeechRequest {
+  std::string model, file_name;
+  std::shared_ptr<const std::string> sound;
+  TranscribeOptions options;
+  SpeechFormat format = SpeechFormat::json;
+  bool words = false, segments = true;  // granularities of verbose_json
+  bool stream = false;
+};
+
+[[noreturn]] void refuse_field(const std::string& name, const std::string& expected) {
+  throw ApiError{400, fmt::format("{}: expected {}", name, expected), name, "invalid_value"};
+}
+
+double number_of(const std::string& name, std::string_view text, double least, double most) {
+  double value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error != std::errc() || end != last || !(value >= least && value <= most))
+    refuse_field(name, fmt::format("a number from {} to {}", least, most));
+  return value;
+}
+
+bool boolean_of(const std::string& name, std::string_view text) {
+  if (text == "true" || text == "1") return true;
+  if (text != "false" && text != "0" && !text.empty()) refuse_field(name, "true or false");
+  return false;
+}
+
+SpeechFormat format_of(std::string_view text) {
+  constexpr std::string_view kNames[] = {"json", "text", "srt", "vtt", "verbose_json"};
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (text == kNames[i]) return static_cast<SpeechFormat>(i);
+  refuse_field("response_format", "json, text, srt, vtt or verbose_json");
+}
+
+// The fields of both APIs. Those that only describe the audio to other servers are refused by name.
+class FieldReader {
+ public:
+  explicit FieldReader(SpeechRequest& request) : request_(request) {}
+
+  void read(const http::FormPart& part) {
+    std::string name = part.name;
+    if (name.ends_with("[]")) name.resize(name.size() - 2);
+    const bool list = name == "timestamp_granularities";
+    if (!list && !seen_.insert(name).second)
+      throw ApiError{400, name + ": occurs twice", name, "invalid_value"};
+    set(name, part);
+  }
+
+  void finish() {
+    if (request_.sound == nullptr) throw ApiError{400, "file: is missing", "file", "missing"};
+    TranscribeOptions& options = request_.options;
+    if (granular_) request_.segments = segments_;
+    if (granular_ && request_.format != SpeechFormat::verbose)
+      refuse_field("timestamp_granularities", "response_format verbose_json");
+    options.word_times = request_.words;
+    if (request_.stream && request_.format != SpeechFormat::json &&
+        request_.format != SpeechFormat::text)
+      refuse_field("stream", "response_format json or text");
+    // A temperature of 0 means: as low as the text allows.
+    if (first_ > 0) {
+      options.temperatures = {static_cast<float>(first_)};
+    } else if (increment_ <= 0) {
+      options.temperatures = {0};
+    }
+  }
+
+ private:
+  void set(const std::string& name, const http::FormPart& part) {
+    const std::string text(part.content.substr(0, kMostText));
+    if (name != "file" && part.content.size() > kMostText)
+      refuse_field(name, fmt::format("at most {} bytes", kMostText));
+    TranscribeOptions& options = request_.options;
+    if (name == "file") {
+      request_.sound = std::make_shared<const std::string>(part.content);
+      request_.file_name = part.filename.value_or("file");
+    } else if (name == "model") {
+      request_.model = text;
+    } else if (name == "language") {
+      options.language = text == "auto" ? "" : text;
+    } else if (name == "prompt") {
+      options.prompt = text;
+    } else if (name == "response_format") {
+      request_.format = format_of(text);
+    } else if (name == "temperature") {
+      first_ = number_of(name, text, 0, 2);
+    } else if (name == "timestamp_granularities") {
+      set_granularity(text);
+    } else if (name == "stream") {
+      request_.stream = boolean_of(name, text);
+    } else {
+      set_of_inference(name, text);
+    }
+  }
+
+  // Further fields of /inference.
+  void set_of_inference(const std::string& name, const std::string& text) {
+    TranscribeOptions& options = request_.options;
+    if (name == "temperature_inc") {
+      increment_ = number_of(name, text, 0, 2);
+    } else if (name == "translate") {
+      options.translate = boolean_of(name, text);
+    } else if (name == "beam_size") {
+      options.beams = static_cast<int64_t>(number_of(name, text, 1, 64));
+    } else if (name == "best_of") {
+      options.samples = static_cast<int64_t>(number_of(name, text, 1, 64));
+    } else if (name == "no_timestamps") {
+      options.timestamps = !boolean_of(name, text);
+    } else {
+      throw ApiError{400, fmt::format("{}: is not supported", name), name, "unknown_field"};
+    }
+  }
+
+  void set_granularity(const std::string& text) {
+    if (text != "word" && text != "segment")
+      refuse_field("timestamp_granularities", "word or segment");
+    granular_ = true;
+    (text == "word" ? request_.words : segments_) = true;
+  }
+
+  static constexpr size_t kMostText = 16 << 10;  // far more than a model's context
+  SpeechRequest& request_;
+  std::set<std::string> seen_;
+  double first_ = 0, increment_ = 0.2;
+  bool granular_ = false, segments_ = false;
+};
+
+SpeechRequest read_request(const http::Request& request, bool translate) {
+  SpeechRequest read;
+  read.options.translate = translate;
+  FieldReader reader(read);
+  for (const http::FormPart& part : http::form_parts(request.header("content-type"), request.body))
+    reader.read(part);
+  reader.finish();
+  return read;
+}
+
+std::shared_ptr<ServedModel> model_for(const SpeechRequest& request, const ServedModels& models) {
+  for (const auto& model : models)
+    if (request.model.empty() ? model->speech != nullptr : model->facts.name == request.model) {
+      if (model->speech != nullptr) return model;
+      throw ApiError{400, "model: " + request.model + ": reads no sound; expected a speech model",
+                     "model", "wrong_model"};
+    }
+  throw ApiError{404, "model: unknown model; GET /v1/models lists the models", "model",
+                 "model_not_found"};
+}
+
+Json verbose_json(const SpeechRequest& request, const Transcript& transcript) {
+  std::string language = transcript.language;
+  for (const SpeechLanguage& known : speech_languages())
+    if (language == known.code) language = known.name;
+  Json json = {{"task", transcript.translated ? "translate" : "transcribe"},
+               {"language", language},
+               {"duration", transcript.seconds},
+               {"text", transcript.text}};
+  if (request.words) json["words"] = Json::array();
+  if (request.segments) json["segments"] = Json::array();
+  for (const TranscribedSegment& segment : transcript.segments) {
+    if (request.segments)
+      json["segments"].push_back({{"id", json["segments"].size()},
+                                  {"seek", segment.seek},
+                                  {"start", segment.start},
+                                  {"end", segment.end},
+                                  {"text", segment.text},
+                                  {"tokens", segment.tokens},
+                                  {"temperature", segment.temperature},
+                                  {"avg_logprob", segment.logprob},
+                                  {"compression_ratio", segment.compression_ratio},
+                                  {"no_speech_prob", segment.no_speech}});
+    for (const TranscribedWord& word : segment.words)
+      json["words"].push_back({{"word", word.word}, {"start", word.start}, {"end", word.end}});
+  }
+  return json;
+}
+
+Json usage_of(const Transcript& transcript) {
+  return {{"type", "duration"}, {"seconds", static_cast<int64_t>(transcript.seconds + 0.999)}};
+}
+
+http::Response response_of(const SpeechRequest& request, const Transcript& transcript) {
+  const auto plain = [&](TranscriptFormat format, const char* type) {
+    return http::Response{200, type, {}, formatted(transcript, format)};
+  };
+  switch (request.format) {
+    case SpeechFormat::text: return plain(TranscriptFormat::text, "text/plain; charset=utf-8");
+    case SpeechFormat::srt: return plain(TranscriptFormat::srt, "application/x-subrip");
+    case SpeechFormat::vtt: return plain(TranscriptFormat::vtt, "text/vtt; charset=utf-8");
+    case SpeechFormat::verbose: return json_response(verbose_json(request, transcript));
+    case SpeechFormat::json: break;
+  }
+  return json_response({{"text", transcript.text}, {"usage", usage_of(transcript)}});
+}
+
+// Transcribes one request and sends its response; with `stream`, each segment as soon as it is
+// known.
+void answer_speech(const SpeechRequest& request, const Model& model,
+                   const std::function<bool()>& stopping,
+                   const std::shared_ptr<http::Exchange>& exchange) {
+  bool begun = false;
+  try {
+    TranscribeEvents events;
+    events.segment = [&](const TranscribedSegment& segment) {
+      if (request.stream && !begun) exchange->begin({200, "text/event-stream", {}, ""});
+      begun = request.stream;
+      if (begun)
+        exchange->write(
+            sse_event(json_line(Json{{"type", "transcript.text.delta"}, {"delta", segment.text}})));
+      return !exchange->gone() && !stopping();
+    };
+    const Transcript transcript =
+        transcribe(model, open_sound(request.sound, request.file_name), request.options, events);
+    if (stopping())
+      return exchange->send(
+          error_response(ErrorShape::openai, {503, "the server stops", "", "stopping"}));
+    if (!request.stream) return exchange->send(response_of(request, transcript));
+    if (!begun) exchange->begin({200, "text/event-stream", {}, ""});
+    exchange->write(sse_event(json_line(Json{{"type", "transcript.text.done"},
+                                             {"text", transcript.text},
+                                             {"usage", usage_of(transcript)}})) +
+                    sse_event("[DONE]"));
+    exchange->finish();
+  } catch (...) {
+    const ApiError error = api_error(std::current_exception());
+    if (!begun) return exchange->send(error_response(ErrorShape::openai, error));
+    exchange->write(
+        sse_event(http::error_object(error.status, error.message, error.param, error.code)));
+    exchange->finish();
+  }
+}
+
+}  // namespace
+
+SpeechQueue::SpeechQueue(const Model& model, int64_t most_waiting)
+    : model_(model), most_waiting_(static_cast<size_t>(most_waiting)), thread_([this] { run(); }) {}
+
+SpeechQueue::~SpeechQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    waiting_.clear();
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+bool SpeechQueue::add(Work work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= most_waiting_) return false;
+    waiting_.push_back(std::move(work));
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void SpeechQueue::run() {
+  const auto stopping = [this] {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  };
+  while (true) {
+    Work work;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      if (stopping_) return;
+      work = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    work(model_, stopping);
+  }
+}
+
+void add_speech_routes(http::Router& router, const std::function<ServedModels()>& models,
+                       size_t most_upload) {
+  const auto add = [&](const char* path, bool translate) {
+    http::Route route = guarded_route(
+        "POST", path,
+        [models, translate](const http::Request& request,
+                            const std::shared_ptr<http::Exchange>& exchange) {
+          auto read = std::make_shared<const SpeechRequest>(read_request(request, translate));
+          const auto model = model_for(*read, models());
+          if (!model->speech->add([read, exchange](const Model& speech, const auto& stopping) {
+                answer_speech(*read, speech, stopping, exchange);
+              }))
+            throw too_busy();
+        });
+    route.most_body = most_upload;
+    router.add(std::move(route));
+  };
+  add("/v1/audio/transcriptions", false);
+  add("/v1/audio/translations", true);
+  add("/inference", false);
+}
+
+}  // namespace fovea::serve

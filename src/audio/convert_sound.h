@@ -1,0 +1,17 @@
+#pragma once
+
+#include "fovea/sound.h"
+
+namespace fovea {
+
+constexpr double kLeastRate = 1000, kMostRate = 768'000;  // of samples per second
+constexpr int64_t kMostChannels = 64;
+
+// Reads interleaved frames [frames, channels]; returns their number, at most `most`; 0 = the end.
+using FrameReader = std::function<int64_t(float* frames, int64_t most)>;
+
+// Returns the mean of the channels at 16 kHz, resampled by libsoxr. Throws BadFile, naming `name`,
+// if the rate or the number of channels is out of range.
+SoundSource converted(const std::string& name, double rate, int64_t channels, FrameReader reader);
+
+}  // namespace fovea

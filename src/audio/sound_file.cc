@@ -1,0 +1,115 @@
+#include <sndfile.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "audio/convert_sound.h"
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+struct CloseSound {
+  void operator()(SNDFILE* file) const { sf_close(file); }
+};
+using Sound = std::unique_ptr<SNDFILE, CloseSound>;
+
+// Throws Unsupported if the file begins like a container whose sound libsndfile does not decode.
+void refuse_container(const std::string& name, std::string_view begin) {
+  const char* container = nullptr;
+  if (begin.size() >= 8 && begin.substr(4, 4) == "ftyp") container = "MP4 (m4a, mp4, mov)";
+  if (begin.starts_with("\x1A\x45\xDF\xA3")) container = "Matroska (webm, mkv)";
+  if (begin.starts_with("\x30\x26\xB2\x75")) container = "ASF (wma)";
+  if (begin.starts_with("\xFF\xF1") || begin.starts_with("\xFF\xF9")) container = "AAC";
+  if (container != nullptr)
+    fail(ErrorKind::Unsupported,
+         "{}: is a container of the kind {}; expected WAV, FLAC, Ogg, Opus or MP3, to which "
+         "'ffmpeg -i FILE FILE.flac' converts",
+         name, container);
+}
+
+// Bytes in memory as a file of libsndfile.
+struct MemorySound {
+  std::shared_ptr<const std::string> bytes;
+  sf_count_t place = 0;
+
+  static MemorySound& of(void* self) { return *static_cast<MemorySound*>(self); }
+  static sf_count_t length(void* self) { return std::ssize(*of(self).bytes); }
+  static sf_count_t seek(sf_count_t offset, int whence, void* self) {
+    MemorySound& file = of(self);
+    const sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file.place : length(self);
+    // Offsets come from the file, so they may be anything.
+    if (offset < -from || offset > length(self) - from) return -1;
+    return file.place = from + offset;
+  }
+  static sf_count_t read(void* to, sf_count_t count, void* self) {
+    MemorySound& file = of(self);
+    const sf_count_t some = std::clamp<sf_count_t>(count, 0, length(self) - file.place);
+    std::memcpy(to, file.bytes->data() + file.place, static_cast<size_t>(some));
+    file.place += some;
+    return some;
+  }
+  static sf_count_t write(const void*, sf_count_t, void*) { return 0; }
+  static sf_count_t tell(void* self) { return of(self).place; }
+};
+
+// A decoder and what it reads; shared by the copies of a SoundSource.
+struct OpenSound {
+  MemorySound memory = {};
+  SF_INFO info = {};
+  Sound file;
+};
+
+SoundSource source_of(const std::string& name, const std::shared_ptr<OpenSound>& sound) {
+  if (sound->file == nullptr) {
+    std::string reason = sf_strerror(nullptr);
+    while (!reason.empty() && (reason.back() == '.' || reason.back() == '\n')) reason.pop_back();
+    fail(ErrorKind::BadFile,
+         "{}: is no sound file that libsndfile reads ({}); expected WAV, FLAC, Ogg, Opus or MP3",
+         name, reason);
+  }
+  const double rate = sound->info.samplerate;
+  return converted(name, rate, sound->info.channels, [name, sound](float* frames, int64_t most) {
+    const sf_count_t count = sf_readf_float(sound->file.get(), frames, most);
+    if (count <= 0 && sf_error(sound->file.get()) != SF_ERR_NO_ERROR)
+      fail(ErrorKind::BadFile, "{}: is damaged: {}", name, sf_strerror(sound->file.get()));
+    return std::max<int64_t>(count, 0);
+  });
+}
+
+}  // namespace
+
+SoundSource open_sound(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status))
+    fail(ErrorKind::InvalidArgument, "{}: does not exist; expected a sound file", path);
+  if (std::filesystem::is_directory(status))
+    fail(ErrorKind::InvalidArgument, "{}: is a directory; expected a sound file", path);
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(16, '\0');
+  file.read(begin.data(), std::ssize(begin));
+  begin.resize(static_cast<size_t>(file.gcount()));
+  if (!file.is_open())
+    fail(ErrorKind::InvalidArgument, "{}: cannot be opened ({}); expected a sound file", path,
+         std::strerror(errno));
+  refuse_container(path, begin);
+  const auto sound = std::make_shared<OpenSound>();
+  sound->file.reset(sf_open(path.c_str(), SFM_READ, &sound->info));
+  return source_of(path, sound);
+}
+
+SoundSource open_sound(std::shared_ptr<const std::string> bytes, const std::string& name) {
+  refuse_container(name, *bytes);
+  const auto sound = std::make_shared<OpenSound>();
+  sound->memory.bytes = std::move(bytes);
+  SF_VIRTUAL_IO calls{MemorySound::length, MemorySound::seek, MemorySound::read, MemorySound::write,
+                      MemorySound::tell};
+  sound->file.reset(sf_open_virtual(&calls, SFM_READ, &sound->info, &sound->memory));
+  return source_of(name, sound);
+}
+
+}  // namespace fovea

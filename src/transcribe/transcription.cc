@@ -1,0 +1,258 @@
+#include "transcribe/transcription.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "base/fields.h"
+#include "transcribe/languages.h"
+#include "transcribe/segments.h"
+#include "transcribe/word_times.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kStep = 0.02;               // seconds between the times that tokens express
+constexpr int64_t kBlock = kSampleRate / 4;  // samples that are read at a time
+constexpr double kPartialSeconds = 0.5;      // of new sound before a further partial result
+
+double seconds_of(int64_t frames) {
+  return static_cast<double>(frames * kHop) / static_cast<double>(kSampleRate);
+}
+
+}  // namespace
+
+Transcription::Transcription(const Generator& generator, const SpeechTokens& tokens,
+                             const TranscribeOptions& options, const TranscribeEvents& events,
+                             uint64_t cache_bytes)
+    : generator_(generator),
+      tokens_(tokens),
+      options_(options),
+      events_(events),
+      decoder_(generator, tokens, options, cache_bytes),
+      window_(2 * generator.model.spec.input.frames),
+      spectrogram_(generator.model.spec.input.bins, window_) {
+  const auto ids = [&](const std::string& text) {
+    return text.empty() ? std::vector<int32_t>{} : generator.tokenizer->encode(" " + text);
+  };
+  prompt_ = ids(options.prompt);
+  hotwords_ = ids(options.hotwords);
+  check_field(tokens.before_start.has_value() || (prompt_.empty() && hotwords_.empty()), "prompt",
+              "the model has no token for the text before a window; expected no text");
+  restart();
+}
+
+void Transcription::restart() {
+  start_.clear();
+  written_ = prompt_;
+  follows_ = options_.previous_text;
+  seek_ = 0;
+  last_end_ = 0;
+  stopped_ = false;
+  transcript_ = {};
+  transcript_.translated = options_.translate;
+}
+
+Transcript Transcription::run(const SoundSource& sound) {
+  if (live()) {
+    read_live(sound);
+  } else {
+    read_all(sound);
+  }
+  if (!stopped_) decode_rest();
+  for (const TranscribedSegment& segment : transcript_.segments) transcript_.text += segment.text;
+  transcript_.seconds = spectrogram_.seconds();
+  return std::move(transcript_);
+}
+
+void Transcription::read_all(const SoundSource& sound) {
+  std::vector<float> block(kBlock);
+  while (const int64_t count = sound(block.data(), kBlock)) spectrogram_.add(block.data(), count);
+  spectrogram_.finish();
+}
+
+// Decodes windows as soon as they are complete. At the end of the sound, they are decoded again if
+// the spectrogram has become louder since, because its values are relative to the loudest one.
+void Transcription::read_live(const SoundSource& sound) {
+  std::vector<float> block(kBlock);
+  int64_t reported = 0;  // frames of the last partial result
+  double cost = 0;       // seconds that it took
+  while (const int64_t count = sound(block.data(), kBlock)) {
+    spectrogram_.add(block.data(), count);
+    while (!stopped_ && spectrogram_.frames() - seek_ >= window_) decode_next(seek_ + window_);
+    if (stopped_) return;
+    // Partial results take at most half of the time, so that a slow machine keeps up.
+    const double fresh = seconds_of(spectrogram_.frames() - std::max(reported, seek_));
+    if (fresh < std::max(kPartialSeconds, 2 * cost)) continue;
+    reported = spectrogram_.frames();
+    const auto start = std::chrono::steady_clock::now();
+    report_partial();
+    cost = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  spectrogram_.finish();
+  const bool sequential = !options_.voice_only && options_.windows == 1;
+  if (seek_ == 0 || (spectrogram_.peak() == peak_ && sequential)) return;
+  restart();
+  if (events_.restart) events_.restart();
+}
+
+void Transcription::decode_rest() {
+  if (spectrogram_.sound_frames() == 0) return;
+  if (options_.voice_only) voice_ = voice_in(spectrogram_.levels());
+  if (options_.windows > 1) return decode_together();
+  const int64_t end = spectrogram_.frames();
+  while (seek_ < end && !stopped_ && skip_silence(end)) decode_next(end);
+}
+
+// Moves to the next frame with voice; returns false if there is none.
+bool Transcription::skip_silence(int64_t end) {
+  if (!voice_) return true;
+  const auto next = std::find_if(voice_->begin(), voice_->end(),
+                                 [&](const FrameRange& range) { return range.end > seek_; });
+  if (next == voice_->end()) {
+    seek_ = end;
+    return false;
+  }
+  seek_ = std::max(seek_, next->begin);
+  return true;
+}
+
+// Decodes windows of voice, or of the sound, independently of one another.
+void Transcription::decode_together() {
+  const int64_t end = spectrogram_.frames();
+  const std::vector<FrameRange> ranges =
+      packed_into(voice_.value_or(std::vector<FrameRange>{{0, end}}), window_);
+  follows_ = false;
+  for (size_t first = 0; first < ranges.size() && !stopped_;) {
+    const size_t last = std::min(ranges.size(), first + static_cast<size_t>(options_.windows));
+    std::vector<std::vector<float>> spectrograms;
+    for (size_t i = first; i < last; ++i)
+      spectrograms.push_back(spectrogram_.window_at(ranges[i].begin));
+    const std::vector<Tensor> memories = decoder_.encode(spectrograms);
+    std::vector<SpeechWindow> windows;
+    for (const Tensor& memory : memories) {
+      settle_language(memory);
+      windows.push_back(window_of(memory));
+    }
+    const std::vector<WindowText> texts = decoder_.decode(windows);
+    for (size_t i = first; i < last && !stopped_; ++i) {
+      int64_t next = 0;
+      const FrameRange range = ranges[i];
+      add(texts[i - first], memories[i - first], range.begin, range.end - range.begin, next);
+      seek_ = range.end;
+      report_progress();
+    }
+    first = last;
+  }
+}
+
+// Decodes the window at seek_ of a sound of `end` frames; moves seek_ to the next one.
+void Transcription::decode_next(int64_t end) {
+  const int64_t frames = std::min(window_, end - seek_);
+  const Tensor memory = decoder_.encode({spectrogram_.window_at(seek_)})[0];
+  settle_language(memory);
+  peak_ = spectrogram_.peak();
+  const WindowText text = decoder_.decode({window_of(memory)})[0];
+  int64_t next = frames;
+  // Text that was sampled at a high temperature is a bad guide for the next window.
+  constexpr double kHot = 0.5;
+  follows_ = options_.previous_text && text.temperature < kHot;
+  add(text, memory, seek_, frames, next);
+  seek_ += next > 0 ? next : frames;
+  report_progress();
+}
+
+void Transcription::report_partial() {
+  const Tensor memory = decoder_.encode({spectrogram_.window_at(seek_)})[0];
+  const bool known = !start_.empty();
+  settle_language(memory);
+  const std::vector<int32_t> tokens = decoder_.decode_greedily(window_of(memory));
+  if (!known) start_.clear();  // the language is that of the first whole window
+  events_.partial(speech_text(*generator_.tokenizer, tokens_, tokens));
+}
+
+void Transcription::settle_language(const Tensor& memory) {
+  if (!start_.empty()) return;
+  start_ = {tokens_.start};
+  if (tokens_.multilingual()) {
+    const int32_t language = options_.language.empty()
+                                 ? decoder_.detect_language(memory)
+                                 : tokens_.languages.at(*language_code(options_.language));
+    start_.push_back(language);
+    const int32_t task = options_.translate ? tokens_.translate : tokens_.transcribe;
+    if (task >= 0) start_.push_back(task);
+    transcript_.language = tokens_.language_of(language);
+  } else {
+    transcript_.language = "en";
+  }
+}
+
+// Returns the tokens of earlier text for the next window: at most half of the context.
+std::vector<int32_t> Transcription::text_before() const {
+  const std::vector<int32_t>& text = follows_ ? written_ : prompt_;
+  if (text.empty() && hotwords_.empty()) return {};
+  const auto most = static_cast<size_t>(generator_.model.spec.context / 2 - 1);
+  if (!tokens_.before_start) return {};
+  std::vector<int32_t> before = {*tokens_.before_start};
+  before.insert(before.end(), hotwords_.begin(),
+                hotwords_.begin() + std::ssize(hotwords_) -
+                    std::max<int64_t>(0, std::ssize(hotwords_) - static_cast<int64_t>(most)));
+  const size_t room = most - (before.size() - 1);
+  before.insert(before.end(), text.end() - static_cast<std::ptrdiff_t>(std::min(room, text.size())),
+                text.end());
+  return before;
+}
+
+SpeechWindow Transcription::window_of(const Tensor& memory) const {
+  SpeechWindow window{memory, text_before(), 0};
+  window.start = window.beginning.size();
+  window.beginning.insert(window.beginning.end(), start_.begin(), start_.end());
+  if (!options_.timestamps) window.beginning.push_back(tokens_.no_timestamps);
+  return window;
+}
+
+// Adds the segments of a window to the transcript. `next`: frames to the next window.
+void Transcription::add(const WindowText& text, const Tensor& memory, int64_t seek, int64_t frames,
+                        int64_t& next) {
+  if (text.silent) return;
+  const DividedWindow divided = divide(tokens_, text.tokens, frames);
+  next = divided.next;
+  std::vector<TranscribedSegment> segments;
+  for (const TokenSegment& part : divided.segments) {
+    TranscribedSegment segment;
+    segment.seek = seek;
+    segment.start = seconds_of(seek) + static_cast<double>(part.start) * kStep;
+    segment.end = seconds_of(seek) + static_cast<double>(part.end) * kStep;
+    segment.tokens = part.tokens;
+    segment.text = speech_text(*generator_.tokenizer, tokens_, part.tokens);
+    segment.temperature = text.temperature;
+    segment.logprob = text.logprob;
+    segment.compression_ratio = text.compression_ratio;
+    segment.no_speech = text.no_speech;
+    segments.push_back(std::move(segment));
+    // Of two times at the end, one precedes the next window.
+    const bool pair = part.tokens.size() > 2 && tokens_.is_time(part.tokens.end()[-2]);
+    written_.insert(written_.end(), part.tokens.begin(), part.tokens.end() - (pair ? 1 : 0));
+  }
+  const auto keep = static_cast<std::ptrdiff_t>(generator_.model.spec.context);
+  if (std::ssize(written_) > 2 * keep) written_.erase(written_.begin(), written_.end() - keep);
+  if (options_.word_times) {
+    const int64_t sound = std::clamp<int64_t>(spectrogram_.sound_frames() - seek, 0, frames);
+    add_word_times({generator_, tokens_, memory, start_, transcript_.language, sound, last_end_},
+                   segments);
+    for (const TranscribedSegment& segment : segments)
+      if (!segment.words.empty()) last_end_ = segment.words.back().end;
+  }
+  for (TranscribedSegment& segment : segments) {
+    if (events_.segment && !stopped_) stopped_ = !events_.segment(segment);
+    transcript_.segments.push_back(std::move(segment));
+  }
+}
+
+void Transcription::report_progress() const {
+  const double all = spectrogram_.seconds();
+  if (events_.progress) events_.progress(std::min(seconds_of(seek_), all), all);
+}
+
+}  // namespace fovea

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transcribe/spectrogram_file.h"
+#include "transcribe/voice.h"
+#include "transcribe/window_decoder.h"
+
+namespace fovea {
+
+// The transcription of one sound: decodes its windows one after another or several at a time.
+class Transcription {
+ public:
+  // The arguments must outlive it.
+  Transcription(const Generator& generator, const SpeechTokens& tokens,
+                const TranscribeOptions& options, const TranscribeEvents& events,
+                uint64_t cache_bytes);
+
+  Transcript run(const SoundSource& sound);
+
+ private:
+  bool live() const { return static_cast<bool>(events_.partial); }
+  void read_all(const SoundSource& sound);
+  void read_live(const SoundSource& sound);
+  void restart();
+  void decode_rest();
+  void decode_together();
+  bool skip_silence(int64_t end);
+  void decode_next(int64_t end);
+  void report_partial();
+  void settle_language(const Tensor& memory);
+  SpeechWindow window_of(const Tensor& memory) const;
+  std::vector<int32_t> text_before() const;
+  void add(const WindowText& text, const Tensor& memory, int64_t seek, int64_t frames,
+           int64_t& next);
+  void report_progress() const;
+
+  const Generator& generator_;
+  const SpeechTokens& tokens_;
+  const TranscribeOptions& options_;
+  const TranscribeEvents& events_;
+  WindowDecoder decoder_;
+  int64_t window_;  // frames
+  SpectrogramFile spectrogram_;
+  std::vector<int32_t> start_;  // start, language, task; empty: not known yet
+  std::vector<int32_t> prompt_, hotwords_;
+  std::vector<int32_t> written_;  // tokens of all segments, which may precede a window
+  bool follows_ = true;           // the next window follows written_
+  int64_t seek_ = 0;              // frame at which the next window begins
+  double last_end_ = 0;           // of the last word
+  float peak_ = 0;                // of the spectrogram when the last window was decoded
+  std::optional<std::vector<FrameRange>> voice_;  // of the whole sound
+  bool stopped_ = false;
+  Transcript transcript_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,238 @@
+#include "transcribe/window_decoder.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/math.h"
+#include "generate/sampler.h"
+#include "tensor/tape.h"
+#include "transcribe/time_rules.h"
+
+namespace fovea {
+namespace {
+
+SchedulerOptions scheduler_options(const Generator& generator, const TranscribeOptions& options,
+                                   uint64_t cache_bytes) {
+  const int64_t texts = options.windows * std::max(options.beams, options.samples);
+  SchedulerOptions made{.compute = generator.compute,
+                        .cache = generator.cache,
+                        .pages = (texts + 1) * (pages_for(generator.model.spec.context) + 1),
+                        .most_sequences = texts,
+                        .step_tokens = 1024};
+  made.pages = std::max<int64_t>(1, pages_within(cache_bytes, generator.model, made));
+  return made;
+}
+
+// All ids may be generated: an older tokenizer lacks the tokens of times.
+GenerationRules speech_rules(const Generator& generator, const SpeechTokens& tokens,
+                             const TranscribeOptions& options) {
+  GenerationRules rules = generator.rules;
+  rules.ends = {tokens.end};
+  rules.forced_first.reset();
+  rules.forced_last.reset();
+  rules.suppressed.insert(rules.suppressed.end(), options.suppress.begin(), options.suppress.end());
+  return rules;
+}
+
+}  // namespace
+
+Tensor token_row(const std::vector<int32_t>& ids) {
+  const Tensor row = empty({1, std::ssize(ids)}, DType::i32);
+  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
+  return row;
+}
+
+void each_logits(const Transformer& model, const Tensor& hidden, int64_t first, int64_t last,
+                 const std::function<void(int64_t row, float* logits)>& receive) {
+  constexpr int64_t kRows = 32;  // the head's matrix is read once for all of them
+  const Tensor rows = hidden.view({hidden.dim(1), hidden.dim(2)});
+  for (int64_t begin = first; begin < last; begin += kRows) {
+    const int64_t end = std::min(last, begin + kRows);
+    const Tensor logits = model.logits(rows.rows(begin, end)).to(cpu_device());
+    for (int64_t row = begin; row < end; ++row)
+      receive(row, logits.data_as<float>() + (row - begin) * logits.dim(1));
+  }
+}
+
+std::string speech_text(const Tokenizer& tokenizer, const SpeechTokens& tokens,
+                        const std::vector<int32_t>& ids) {
+  std::vector<int32_t> text;
+  for (const int32_t id : ids)
+    if (id < tokens.end && id < tokenizer.size()) text.push_back(id);
+  return tokenizer.decode(text);
+}
+
+double compression_ratio_of(const std::string& text) {
+  if (text.empty()) return 0;
+  uLongf size = compressBound(text.size());
+  std::vector<Bytef> compressed(size);
+  compress(compressed.data(), &size, reinterpret_cast<const Bytef*>(text.data()), text.size());
+  return static_cast<double>(text.size()) / static_cast<double>(size);
+}
+
+WindowDecoder::WindowDecoder(const Generator& generator, const SpeechTokens& tokens,
+                             const TranscribeOptions& options, uint64_t cache_bytes)
+    : generator_(generator),
+      tokens_(tokens),
+      options_(options),
+      rules_(speech_rules(generator, tokens, options)),
+      scheduler_(generator.model, rules_, nullptr,
+                 scheduler_options(generator, options, cache_bytes)) {}
+
+std::vector<Tensor> WindowDecoder::encode(
+    const std::vector<std::vector<float>>& spectrograms) const {
+  const NoGradient off;
+  const InputSpec& input = generator_.model.spec.input;
+  const int64_t B = std::ssize(spectrograms);
+  const Tensor signal = empty({B, input.bins, 2 * input.frames});
+  float* next = signal.data_as<float>();
+  for (const std::vector<float>& one : spectrograms) next = std::copy(one.begin(), one.end(), next);
+  Pass pass;
+  pass.compute = generator_.compute;
+  const Tensor memory = generator_.model.encode({{}, {}, {}, signal}, pass);
+  std::vector<Tensor> rows;
+  for (int64_t b = 0; b < B; ++b) rows.push_back(memory.rows(b, b + 1));
+  return rows;
+}
+
+int32_t WindowDecoder::detect_language(const Tensor& memory) const {
+  const NoGradient off;
+  Pass pass;
+  pass.compute = generator_.compute;
+  pass.memory = memory;
+  const Tensor hidden = generator_.model.decode({token_row({tokens_.start}), {}, {}, {}}, pass);
+  const Tensor logits = generator_.model.logits(hidden).to(cpu_device());
+  const float* scores = logits.data_as<float>();
+  int32_t best = tokens_.languages.begin()->second;
+  for (const auto& [code, id] : tokens_.languages) {
+    if (scores[id] > scores[best] || (scores[id] == scores[best] && id < best)) best = id;
+  }
+  return best;
+}
+
+GenerateOptions WindowDecoder::options_at(float temperature) const {
+  GenerateOptions made;
+  const bool samples = temperature > 0;
+  made.sampling = {.temperature = temperature, .top_k = 0, .top_p = 1, .seed = options_.seed};
+  made.answers = samples ? options_.samples : 1;
+  made.beams = samples ? 1 : options_.beams;
+  made.length_penalty = options_.length_penalty;
+  made.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : -1;
+  made.guesses = 0;
+  if (options_.timestamps) {
+    made.constrain = [this](const std::vector<int32_t>& written, float* logits, int64_t V) {
+      restrain_times(tokens_, written, logits, V);
+    };
+  }
+  return made;
+}
+
+// Returns the generated texts of each window, with their end tokens.
+std::vector<std::vector<std::vector<int32_t>>> WindowDecoder::generate_all(
+    const std::vector<const SpeechWindow*>& windows, const GenerateOptions& options) {
+  std::vector<std::vector<std::vector<int32_t>>> all(windows.size());
+  std::optional<Error> error;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    all[i].resize(static_cast<size_t>(options.answers));
+    Task task{.number = ++numbers_, .prompt = {}, .options = options, .sink = {}};
+    task.beginning = windows[i]->beginning;
+    task.memory = windows[i]->memory;
+    task.sink = [&error, &texts = all[i]](const Event& event) {
+      if (event.error != nullptr) error = *event.error;
+      if (event.finished == nullptr) return true;
+      std::vector<int32_t>& ids = texts[static_cast<size_t>(event.answer)];
+      ids = event.finished->ids;
+      if (event.finished->end_id >= 0) ids.push_back(event.finished->end_id);
+      return true;
+    };
+    scheduler_.add(scheduler_.request(std::move(task)));
+  }
+  while (scheduler_.step()) {
+  }
+  if (error) throw *error;
+  return all;
+}
+
+// Reads a text again, in one pass, to get the probabilities of its tokens and that of silence.
+WindowText WindowDecoder::judged(const SpeechWindow& window, const std::vector<int32_t>& tokens,
+                                 float temperature) const {
+  const NoGradient off;
+  std::vector<int32_t> ids = window.beginning;
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  Pass pass;
+  pass.compute = generator_.compute;
+  pass.memory = window.memory;
+  const Tensor hidden = generator_.model.decode({token_row(ids), {}, {}, {}}, pass);  // [1, T, C]
+  const int64_t V = generator_.model.spec.vocabulary;
+  WindowText text;
+  text.temperature = temperature;
+  const auto start = static_cast<int64_t>(window.start);
+  each_logits(generator_.model, hidden, start, start + 1, [&](int64_t, const float* logits) {
+    text.no_speech = math::exp(double{logits[tokens_.silence()]} - log_sum(logits, V));
+  });
+  const GenerateOptions options = options_at(temperature);
+  const TokenCounts counts(options.sampling, window.beginning);
+  std::vector<int32_t> written;
+  double sum = 0;
+  const int64_t first = std::ssize(window.beginning) - 1;  // this row predicts the first token
+  each_logits(generator_.model, hidden, first, first + std::ssize(tokens),
+              [&](int64_t row, float* logits) {
+                const int32_t id = tokens[static_cast<size_t>(row - first)];
+                restrain(logits, V, {rules_, options, window.beginning, counts}, written);
+                sum += double{logits[id]} - log_sum(logits, V);
+                written.push_back(id);
+              });
+  if (!tokens.empty()) text.logprob = sum / static_cast<double>(tokens.size());
+  text.tokens = tokens;
+  if (!tokens.empty() && tokens.back() == tokens_.end) text.tokens.pop_back();
+  text.compression_ratio =
+      compression_ratio_of(speech_text(*generator_.tokenizer, tokens_, text.tokens));
+  return text;
+}
+
+bool WindowDecoder::is_silent(const WindowText& text) const {
+  const bool improbable = options_.logprob == 0 || text.logprob < double{options_.logprob};
+  return text.no_speech > double{options_.no_speech} && improbable;
+}
+
+bool WindowDecoder::is_accepted(const WindowText& text) const {
+  const bool repeats =
+      options_.compression_ratio > 0 && text.compression_ratio > double{options_.compression_ratio};
+  const bool improbable = options_.logprob < 0 && text.logprob < double{options_.logprob};
+  return text.silent || (!repeats && !improbable);
+}
+
+std::vector<WindowText> WindowDecoder::decode(const std::vector<SpeechWindow>& windows) {
+  std::vector<WindowText> texts(windows.size());
+  std::vector<size_t> left;
+  for (size_t i = 0; i < windows.size(); ++i) left.push_back(i);
+  for (const float temperature : options_.temperatures) {
+    std::vector<const SpeechWindow*> asked;
+    for (const size_t i : left) asked.push_back(&windows[i]);
+    const auto found = generate_all(asked, options_at(temperature));
+    std::vector<size_t> refused;
+    for (size_t n = 0; n < left.size(); ++n) {
+      WindowText& text = texts[left[n]];
+      text = judged(windows[left[n]], found[n][0], temperature);
+      for (size_t answer = 1; answer < found[n].size(); ++answer) {
+        WindowText other = judged(windows[left[n]], found[n][answer], temperature);
+        if (other.logprob > text.logprob) text = std::move(other);
+      }
+      text.silent = is_silent(text);
+      if (!is_accepted(text)) refused.push_back(left[n]);
+    }
+    left = std::move(refused);
+    if (left.empty()) break;
+  }
+  return texts;
+}
+
+std::vector<int32_t> WindowDecoder::decode_greedily(const SpeechWindow& window) {
+  GenerateOptions options = options_at(0);
+  options.beams = 1;
+  return generate_all({&window}, options)[0][0];
+}
+
+}  // namespace fovea

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/transcribe.h"
+#include "generate/generate.h"
+#include "generate/scheduler.h"
+#include "transcribe/speech_tokens.h"
+
+namespace fovea {
+
+// A window of sound to decode.
+struct SpeechWindow {
+  Tensor memory;                   // the encoder's output, [1, S, C]
+  std::vector<int32_t> beginning;  // the decoder's tokens up to the first generated one
+  size_t start = 0;                // place of the start token in it: after the previous text
+};
+
+// The text of a window, and what the decisions of its decoding depend on.
+struct WindowText {
+  std::vector<int32_t> tokens;  // without the end token
+  double temperature = 0;
+  double logprob = 0;  // mean over the tokens and the end token, among those that the rules allow
+  double compression_ratio = 0;
+  double no_speech = 0;
+  bool silent = false;  // to be left out
+};
+
+// Runs a speech model on windows. Not thread-safe.
+class WindowDecoder {
+ public:
+  // The arguments must outlive it. Keys and values take at most `cache_bytes`.
+  WindowDecoder(const Generator& generator, const SpeechTokens& tokens,
+                const TranscribeOptions& options, uint64_t cache_bytes);
+
+  // Encodes scaled spectrograms, [bins, frames] each, in one batch. -> [1, S, C] each
+  std::vector<Tensor> encode(const std::vector<std::vector<float>>& spectrograms) const;
+  // Returns the token of the most likely language.
+  int32_t detect_language(const Tensor& memory) const;
+  // Decodes windows together; each at the first temperature whose text is accepted.
+  std::vector<WindowText> decode(const std::vector<SpeechWindow>& windows);
+  // Decodes a window greedily once, for a partial result.
+  std::vector<int32_t> decode_greedily(const SpeechWindow& window);
+
+ private:
+  GenerateOptions options_at(float temperature) const;
+  std::vector<std::vector<std::vector<int32_t>>> generate_all(
+      const std::vector<const SpeechWindow*>& windows, const GenerateOptions& options);
+  WindowText judged(const SpeechWindow& window, const std::vector<int32_t>& tokens,
+                    float temperature) const;
+  bool is_accepted(const WindowText& text) const;
+  bool is_silent(const WindowText& text) const;
+
+  const Generator& generator_;
+  const SpeechTokens& tokens_;
+  const TranscribeOptions& options_;
+  GenerationRules rules_;
+  Scheduler scheduler_;
+  uint64_t numbers_ = 0;
+};
+
+// Calls `receive` with the logits [V] of the rows [first, last) of hidden [1, T, C], in order; it
+// may change them.
+void each_logits(const Transformer& model, const Tensor& hidden, int64_t first, int64_t last,
+                 const std::function<void(int64_t row, float* logits)>& receive);
+// Returns ids as a tensor i32 [1, T].
+Tensor token_row(const std::vector<int32_t>& ids);
+// Returns the text of the tokens that are not special.
+std::string speech_text(const Tokenizer& tokenizer, const SpeechTokens& tokens,
+                        const std::vector<int32_t>& ids);
+// Returns the length of a text divided by its length after compression by zlib; 0 for no text.
+double compression_ratio_of(const std::string& text);
+
+}  // namespace fovea

@@ -1,0 +1,42 @@
+// Bytes as a sound file, and as a stream of sound: they give samples near [-1, 1] or an error, and
+// no more samples than a file of this size can hold.
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "fovea/sound.h"
+#include "fuzz.h"
+
+namespace {
+
+// Reads at most a minute; a compressed file may hold hours in a few bytes.
+void read_some(const fovea::SoundSource& sound) {
+  constexpr int64_t kMost = 60 * 16000;
+  float samples[4096];
+  for (int64_t all = 0; all < kMost;) {
+    const int64_t count = sound(samples, 4096);
+    fovea::require(count >= 0 && count <= 4096, "a block has the size that was requested");
+    if (count == 0) return;
+    for (int64_t i = 0; i < count; ++i)
+      fovea::require(std::isfinite(samples[i]), "samples are finite");
+    all += count;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto bytes = std::make_shared<const std::string>(fovea::text_of(data, size));
+  fovea::succeeds_soon([&] { read_some(fovea::open_sound(bytes, "file")); });
+  fovea::succeeds_soon([&] {
+    read_some(
+        fovea::open_sound_stream("stream", {}, [&, at = size_t{0}](char* to, int64_t most) mutable {
+          const size_t count = std::min(static_cast<size_t>(most), bytes->size() - at);
+          std::memcpy(to, bytes->data() + at, count);
+          at += count;
+          return static_cast<int64_t>(count);
+        }));
+  });
+  return 0;
+}

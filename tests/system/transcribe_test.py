@@ -1,0 +1,185 @@
+"""Transcription of sound files and streams, compared with transformers and openai-whisper (tests/goldens/speech)."""
+import json
+import shutil
+import subprocess
+import unittest
+
+import sounds
+from support import FOVEA, ROOT, FoveaTest, fovea
+
+GOLDENS = ROOT / "tests/goldens/speech"
+MODEL = GOLDENS / "model"
+# transformers' defaults, which the options of a golden change.
+PLAIN = {"--logprob-threshold": "0", "--compression-ratio-threshold": "0", "--no-speech-threshold": "1", "--beams": "1",
+         "--previous-text": "false"}
+WORD_SECONDS = 0.04  # tolerance of the times of words
+
+
+def arguments_of(case):
+    options = dict(PLAIN)
+    given = iter(case["options"])
+    for name in given:
+        options[name] = True if name == "--translate" else next(given)
+    return [part for name, value in options.items() for part in ([name] if value is True else [name, value])]
+
+
+class TranscribeTest(FoveaTest):
+    def wav(self, name, samples, **more):
+        path = self.folder / name
+        sounds.write_wav(path, samples, **more)
+        return path
+
+    def transcript(self, *arguments, **more):
+        return json.loads(self.ok(fovea("transcribe", MODEL, *arguments, "--json", **more)).stdout)
+
+    def test_tokens_are_those_of_transformers(self):
+        for case in json.loads((GOLDENS / "expected.json").read_text()):
+            with self.subTest(case["name"]):
+                found = self.transcript(self.wav("a.wav", sounds.sound(case["sound"])), *arguments_of(case))
+                wanted = [(w["seek"], s) for w in case["windows"] for s in w["segments"]]
+                self.assertEqual(found["language"], case["language"])
+                self.assertEqual([s["tokens"] for s in found["segments"]], [s["tokens"] for _, s in wanted])
+                self.assertEqual([s["seek"] for s in found["segments"]], [seek for seek, _ in wanted])
+                for segment, (_, expected) in zip(found["segments"], wanted):
+                    self.assertAlmostEqual(segment["start"], expected["start"], places=6)
+                    self.assertAlmostEqual(segment["end"], expected["end"], places=6)
+
+    def test_times_of_words_are_those_of_openai_whisper(self):
+        compared = 0
+        for case in json.loads((GOLDENS / "expected.json").read_text()):
+            if "words" not in case:
+                continue
+            found = self.transcript(self.wav("a.wav", sounds.sound(case["sound"])), "--word-timestamps", *arguments_of(case))
+            for segment, expected in zip(found["segments"], case["words"]):
+                self.assertEqual([w["word"] for w in segment.get("words", [])], [w[0] for w in expected])
+                for word, (_, start, end, probability) in zip(segment.get("words", []), expected):
+                    self.assertAlmostEqual(word["start"], start, delta=WORD_SECONDS)
+                    self.assertAlmostEqual(word["end"], end, delta=WORD_SECONDS)
+                    self.assertAlmostEqual(word["probability"], probability, places=3)
+                    compared += 1
+        self.assertGreater(compared, 5)
+
+    def test_windows_together_do_not_depend_on_their_number(self):
+        path = self.wav("a.wav", sounds.sound([["voice", 8, 5]]))
+        two, four = (self.transcript(path, "--batch-size", n, "--beams", "2")["segments"] for n in ("2", "4"))
+        self.assertEqual(two, four)
+        self.assertEqual(sorted({s["seek"] for s in two}), [0, 300, 600])
+
+    def test_a_stream_gives_the_text_of_the_file(self):
+        # The second part is louder, so the first windows are transcribed again.
+        for louder in (False, True):
+            quiet, loud = sounds.voice(5, 5), sounds.voice(3, 9)
+            samples = [x * (0.001 if louder else 1) for x in quiet] + [x * (1 if louder else 0.5) for x in loud]
+            file = self.transcript(self.wav("a.wav", samples), *arguments_of({"options": []}))
+            raw = sounds.pcm16(samples)
+            for data, options in ((raw, []), (sounds.wav_header() + raw, ["--rate", "8000"])):
+                result = fovea("transcribe", MODEL, "-", "--json", *arguments_of({"options": []}), *options, input=data)
+                stream = json.loads(self.ok(result).stdout)
+                self.assertEqual(stream["segments"], file["segments"])
+                self.assertIn(b"...", result.stderr)
+                self.assertEqual(louder, b"transcribing again" in result.stderr)
+
+    def test_partial_text_comes_before_the_sound_ends(self):
+        process = subprocess.Popen([FOVEA, "transcribe", str(MODEL), "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        process.stdin.write(sounds.pcm16(sounds.voice(2, 5)))
+        process.stdin.flush()
+        line = b""
+        while b"..." not in line:  # the stream stays open
+            line = process.stderr.readline()
+            self.assertTrue(line)
+        out, _ = process.communicate()
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(out)
+
+    def test_silence_costs_nothing(self):
+        path = self.wav("a.wav", sounds.silence(120))
+        self.assertEqual(self.transcript(path, "--vad")["segments"], [])
+        parts = self.transcript(self.wav("b.wav", sounds.silence(9) + sounds.voice(2, 3) + sounds.silence(9)), "--vad")
+        self.assertGreaterEqual(min(s["seek"] for s in parts["segments"]), 850)
+        self.assertLess(max(s["seek"] for s in parts["segments"]), 1150)
+
+    def test_formats_and_folders(self):
+        folder = self.folder / "sounds"
+        folder.mkdir()
+        for name in ("b.wav", "a.wav"):
+            sounds.write_wav(folder / name, sounds.voice(1, 3), rate=sounds.RATE)
+        (folder / "notes.txt").write_text("no sound")
+        out = self.folder / "out"
+        self.ok(fovea("transcribe", MODEL, folder, "--format", "srt", "--out", out))
+        self.assertEqual(sorted(p.name for p in out.iterdir()), ["a.srt", "b.srt"])
+        self.assertIn("-->", (out / "a.srt").read_text())
+        one = self.folder / "one.vtt"
+        self.ok(fovea("transcribe", MODEL, folder / "a.wav", "--format", "vtt", "--out", one))
+        self.assertTrue(one.read_text().startswith("WEBVTT\n\n00:"))
+        text = self.ok(fovea("transcribe", MODEL, folder)).stdout
+        self.assertEqual(text, self.ok(fovea("transcribe", MODEL, folder / "a.wav", folder / "b.wav")).stdout)
+
+    def test_channels_and_rates_do_not_matter(self):
+        samples = sounds.voice(2.2, 3)
+        mono = self.transcript(self.wav("a.wav", samples), *arguments_of({"options": []}))
+        stereo = self.transcript(self.wav("b.wav", samples, channels=2), *arguments_of({"options": []}))
+        self.assertEqual(mono, stereo)
+        self.transcript(self.wav("c.wav", sounds.voice(2.2, 3, rate=44100), rate=44100))
+
+    @unittest.skipUnless(shutil.which("ffmpeg"), "needs ffmpeg")
+    def test_compressed_files_are_read_and_other_containers_refused(self):
+        path = self.wav("a.wav", sounds.voice(2, 3))
+        lossless = self.transcript(path, *arguments_of({"options": []}))
+        for name in ("b.flac", "b.ogg", "b.opus", "b.mp3"):
+            made = self.folder / name
+            if subprocess.run(["ffmpeg", "-loglevel", "error", "-y", "-i", path, made], check=False).returncode != 0:
+                continue
+            found = self.transcript(made, *arguments_of({"options": []}))
+            if name == "b.flac":
+                self.assertEqual(found, lossless)
+        made = self.folder / "b.m4a"
+        if subprocess.run(["ffmpeg", "-loglevel", "error", "-y", "-i", path, made], check=False).returncode == 0:
+            self.refused(fovea("transcribe", MODEL, made), 2, "is a container of the kind MP4 (m4a, mp4, mov); expected WAV")
+
+    def test_hostile_files_get_one_line(self):
+        good = sounds.pcm16(sounds.voice(0.5, 3))
+        nan = b"\x00\x00\xc0\x7f"
+        cases = {
+            "empty": (b"", "is no sound file"),
+            "text": (b"hello world, this is text", "is no sound file"),
+            "cut header": (sounds.wav_header()[:20], "is no sound file"),
+            "no channels": (sounds.wav_header(channels=0) + good, "expected"),
+            "many channels": (sounds.wav_header(channels=65000) + good, "expected"),
+            "slow": (sounds.wav_header(rate=1) + good, "has 1 samples per second; expected 1000 to 768000"),
+            "fast": (sounds.wav_header(rate=10_000_000) + good, "has 10000000 samples per second; expected 1000 to 768000"),
+            "nan": (sounds.wav_header(bits=32, code=3, data_bytes=4000) + nan * 1000, "sample 0 is nan; expected finite numbers"),
+            "mp4": (b"\0\0\0\x20ftypM4A " + bytes(100), "MP4 (m4a, mp4, mov)"),
+            "webm": (b"\x1a\x45\xdf\xa3" + bytes(100), "Matroska (webm, mkv)"),
+            "cut flac": (b"fLaC" + bytes(10), "is no sound file"),
+            "cut ogg": (b"OggS" + bytes(60), "is no sound file"),
+        }
+        for name, (content, text) in cases.items():
+            with self.subTest(name):
+                path = self.folder / "hostile.wav"
+                path.write_bytes(content)
+                self.refused(fovea("transcribe", MODEL, path), 2, text)
+                if name not in ("mp4", "webm", "cut flac", "cut ogg", "empty", "text", "cut header"):
+                    self.refused(fovea("transcribe", MODEL, "-", input=content), 2, "standard input: ")
+
+    def test_lengths_that_lie_do_not_matter(self):
+        samples = sounds.voice(1, 3)
+        expected = self.transcript(self.wav("a.wav", samples))
+        for length in (0xFFFFFFFF, 0x7FFFFFFF, 2 * len(samples) + 1000):
+            path = self.folder / "b.wav"
+            path.write_bytes(sounds.wav_header(data_bytes=length) + sounds.pcm16(samples))
+            self.assertEqual(self.transcript(path), expected)
+
+    def test_errors_name_the_option(self):
+        path = self.wav("a.wav", sounds.voice(0.5, 3))
+        for options, text in ((["--language", "klingon"], "--language: 'klingon' is unknown; expected a code such as de"),
+                              (["--language", "ko"], "--language: ko; expected one of the model's 6 languages"),
+                              (["--word-timestamps", "--timestamps", "false"], "--word-timestamps: requires"),
+                              (["--max-tokens", "64"], "--max-tokens: 64; expected less than 64")):
+            self.refused(fovea("transcribe", MODEL, path, *options), 2, text)
+        self.refused(fovea("transcribe", MODEL, self.folder / "none.wav"), 2, "none.wav: does not exist; expected a sound file")
+        self.refused(fovea("transcribe", ROOT / "tests/goldens/gpt2_relu", path), 2, "expected")
+
+
+if __name__ == "__main__":
+    unittest.main()
