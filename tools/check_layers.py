@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LADDER = ("base unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics data "
-          "grammar generate embed classify search inspect plan train api c").split()
+          "grammar generate embed classify probing search inspect plan train api c").split()
 ONLY = {"unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"}, "parallel": {"base", "kernels"},
         "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them

@@ -15,6 +15,7 @@
 #include "fovea/engine.h"
 #include "fovea/evaluate.h"
 #include "fovea/inspect.h"
+#include "fovea/linear_probe.h"
 #include "fovea/plan.h"
 #include "fovea/search.h"
 #include "fovea/trace.h"
@@ -77,10 +78,10 @@ class Survey : public OptionVisitor {
 template <class Options>
 class Descriptions : public testing::Test {};
 using All =
-    testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                   EngineOptions, TranslateOptions, EmbedOptions, RerankOptions, ClassifyOptions,
-                   PlanOptions, EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
-                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
+    testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, ProbeOptions,
+                   GenerateOptions, EngineOptions, TranslateOptions, EmbedOptions, RerankOptions,
+                   ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
+                   SearchBuildOptions, TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
