@@ -37,6 +37,11 @@ class FieldOptions : public OptionVisitor {
            with_default(cli::number(s->name, s->aliases, help_of(f), value, least, most), f,
                         value >= least && value <= most));
   }
+  // Numbers of a Spec have no option.
+  void numbers(const Field& f, std::vector<double>& values, double least, double most) override {
+    if (const auto s = f.path.empty() ? spelling_of_(f) : std::nullopt)
+      use_(f, *s, cli::numbers(s->name, s->aliases, help_of(f), values, least, most));
+  }
   void boolean(const Field& f, bool& value) override {
     if (const auto s = spelling_of_(f)) {
       const bool valued = !f.path.empty() || f.name == optional_;

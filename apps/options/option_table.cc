@@ -189,12 +189,12 @@ void OptionTable::unset_means(const std::string& what) {
   }
 }
 
-void OptionTable::refuse_training() const {
-  const Option* const train = find("--train");
-  if (!train->given.empty()) return;
+void OptionTable::refuse_without(const std::string& name) const {
+  const Option* const leading = find(name);
+  if (!leading->given.empty()) return;
   for (const Option& option : options_)
-    if (option.section == train->section && !option.given.empty())
-      throw UsageError(fmt::format("{}: requires --train", option.name));
+    if (option.section == leading->section && !option.given.empty())
+      throw UsageError(fmt::format("{}: requires {}", option.name, name));
 }
 
 void OptionTable::parse(const std::vector<std::string>& given) {

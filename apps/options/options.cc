@@ -143,6 +143,26 @@ Option words(Option option, std::vector<std::string>& values) {
   return finish(std::move(option));
 }
 
+// Returns an option of values separated by commas; `parse` converts one of them.
+template <class Number, class Parse>
+Option listed(std::string name, Names aliases, std::string help, std::vector<Number>& values,
+              const std::string& range, const char* placeholder, const Parse& parse) {
+  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::text,
+                       range + ", or several, separated by commas");
+  option.placeholder = placeholder;
+  option.set = [=, &values, title = option.name,
+                expected = option.expected](const std::string& typed) {
+    std::vector<Number> read;
+    for (size_t begin = 0, end = 0; begin <= typed.size(); begin = end + 1) {
+      end = std::min(typed.find(',', begin), typed.size());
+      read.push_back(parse(title, typed.substr(begin, end - begin), expected));
+    }
+    values = std::move(read);
+  };
+  option.get = [&values] { return fmt::format("{}", fmt::join(values, ",")); };
+  return finish(std::move(option));
+}
+
 }  // namespace
 
 Option flag(std::string name, Names aliases, std::string help, bool& value) {
@@ -177,20 +197,22 @@ Option integer(std::string name, Names aliases, std::string help, int64_t& value
 
 Option integers(std::string name, Names aliases, std::string help, std::vector<int64_t>& values,
                 int64_t least, int64_t most) {
-  Option option = make(std::move(name), std::move(aliases), std::move(help), Kind::text,
-                       range_text(least, most) + ", or several, separated by commas");
-  option.placeholder = "N,...";
-  option.set = [=, &values, title = option.name,
-                expected = option.expected](const std::string& typed) {
-    std::vector<int64_t> read;
-    for (size_t begin = 0, end = 0; begin <= typed.size(); begin = end + 1) {
-      end = std::min(typed.find(',', begin), typed.size());
-      read.push_back(parse_integer(title, typed.substr(begin, end - begin), least, most, expected));
-    }
-    values = std::move(read);
-  };
-  option.get = [&values] { return fmt::format("{}", fmt::join(values, ",")); };
-  return finish(std::move(option));
+  return listed(
+      std::move(name), std::move(aliases), std::move(help), values, range_text(least, most),
+      "N,...",
+      [=](const std::string& title, const std::string& typed, const std::string& expected) {
+        return parse_integer(title, typed, least, most, expected);
+      });
+}
+
+Option numbers(std::string name, Names aliases, std::string help, std::vector<double>& values,
+               double least, double most) {
+  return listed(
+      std::move(name), std::move(aliases), std::move(help), values, range_text(least, most),
+      "X,...",
+      [=](const std::string& title, const std::string& typed, const std::string& expected) {
+        return parse_number(title, typed, least, most, expected);
+      });
 }
 
 Option number(std::string name, Names aliases, std::string help, double& value, double least,

@@ -50,6 +50,9 @@ Option integers(std::string name, std::vector<std::string> aliases, std::string 
                 std::vector<int64_t>& values, int64_t least, int64_t most);
 Option number(std::string name, std::vector<std::string> aliases, std::string help, double& value,
               double least, double most);
+// Numbers separated by commas.
+Option numbers(std::string name, std::vector<std::string> aliases, std::string help,
+               std::vector<double>& values, double least, double most);
 // A size such as 300000000, 512M or 2GB (powers of 1024).
 Option bytes(std::string name, std::vector<std::string> aliases, std::string help, uint64_t& value);
 // `value` is an index into `names`. A name may list alternatives: "fp32|float32".
@@ -91,8 +94,8 @@ class OptionTable {
   void apply();                         // sets all options
   void apply_section(const std::string& section) const;
   bool given(const std::string& name) const;
-  // Throws UsageError if an option in the section of --train was given without --train.
-  void refuse_training() const;
+  // Throws UsageError if an option in the section of option `name` was given without it.
+  void refuse_without(const std::string& name) const;
   const Option* find(const std::string& name) const;  // by name or alias; null if unknown
   const std::vector<Option>& all() const { return options_; }
 

@@ -22,6 +22,7 @@
 #include "fovea/gguf.h"
 #include "fovea/inspect.h"
 #include "fovea/json_grammar.h"
+#include "fovea/linear_probe.h"
 #include "fovea/mapped_file.h"
 #include "fovea/metrics.h"
 #include "fovea/model.h"

@@ -81,7 +81,7 @@ class EmbedCommand : public Command {
       if (strict) open();
       return training_.run(model_, out_, json, arguments);
     }
-    table.refuse_training();
+    table.refuse_without("--train");
     if (table.given("--prompt") && table.given("--prompt-name"))
       throw UsageError("--prompt: cannot be combined with --prompt-name");
     options_.truncate = !whole_;

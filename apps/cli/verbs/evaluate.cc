@@ -10,6 +10,7 @@
 #include "cli/reports/compare.h"
 #include "cli/reports/label_table.h"
 #include "cli/reports/score.h"
+#include "cli/verbs/eval_probe.h"
 #include "fovea/error.h"
 #include "jobs/lines.h"
 #include "options/common_options.h"
@@ -34,7 +35,8 @@ class EvalCommand : public Command {
                 "conversations: loss, perplexity and accuracy of the answers' tokens. On "
                 "--pairs: the loss of an encoder-decoder, and BLEU, chrF and ROUGE-L of its "
                 "translations. On --labels: the scores of a classifier, of all labels and of each. "
-                "With --hypotheses and "
+                "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
+                "that on TF-IDF. With --hypotheses and "
                 "--references: the scores of existing translations.") {}
 
   void declare(OptionTable& table) override {
@@ -69,12 +71,15 @@ class EvalCommand : public Command {
                      kWeightPrecisions));
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
+    probe_.declare(table);
   }
 
   int run(const OptionTable& table) override {
     refuse_translation(table);
     if (!hypotheses_.empty() || !references_.empty()) return score_files();
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    table.refuse_without("--probe");
+    if (table.given("--probe")) return run_probe(table);
     const auto open = [this] {
       return open_model(model_, weight_precision(precision_), cache_precision(cache_),
                         adapters_of(adapters_));
@@ -118,6 +123,15 @@ class EvalCommand : public Command {
       if (table.given(option))
         throw UsageError(fmt::format(
             "--against: cannot be combined with {}; expected text files or directories", option));
+  }
+
+  int run_probe(const OptionTable& table) {
+    for (const char* option :
+         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype"})
+      if (table.given(option))
+        throw UsageError(fmt::format("--probe: cannot be combined with {}", option));
+    return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),
+                      json);
   }
 
   int score_files() {
@@ -204,6 +218,7 @@ class EvalCommand : public Command {
   std::vector<std::string> candidates_;
   int precision_ = 0, cache_ = 0;
   EvaluationData data_;
+  ProbeRequest probe_;
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ class TokenizeCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (table.given("--train")) return train();
-    table.refuse_training();
+    table.refuse_without("--train");
     if (model_.empty())
       throw UsageError("MODEL: not given; expected a model directory or a tokenizer.json");
     if (decode_ && (jsonl_ || bytes_ || parse_special_ || table.given("--check")))

@@ -16,6 +16,7 @@
 #include "fovea/evaluate.h"
 #include "fovea/explain.h"
 #include "fovea/inspect.h"
+#include "fovea/linear_probe.h"
 #include "fovea/plan.h"
 #include "fovea/search.h"
 #include "fovea/trace.h"
@@ -82,7 +83,7 @@ using All =
                    EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions, RerankOptions,
                    ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
                    SearchBuildOptions, TokenizerTraining, TraceOptions, InspectInput, HeadPlace,
-                   ExplainOptions>;
+                   ExplainOptions, ProbeOptions>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {

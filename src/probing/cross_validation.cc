@@ -1,0 +1,93 @@
+#include "probing/cross_validation.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/threads.h"
+#include "data/permutation.h"
+#include "probing/logistic_regression.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kInnerFolds = 3;  // for the choice of C
+
+struct Split {
+  std::vector<int32_t> training, held_out;
+};
+
+Split split_at(const std::vector<int32_t>& texts, const std::vector<int32_t>& fold, int64_t held) {
+  Split split;
+  for (size_t i = 0; i < texts.size(); ++i)
+    (fold[i] == held ? split.held_out : split.training).push_back(texts[i]);
+  return split;
+}
+
+// Returns the value of C with the most correct predictions for texts of held-out inner folds.
+double best_c(const FeaturesOf& features, const LabelledFolds& data,
+              const std::vector<int32_t>& training, const std::vector<double>& c, uint64_t seed) {
+  std::vector<int32_t> labels;
+  for (const int32_t text : training) labels.push_back(data.labels[static_cast<size_t>(text)]);
+  const std::vector<int32_t> fold = stratified_folds(labels, kInnerFolds, seed);
+  std::vector<Split> splits(kInnerFolds);
+  std::vector<std::shared_ptr<const Features>> made(kInnerFolds);
+  parallel_tasks(kInnerFolds, [&](int64_t i) {
+    const auto inner = static_cast<size_t>(i);
+    splits[inner] = split_at(training, fold, i);
+    made[inner] = features(splits[inner].training);
+  });
+  const int64_t values = std::ssize(c);
+  std::vector<int64_t> right(static_cast<size_t>(kInnerFolds * values));
+  parallel_tasks(kInnerFolds * values, [&](int64_t task) {
+    const auto inner = static_cast<size_t>(task / values);
+    const Split& split = splits[inner];
+    const LogisticRegression model =
+        fit_logistic_regression(*made[inner], split.training, data.labels, data.classes,
+                                c[static_cast<size_t>(task % values)]);
+    for (const int32_t text : split.held_out)
+      right[static_cast<size_t>(task)] +=
+          model.predict(*made[inner], text) == data.labels[static_cast<size_t>(text)];
+  });
+  for (size_t task = c.size(); task < right.size(); ++task) right[task % c.size()] += right[task];
+  const auto best = std::max_element(right.begin(), right.begin() + values);
+  return c[static_cast<size_t>(best - right.begin())];
+}
+
+}  // namespace
+
+std::vector<int32_t> stratified_folds(const std::vector<int32_t>& labels, int64_t folds,
+                                      uint64_t seed) {
+  std::vector<int32_t> order;
+  const Permutation shuffled(labels.size(), seed);
+  for (size_t i = 0; i < labels.size(); ++i) order.push_back(static_cast<int32_t>(shuffled(i)));
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return labels[static_cast<size_t>(a)] < labels[static_cast<size_t>(b)];
+  });
+  std::vector<int32_t> fold(labels.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    fold[static_cast<size_t>(order[i])] = static_cast<int32_t>(static_cast<int64_t>(i) % folds);
+  return fold;
+}
+
+CrossValidated cross_validate(const FeaturesOf& features, const LabelledFolds& data,
+                              const std::vector<double>& c, uint64_t seed,
+                              const std::function<void(int64_t fold)>& fold_done) {
+  std::vector<int32_t> all(data.labels.size());
+  std::iota(all.begin(), all.end(), 0);
+  CrossValidated result;
+  result.predicted.resize(all.size());
+  for (int64_t fold = 0; fold < data.folds; ++fold) {
+    const Split split = split_at(all, data.fold, fold);
+    result.c.push_back(c.size() == 1 ? c[0] : best_c(features, data, split.training, c, seed));
+    const auto made = features(split.training);
+    const LogisticRegression model =
+        fit_logistic_regression(*made, split.training, data.labels, data.classes, result.c.back());
+    result.unfinished += !model.converged;
+    for (const int32_t text : split.held_out)
+      result.predicted[static_cast<size_t>(text)] = model.predict(*made, text);
+    if (fold_done) fold_done(fold);
+  }
+  return result;
+}
+
+}  // namespace fovea
