@@ -13,25 +13,12 @@
 #include "embed/modules.h"
 #include "families/model_parts.h"
 #include "fovea/excerpt.h"
-#include "tokenizer/config.h"
-#include "tokenizer/state.h"
 
 namespace fovea {
 namespace {
 
 [[noreturn]] void refuse_head(const std::string& path, const char* what) {
   fail(ErrorKind::Unsupported, "{}: the model has no classification head; {}", path, what);
-}
-
-// Returns the id of a special token by its key in tokenizer_config.json, or by one of the usual
-// names.
-std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
-                                     std::initializer_list<const char*> names) {
-  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
-  if (const std::string text = config.token(key, ""); !text.empty()) return tokenizer.id_of(text);
-  for (const char* name : names)
-    if (const auto id = tokenizer.id_of(name); id && tokenizer.is_special(*id)) return id;
-  return std::nullopt;
 }
 
 ClassifierTask task_of(const Spec& spec, bool has_mask, const std::string& path) {

@@ -33,6 +33,10 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, int64_t prompt, DType compute);
 
+// Returns the vectors of texts from the vectors of their tokens [B, T, C].
+Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, const TokenBatch& batch,
+                      int64_t prompt);
+
 struct SentenceModel {
   Transformer transformer;
   Origin origin;
