@@ -38,9 +38,12 @@ Json model_json(const ServedModel& model) {
 bool any(const ServedModel&) { return true; }
 bool writes(const ServedModel& model) { return model.engine.has_value(); }
 bool embeds(const ServedModel& model) { return model.embedder.has_value(); }
-bool reranks(const ServedModel& model) { return model.rerank_queue != nullptr; }
+bool embeds_sparsely(const ServedModel& model) { return model.sparse_embedder.has_value(); }
+bool embeds_tokens(const ServedModel& model) { return model.multi_vector_embedder.has_value(); }
+bool ranks_pairs(const ServedModel& model) { return model.rerank_queue != nullptr; }
+bool reranks(const ServedModel& model) { return ranks_pairs(model) || embeds_tokens(model); }
 bool labels(const ServedModel& model) { return model.classifier.has_value(); }
-bool scores(const ServedModel& model) { return reranks(model) || embeds(model); }
+bool scores(const ServedModel& model) { return ranks_pairs(model) || embeds(model); }
 bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
 
 }  // namespace
@@ -126,6 +129,16 @@ void Api::embed(const http::Request& request, const Answer& answer) {
     return defaults;
   });
   answer_embed(asked, served, answer);
+}
+
+void Api::embed_sparse(const http::Request& request, const Answer& answer) {
+  const auto [served, asked] = read(request, embeds_sparsely, kSparse);
+  answer_embed_sparse(asked, served, answer);
+}
+
+void Api::embed_all(const http::Request& request, const Answer& answer) {
+  const auto [served, asked] = read(request, embeds_tokens, kAllTokens);
+  answer_embed_all(asked, served, answer);
 }
 
 void Api::rerank(const http::Request& request, const Answer& answer) {
@@ -242,6 +255,8 @@ http::Router Api::router() {
   add("POST", "/v1/chat/completions", &Api::chat);
   add("POST", "/v1/embeddings", &Api::openai_embeddings);
   add("POST", "/embed", &Api::embed, ErrorShape::embeddings);
+  add("POST", "/embed_sparse", &Api::embed_sparse, ErrorShape::embeddings);
+  add("POST", "/embed_all", &Api::embed_all, ErrorShape::embeddings);
   add("POST", "/rerank", &Api::rerank, ErrorShape::embeddings);
   for (const char* path : {"/classify", "/v1/classify"}) add("POST", path, &Api::classify);
   add("POST", "/predict", &Api::predict, ErrorShape::embeddings);

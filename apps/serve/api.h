@@ -33,6 +33,8 @@ class Api {
   void chat(const http::Request& request, const Answer& answer);
   void openai_embeddings(const http::Request& request, const Answer& answer);
   void embed(const http::Request& request, const Answer& answer);
+  void embed_sparse(const http::Request& request, const Answer& answer);
+  void embed_all(const http::Request& request, const Answer& answer);
   void rerank(const http::Request& request, const Answer& answer);
   void classify(const http::Request& request, const Answer& answer);
   void predict(const http::Request& request, const Answer& answer);

@@ -249,12 +249,14 @@ std::vector<Field> vector_fields() {
        [](const Json& v, ApiRequest& r) { r.inputs = prompts(v); }, true},
       {"encoding_format", kEmbeddings, FieldType::text, 0, 16, "float",
        "float, or base64 of 4 bytes per number, little-endian", put_encoding},
-      {"inputs", kEmbed, FieldType::prompts, 1, 2048, "",
-       "a text or token ids, or an array of them; one vector each",
+      {"inputs", kEmbed | kSparse | kAllTokens, FieldType::prompts, 1, 2048, "",
+       "a text or token ids, or an array of them; one result each",
        [](const Json& v, ApiRequest& r) { r.inputs = prompts(v); }, true},
       vector_option("dimensions", kEmbeddings | kEmbed, "dimensions", "all"),
       vector_option("normalize", kEmbed, "normalise", "true"),
-      bounded(0, 256, vector_option("prompt_name", kEmbed, "prompt_name", "the model's default")),
+      bounded(0, 256,
+              vector_option("prompt_name", kEmbed | kSparse | kAllTokens, "prompt_name",
+                            "the model's default")),
       {"query", kRerank, FieldType::text, 0, kMostText, "", "the query",
        [](const Json& v, ApiRequest& r) { r.query = v; }, true},
       {"texts", kRerank, FieldType::strings, 1, 2048, "", "texts to score",
@@ -262,9 +264,11 @@ std::vector<Field> vector_fields() {
       described("raw_scores", kRerank, &ApiRequest::reranking, "raw", ""),
       {"return_text", kRerank, FieldType::boolean, 0, 0, "false", "return each text with its score",
        [](const Json& v, ApiRequest& r) { r.return_text = v; }},
-      with(vector_option("truncate", kEmbed | kRerank | kPredict, "truncate"), put_truncate),
-      {"truncation_direction", kEmbed | kRerank | kPredict, FieldType::text, 0, 16, "right",
-       "the side to truncate; only right is supported", put_direction},
+      with(
+          vector_option("truncate", kEmbed | kRerank | kPredict | kSparse | kAllTokens, "truncate"),
+          put_truncate),
+      {"truncation_direction", kEmbed | kRerank | kPredict | kSparse | kAllTokens, FieldType::text,
+       0, 16, "right", "the side to truncate; only right is supported", put_direction},
   };
 }
 
@@ -345,20 +349,13 @@ const std::vector<Field>& fields() {
 }
 
 const std::vector<FieldsOf>& routes_with_fields() {
-  static const std::vector<FieldsOf> routes = {{kChat, "/v1/chat/completions"},
-                                               {kCompletion, "/v1/completions"},
-                                               {kTokenize, "/tokenize"},
-                                               {kDetokenize, "/detokenize"},
-                                               {kEmbeddings, "/v1/embeddings"},
-                                               {kEmbed, "/embed"},
-                                               {kRerank, "/rerank"},
-                                               {kClassify, "/v1/classify"},
-                                               {kPredict, "/predict"},
-                                               {kScore, "/v1/score"},
-                                               {kRanks, "/v1/rerank"},
-                                               {kSimilarity, "/similarity"},
-                                               {kTranslate, "/translate"},
-                                               {kJob, "/v1/fine_tuning/jobs"}};
+  static const std::vector<FieldsOf> routes = {
+      {kChat, "/v1/chat/completions"}, {kCompletion, "/v1/completions"}, {kTokenize, "/tokenize"},
+      {kDetokenize, "/detokenize"},    {kEmbeddings, "/v1/embeddings"},  {kEmbed, "/embed"},
+      {kSparse, "/embed_sparse"},      {kAllTokens, "/embed_all"},       {kRerank, "/rerank"},
+      {kClassify, "/v1/classify"},     {kPredict, "/predict"},           {kScore, "/v1/score"},
+      {kRanks, "/v1/rerank"},          {kSimilarity, "/similarity"},     {kTranslate, "/translate"},
+      {kJob, "/v1/fine_tuning/jobs"}};
   return routes;
 }
 

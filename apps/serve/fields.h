@@ -24,6 +24,8 @@ enum : unsigned {
   kScore = 2048,
   kRanks = 4096,
   kSimilarity = 8192,
+  kSparse = 16384,
+  kAllTokens = 32768,
 };
 struct FieldsOf {
   unsigned of;

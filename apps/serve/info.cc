@@ -22,6 +22,9 @@ Json kind_of(const ServedModel& model) {
     return {
         {model.rerank_queue ? "reranker" : "classifier", label_maps(model.classifier->labels())}};
   if (model.embedder) return {{"embedding", {{"width", model.facts.width}}}};
+  if (model.sparse_embedder) return {{"embedding", {{"pooling", "splade"}}}};
+  if (model.multi_vector_embedder)
+    return {{"embedding", {{"width", model.facts.width}, {"pooling", "none"}}}};
   return {{"generation", {{"chat", model.chat.has_value()}}}};
 }
 

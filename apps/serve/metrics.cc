@@ -108,6 +108,8 @@ std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& model
     if (model->embed_queue) queues.emplace_back(name, model->embed_queue->status());
     if (model->classify_queue) queues.emplace_back(name, model->classify_queue->status());
     if (model->rerank_queue) queues.emplace_back(name, model->rerank_queue->status());
+    if (model->sparse_queue) queues.emplace_back(name, model->sparse_queue->status());
+    if (model->multi_vector_queue) queues.emplace_back(name, model->multi_vector_queue->status());
   }
   std::string out;
   write(out, kEngineGauges, engines);

@@ -170,6 +170,36 @@ void open_embedder(const std::string& folder, const ServedOptions& options, cons
       embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
 }
 
+// A model of token weights alone has no Transformer whose facts could be reported.
+void open_sparse_embedder(const std::string& folder, const ServedOptions& options, const Warn& warn,
+                          ServedModel& served) {
+  const auto embedder = SparseEmbedder::open(folder, options.precision);
+  warn_all(embedder.warnings(), warn);
+  if (const Spec* spec = embedder.spec())
+    set_facts(*spec, options, served);
+  else
+    served.facts = {.name = options.name, .created = std::time(nullptr)};
+  served.facts.context = embedder.max_tokens();
+  served.facts.width = embedder.width();
+  served.tokenizer = embedder.tokenizer();
+  served.sparse_embedder = embedder;
+  served.sparse_queue = std::make_shared<SparseQueue>(
+      embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
+}
+
+void open_multi_vector_embedder(const std::string& folder, const ServedOptions& options,
+                                const Warn& warn, ServedModel& served) {
+  const auto embedder = MultiVectorEmbedder::open(folder, options.precision);
+  warn_all(embedder.warnings(), warn);
+  set_facts(embedder.spec(), options, served);
+  served.facts.context = embedder.max_tokens(TextRole::document);
+  served.facts.width = embedder.width();
+  served.tokenizer = embedder.tokenizer();
+  served.multi_vector_embedder = embedder;
+  served.multi_vector_queue = std::make_shared<MultiVectorQueue>(
+      embedder, QueueOptions{.most_waiting = options.engine.most_waiting});
+}
+
 void open_reranker(const std::string& folder, const ServedOptions& options, const Warn& warn,
                    ServedModel& served) {
   const Reranker reranker = Reranker::open(folder, options.precision);
@@ -215,11 +245,16 @@ std::vector<std::shared_ptr<ServedModel>> open_served(const std::string& folder,
   };
   // In a sentence-transformers directory the Transformer may be in a subdirectory.
   const bool sentences = std::filesystem::exists(folder + "/modules.json");
+  const VectorKind kind = vector_kind(folder);
   std::optional<Spec> spec;
   if (!sentences || std::filesystem::exists(folder + "/config.json")) {
     spec = read_model_spec(folder);
   }
-  if (spec && is_cross_encoder(*spec)) {
+  if (kind == VectorKind::sparse) {
+    open_sparse_embedder(folder, options, warn, added());
+  } else if (kind == VectorKind::multiple) {
+    open_multi_vector_embedder(folder, options, warn, added());
+  } else if (spec && is_cross_encoder(*spec)) {
     open_reranker(folder, options, warn, added());
   } else if (spec && is_classifier(*spec)) {
     open_classifier(folder, options, warn, added());

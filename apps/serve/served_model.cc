@@ -34,6 +34,22 @@ RerankQueue& ServedModel::needs_reranker() const {
                  "model", "wrong_model"};
 }
 
+const SparseEmbedder& ServedModel::needs_sparse_embedder() const {
+  if (sparse_embedder) return *sparse_embedder;
+  throw ApiError{400,
+                 "model: " + facts.name +
+                     ": does not compute sparse vectors; expected a sparse embedding model",
+                 "model", "wrong_model"};
+}
+
+const MultiVectorEmbedder& ServedModel::needs_multi_vector_embedder() const {
+  if (multi_vector_embedder) return *multi_vector_embedder;
+  throw ApiError{400,
+                 "model: " + facts.name +
+                     ": does not compute vectors of tokens; expected a late interaction model",
+                 "model", "wrong_model"};
+}
+
 const Classifier& ServedModel::needs_classifier() const {
   if (classifier) return *classifier;
   throw ApiError{400,
@@ -46,6 +62,8 @@ void ServedModel::end_work() {
   open_adapter = nullptr;
   embed_queue.reset();
   rerank_queue.reset();
+  sparse_queue.reset();
+  multi_vector_queue.reset();
   classify_queue.reset();
   speech.reset();
 }

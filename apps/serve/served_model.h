@@ -14,6 +14,7 @@
 #include "fovea/embed_queue.h"
 #include "fovea/engine.h"
 #include "fovea/json_grammar.h"
+#include "fovea/retrieval_queue.h"
 #include "fovea/translate.h"
 #include "serve/request.h"
 
@@ -73,6 +74,11 @@ class ServedModel {
   std::optional<Embedder> embedder;
   std::shared_ptr<EmbedQueue> embed_queue;  // for embedder
   std::shared_ptr<RerankQueue> rerank_queue;
+  // A model that computes sparse vectors, or vectors of tokens, sets its queue.
+  std::optional<SparseEmbedder> sparse_embedder;
+  std::shared_ptr<SparseQueue> sparse_queue;
+  std::optional<MultiVectorEmbedder> multi_vector_embedder;
+  std::shared_ptr<MultiVectorQueue> multi_vector_queue;
   std::optional<Classifier> classifier;
   std::shared_ptr<ClassifyQueue> classify_queue;
   std::shared_ptr<SpeechQueue> speech;
@@ -86,6 +92,8 @@ class ServedModel {
   const TextEngine& needs_engine() const;
   const Embedder& needs_embedder() const;
   RerankQueue& needs_reranker() const;
+  const SparseEmbedder& needs_sparse_embedder() const;
+  const MultiVectorEmbedder& needs_multi_vector_embedder() const;
   const Classifier& needs_classifier() const;
   void end_work();  // cancels all requests and stops the engines
   // Returns the vocabulary for constraints; it is created by the first request that requires JSON.

@@ -30,6 +30,18 @@ std::vector<std::string> texts_of(const std::vector<Prompt>& inputs, const char*
   return texts;
 }
 
+void check_prompt_name(const std::string& name, const std::map<std::string, std::string>& prompts) {
+  if (!name.empty() && !prompts.contains(name)) {
+    throw ApiError{400, "prompt_name: the model has no prompt of this name", "prompt_name",
+                   "invalid_value"};
+  }
+}
+
+// A text with the prompt of queries is a query.
+TextRole role_of(const ApiRequest& request) {
+  return request.embedding.prompt_name == "query" ? TextRole::query : TextRole::document;
+}
+
 EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, const char* param,
                         const std::shared_ptr<http::Exchange>& exchange) {
   EmbedOptions options = request.embedding;
@@ -37,11 +49,7 @@ EmbedOptions options_of(const ApiRequest& request, const Embedder& embedder, con
     throw ApiError{400, fmt::format("dimensions: expected at most {}", embedder.width()),
                    "dimensions", "out_of_range"};
   }
-  const auto& prompts = embedder.prompts();
-  if (!options.prompt_name.empty() && !prompts.contains(options.prompt_name)) {
-    throw ApiError{400, "prompt_name: the model has no prompt of this name", "prompt_name",
-                   "invalid_value"};
-  }
+  check_prompt_name(options.prompt_name, embedder.prompts());
   check_vectors(std::ssize(request.inputs),
                 options.dimensions > 0 ? options.dimensions : embedder.width(), request.base64,
                 param);
@@ -92,6 +100,35 @@ std::string embed_body(const Embeddings& embeddings) {
   return body + ']';
 }
 
+std::string sparse_body(const SparseVectors& vectors) {
+  std::string body = "[";
+  for (size_t row = 0; row + 1 < vectors.starts.size(); ++row) {
+    body += row > 0 ? ",[" : "[";
+    for (auto i = static_cast<size_t>(vectors.starts[row]);
+         i < static_cast<size_t>(vectors.starts[row + 1]); ++i) {
+      body += fmt::format("{}{{\"index\":{},\"value\":{}}}",
+                          i > static_cast<size_t>(vectors.starts[row]) ? "," : "",
+                          vectors.indices[i], vectors.values[i]);
+    }
+    body += ']';
+  }
+  return body + ']';
+}
+
+std::string all_tokens_body(const MultiVectors& vectors) {
+  std::string body = "[";
+  for (int64_t text = 0; text < vectors.count; ++text) {
+    body += text > 0 ? ",[" : "[";
+    const ArrayView rows = vectors.rows(text);
+    for (int64_t row = 0; row < rows.shape[0]; ++row) {
+      if (row > 0) body += ',';
+      add_vector(body, rows.row<float>(row), false);
+    }
+    body += ']';
+  }
+  return body + ']';
+}
+
 std::string rerank_body(const std::vector<float>& scores, const std::vector<std::string>& texts) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -104,6 +141,21 @@ std::string rerank_body(const std::vector<float>& scores, const std::vector<std:
     ranks.push_back(std::move(rank));
   }
   return json_line(ranks);
+}
+
+// Scores by a late interaction model.
+void rank_by_tokens(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                    const std::shared_ptr<http::Exchange>& exchange) {
+  EmbedOptions options;
+  options.truncate = request.reranking.truncate;
+  answer_from<std::vector<float>>(
+      model->multi_vector_queue, exchange, ErrorShape::embeddings,
+      [&](auto done) {
+        return model->multi_vector_queue->submit_scores(request.query, request.texts, options,
+                                                        done);
+      },
+      [texts = request.return_text ? request.texts : std::vector<std::string>()](
+          const std::vector<float>& scores) { return rerank_body(scores, texts); });
 }
 
 }  // namespace
@@ -147,8 +199,42 @@ void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>&
       [&](auto done) { return model->embed_queue->submit(texts, options, done); }, embed_body);
 }
 
+void answer_embed_sparse(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                         const std::shared_ptr<http::Exchange>& exchange) {
+  const SparseEmbedder& embedder = model->needs_sparse_embedder();
+  check_prompt_name(request.embedding.prompt_name, embedder.prompts());
+  const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
+  check_vectors(std::ssize(texts), embedder.width(), false, "inputs");
+  answer_from<SparseVectors>(
+      model->sparse_queue, exchange, ErrorShape::embeddings,
+      [&](auto done) {
+        return model->sparse_queue->submit(texts, role_of(request), request.embedding, done);
+      },
+      sparse_body);
+}
+
+void answer_embed_all(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                      const std::shared_ptr<http::Exchange>& exchange) {
+  const MultiVectorEmbedder& embedder = model->needs_multi_vector_embedder();
+  check_prompt_name(request.embedding.prompt_name, embedder.prompts());
+  const TextRole role = role_of(request);
+  const auto texts = texts_of(request.inputs, "inputs", embedder.tokenizer());
+  int64_t rows = 0;  // at most one token per byte of a text, and some special tokens
+  constexpr int64_t kSpecial = 64;
+  for (const std::string& text : texts)
+    rows += std::min(embedder.max_tokens(role), std::ssize(text) + kSpecial);
+  check_vectors(rows, embedder.width(), false, "inputs");
+  answer_from<MultiVectors>(
+      model->multi_vector_queue, exchange, ErrorShape::embeddings,
+      [&](auto done) {
+        return model->multi_vector_queue->submit(texts, role, request.embedding, done);
+      },
+      all_tokens_body);
+}
+
 void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                    const std::shared_ptr<http::Exchange>& exchange) {
+  if (model->multi_vector_queue) return rank_by_tokens(request, model, exchange);
   RerankQueue& queue = model->needs_reranker();
   RerankOptions options = request.reranking;
   options.stop = [exchange] { return exchange->gone(); };

@@ -17,7 +17,14 @@ void answer_openai_embeddings(const ApiRequest& request, const std::shared_ptr<S
 // /embed: [[...], ...]
 void answer_embed(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                   const std::shared_ptr<http::Exchange>& exchange);
-// /rerank: [{"index", "score", "text"?}, ...], best first
+// /embed_sparse: [[{"index", "value"}, ...], ...]
+void answer_embed_sparse(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                         const std::shared_ptr<http::Exchange>& exchange);
+// /embed_all: a list of vectors for each text
+void answer_embed_all(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
+                      const std::shared_ptr<http::Exchange>& exchange);
+// /rerank, by a cross-encoder or a late interaction model: [{"index", "score", "text"?}, ...], best
+// first
 void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>& model,
                    const std::shared_ptr<http::Exchange>& exchange);
 

@@ -171,4 +171,16 @@ struct SimilarityEvaluation {
 SimilarityEvaluation evaluate_similarity(const Embedder& embedder, const std::string& file,
                                          const EmbedOptions& options = {});
 
+// The evaluation of a model with another pooling of its tokens.
+struct PoolingEvaluation {
+  std::string pooling;  // by the names of sentence-transformers: cls, max, mean, ...
+  bool own = false;     // it is the model's only pooling
+  SimilarityEvaluation result;
+};
+// Evaluates each pooling of the tokens' vectors; the model computes each text once. Modules after
+// the pooling apply if the model has a single pooling; of those of other models, only a
+// normalisation does. Throws the errors of evaluate_similarity().
+std::vector<PoolingEvaluation> evaluate_poolings(const Embedder& embedder, const std::string& file,
+                                                 const EmbedOptions& options = {});
+
 }  // namespace fovea

@@ -24,6 +24,9 @@ std::string folder_inside(const std::string& folder, const std::string& path,
   return folder + "/" + path;
 }
 
+// Returns the last component of a module's type.
+std::string kind_of(const std::string& type) { return type.substr(type.rfind('.') + 1); }
+
 }  // namespace
 
 std::vector<ListedModule> list_modules(const std::string& folder) {
@@ -36,14 +39,34 @@ std::vector<ListedModule> list_modules(const std::string& folder) {
     if (!entry.is_object())
       fail(ErrorKind::BadFile, "{}: {}; expected an object for each module", file, brief(entry));
     const std::string type = get_string(entry, "type", file);
-    const size_t dot = type.rfind('.');
-    modules.push_back({dot == std::string::npos ? type : type.substr(dot + 1),
-                       folder_inside(folder, get_string(entry, "path", file), file)});
+    modules.push_back(
+        {kind_of(type), folder_inside(folder, get_string(entry, "path", file), file)});
   }
-  if (modules.front().kind != "Transformer")
-    fail(ErrorKind::Unsupported, "{}: the first module is {}; expected Transformer", file,
-         excerpt(modules.front().kind));
   return modules;
+}
+
+Router read_router(const std::string& folder) {
+  const std::string official = folder + "/router_config.json";
+  const std::string file = is_file(official) ? official : folder + "/config.json";
+  const Json json = read_json(file);
+  const auto object = [&](const char* key) -> const Json& {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_object())
+      fail(ErrorKind::BadFile, "{}: {} is missing; expected an object", file, key);
+    return json[key];
+  };
+  const Json &types = object("types"), &structure = object("structure");
+  Router router;
+  for (const auto& [route, names] : structure.items()) {
+    std::vector<ListedModule>& modules = router[route];
+    for (const Json& name : names) {
+      if (!name.is_string() || !types.contains(name.get<std::string>()))
+        fail(ErrorKind::BadFile, "{}: route {} has {}; expected a name in types", file,
+             excerpt(route, 40), brief(name));
+      const auto id = name.get<std::string>();
+      modules.push_back({kind_of(get_string(types, id, file)), folder_inside(folder, id, file)});
+    }
+  }
+  return router;
 }
 
 bool is_settings_file(const std::string& name) {
@@ -82,10 +105,19 @@ void copy_modules(const std::string& from, const std::string& to, int64_t width)
   }
 }
 
+bool is_transformer(const ListedModule& module) {
+  return module.kind == "Transformer" || module.kind == "MLMTransformer";
+}
+
 bool has_modules(const std::string& folder) { return is_file(folder + "/modules.json"); }
 
 std::string transformer_folder(const std::string& folder) {
-  return has_modules(folder) ? list_modules(folder).front().folder : folder;
+  if (!has_modules(folder)) return folder;
+  const ListedModule first = list_modules(folder).front();
+  if (!is_transformer(first))
+    fail(ErrorKind::Unsupported, "{}/modules.json: the first module is {}; expected Transformer",
+         folder, excerpt(first.kind));
+  return first.folder;
 }
 
 }  // namespace fovea

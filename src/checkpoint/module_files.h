@@ -4,6 +4,7 @@
 // modules after it, each with its own folder. The last component of a module's type identifies its
 // kind.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,20 @@ struct ListedModule {
 
 bool has_modules(const std::string& folder);
 
-// Returns the modules in modules.json. Throws BadFile or Unsupported if it is not a list of modules
-// in the folder, or if the first one is not a Transformer.
+// Whether the module is a Transformer; older releases have another name for one with a head.
+bool is_transformer(const ListedModule& module);
+
+// Returns the modules in modules.json. Throws BadFile if it is not a list of modules in the folder.
 std::vector<ListedModule> list_modules(const std::string& folder);
 
+// The modules of each route of a Router, which selects a route by the purpose of a text.
+using Router = std::map<std::string, std::vector<ListedModule>>;
+// Reads the folder of a Router. Throws BadFile if its file is malformed.
+Router read_router(const std::string& folder);
+
 // Returns the folder that contains config.json and the tokenizer: that of the first module in
-// modules.json, or `folder` if there is no modules.json.
+// modules.json, or `folder` if there is no modules.json. Throws the errors of list_modules(), and
+// Unsupported if the first module is not a Transformer.
 std::string transformer_folder(const std::string& folder);
 
 // Returns whether the name is sentence_FAMILY_config.json, where FAMILY is any family of models.

@@ -13,8 +13,6 @@
 #include "embed/modules.h"
 #include "families/model_parts.h"
 #include "fovea/excerpt.h"
-#include "tokenizer/config.h"
-#include "tokenizer/state.h"
 
 namespace fovea {
 namespace {

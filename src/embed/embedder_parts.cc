@@ -16,6 +16,12 @@ int64_t prompt_tokens(const TextFormat& format, const std::string& prompt) {
   return static_cast<int64_t>(format.text(prompt).ids.size()) - format.trailing();
 }
 
+bool ends_normalised(const SentenceModules& modules) {
+  return !modules.after.empty() && std::holds_alternative<NormalizeModule>(modules.after.back());
+}
+
+}  // namespace
+
 std::string name_of(const EmbedOptions& options, size_t text) {
   return options.name_of_text ? options.name_of_text(text) : fmt::format("text {}", text + 1);
 }
@@ -34,21 +40,15 @@ void check_wanted(const std::function<bool()>& stop) {
   if (stop && stop()) fail(ErrorKind::Failed, "texts: cancelled by the caller");
 }
 
-bool ends_normalised(const SentenceModules& modules) {
-  return !modules.after.empty() && std::holds_alternative<NormalizeModule>(modules.after.back());
-}
-
-}  // namespace
-
-std::string prompt_of(const SentenceModules& modules, const EmbedOptions& options) {
+std::string prompt_of(const NamedPrompts& model, const EmbedOptions& options) {
   if (options.prompt) return *options.prompt;
   const std::string& name =
-      options.prompt_name.empty() ? modules.default_prompt : options.prompt_name;
+      options.prompt_name.empty() ? model.default_prompt : options.prompt_name;
   if (name.empty()) return "";
-  const auto found = modules.prompts.find(name);
-  if (found == modules.prompts.end()) {
+  const auto found = model.prompts.find(name);
+  if (found == model.prompts.end()) {
     std::vector<std::string> names;
-    for (const auto& [known, prompt] : modules.prompts) names.push_back(known);
+    for (const auto& [known, prompt] : model.prompts) names.push_back(known);
     fail_field(ErrorKind::InvalidArgument, "prompt_name", "the model has no prompt {}; expected {}",
                name, names.empty() ? "no name" : fmt::format("one of {}", fmt::join(names, ", ")));
   }

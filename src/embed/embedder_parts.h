@@ -28,7 +28,14 @@ struct EmbedInput {
 };
 
 // Returns the prompt that the options select.
-std::string prompt_of(const SentenceModules& modules, const EmbedOptions& options);
+std::string prompt_of(const NamedPrompts& prompts, const EmbedOptions& options);
+// Returns the name of the text with this index, for errors.
+std::string name_of(const EmbedOptions& options, size_t text);
+// Throws Failed if the caller no longer wants the result.
+void check_wanted(const std::function<bool()>& stop);
+// Throws InvalidArgument, with the text's name, if a text was truncated to `most` tokens.
+void check_whole(const std::vector<TokenizedText>& texts, int64_t most,
+                 const EmbedOptions& options);
 // Tokenises texts. Throws the errors of Embedder::embed() for invalid options and texts.
 EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>& texts,
                       const EmbedOptions& options);

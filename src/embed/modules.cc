@@ -89,35 +89,12 @@ Tensor read_tensor(const SafeTensors& tensors, const std::string& folder, const 
 
 Parameter parameter(const Tensor& value, Role role) { return {value.shape(), role, value}; }
 
-void only_sentence_embedding(const Json& config, const std::string& file) {
+// The names of a module's input and output in older files are those of its kind of model.
+void check_names(const Json& config, const std::string& file, const char* expected) {
   for (const char* key : {"module_input_name", "module_output_name"})
-    if (const auto name = find_string(config, key, file); name && *name != "sentence_embedding")
-      fail(ErrorKind::Unsupported, "{}: {} is {}; expected sentence_embedding", file, key, *name);
-}
-
-DenseModule read_dense(const std::string& folder, int64_t& width) {
-  const std::string file = folder + "/config.json";
-  const Json config = read_object(file);
-  only_sentence_embedding(config, file);
-  const int64_t in = get_int(config, "in_features", file, 1, kWidest);
-  const int64_t out = get_int(config, "out_features", file, 1, kWidest);
-  if (in != width)
-    fail(ErrorKind::BadFile, "{}: in_features is {}; expected {}, the width so far", file, in,
-         width);
-  const auto tensors = SafeTensors::open_model(folder);
-  DenseModule dense;
-  dense.linear.weight =
-      parameter(read_tensor(tensors, folder, "linear.weight", {out, in}), Role::matrix);
-  if (find_bool(config, "bias", file).value_or(true))
-    dense.linear.bias = parameter(read_tensor(tensors, folder, "linear.bias", {out}), Role::bias);
-  dense.activation = activation_named(
-      find_string(config, "activation_function", file).value_or("torch.nn.Tanh"), file);
-  dense.residual = find_bool(config, "use_residual", file).value_or(false);
-  if (dense.residual && in != out)
-    dense.projection.weight =
-        parameter(read_tensor(tensors, folder, "residual.weight", {out, in}), Role::matrix);
-  width = out;
-  return dense;
+    if (const auto name = find_string(config, key, file); name && *name != expected)
+      fail(ErrorKind::Unsupported, "{}: {} is {}; expected {}", file, key, excerpt(*name),
+           expected);
 }
 
 Norm read_layer_norm(const std::string& folder, int64_t width) {
@@ -167,29 +144,6 @@ void read_tokenizer_settings(const std::string& folder, TextSettings& settings) 
     settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
 }
 
-void read_prompts(const std::string& folder, SentenceModules& modules) {
-  const std::string file = folder + "/config_sentence_transformers.json";
-  if (!is_file(file)) return;
-  const Json config = read_object(file);
-  if (const auto prompts = config.find("prompts"); prompts != config.end() && !prompts->is_null()) {
-    if (!prompts->is_object())
-      fail(ErrorKind::BadFile, "{}: prompts is {}; expected an object", file, brief(*prompts));
-    for (const auto& [name, prompt] : prompts->items())
-      modules.prompts[name] = prompt.is_null() ? "" : get_string(*prompts, name, file);
-  }
-  modules.default_prompt = find_string(config, "default_prompt_name", file).value_or("");
-  if (!modules.default_prompt.empty() && !modules.prompts.contains(modules.default_prompt))
-    fail(ErrorKind::BadFile, "{}: default_prompt_name is {}; expected one of prompts", file,
-         modules.default_prompt);
-  const auto name = find_string(config, "similarity_fn_name", file);
-  if (!name) return;
-  const auto similarity = similarity_named(*name);
-  if (!similarity)
-    fail(ErrorKind::BadFile, "{}: similarity_fn_name is {}; expected one of {}", file, *name,
-         fmt::join(kSimilarities, ", "));
-  modules.similarity = *similarity;
-}
-
 // Modules before the pooling apply to tokens, modules after it to the vector.
 void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modules) {
   if (listed.kind == "Dropout") return;
@@ -199,7 +153,7 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
   } else if (listed.kind == "WeightedLayerPooling" && !pooled && !modules.layers) {
     modules.layers = read_layer_mean(listed.folder);
   } else if (listed.kind == "Dense" && pooled) {
-    modules.after.emplace_back(read_dense(listed.folder, modules.width));
+    modules.after.emplace_back(read_dense(listed.folder, "sentence_embedding", modules.width));
   } else if (listed.kind == "LayerNorm" && pooled) {
     modules.after.emplace_back(read_layer_norm(listed.folder, modules.width));
   } else if (listed.kind == "Normalize" && pooled) {
@@ -213,14 +167,78 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
   }
 }
 
-void add_files(Hasher& hasher, const ListedModule& module) {
-  hasher.add(module.kind);
-  if (!is_folder(module.folder)) return;  // Normalize has no folder
-  for (const std::string& name : list_files(module.folder))
-    hasher.add(MappedFile(module.folder + "/" + name).bytes());
+Similarity similarity_in(const std::string& folder) {
+  const auto name = find_setting(folder, "similarity_fn_name");
+  if (!name) return Similarity::cosine;
+  const auto similarity = similarity_named(*name);
+  if (!similarity)
+    fail(ErrorKind::BadFile,
+         "{}/config_sentence_transformers.json: similarity_fn_name is {}; expected one of {}",
+         folder, *name, fmt::join(kSimilarities, ", "));
+  return *similarity;
 }
 
 }  // namespace
+
+std::optional<std::string> find_setting(const std::string& folder, const char* key) {
+  const std::string file = folder + "/config_sentence_transformers.json";
+  if (!is_file(file)) return std::nullopt;
+  return find_string(read_object(file), key, file);
+}
+
+NamedPrompts read_prompts(const std::string& folder) {
+  NamedPrompts read;
+  const std::string file = folder + "/config_sentence_transformers.json";
+  if (!is_file(file)) return read;
+  const Json config = read_object(file);
+  if (const auto prompts = config.find("prompts"); prompts != config.end() && !prompts->is_null()) {
+    if (!prompts->is_object())
+      fail(ErrorKind::BadFile, "{}: prompts is {}; expected an object", file, brief(*prompts));
+    for (const auto& [name, prompt] : prompts->items())
+      read.prompts[name] = prompt.is_null() ? "" : get_string(*prompts, name, file);
+  }
+  read.default_prompt = find_string(config, "default_prompt_name", file).value_or("");
+  if (!read.default_prompt.empty() && !read.prompts.contains(read.default_prompt))
+    fail(ErrorKind::BadFile, "{}: default_prompt_name is {}; expected one of prompts", file,
+         read.default_prompt);
+  return read;
+}
+
+DenseModule read_dense(const std::string& folder, const char* input, int64_t& width) {
+  const std::string file = folder + "/config.json";
+  const Json config = read_object(file);
+  check_names(config, file, input);
+  const int64_t in = get_int(config, "in_features", file, 1, kWidest);
+  const int64_t out = get_int(config, "out_features", file, 1, kWidest);
+  if (in != width)
+    fail(ErrorKind::BadFile, "{}: in_features is {}; expected {}, the width so far", file, in,
+         width);
+  const auto tensors = SafeTensors::open_model(folder);
+  DenseModule dense;
+  dense.linear.weight =
+      parameter(read_tensor(tensors, folder, "linear.weight", {out, in}), Role::matrix);
+  if (find_bool(config, "bias", file).value_or(true))
+    dense.linear.bias = parameter(read_tensor(tensors, folder, "linear.bias", {out}), Role::bias);
+  dense.activation = activation_named(
+      find_string(config, "activation_function", file).value_or("torch.nn.Tanh"), file);
+  dense.residual = find_bool(config, "use_residual", file).value_or(false);
+  if (dense.residual && in != out)
+    dense.projection.weight =
+        parameter(read_tensor(tensors, folder, "residual.weight", {out, in}), Role::matrix);
+  width = out;
+  return dense;
+}
+
+uint64_t hash_of(std::span<const ListedModule> modules) {
+  Hasher hasher;
+  for (const ListedModule& module : modules) {
+    hasher.add(module.kind);
+    if (!is_folder(module.folder)) continue;  // Normalize has no folder
+    for (const std::string& name : list_files(module.folder))
+      hasher.add(MappedFile(module.folder + "/" + name).bytes());
+  }
+  return hasher.hash();
+}
 
 std::optional<Activation> activation_named(const std::string& type, const std::string& file) {
   const std::string name = type.substr(type.rfind('.') + 1);
@@ -263,16 +281,13 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
   SentenceModules modules;
   modules.width = width;
   modules.pooling.modes = {TokenPooling::mean};
-  read_prompts(folder, modules);
+  static_cast<NamedPrompts&>(modules) = read_prompts(folder);
+  modules.similarity = similarity_in(folder);
   if (!has_modules(folder)) return modules;
   bool pooled = false;
   const std::vector<ListedModule> listed = list_modules(folder);
-  Hasher hasher;
-  for (size_t i = 1; i < listed.size(); ++i) {
-    read_module(listed[i], pooled, modules);
-    add_files(hasher, listed[i]);
-  }
-  modules.hash = hasher.hash();
+  for (size_t i = 1; i < listed.size(); ++i) read_module(listed[i], pooled, modules);
+  modules.hash = hash_of(std::span(listed).subspan(1));
   if (!pooled)
     fail(ErrorKind::Unsupported,
          "{}/modules.json: no Pooling module; expected a module that computes one vector for each "

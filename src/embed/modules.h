@@ -6,10 +6,12 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "checkpoint/module_files.h"
 #include "embed/pooling.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
@@ -52,13 +54,17 @@ struct TextSettings {
   bool types = true;  // token types distinguish the two texts of a pair
 };
 
-struct SentenceModules {
+// The texts that a model prepends, by their names.
+struct NamedPrompts {
+  std::map<std::string, std::string> prompts;
+  std::string default_prompt;  // the name of a prompt; empty = none
+};
+
+struct SentenceModules : NamedPrompts {
   std::optional<LayerMean> layers;
   PoolingModule pooling;
   std::vector<VectorModule> after;  // modules for the pooled vector, in order
   int64_t width = 0;                // width of the final vector
-  std::map<std::string, std::string> prompts;
-  std::string default_prompt;  // the name of a prompt; empty = none
   Similarity similarity = Similarity::cosine;
   uint64_t hash = 0;  // hash of the modules after the Transformer: their kinds and files
 };
@@ -67,6 +73,18 @@ struct SentenceModules {
 // module is mean pooling. Throws BadFile or Unsupported, naming the file and the key, if something
 // is missing, unknown or inconsistent.
 SentenceModules read_modules(const std::string& folder, int64_t width);
+
+// Reads config_sentence_transformers.json of the folder, if it exists.
+NamedPrompts read_prompts(const std::string& folder);
+// Returns a string of that file; unset if there is none.
+std::optional<std::string> find_setting(const std::string& folder, const char* key);
+
+// Reads a Dense module, whose input has the width `width`, and sets `width` to that of its output.
+// `input` is the name of its input in the file: sentence_embedding or token_embeddings.
+DenseModule read_dense(const std::string& folder, const char* input, int64_t& width);
+
+// Returns a hash of the kinds and the files of modules.
+uint64_t hash_of(std::span<const ListedModule> modules);
 
 // Reads the settings from the folder that contains config.json and the tokenizer.
 TextSettings read_text_settings(const std::string& folder);

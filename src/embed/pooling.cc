@@ -85,6 +85,18 @@ TokenPooling token_pooling_named(const std::string& name, const std::string& fil
        file, excerpt(name));
 }
 
+const char* name_of(TokenPooling mode) {
+  switch (mode) {
+    case TokenPooling::cls: return "cls";
+    case TokenPooling::max: return "max";
+    case TokenPooling::mean: return "mean";
+    case TokenPooling::mean_sqrt_len: return "mean_sqrt_len_tokens";
+    case TokenPooling::weighted_mean: return "weightedmean";
+    case TokenPooling::last: break;
+  }
+  return "lasttoken";
+}
+
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled) {
   check(hidden.rank() == 3 && static_cast<int64_t>(pooled.size()) == hidden.dim(0),
         "pooling: {} intervals for {}; expected B for [B, T, C]", pooled.size(), hidden.shape());

@@ -19,6 +19,13 @@ enum class TokenPooling { cls, max, mean, mean_sqrt_len, weighted_mean, last };
 // it is unknown.
 TokenPooling token_pooling_named(const std::string& name, const std::string& file);
 
+// Returns the name of sentence-transformers.
+const char* name_of(TokenPooling mode);
+// All modes, in the order of the enumerators.
+inline constexpr TokenPooling kTokenPoolings[] = {
+    TokenPooling::cls,           TokenPooling::max,           TokenPooling::mean,
+    TokenPooling::mean_sqrt_len, TokenPooling::weighted_mean, TokenPooling::last};
+
 // Pools the interval `pooled` of each batch row. Throws InvalidArgument if an interval is empty.
 // hidden [B, T, C] -> f32 (f64 if hidden is f64) [B, C]; differentiable
 Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled);

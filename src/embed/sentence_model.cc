@@ -86,7 +86,12 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
 
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, int64_t prompt, DType compute, const Probe* probe) {
-  const Tensor states = token_states(transformer, modules, batch, compute, probe);
+  return pooled_vectors(token_states(transformer, modules, batch, compute, probe), modules, batch,
+                        prompt);
+}
+
+Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, const TokenBatch& batch,
+                      int64_t prompt) {
   std::vector<Interval> pooled = batch.valid;
   if (!modules.pooling.include_prompt)
     for (Interval& row : pooled) row.begin = std::min(prompt, row.end - 1);

@@ -34,6 +34,10 @@ Tensor text_vectors(const Transformer& transformer, const SentenceModules& modul
                     const TokenBatch& batch, int64_t prompt, DType compute,
                     const Probe* probe = nullptr);
 
+// Returns the vectors of texts from the vectors of their tokens [B, T, C].
+Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, const TokenBatch& batch,
+                      int64_t prompt);
+
 struct SentenceModel {
   Transformer transformer;
   Origin origin;

@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "embed/modules.h"
+#include "tokenizer/config.h"
 #include "tokenizer/pipeline/post_processors.h"
+#include "tokenizer/state.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -117,6 +119,15 @@ TokenizedText TextFormat::text(std::string_view text) const {
   TokenizedText result = framed(single_, {ids});
   result.cut = static_cast<int64_t>(whole - ids.size());
   return result;
+}
+
+std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
+                                     std::initializer_list<const char*> names) {
+  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
+  if (const std::string text = config.token(key, ""); !text.empty()) return tokenizer.id_of(text);
+  for (const char* name : names)
+    if (const auto id = tokenizer.id_of(name); id && tokenizer.is_special(*id)) return id;
+  return std::nullopt;
 }
 
 std::vector<Offsets> TextFormat::places(std::string_view text) const {

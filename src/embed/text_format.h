@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -76,5 +77,10 @@ class TextFormat {
   bool lower_case_, types_;
   Frame single_, pair_;
 };
+
+// Returns the id of a special token by its key in tokenizer_config.json, or by one of the usual
+// names.
+std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
+                                     std::initializer_list<const char*> names);
 
 }  // namespace fovea

@@ -129,6 +129,27 @@ class Embed(FoveaTest):
         self.refused(fovea("embed", MODEL, "--evaluate", self.file("bad.csv", "a,b,1\na,b\n")), 2, "record 2")
         self.refused(fovea("embed", MODEL, "--evaluate", self.file("one.csv", "a,b,1\n")), 2, "at least 2")
 
+    def test_poolings_are_compared_in_one_run(self):
+        pairs = self.file("pairs.csv", "the fox sees,a bird hears,5\nnight,a bird,0\nlight,the light falls,4\neye,the eye sleeps,2\n")
+        plain = self.folder / "plain"
+        shutil.copytree(MODEL, plain)
+        modules = json.loads((plain / "modules.json").read_text())
+        (plain / "modules.json").write_text(json.dumps([modules[0], modules[1], modules[-1]]))
+        names = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+        self.assertEqual(list(json.loads(self.ok(fovea("embed", MODEL, "--evaluate", pairs, "--pooling", "all", "--json")).stdout)["poolings"]), names)
+        for name in names:
+            (plain / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode": name, "include_prompt": False}))
+            alone = json.loads(self.ok(fovea("embed", plain, "--evaluate", pairs, "--json")).stdout)
+            compared = json.loads(self.ok(fovea("embed", plain, "--evaluate", pairs, "--pooling", "all", "--json")).stdout)
+            self.assertEqual(compared["pairs"], 4)
+            self.assertEqual([other for other in names if compared["poolings"][other]["own"]], [name])
+            for metric in ("spearman", "pearson"):
+                self.assertAlmostEqual(compared["poolings"][name][metric], alone[metric], places=9)
+        table = self.ok(fovea("embed", plain, "--evaluate", pairs, "--pooling", "all")).stdout.decode().splitlines()
+        self.assertEqual([line.split()[0] for line in table], ["pooling", *names])
+        self.assertIn("(the model's)", table[-1])
+        self.refused(fovea("embed", MODEL, "--pooling", "all", input=b"x"), 2, "--pooling", "--evaluate")
+
     def test_invalid_requests_are_refused(self):
         self.refused(fovea("embed"), 2, "MODEL")
         self.refused(fovea("embed", self.folder / "none"), 2, "none")

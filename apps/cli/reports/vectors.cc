@@ -5,6 +5,8 @@
 #include <iterator>
 #include <span>
 
+#include "terminal/terminal.h"
+
 namespace fovea::cli {
 namespace {
 
@@ -62,6 +64,13 @@ std::string VectorLayout::bytes(const Embeddings& embeddings, int64_t first) con
     }
   }
   return text;
+}
+
+void warn_cut(int64_t cut, const std::string& first_cut, int64_t limit) {
+  if (cut == 0) return;
+  note(fmt::format(
+      "warning: {} truncated to {} tokens, the first at {}; --no-truncate refuses such lines\n",
+      cut == 1 ? "1 line" : fmt::format("{} lines", cut), limit, printable(first_cut)));
 }
 
 }  // namespace fovea::cli

@@ -26,4 +26,7 @@ class VectorLayout {
   VectorPrecision precision_;
 };
 
+// Warns that `cut` lines were truncated to `limit` tokens, if there are any.
+void warn_cut(int64_t cut, const std::string& first_cut, int64_t limit);
+
 }  // namespace fovea::cli

@@ -10,6 +10,7 @@
 #include "cli/reports/explained.h"
 #include "cli/reports/pictures.h"
 #include "cli/reports/vectors.h"
+#include "cli/verbs/embed_retrieval.h"
 #include "cli/verbs/embed_train.h"
 #include "cli/verbs/images.h"
 #include "inspector/explanation_json.h"
@@ -29,7 +30,8 @@ class EmbedCommand : public Command {
       : Command("embed MODEL [FILE...] [--out FILE] [OPTIONS]",
                 "Computes a vector for each line of files or of standard input; lines of similar "
                 "meaning have vectors of similar direction. MODEL is a sentence-transformers "
-                "directory, or the directory of any encoder. Files may be of any size. A model of "
+                "directory, or the directory of any encoder; sparse encoders (SPLADE) and late "
+                "interaction models (ColBERT) are recognised. Files may be of any size. A model of "
                 "images computes a vector for each picture: FILE is a picture, a folder of "
                 "pictures, or - for standard input. A model of images and texts computes vectors "
                 "of the lines of other files and of standard input too. With "
@@ -41,9 +43,10 @@ class EmbedCommand : public Command {
     table.add(model_place(model_));
     table.add(input_places(files_));
     table.add(job_output(out_));
-    table.add(choice("--format", {},
-                     "automatic = by the extension of --out (.npy, .jsonl), else text", format_,
-                     {"automatic|auto", "npy", "jsonl|json", "text|txt"}));
+    table.add(
+        choice("--format", {},
+               "automatic = by the extension of --out (.npy, .jsonl, .safetensors), else text",
+               format_, {"automatic|auto", "npy", "jsonl|json", "text|txt", "safetensors"}));
     table.add(choice("--precision", {}, "type of vector elements; binary, ubinary = one bit each",
                      precision_, {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
     add_fields(table, options_,
@@ -56,9 +59,22 @@ class EmbedCommand : public Command {
     table.add(choice("--dtype", {}, "precision of the weights; automatic = as stored", weights_,
                      kWeightPrecisions));
     table.add(adapter_option(adapters_));
+    table.add(choice("--task", {},
+                     "what the lines are in a search, by which a model may choose a prompt or a "
+                     "treatment; automatic = no prompt, or documents",
+                     role_, {"automatic|auto", "document|passage", "query"}));
+    table.add(flag("--sparse", {},
+                   "sparse vectors by a masked language model: the maxima of log(1 + relu(logits))",
+                   sparse_));
+    table.add(integer("--top", {"--max-active-dims"},
+                      "sparse vectors: keep the N largest elements of each; 0 = the model's number",
+                      top_, 0, 1 << 20));
     table.add(
         as("FILE", text("--evaluate", {},
                         "file of sentence pairs with scores (CSV, TSV or JSON lines)", pairs_)));
+    table.add(choice("--pooling", {},
+                     "with --evaluate: the model's own pooling, or a comparison of all", poolings_,
+                     {"own", "all"}));
     add_fields(table, explain_, explain_spellings({.field = "method"}, {"target", "seed"}));
     table.add(as("TEXT", text("--explain", {},
                               "explain the similarity of each line to this text: the contributions "
@@ -68,6 +84,7 @@ class EmbedCommand : public Command {
     table.show_only({"MODEL",           "FILE",          "--out",
                      "--format",        "--precision",   "--prompt-name",
                      "--dimensions",    "--normalize",   "--dtype",
+                     "--task",          "--sparse",      "--top",
                      "--evaluate",      "--explain",     "--train",
                      "--validation",    "--epochs",      "--batch",
                      "--learning-rate", "--temperature", "--evaluate-every",
@@ -82,6 +99,8 @@ class EmbedCommand : public Command {
       return training_.run(model_, out_, json, arguments);
     }
     table.refuse_without("--train");
+    if (table.given("--pooling") && !table.given("--evaluate"))
+      throw UsageError("--pooling: requires --evaluate");
     if (table.given("--prompt") && table.given("--prompt-name"))
       throw UsageError("--prompt: cannot be combined with --prompt-name");
     options_.truncate = !whole_;
@@ -89,16 +108,23 @@ class EmbedCommand : public Command {
       throw UsageError("--evaluate: cannot be combined with FILE arguments");
     check_explain_options(table);
     explaining_ = table.given("--explain");
-    for (const char* option : {"--evaluate", "--format", "--precision"})
+    for (const char* option : {"--evaluate", "--format", "--precision", "--sparse"})
       if (explaining_ && table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
     if (ImageModel::reads_images(model_)) return embed_pictures(table);
+    const VectorKind kind = vector_kind(model_);
+    if (sparse_ || kind != VectorKind::dense) return embed_for_retrieval(table, kind);
+    if (table.given("--top")) throw UsageError("--top: is for sparse vectors; see --sparse");
+    if (format_ == 4) throw UsageError("--format: safetensors; expected npy, jsonl or text");
     const Embedder embedder = open();
-    return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
+    if (role_ > 0 && !table.given("--prompt") && !table.given("--prompt-name"))
+      options_.prompt_name = prompt_name_for(embedder.prompts(), role());
+    if (!table.given("--evaluate")) return embed(embedder, table);
+    return poolings_ == 1 ? evaluate_all_poolings(embedder) : evaluate(embedder);
   }
 
   bool runs_on_ranks(const OptionTable& table) const override {
-    return !table.given("--train") && !table.given("--evaluate");
+    return !table.given("--train") && !table.given("--evaluate") && !arrays();
   }
 
  private:
@@ -112,8 +138,8 @@ class EmbedCommand : public Command {
   }
 
   int embed_pictures(const OptionTable& table) {
-    for (const char* option : {"--evaluate", "--explain", "--prompt", "--prompt-name",
-                               "--dimensions", "--adapter", "--no-truncate"})
+    for (const char* option : {"--evaluate", "--explain", "--sparse", "--top", "--task", "--prompt",
+                               "--prompt-name", "--dimensions", "--adapter", "--no-truncate"})
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
@@ -125,6 +151,38 @@ class EmbedCommand : public Command {
         model.reads_texts() && std::none_of(files_.begin(), files_.end(), holds_pictures);
     return texts ? embed_lines(model, files_, options, layout, out_)
                  : embed_images(model, files_, options, layout, out_);
+  }
+
+  // Whether the output is a file of arrays, which is written as a whole.
+  bool arrays() const { return format_ == 4 || (format_ == 0 && out_.ends_with(".safetensors")); }
+
+  TextRole role() const { return role_ == 2 ? TextRole::query : TextRole::document; }
+
+  int embed_for_retrieval(const OptionTable& table, VectorKind kind) const {
+    const bool sparse = sparse_ || kind == VectorKind::sparse;
+    if (sparse && kind == VectorKind::multiple)
+      throw UsageError("--sparse: the model computes vectors of tokens; expected another model");
+    for (const char* option :
+         {"--evaluate", "--explain", "--precision", "--dimensions", "--normalize"})
+      if (table.given(option))
+        throw UsageError(std::string(option) + ": expected a model of one dense vector per text");
+    if (!sparse && table.given("--top")) throw UsageError("--top: is for sparse vectors");
+    using Format = RetrievalRequest::Format;
+    RetrievalRequest request{
+        model_, weight_precision(weights_), adapters_of(adapters_), files_, out_, role(), options_,
+        top_};
+    if (format_ == 1 || (format_ == 0 && out_.ends_with(".npy")))
+      throw UsageError("--format: npy has no form for these vectors; expected safetensors");
+    if (arrays() && out_.empty()) throw UsageError("--format: safetensors requires --out");
+    request.format = arrays()                               ? Format::safetensors
+                     : format() == VectorFormat::json_lines ? Format::json_lines
+                                                            : Format::text;
+    request.key = job_key(table);
+    return sparse ? embed_sparse(request) : embed_multi_vectors(request);
+  }
+
+  static nlohmann::ordered_json job_key(const OptionTable& table) {
+    return decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
   }
 
   VectorFormat format() const {
@@ -139,8 +197,7 @@ class EmbedCommand : public Command {
     jobs::LineJob job;
     job.files = files_;
     job.out = out_;
-    job.key =
-        decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
+    job.key = job_key(table);
     job.key["--format"] = static_cast<int>(format());
     job.key["model"] = embedder.fingerprint();
     if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
@@ -152,11 +209,7 @@ class EmbedCommand : public Command {
     const auto done = jobs::run_lines(
         job, [&](const jobs::LineBlock& block) { return embed_block(embedder, layout, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
-    if (done->cut > 0)
-      note(fmt::format(
-          "warning: {} truncated to {} tokens, the first at {}; --no-truncate refuses such lines\n",
-          done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut), embedder.max_tokens(),
-          printable(done->first_cut)));
+    warn_cut(done->cut, done->first_cut, embedder.max_tokens());
     return 0;
   }
 
@@ -192,6 +245,29 @@ class EmbedCommand : public Command {
     return out;
   }
 
+  // Compares all poolings of the tokens' vectors.
+  int evaluate_all_poolings(const Embedder& embedder) const {
+    const std::vector<Metric>& metrics = evaluation_task("similarity").metrics;
+    nlohmann::ordered_json object = nlohmann::ordered_json::object();
+    std::string rows = fmt::format("{:<22}", "pooling");
+    for (const Metric& metric : metrics) rows += fmt::format("{:>10}", metric.title);
+    rows += '\n';
+    for (const PoolingEvaluation& e : evaluate_poolings(embedder, pairs_, options_)) {
+      object["pairs"] = e.result.pairs;
+      nlohmann::ordered_json values = {{"own", e.own}};
+      rows += fmt::format("{:<22}", e.pooling + (e.own ? " (the model's)" : ""));
+      for (const Metric& metric : metrics) {
+        const double value = value_of(e.result.metrics, metric.name).value();
+        values[metric.name] = value;
+        rows += fmt::format("{:>10.{}f}", value, metric.decimals);
+      }
+      object["poolings"][e.pooling] = values;
+      rows += '\n';
+    }
+    print(json ? object.dump() + "\n" : rows);
+    return 0;
+  }
+
   int evaluate(const Embedder& embedder) const {
     const SimilarityEvaluation r = evaluate_similarity(embedder, pairs_, options_);
     nlohmann::ordered_json object = {{"pairs", r.pairs}};
@@ -210,9 +286,10 @@ class EmbedCommand : public Command {
   std::vector<std::string> files_;
   EmbedOptions options_;
   EmbedderTrainRequest training_;
-  int format_ = 0, precision_ = 0, weights_ = 0;
   ExplainOptions explain_;
-  bool whole_ = false, explaining_ = false;
+  int format_ = 0, precision_ = 0, weights_ = 0, role_ = 0, poolings_ = 0;
+  int64_t top_ = 0;
+  bool whole_ = false, sparse_ = false, explaining_ = false;
 };
 
 }  // namespace

@@ -6,11 +6,11 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
-#include "fovea/embed.h"
 #include "jobs/lines.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/text_scorer.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
@@ -23,8 +23,9 @@ class RerankCommand : public Command {
   RerankCommand()
       : Command("rerank MODEL --query TEXT [FILE...] [OPTIONS]",
                 "Sorts the lines of files, or of standard input, by relevance to a query. MODEL is "
-                "a cross-encoder: a sequence classifier with one label that reads query and line "
-                "together. Prints score, line number and line, best first.") {}
+                "a cross-encoder (a sequence classifier with one label that reads query and line "
+                "together) or a late interaction model (ColBERT). Prints score, line number and "
+                "line, best first.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
@@ -45,11 +46,10 @@ class RerankCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (!table.given("--query")) throw UsageError("--query: not given; expected a text");
     options_.truncate = !whole_;
-    const Reranker reranker =
-        Reranker::open(model_, weight_precision(weights_), adapters_of(adapters_));
-    warn(reranker.warnings());
+    const TextScorer score =
+        open_scorer(model_, weight_precision(weights_), adapters_of(adapters_));
     const std::vector<std::string> lines = read_lines();
-    const std::vector<float> scores = reranker.score(query_, lines, options_);
+    const std::vector<float> scores = score(query_, lines, options_);
 
     std::vector<size_t> order(lines.size());
     std::iota(order.begin(), order.end(), size_t{0});

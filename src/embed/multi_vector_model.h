@@ -1,0 +1,60 @@
+#pragma once
+
+// Late interaction models: a vector for each token of a text, with the settings of queries and of
+// documents (ColBERT: Khattab and Zaharia 2020, arXiv:2004.12832).
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "embed/sentence_model.h"
+#include "fovea/retrieval.h"
+
+namespace fovea {
+
+// Extends short queries to `length` tokens by copies of a token, whose vectors are scored too.
+struct QueryExpansion {
+  int64_t length = 0;
+  bool fixed = true;      // longer queries are truncated to `length`
+  bool attended = false;  // the other tokens attend to the copies
+  int32_t token = 0;
+};
+
+// The tokens of a text; the last `added` tokens are those of the expansion.
+struct RoleTokens {
+  TokenizedText text;
+  int64_t added = 0;
+};
+
+struct MultiVectorModel : NamedPrompts {
+  Transformer transformer;
+  TextFormat format;
+  std::string transformer_folder;
+  std::vector<VectorModule> after = {};  // modules for the vectors of tokens, in order
+  int64_t width = 0;
+  std::optional<QueryExpansion> expansion = {};
+  int64_t query_length = 0, document_length = 0;  // maximum tokens of a text of each role
+  std::set<int32_t> skipped = {};                 // tokens without vectors
+  bool skip_in_queries = false, skip_in_documents = true;
+  bool mean = false;     // similarities are means over the query's vectors, not sums
+  bool inserts = false;  // prompts may begin with the text of any token, which is inserted
+  uint64_t hash = 0;     // of the modules after the Transformer
+  std::vector<std::string> warnings = {};
+
+  static MultiVectorModel open(const std::string& folder, Weights weights,
+                               const Packing& packing = {},
+                               const std::vector<AdapterUse>& adapters = {});
+
+  RoleTokens tokens(const std::string& prompt, const std::string& text, TextRole role) const;
+  // Returns the vectors of each text of a batch, [rows, width]; added[b] is the number of tokens
+  // that expansion added to text b.
+  std::vector<Tensor> rows(const TokenBatch& batch, const std::vector<int64_t>& added,
+                           TextRole role) const;
+};
+
+// Returns the sum over the query's vectors of their greatest dot product with a vector of the text
+// (paper, equation 3); 0 if the text has none.   query [Q, C], text [D, C]
+float largest_similarity(const Tensor& query, const Tensor& text);
+
+}  // namespace fovea

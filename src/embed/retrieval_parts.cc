@@ -1,0 +1,80 @@
+#include "embed/retrieval_parts.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "checkpoint/module_files.h"
+#include "checkpoint/safetensors.h"
+#include "embed/embedder_parts.h"
+
+namespace fovea {
+namespace {
+
+template <class T>
+Tensor tensor_of(const std::vector<T>& values, DType dtype) {
+  const Tensor x = empty({std::ssize(values)}, dtype);
+  std::ranges::copy(values, x.data_as<T>());
+  return x;
+}
+
+}  // namespace
+
+std::string prompt_name_for(const std::map<std::string, std::string>& prompts, TextRole role) {
+  const std::vector<const char*> names =
+      role == TextRole::query ? std::vector{"query"} : std::vector{"document", "passage", "corpus"};
+  const auto found =
+      std::ranges::find_if(names, [&](const char* name) { return prompts.contains(name); });
+  return found == names.end() ? "" : *found;
+}
+
+std::string prompt_for(const NamedPrompts& model, TextRole role, const EmbedOptions& options) {
+  EmbedOptions chosen = options;
+  if (!chosen.prompt && chosen.prompt_name.empty())
+    chosen.prompt_name = prompt_name_for(model.prompts, role);
+  return prompt_of(model, chosen);
+}
+
+void check_retrieval_options(const EmbedOptions& options) {
+  check_fields(options);
+  check_field(options.dimensions == 0, "dimensions", "{}; expected a model of dense vectors",
+              options.dimensions);
+  check_field(!options.normalise, "normalise", "given; expected a model of dense vectors");
+}
+
+void write_vectors(const SparseVectors& vectors, const std::string& path) {
+  SafeTensorsImage::Named tensors = {{"starts", tensor_of(vectors.starts, DType::i64)},
+                                     {"indices", tensor_of(vectors.indices, DType::i32)},
+                                     {"values", tensor_of(vectors.values, DType::f32)}};
+  const SafeTensorsImage image(std::move(tensors), {{"width", std::to_string(vectors.width)}});
+  write_file_atomically(path, image.pieces());
+}
+
+void write_vectors(const MultiVectors& vectors, const std::string& path) {
+  const Tensor values = tensor_of(vectors.values, DType::f32);
+  SafeTensorsImage::Named tensors = {
+      {"starts", tensor_of(vectors.starts, DType::i64)},
+      {"values", values.view({vectors.starts.back(), vectors.width})}};
+  const SafeTensorsImage image(std::move(tensors));
+  write_file_atomically(path, image.pieces());
+}
+
+VectorKind vector_kind(const std::string& folder) {
+  if (!has_modules(folder)) return VectorKind::dense;
+  const auto sparse = [](const ListedModule& module) {
+    return module.kind == "SpladePooling" || module.kind == "SparseStaticEmbedding";
+  };
+  for (const ListedModule& module : list_modules(folder)) {
+    if (sparse(module)) return VectorKind::sparse;
+    if (module.kind == "MultiVectorMask") return VectorKind::multiple;
+    if (module.kind != "Router") continue;
+    for (const auto& [route, chain] : read_router(module.folder))
+      if (std::ranges::any_of(chain, sparse)) return VectorKind::sparse;
+  }
+  const auto type = find_setting(folder, "model_type");
+  if (type == "SparseEncoder") return VectorKind::sparse;
+  return type == "ColBERT" || type == "MultiVectorEncoder" ? VectorKind::multiple
+                                                           : VectorKind::dense;
+}
+
+}  // namespace fovea

@@ -1,0 +1,72 @@
+#pragma once
+
+// Models that compute sparse vectors over the vocabulary.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "embed/sentence_model.h"
+#include "fovea/retrieval.h"
+
+namespace fovea {
+
+// The elements of a sparse vector other than 0, in ascending order of their indices.
+struct SparseRow {
+  std::vector<int32_t> indices;
+  std::vector<float> values;
+};
+
+// Converts the logits x [T, V] of a text's tokens to weights:
+//   w_v = max over t of log(1 + relu(x_tv))   (SPLADE v2: Formal et al. 2021, arXiv:2109.10086)
+// `sum` replaces the maximum by the sum (SPLADE: Formal et al. 2021, arXiv:2107.05720, equation 3).
+// `twice` applies log(1 + x) once more.
+struct SpladePooling {
+  bool sum = false, twice = false;
+};
+
+// A language model whose logits are pooled.
+struct LogitEncoder {
+  Transformer transformer;
+  TextFormat format;
+  SpladePooling pooling;
+
+  // Returns the vectors of the texts of a batch. Throws Failed if a logit is not finite, with
+  // name(b) for the text.
+  std::vector<SparseRow> rows(const TokenBatch& batch,
+                              const std::function<std::string(size_t)>& name) const;
+};
+
+// The weight of each token; the vector of a text has those of the tokens that occur in it.
+struct TokenWeights {
+  std::vector<float> weights;  // [V]
+  TextFormat format;
+  uint64_t hash = 0;  // of its files
+
+  SparseRow row(const TokenizedText& text) const;
+};
+
+// One of the two parts may be missing. If both are present, the table is for queries.
+struct SparseModel : NamedPrompts {
+  std::optional<LogitEncoder> encoder;
+  std::optional<TokenWeights> table;
+  std::string transformer_folder;  // of the encoder; empty if there is none
+  int64_t width = 0;
+  int64_t most_active = 0;  // maximum number of elements other than 0 in a vector; 0 = unlimited
+  Similarity similarity = Similarity::dot;
+  uint64_t hash = 0;  // of the modules after the Transformer
+  std::vector<std::string> warnings;
+
+  static SparseModel open(const std::string& folder, Weights weights, const Packing& packing = {},
+                          const std::vector<AdapterUse>& adapters = {});
+  // Whether texts of this role use the table.
+  bool uses_table(TextRole role) const { return table && (!encoder || role == TextRole::query); }
+  const TextFormat& format(TextRole role) const {
+    return uses_table(role) ? table->format : encoder->format;
+  }
+};
+
+// Keeps the `most` largest values; of equal ones, those with the smaller index.
+void keep_largest(SparseRow& row, int64_t most);
+
+}  // namespace fovea
