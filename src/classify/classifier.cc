@@ -104,15 +104,6 @@ TextFormat format_of(const Model& model) {
 
 }  // namespace
 
-std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
-                                     std::initializer_list<const char*> names) {
-  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
-  if (const std::string text = config.token(key, ""); !text.empty()) return tokenizer.id_of(text);
-  for (const char* name : names)
-    if (const auto id = tokenizer.id_of(name); id && tokenizer.is_special(*id)) return id;
-  return std::nullopt;
-}
-
 Classifier Classifier::open(const std::string& path, WeightPrecision precision,
                             const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;

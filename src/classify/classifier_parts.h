@@ -31,10 +31,6 @@ struct Classifier::Parts {
   Tensor logits(const TokenBatch& batch) const;
 };
 
-// Returns the id of a special token by its key in tokenizer_config.json, or by one of the usual
-// names.
-std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key,
-                                     std::initializer_list<const char*> names);
 std::string name_of_text(const ClassifyOptions& options, size_t text);
 // Throws Failed if the caller wants to stop.
 void check_not_stopped(const ClassifyOptions& options);
