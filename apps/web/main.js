@@ -12,6 +12,7 @@ import { headsView } from "./heads.js";
 import { playView } from "./play.js";
 import { quizView } from "./quiz.js";
 import { learnView } from "./learn.js";
+import { compareView } from "./compare.js";
 
 /**
  * The model, the run and the shape that a view shows.
@@ -34,6 +35,7 @@ const views = [
   { name: "follow", title: "Follow a token", needsRun: true, create: followView },
   { name: "say", title: "Predictions", needsRun: true, create: sayView },
   { name: "heads", title: "Heads", needsRun: true, create: headsView },
+  { name: "compare", title: "Side by side", needsRun: false, create: compareView },
   { name: "learn", title: "Training", needsRun: false, create: learnView },
   { name: "play", title: "Playgrounds", needsRun: false, create: playView },
   { name: "quiz", title: "Quiz", needsRun: false, create: quizView },
