@@ -11,6 +11,7 @@
 #include "fovea/excerpt.h"
 #include "fovea/generate.h"
 #include "fovea/train.h"
+#include "inspector/compare.h"
 #include "inspector/explanation_json.h"
 #include "inspector/page.h"
 #include "inspector/query.h"
@@ -198,7 +199,10 @@ std::pair<size_t, int64_t> parts_of(const std::string& name) {
 }  // namespace
 
 Routes::Routes(std::vector<std::string> folders, std::vector<AdapterUse> adapters)
-    : folders_(std::move(folders)), adapters_(std::move(adapters)) {}
+    : folders_(std::move(folders)), adapters_(std::move(adapters)) {
+  // The model without its adapters, to compare with.
+  if (!adapters_.empty()) folders_.push_back(folders_.front());
+}
 
 Routes::Routes(std::string name, const Model& model) : folders_{std::move(name)}, given_(true) {
   open_.push_front({"0", 0, model});
@@ -211,9 +215,10 @@ std::string Routes::models() const {
     const std::string name = folder.has_filename() ? folder.filename().string()
                                                    : folder.parent_path().filename().string();
     const std::string number = std::to_string(i);
+    const std::string adapted = i == 0 && !adapters_.empty() ? " with adapters" : "";
     const bool training = std::filesystem::exists(folder / "log.jsonl");
     all.push_back({{"model", number},
-                   {"name", name},
+                   {"name", name + adapted},
                    {"training", training},
                    {"ready", written(folders_[i]) != 0 || given_}});
     for (const int64_t step : snapshots(folders_[i]))
@@ -294,6 +299,13 @@ std::string Routes::explain(const std::string& body) {
   return json_line(explanation_json(fovea::explain(model, input, options)));
 }
 
+std::string Routes::written_answer(const std::string& body) {
+  const Json asked = parse_ordered_json(body, "request");
+  const auto name = asked.value("model", std::string("0"));
+  const Model model = this->model(name);
+  return json_line(answer_json(model, folders_[parts_of(name).first], asked));
+}
+
 // Returns null if the run was evicted.
 std::shared_ptr<const Inspection> Routes::run(const std::string& id) {
   const std::lock_guard lock(mutex_);
@@ -310,6 +322,7 @@ Answer Routes::dispatch(const Question& question) {
   if (question.method == "POST") {
     if (path == "api/run") return {200, "application/json", start(question.body)};
     if (path == "api/explain") return {200, "application/json", explain(question.body)};
+    if (path == "api/answer") return {200, "application/json", written_answer(question.body)};
     return failure(404, excerpt(path) + ": unknown route");
   }
   if (path == "api/models") return {200, "application/json", models()};
@@ -337,11 +350,17 @@ Answer Routes::dispatch(const Question& question) {
       {"api/surprise", surprise_json},   {"api/walk", walk_json},     {"api/routing", routing_json},
       {"api/sizes", sizes_json}};
   const auto found = about_runs.find(path);
-  const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits";
+  const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits" ||
+                     path == "api/divergence";
   if (!known) return page_file(path);
   const std::shared_ptr<const Inspection> inspection = run(query.text("run"));
   if (!inspection) return failure(410, "run: evicted by newer runs; request it again");
   if (path == "api/map") return map_answer(*inspection, query);
+  if (path == "api/divergence") {
+    const std::shared_ptr<const Inspection> other = run(query.text("other"));
+    if (!other) return failure(410, "other: evicted by newer runs; request it again");
+    return {200, "application/json", json_line(divergence_json(*inspection, *other))};
+  }
   if (path == "api/logits") {
     const std::vector<float> logits = inspection->logits(query.number("place"));
     std::string bytes;

@@ -31,6 +31,7 @@ struct Answer {
 // in their directories by number and step ("0@500").
 class Routes {
  public:
+  // `adapters` are those of the first model, which is then listed once more without them.
   explicit Routes(std::vector<std::string> folders, std::vector<AdapterUse> adapters = {});
   Routes(std::string name, const Model& model);  // an opened model
 
@@ -54,6 +55,7 @@ class Routes {
   std::string spec(const std::string& model);
   std::string start(const std::string& body);
   std::string explain(const std::string& body);
+  std::string written_answer(const std::string& body);
   Model model(const std::string& name);
   std::shared_ptr<const Inspection> run(const std::string& id);
 
@@ -66,7 +68,10 @@ class Routes {
   int64_t started_ = 0;
 };
 
-// Returns the parts of a training log that a chart needs: {"steps", "evaluations"}.
+// Returns the parts of a training log that charts need: {"steps", "evaluations", "metrics",
+// "samples"}. "metrics" has a list of [step, value] for each measurement of preferences and
+// reinforcement, with the prefix "held_out_" if it is one of an evaluation; "samples" has the first
+// and the last sample.
 std::string training_log(const std::string& folder);
 
 }  // namespace fovea::inspector

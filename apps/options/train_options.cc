@@ -290,8 +290,8 @@ void TrainRequest::declare(OptionTable& table) {
   if (!distils) {
     table.add(
         flag("--show-example", {},
-             "print the first conversation or pair of answers as the model reads it, with its "
-             "trained part marked, and exit",
+             "print the first conversation, pair of answers or prompt as the model reads it, with "
+             "its trained part marked, and exit",
              show_example));
     table.add(
         flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));

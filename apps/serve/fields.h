@@ -71,6 +71,8 @@ struct Field {
 const std::vector<Field>& fields();
 std::vector<Field> classification_fields();  // of classifiers and scores of pairs
 std::vector<Field> tuning_fields();          // those of fine-tuning jobs, which are among fields()
+// Throws ApiError if a request for a job has options of another method than its own.
+void check_methods(const ApiRequest& request);
 
 // Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since clients
 // of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name

@@ -63,8 +63,9 @@ struct ApiRequest {
   // Of /tokenize, with the field `inputs`: the texts, and whether special tokens are added.
   std::vector<std::string> text_list;
   bool with_special = true;
-  std::vector<int32_t> ids;  // of /detokenize
-  tuning::JobRequest job;    // of /v1/fine_tuning/jobs
+  std::vector<int32_t> ids;                    // of /detokenize
+  tuning::JobRequest job;                      // of /v1/fine_tuning/jobs
+  std::vector<tuning::JobMethod> job_methods;  // whose options the request has
   bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;
 };
 

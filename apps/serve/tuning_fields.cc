@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serve/fields.h"
+#include "serve/graders.h"
 
 namespace fovea::serve {
 namespace {
@@ -14,18 +15,36 @@ constexpr double kMostSeed = 2147483647;
   throw ApiError{400, param + ": " + what, param, code};
 }
 
-void put_method(const Json& value, ApiRequest&) {
+using tuning::JobMethod;
+
+void put_method(const Json& value, ApiRequest& request) {
   const auto& type = value.get_ref<const std::string&>();
-  if (type == "supervised") return;
-  refuse("method.type", type + " is not supported; expected supervised", "unsupported_value");
+  for (const JobMethod method : {JobMethod::supervised, JobMethod::dpo, JobMethod::reinforcement}) {
+    if (type != tuning::name_of(method)) continue;
+    request.job.method = method;
+    return;
+  }
+  refuse("method.type", type + " is not supported; expected supervised, dpo or reinforcement",
+         "unsupported_value");
 }
 
-// An entry for a method that is not supported.
-Field unsupported(const char* method) {
-  const std::string name = std::string("method.") + method;
+// The options of one method, which a request of another one must not have.
+Field options_of(JobMethod method) {
+  return {std::string("method.") + tuning::name_of(method),
+          kJob,
+          FieldType::object,
+          0,
+          16,
+          "none",
+          fmt::format("the options of the type {}", tuning::name_of(method)),
+          [method](const Json&, ApiRequest& request) { request.job_methods.push_back(method); }};
+}
+
+// An entry for a field that is not supported.
+Field unsupported(const std::string& name) {
   return {
       name, kJob, FieldType::any, 0, 0, "none", "not supported", [name](const Json&, ApiRequest&) {
-        refuse(name, "is not supported; expected supervised", "unsupported_value");
+        refuse(name, "is not supported", "unsupported_value");
       }};
 }
 
@@ -52,22 +71,63 @@ decltype(Field::put) put_if_given(std::optional<T> tuning::JobRequest::*member) 
 }
 
 // The hyperparameters, which older clients send in the request itself.
-std::vector<Field> hyperparameters(const std::string& path) {
+std::vector<Field> hyperparameters(const std::string& path, JobMethod method) {
+  const bool supervised = method == JobMethod::supervised;
+  const char* const batch =
+      supervised ? "rows per step, into which short conversations are packed; auto = 4"
+      : method == JobMethod::dpo ? "pairs per step; auto = 4"
+                                 : "prompts per step; auto = 4";
   return {
       {path, kJob, FieldType::object, 0, 16, "none", "hyperparameters",
        [](const Json&, ApiRequest&) {}},
       {path + ".n_epochs", kJob, FieldType::automatic_integer, 1, 50, "auto",
-       "passes over the data; auto = 3", put_if_given(&tuning::JobRequest::epochs)},
-      {path + ".batch_size", kJob, FieldType::automatic_integer, 1, 256, "auto",
-       "rows per step, into which short conversations are packed; auto = 4",
+       supervised ? "passes over the data; auto = 3" : "passes over the data; auto = 1",
+       put_if_given(&tuning::JobRequest::epochs)},
+      {path + ".batch_size", kJob, FieldType::automatic_integer, 1, 256, "auto", batch,
        put_if_given(&tuning::JobRequest::batch)},
       {path + ".learning_rate_multiplier", kJob, FieldType::automatic_number, 0.001, 1000, "auto",
-       "peak learning rate, as a multiple of 0.0002; auto = 1",
+       supervised ? "peak learning rate, as a multiple of 0.0002; auto = 1"
+                  : "peak learning rate, as a multiple of 0.00002; auto = 1",
        put_if_given(&tuning::JobRequest::rate_multiplier)},
   };
 }
 
+std::vector<Field> reinforcement_fields() {
+  const std::string path = "method.reinforcement.hyperparameters.";
+  return {
+      {"method.reinforcement.grader", kJob, FieldType::object, 0, 16, "none",
+       "what an answer is worth; required for the type reinforcement",
+       [](const Json& value, ApiRequest& request) {
+         request.job.rewards = rewards_of(value);
+         request.job.grader = value;
+       }},
+      unsupported("method.reinforcement.response_format"),
+      {path + "compute_multiplier", kJob, FieldType::automatic_number, 0.25, 16, "auto",
+       "answers to each prompt, as a multiple of 8; auto = 1",
+       put_if_given(&tuning::JobRequest::compute_multiplier)},
+      {path + "eval_interval", kJob, FieldType::automatic_integer, 1, 1e6, "auto",
+       "steps between evaluations and checkpoints; auto = an epoch",
+       put_if_given(&tuning::JobRequest::evaluation_interval)},
+      {path + "eval_samples", kJob, FieldType::automatic_integer, 1, 1e6, "auto",
+       "prompts in an evaluation; auto = 256",
+       put_if_given(&tuning::JobRequest::evaluation_samples)},
+      {path + "answer_tokens", kJob, FieldType::automatic_integer, 1, 1e6, "auto",
+       "maximum tokens of an answer; auto = 256; not in OpenAI's API",
+       put_if_given(&tuning::JobRequest::answer_tokens)},
+      unsupported(path + "reasoning_effort"),
+  };
+}
+
 }  // namespace
+
+void check_methods(const ApiRequest& request) {
+  for (const JobMethod given : request.job_methods)
+    if (given != request.job.method)
+      refuse(fmt::format("method.{}", tuning::name_of(given)),
+             fmt::format("is given with the type {}; expected only the options of that type",
+                         tuning::name_of(request.job.method)),
+             "invalid_value");
+}
 
 std::vector<Field> tuning_fields() {
   std::vector<Field> all = {
@@ -89,17 +149,21 @@ std::vector<Field> tuning_fields() {
       {"integrations", kJob, FieldType::array, 0, 16, "none", "not supported", put_integrations},
       {"method", kJob, FieldType::object, 0, 16, "none", "the method of training",
        [](const Json&, ApiRequest&) {}},
-      {"method.type", kJob, FieldType::text, 1, 64, "supervised", "only supervised is supported",
-       put_method},
-      unsupported("dpo"),
-      unsupported("reinforcement"),
-      {"method.supervised", kJob, FieldType::object, 0, 16, "none", "the options of the method",
-       [](const Json&, ApiRequest&) {}},
+      {"method.type", kJob, FieldType::text, 1, 64, "supervised",
+       "supervised: chats; dpo: preferences; reinforcement: rewards of answers (GRPO)", put_method},
   };
-  for (const char* path : {"hyperparameters", "method.supervised.hyperparameters"}) {
-    const std::vector<Field> some = hyperparameters(path);
+  const auto add = [&](const std::vector<Field>& some) {
     all.insert(all.end(), some.begin(), some.end());
+  };
+  add(hyperparameters("hyperparameters", JobMethod::supervised));
+  for (const JobMethod method : {JobMethod::supervised, JobMethod::dpo, JobMethod::reinforcement}) {
+    all.push_back(options_of(method));
+    add(hyperparameters(all.back().name + ".hyperparameters", method));
   }
+  all.push_back({"method.dpo.hyperparameters.beta", kJob, FieldType::automatic_number, 1e-6, 100,
+                 "auto", "strength with which the model is kept near the initial one; auto = 0.1",
+                 put_if_given(&tuning::JobRequest::beta)});
+  add(reinforcement_fields());
   return all;
 }
 

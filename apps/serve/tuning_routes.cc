@@ -33,32 +33,57 @@ Json error_json(const std::optional<tuning::JobError>& error) {
           {"param", text_or_null(error->parameter)}};
 }
 
+Json hyperparameters_json(const Job& job) {
+  return {{"n_epochs", job.epochs},
+          {"batch_size", job.batch},
+          {"learning_rate_multiplier", job.rate_multiplier}};
+}
+
+template <class T>
+Json value_or_auto(const std::optional<T>& value) {
+  return value ? Json(*value) : Json("auto");
+}
+
+Json method_json(const Job& job) {
+  const tuning::JobRequest& request = job.request;
+  Json hyperparameters = hyperparameters_json(job);
+  if (request.method == tuning::JobMethod::dpo)
+    hyperparameters["beta"] = value_or_auto(request.beta);
+  Json options;
+  if (request.method == tuning::JobMethod::reinforcement) {
+    hyperparameters["compute_multiplier"] = value_or_auto(request.compute_multiplier);
+    hyperparameters["eval_interval"] = value_or_auto(request.evaluation_interval);
+    hyperparameters["eval_samples"] = value_or_auto(request.evaluation_samples);
+    hyperparameters["answer_tokens"] = value_or_auto(request.answer_tokens);
+    options["grader"] = request.grader;
+  }
+  options["hyperparameters"] = hyperparameters;
+  const char* const type = tuning::name_of(request.method);
+  return {{"type", type}, {type, options}};
+}
+
 Json job_json(const Job& job) {
-  const Json hyperparameters = {{"n_epochs", job.epochs},
-                                {"batch_size", job.batch},
-                                {"learning_rate_multiplier", job.rate_multiplier}};
   const bool succeeded = job.status == JobStatus::succeeded;
-  return {
-      {"id", job.id},
-      {"object", "fine_tuning.job"},
-      {"created_at", job.created},
-      {"finished_at", job.finished > 0 ? Json(job.finished) : Json()},
-      {"estimated_finish", nullptr},
-      {"model", job.request.model},
-      {"fine_tuned_model", succeeded ? Json(job.result_name()) : Json()},
-      {"organization_id", ""},
-      {"status", tuning::name_of(job.status)},
-      {"error", error_json(job.error)},
-      {"training_file", job.request.training_file},
-      {"validation_file", text_or_null(job.request.validation_file)},
-      {"result_files", Json::array()},
-      {"integrations", Json::array()},
-      {"trained_tokens", succeeded ? Json(job.trained_tokens) : Json()},
-      {"user_provided_suffix", text_or_null(job.request.suffix)},
-      {"seed", job.seed},
-      {"hyperparameters", hyperparameters},
-      {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", hyperparameters}}}}},
-      {"metadata", job.request.metadata}};
+  return {{"id", job.id},
+          {"object", "fine_tuning.job"},
+          {"created_at", job.created},
+          {"finished_at", job.finished > 0 ? Json(job.finished) : Json()},
+          {"estimated_finish", nullptr},
+          {"model", job.request.model},
+          {"fine_tuned_model", succeeded ? Json(job.result_name()) : Json()},
+          {"organization_id", ""},
+          {"status", tuning::name_of(job.status)},
+          {"error", error_json(job.error)},
+          {"training_file", job.request.training_file},
+          {"validation_file", text_or_null(job.request.validation_file)},
+          {"result_files", Json::array()},
+          {"integrations", Json::array()},
+          {"trained_tokens", succeeded ? Json(job.trained_tokens) : Json()},
+          {"user_provided_suffix", text_or_null(job.request.suffix)},
+          {"seed", job.seed},
+          {"hyperparameters", hyperparameters_json(job)},
+          {"method", method_json(job)},
+          {"metadata", job.request.metadata}};
 }
 
 Json checkpoint_json(const Job& job, const tuning::Checkpoint& checkpoint) {
@@ -68,8 +93,7 @@ Json checkpoint_json(const Job& job, const tuning::Checkpoint& checkpoint) {
   return {{"id", checkpoint.id},
           {"object", "fine_tuning.job.checkpoint"},
           {"created_at", checkpoint.created},
-          {"fine_tuned_model_checkpoint",
-           fmt::format("{}:ckpt-step-{}", job.result_name(), checkpoint.step)},
+          {"fine_tuned_model_checkpoint", checkpoint.name_in(job.result_name())},
           {"fine_tuning_job_id", job.id},
           {"step_number", checkpoint.step},
           {"metrics", metrics}};
@@ -156,6 +180,7 @@ class TuningRoutes {
   http::Response create(const http::Request& request) const {
     ApiRequest asked;
     read_fields(parse_body(request.body), kJob, 0, asked);
+    check_methods(asked);
     return json_response(job_json(tuning_.create(asked.job)));
   }
 

@@ -11,6 +11,9 @@ namespace fovea::tuning {
 namespace {
 
 constexpr int64_t kEpochs = 3, kBatch = 4;  // for "auto"
+
+// Answers that are written once are usually enough.
+int64_t usual_epochs(JobMethod method) { return method == JobMethod::supervised ? kEpochs : 1; }
 // How often the child processes are looked at.
 constexpr std::chrono::milliseconds kPeriod{100}, kIdlePeriod{1000};
 // A cancelled job is killed after this time. A paused one has time for its current step and the
@@ -109,13 +112,27 @@ void FineTuning::finish(const std::vector<std::string>& trained) {
 
 void FineTuning::try_to_serve(const Job& job) {
   if (!serve_) return;
-  try {
-    serve_({job.result_name(), job.request.model, jobs_.path(job, "model")});
-  } catch (const Error& error) {
-    const std::string message = job.result_name() + ": is not served: " + error.what();
-    jobs_.say(job, "warn", "The fine-tuned model cannot be served");
-    warn(message);
+  for (const TunedModel& model : models_of(job)) {
+    try {
+      serve_(model);
+    } catch (const Error& error) {
+      jobs_.say(job, "warn", "The model " + model.name + " cannot be served");
+      warn(model.name + ": is not served: " + error.what());
+    }
   }
+}
+
+// Returns the result and its checkpoints, each of which is an adapter too. Those of older versions
+// are only snapshots.
+std::vector<TunedModel> FineTuning::models_of(const Job& job) const {
+  const std::string folder = jobs_.path(job, "model"), base = job.request.model;
+  std::vector<TunedModel> all = {{job.result_name(), base, folder}};
+  for (const Checkpoint& checkpoint : existing_checkpoints(job)) {
+    const std::string of_step = fmt::format("{}/checkpoint-{}", folder, checkpoint.step);
+    if (is_file(of_step + "/adapter_config.json"))
+      all.push_back({checkpoint.name_in(job.result_name()), base, of_step});
+  }
+  return all;
 }
 
 StoredFile FineTuning::upload(const std::string& label, std::string_view content) {
@@ -138,7 +155,22 @@ void FineTuning::remove_file(const std::string& id) {
   files_.remove(id);
 }
 
+void FineTuning::check_rewards(const JobRequest& request) const {
+  std::vector<std::string> names;
+  for (const BaseModel& judge : options_.judges) names.push_back(judge.name);
+  check_field(request.method != JobMethod::reinforcement || !request.rewards.empty(),
+              "method.reinforcement.grader", "is missing; expected one");
+  for (const JobReward& reward : request.rewards) {
+    const bool known =
+        reward.model.empty() || std::find(names.begin(), names.end(), reward.model) != names.end();
+    check_field(known, "method.reinforcement.grader",
+                "the model {} gives no rewards here; expected {}", reward.model,
+                names.empty() ? "other graders" : fmt::format("{}", fmt::join(names, " or ")));
+  }
+}
+
 void FineTuning::check_request(const JobRequest& request) const {
+  check_rewards(request);
   std::vector<std::string> names;
   for (const BaseModel& base : options_.bases) names.push_back(base.name);
   check_field(std::find(names.begin(), names.end(), request.model) != names.end(), "model",
@@ -163,7 +195,7 @@ Job FineTuning::create(const JobRequest& request) {
   check_request(request);
   Job job;
   job.request = request;
-  job.epochs = request.epochs.value_or(kEpochs);
+  job.epochs = request.epochs.value_or(usual_epochs(request.method));
   job.batch = request.batch.value_or(kBatch);
   job.rate_multiplier = request.rate_multiplier.value_or(1);
   constexpr uint32_t kMostSeed = 0x7fffffff;
@@ -230,7 +262,10 @@ std::vector<Json> FineTuning::events(const std::string& id) const {
 
 std::vector<Checkpoint> FineTuning::checkpoints(const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const Job& job = *jobs_.find(id);
+  return existing_checkpoints(*jobs_.find(id));
+}
+
+std::vector<Checkpoint> FineTuning::existing_checkpoints(const Job& job) const {
   const std::vector<int64_t> steps = snapshots(jobs_.path(job, "model"));
   std::vector<Checkpoint> there;
   std::copy_if(job.checkpoints.rbegin(), job.checkpoints.rend(), std::back_inserter(there),

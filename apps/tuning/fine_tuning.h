@@ -16,7 +16,7 @@
 
 namespace fovea::tuning {
 
-// The result of a job: an adapter of a base model.
+// The result of a job, or a checkpoint of it: an adapter of a base model.
 struct TunedModel {
   std::string name, base;  // names in the API
   std::string folder;      // of the adapter, in PEFT's format
@@ -40,8 +40,9 @@ class FineTuning {
   FineTuning(const FineTuning&) = delete;
   FineTuning& operator=(const FineTuning&) = delete;
 
-  // Serves a result. Called once for each result: of earlier jobs by start(), of a new job before
-  // it is reported as succeeded. If it throws an Error, the job succeeds with a warning.
+  // Serves a model. Called once for each result and for each of its checkpoints: of earlier jobs by
+  // start(), of a new job before it is reported as succeeded. If it throws an Error, the job
+  // succeeds with a warning.
   using Serve = std::function<void(const TunedModel&)>;
   using Warn = std::function<void(const std::string&)>;
   // Begins to run jobs.
@@ -70,10 +71,13 @@ class FineTuning {
   std::vector<Checkpoint> checkpoints(const std::string& id) const;
 
  private:
+  std::vector<Checkpoint> existing_checkpoints(const Job& job) const;
   void work();
   void finish(const std::vector<std::string>& trained);
   void try_to_serve(const Job& job);
+  std::vector<TunedModel> models_of(const Job& job) const;
   void check_request(const JobRequest& request) const;
+  void check_rewards(const JobRequest& request) const;
   Job change(const std::string& id, JobStatus status, const std::string& event);
   void warn(const std::string& message) const;
 

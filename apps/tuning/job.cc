@@ -12,12 +12,23 @@ namespace {
 constexpr const char* kStatusNames[] = {"validating_files", "queued", "running",  "paused",
                                         "succeeded",        "failed", "cancelled"};
 
+constexpr const char* kMethodNames[] = {"supervised", "dpo", "reinforcement"};
+
 template <class T>
 Json value_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
+Json json_of(const JobReward& reward) {
+  return {{"weight", reward.weight},
+          {"check", reward.check},
+          {"schema", reward.schema},
+          {"model", reward.model}};
+}
+
 Json json_of(const JobRequest& request) {
+  Json rewards = Json::array();
+  for (const JobReward& reward : request.rewards) rewards.push_back(json_of(reward));
   return {{"model", request.model},
           {"training_file", request.training_file},
           {"validation_file", request.validation_file},
@@ -26,7 +37,40 @@ Json json_of(const JobRequest& request) {
           {"batch", value_or_null(request.batch)},
           {"rate_multiplier", value_or_null(request.rate_multiplier)},
           {"seed", value_or_null(request.seed)},
-          {"metadata", request.metadata}};
+          {"metadata", request.metadata},
+          {"method", name_of(request.method)},
+          {"beta", value_or_null(request.beta)},
+          {"compute_multiplier", value_or_null(request.compute_multiplier)},
+          {"evaluation_interval", value_or_null(request.evaluation_interval)},
+          {"evaluation_samples", value_or_null(request.evaluation_samples)},
+          {"answer_tokens", value_or_null(request.answer_tokens)},
+          {"rewards", rewards},
+          {"grader", request.grader}};
+}
+
+template <class Values>
+size_t index_in(const Values& names, const std::string& text, const std::string& name,
+                const char* what) {
+  const auto found = std::find(std::begin(names), std::end(names), text);
+  if (found == std::end(names))
+    fail(ErrorKind::BadFile, "{}: {} is {}; expected one of a job", name, what, text);
+  return static_cast<size_t>(found - std::begin(names));
+}
+
+// Jobs of older versions have only the method supervised.
+void read_method(const nlohmann::json& json, const std::string& name, JobRequest& request) {
+  if (!json.contains("method")) return;
+  request.method = static_cast<JobMethod>(
+      index_in(kMethodNames, get_string(json, "method", name), name, "method"));
+  request.beta = find_float(json, "beta", name);
+  request.compute_multiplier = find_float(json, "compute_multiplier", name);
+  request.evaluation_interval = find_int(json, "evaluation_interval", name, 1);
+  request.evaluation_samples = find_int(json, "evaluation_samples", name, 1);
+  request.answer_tokens = find_int(json, "answer_tokens", name, 1);
+  for (const auto& reward : json.value("rewards", nlohmann::json::array()))
+    request.rewards.push_back({get_float(reward, "weight", name), get_string(reward, "check", name),
+                               reward.value("schema", Json()), get_string(reward, "model", name)});
+  if (json.contains("grader")) request.grader = json["grader"];
 }
 
 JobRequest request_of(const nlohmann::json& json, const std::string& name) {
@@ -40,6 +84,7 @@ JobRequest request_of(const nlohmann::json& json, const std::string& name) {
   request.rate_multiplier = find_float(json, "rate_multiplier", name);
   request.seed = find_int(json, "seed", name);
   if (json.contains("metadata")) request.metadata = json["metadata"];
+  read_method(json, name, request);
   return request;
 }
 
@@ -57,13 +102,12 @@ Checkpoint checkpoint_of(const nlohmann::json& json, const std::string& name) {
 }
 
 JobStatus status_of(const std::string& text, const std::string& name) {
-  const auto found = std::find(std::begin(kStatusNames), std::end(kStatusNames), text);
-  if (found == std::end(kStatusNames))
-    fail(ErrorKind::BadFile, "{}: status is {}; expected a status of a job", name, text);
-  return static_cast<JobStatus>(found - std::begin(kStatusNames));
+  return static_cast<JobStatus>(index_in(kStatusNames, text, name, "status"));
 }
 
 }  // namespace
+
+const char* name_of(JobMethod method) { return kMethodNames[static_cast<int>(method)]; }
 
 const char* name_of(JobStatus status) { return kStatusNames[static_cast<int>(status)]; }
 
@@ -87,6 +131,10 @@ bool may_become(JobStatus from, JobStatus to) {
 std::string Job::result_name() const {
   constexpr size_t kDigits = 12;  // of the id
   return "ft:" + request.model + ":" + request.suffix + ":" + id.substr(id.find('-') + 1, kDigits);
+}
+
+std::string Checkpoint::name_in(const std::string& result) const {
+  return fmt::format("{}:ckpt-step-{}", result, step);
 }
 
 std::string write_job(const Job& job) {

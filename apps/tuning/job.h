@@ -19,6 +19,20 @@ bool is_final(JobStatus status);
 // Returns whether a job may change from one state to the other.
 bool may_become(JobStatus from, JobStatus to);
 
+// The methods of OpenAI's API: fine-tuning on chats, on preferences, and on rewards of answers that
+// the model writes.
+enum class JobMethod { supervised, dpo, reinforcement };
+const char* name_of(JobMethod method);
+
+// A part of the reward of an answer: a check of `fovea train --reward`, a JSON Schema, or the
+// output of a served model; the others are empty.
+struct JobReward {
+  double weight = 1;
+  std::string check = {};  // "numeric:answer"
+  Json schema = {};
+  std::string model = {};  // a name in the API
+};
+
 // What a client asks for. Unset hyperparameters are chosen by the server ("auto").
 struct JobRequest {
   std::string model;                           // the name of a served model
@@ -28,6 +42,14 @@ struct JobRequest {
   std::optional<double> rate_multiplier;
   std::optional<int64_t> seed;
   Json metadata;  // returned to the client
+  JobMethod method = JobMethod::supervised;
+  std::optional<double> beta = {};  // dpo
+  // reinforcement: a multiple of the usual number of answers to a prompt; steps between
+  // evaluations; prompts in an evaluation; most tokens of an answer
+  std::optional<double> compute_multiplier = {};
+  std::optional<int64_t> evaluation_interval = {}, evaluation_samples = {}, answer_tokens = {};
+  std::vector<JobReward> rewards = {};
+  Json grader = {};  // from which `rewards` follow; returned to the client
 };
 
 // A failure: `parameter` is the field of the request that caused it, or empty.
@@ -40,6 +62,8 @@ struct Checkpoint {
   int64_t step = 0;
   int64_t created = 0;
   std::optional<double> training_loss, validation_loss;
+
+  std::string name_in(const std::string& result) const;  // "RESULT:ckpt-step-N"
 };
 
 struct Job {
@@ -60,6 +84,10 @@ struct Job {
 
   // "ft:MODEL:SUFFIX:ID", the name of the result.
   std::string result_name() const;
+  // Steps between evaluations, each of which ends with a checkpoint.
+  int64_t checkpoint_interval() const {
+    return request.evaluation_interval.value_or(steps_per_epoch());
+  }
   int64_t steps_per_epoch() const { return (steps + epochs - 1) / epochs; }
 };
 

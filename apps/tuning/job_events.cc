@@ -20,6 +20,13 @@ std::optional<double> number_under(const nlohmann::json& entry, const char* key)
                                                     : std::nullopt;
 }
 
+// Adds what else a training step or an evaluation measures (docs/align.md).
+void add_metrics(const nlohmann::json& entry, const char* prefix, Json& data) {
+  for (const char* name : {"reward", "kl", "entropy", "clip_fraction", "answer_tokens", "accuracy",
+                           "margin", "chosen_reward", "rejected_reward"})
+    if (const auto value = number_under(entry, name)) data[std::string(prefix) + name] = *value;
+}
+
 }  // namespace
 
 void append_event(const std::string& path, const char* level, const std::string& message,
@@ -49,7 +56,7 @@ TrainingLog::TrainingLog(std::string log, std::string events, const Job& job)
     : log_(std::move(log)),
       events_(std::move(events)),
       steps_(job.steps),
-      epoch_(job.steps_per_epoch()) {
+      interval_(job.checkpoint_interval()) {
   for (const Json& event : read_events(events_)) {
     const auto data = event.find("data");
     if (data == event.end() || !data->is_object() || !data->contains("step")) continue;
@@ -73,7 +80,7 @@ void TrainingLog::read() {
 
 void TrainingLog::take(const nlohmann::json& entry) {
   const auto step = entry["step"].get<int64_t>();
-  const bool keeps = step == steps_ || step % epoch_ == 0;
+  const bool keeps = step == steps_ || step % interval_ == 0;
   Json data = {{"step", step}, {"total_steps", steps_}};
   if (const auto loss = number_under(entry, "loss")) {
     if (keeps) losses_[step].training = loss;
@@ -83,16 +90,22 @@ void TrainingLog::take(const nlohmann::json& entry) {
     last_training_ = step;
     data["train_loss"] = *loss;
     data["learning_rate"] = number_under(entry, "learning_rate").value_or(0);
+    add_metrics(entry, "train_", data);
     append_event(events_, "info",
                  fmt::format("Step {}/{}: training loss={:.4f}", step, steps_, *loss), data);
-  } else if (const auto held_out = number_under(entry, "eval_loss")) {
-    if (keeps) losses_[step].validation = held_out;
-    if (step <= last_validation_) return;
-    last_validation_ = step;
-    data["full_valid_loss"] = *held_out;
-    append_event(events_, "info",
-                 fmt::format("Step {}/{}: validation loss={:.4f}", step, steps_, *held_out), data);
+    return;
   }
+  // Answers that the model writes have rewards instead of a loss.
+  const auto held_out = number_under(entry, "eval_loss"), reward = number_under(entry, "reward");
+  if (!held_out && !reward) return;
+  if (keeps) losses_[step].validation = held_out;
+  if (step <= last_validation_) return;
+  last_validation_ = step;
+  if (held_out) data["full_valid_loss"] = *held_out;
+  add_metrics(entry, "valid_", data);
+  const std::string what = held_out ? fmt::format("validation loss={:.4f}", *held_out)
+                                    : fmt::format("validation reward={:.4f}", *reward);
+  append_event(events_, "info", fmt::format("Step {}/{}: {}", step, steps_, what), data);
 }
 
 TrainingLog::Losses TrainingLog::losses(int64_t step) const {

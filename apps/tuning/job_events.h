@@ -26,7 +26,7 @@ class TrainingLog {
   TrainingLog(std::string log, std::string events, const Job& job);
   void read();
 
-  // Returns the losses at the last step of the run, or at the end of an epoch.
+  // Returns the losses at the last step of the run, or at a checkpoint.
   Losses losses(int64_t step) const;
   int64_t tokens() const { return tokens_; }  // processed so far
 
@@ -34,7 +34,7 @@ class TrainingLog {
   void take(const nlohmann::json& entry);
 
   const std::string log_, events_;
-  const int64_t steps_, epoch_;                      // in steps
+  const int64_t steps_, interval_;                   // in steps; of the run, and of checkpoints
   std::streamoff read_ = 0;                          // bytes
   int64_t last_training_ = 0, last_validation_ = 0;  // steps of the last events
   int64_t tokens_ = 0;

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "fovea/train.h"
 #include "tuning/random_id.h"
@@ -100,6 +101,7 @@ void JobRunner::start_next(Run& run, JobStatus status) {
     if (job.status != status) continue;
     if (status == JobStatus::queued) return start_training(job);
     jobs_.say(job, "info", "Validating the files");
+    write_rewards(job);
     return start(run, job, validation_arguments(job, *base_of(job), options_.threads), kPlan);
   }
 }
@@ -126,12 +128,23 @@ void JobRunner::start_training(Job& job) {
                           job.disk_bytes >> 20, options_.most_bytes >> 20, others >> 20),
               ""});
   }
+  write_rewards(job);
   start(training_, job, training_arguments(job, *base_of(job), options_.threads), kResult);
   if (!training_.child) return;
   training_.log = std::make_unique<TrainingLog>(jobs_.path(job, std::string(kModel) + "/log.jsonl"),
                                                 jobs_.path(job, "events.jsonl"), job);
   jobs_.say(job, "info", "Fine-tuning job started");
   jobs_.set_status(job, JobStatus::running);
+}
+
+// Writes the files that name the rewards of a job. The paths of models are those of this server.
+void JobRunner::write_rewards(const Job& job) const {
+  if (job.request.method != JobMethod::reinforcement) return;
+  const std::vector<JobReward>& rewards = job.request.rewards;
+  for (size_t n = 0; n < rewards.size(); ++n)
+    if (!rewards[n].schema.is_null())
+      write_file_atomically(jobs_.path(job, schema_name(n)), pretty(rewards[n].schema));
+  write_file_atomically(jobs_.path(job, kRewards), rewards_config(job, options_.judges));
 }
 
 void JobRunner::end_validation(Job& job, int code) {
@@ -149,9 +162,9 @@ void JobRunner::take_plan(Job& job) {
   const std::string name = "the plan of the job";
   const nlohmann::json plan = parse_json(read(job, kPlan), name);
   job.steps = get_int(plan, "steps", name, 1);
-  // A snapshot holds the adapter and two moments in fp32. One more is written before the oldest one
-  // is removed.
-  constexpr int64_t kCopies = 1 + 3 * (kSnapshots + 1), kBytes = 4;
+  // A snapshot holds the adapter twice, and two moments in fp32. One more is written before the
+  // oldest one is removed.
+  constexpr int64_t kCopies = 1 + 4 * (kSnapshots + 1), kBytes = 4;
   job.disk_bytes = kCopies * kBytes * get_int(plan, "trained_parameters", name, 0);
 }
 

@@ -17,6 +17,7 @@ namespace fovea::tuning {
 struct RunnerOptions {
   std::string folder;  // absolute; of the files and the jobs
   std::vector<BaseModel> bases;
+  std::vector<BaseModel> judges = {};      // models that give rewards
   uint64_t most_bytes = 0;                 // of all files in the folder
   int threads = 1;                         // of a training run
   std::string program = "/proc/self/exe";  // `fovea`; tests replace it
@@ -59,6 +60,7 @@ class JobRunner {
   void start_next(Run& run, JobStatus status);
   void start(Run& run, Job& job, const std::vector<std::string>& arguments, const char* output);
   void start_training(Job& job);
+  void write_rewards(const Job& job) const;
   std::optional<int> poll(Run& run);
   void end_validation(Job& job, int code);
   void take_plan(Job& job);

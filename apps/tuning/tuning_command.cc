@@ -3,25 +3,56 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
+#include "base/json.h"
 #include "tuning/job_store.h"
 
 namespace fovea::tuning {
 namespace {
 
-constexpr double kLearningRate = 2e-4;  // at the multiplier 1
 constexpr int64_t kRank = 16, kMostWarmup = 100;
+constexpr int64_t kAnswers = 8;  // to a prompt, at the multiplier 1
+constexpr int64_t kAnswerTokens = 256, kAnswersAtOnce = 16;
+
+// Peak learning rates at the multiplier 1.
+double learning_rate(JobMethod method) { return method == JobMethod::supervised ? 2e-4 : 2e-5; }
+
+const char* objective_of(JobMethod method) {
+  switch (method) {
+    case JobMethod::supervised: return "chats";
+    case JobMethod::dpo: return "dpo";
+    case JobMethod::reinforcement: return "grpo";
+  }
+  return "";
+}
+
+using Add = std::function<void(const char* name, const std::string& value)>;
+
+void add_reinforcement(const Job& job, const Add& add) {
+  const JobRequest& request = job.request;
+  const double answers =
+      std::round(static_cast<double>(kAnswers) * request.compute_multiplier.value_or(1));
+  add("--config", JobStore::relative(job, kRewards));
+  add("--prompts", fmt::to_string(job.batch));
+  add("--answers", fmt::to_string(std::max<int64_t>(2, std::llround(answers))));
+  add("--answer-tokens", fmt::to_string(request.answer_tokens.value_or(kAnswerTokens)));
+  add("--batch", fmt::to_string(kAnswersAtOnce));
+  if (request.evaluation_samples)
+    add("--evaluation-prompts", fmt::to_string(*request.evaluation_samples));
+}
 
 std::vector<std::string> common_arguments(const Job& job, const BaseModel& base, int threads) {
   const JobRequest& request = job.request;
+  const bool writes = request.method == JobMethod::reinforcement;
   std::vector<std::string> all = {
       "train",           path_of_file(request.training_file),
-      "--objective",     "chats",
+      "--objective",     objective_of(request.method),
       "--from",          base.path,
       "--lora",          fmt::to_string(kRank),
       "--epochs",        fmt::to_string(job.epochs),
-      "--batch",         fmt::to_string(job.batch),
-      "--learning-rate", fmt::to_string(kLearningRate * job.rate_multiplier),
+      "--learning-rate", fmt::to_string(learning_rate(request.method) * job.rate_multiplier),
       "--seed",          fmt::to_string(job.seed),
       "--sample-tokens", "0",
       "--threads",       fmt::to_string(threads),
@@ -29,10 +60,17 @@ std::vector<std::string> common_arguments(const Job& job, const BaseModel& base,
   const auto add = [&](const char* name, const std::string& value) {
     all.insert(all.end(), {name, value});
   };
+  if (writes) {
+    add_reinforcement(job, add);
+  } else {
+    add("--batch", fmt::to_string(job.batch));
+  }
+  if (request.beta) add("--beta", fmt::to_string(*request.beta));
   if (request.validation_file.empty()) {
     add("--validation", "0");
   } else {
-    add("--validation-chats", path_of_file(request.validation_file));
+    add(writes ? "--validation-prompts" : "--validation-chats",
+        path_of_file(request.validation_file));
   }
   if (!base.chat_template.empty()) add("--chat-template", base.chat_template);
   return all;
@@ -56,6 +94,23 @@ std::string last_error(const std::string& errors) {
 
 std::string path_of_file(const std::string& id) { return "files/" + id + ".jsonl"; }
 
+std::string schema_name(size_t n) { return fmt::format("schema-{}.json", n + 1); }
+
+std::string rewards_config(const Job& job, const std::vector<BaseModel>& judges) {
+  Json rewards = Json::array();
+  const std::vector<JobReward>& asked = job.request.rewards;
+  for (size_t n = 0; n < asked.size(); ++n) {
+    std::string reward = asked[n].check;
+    if (!asked[n].schema.is_null()) reward = "schema:" + JobStore::relative(job, schema_name(n));
+    for (const BaseModel& judge : judges)
+      if (judge.name == asked[n].model) reward = "model:" + judge.path;
+    rewards.push_back(fmt::format("{}*{}", asked[n].weight, reward));
+  }
+  Json config;
+  config["train"]["rewards"] = rewards;
+  return pretty(config);
+}
+
 std::vector<std::string> validation_arguments(const Job& job, const BaseModel& base, int threads) {
   std::vector<std::string> all = common_arguments(job, base, threads);
   all.emplace_back("--dry-run");
@@ -64,9 +119,9 @@ std::vector<std::string> validation_arguments(const Job& job, const BaseModel& b
 
 std::vector<std::string> training_arguments(const Job& job, const BaseModel& base, int threads) {
   std::vector<std::string> all = common_arguments(job, base, threads);
-  const std::string epoch = fmt::to_string(job.steps_per_epoch());
-  all.insert(all.end(), {"--out", JobStore::relative(job, "model"), "--evaluate-every", epoch,
-                         "--save-every", epoch, "--keep", fmt::to_string(kSnapshots), "--warmup",
+  const std::string every = fmt::to_string(job.checkpoint_interval());
+  all.insert(all.end(), {"--out", JobStore::relative(job, "model"), "--evaluate-every", every,
+                         "--save-every", every, "--keep", fmt::to_string(kSnapshots), "--warmup",
                          fmt::to_string(std::min(kMostWarmup, job.steps / 10))});
   return all;
 }
@@ -93,6 +148,9 @@ JobError failure_of(const Job& job, const BaseModel& base, int code, const std::
   }
   if (begins(training)) error = {"invalid_training_file", "", "training_file"};
   if (begins(validation)) error = {"invalid_validation_file", "", "validation_file"};
+  const std::string rewards = JobStore::relative(job, kRewards);
+  if (begins(rewards)) error = {"invalid_grader", "", "method.reinforcement.grader"};
+  replace_all(message, rewards, "grader");
   replace_all(message, training, job.request.training_file);
   if (!job.request.validation_file.empty())
     replace_all(message, validation, job.request.validation_file);

@@ -1,7 +1,9 @@
 // The curves of a training run, updated while it runs, and two of its snapshots side by side.
 
 import { ask, askAnew, askMap, captured, startRun } from "./api.js";
+import { alignmentCurves } from "./alignment.js";
 import { color, ink } from "./colors.js";
+import { range, smooth, spread } from "./curves.js";
 import { figure, h, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap, pixels } from "./heatmap.js";
@@ -93,7 +95,7 @@ function noTraining(models) {
 }
 
 /** The models in the address; by default, the first and the last. @param {Known[]} models @param {import("./state.js").State} state */
-function chosenPair(models, state) {
+export function chosenPair(models, state) {
   const usable = models.filter((each) => each.ready !== false);
   if (usable.length < 2) return usable;
   const find = (/** @type {string} */ name) => usable.find((each) => each.model === name);
@@ -104,7 +106,7 @@ function chosenPair(models, state) {
 
 /** @param {HTMLElement} root @param {Known} training */
 async function drawCurves(root, training) {
-  /** @type {{steps: (number | null)[][], evaluations: {step: number, eval_loss: number, bpb?: number}[]}} */
+  /** @type {{steps: (number | null)[][], evaluations: {step: number, eval_loss: number, bpb?: number}[]} & import("./alignment.js").Log} */
   const log = await askAnew("api/training", { model: training.model });
   if (log.steps.length === 0) {
     replace(root, h("h2", {}, training.name), h("p", { class: "quiet" }, "No steps yet."));
@@ -116,7 +118,6 @@ async function drawCurves(root, training) {
   const loss = column(1);
   const evaluated = spread(log.evaluations.map((each) => [each.step, each.eval_loss]), most);
   const lines = [{ name: "training loss", values: smooth(loss) }, ...(log.evaluations.length ? [{ name: "validation loss", values: evaluated }] : [])];
-  const range = (/** @type {number[]} */ values) => /** @type {[number, number]} */ ([Math.min(...values.filter(Number.isFinite)), Math.max(...values.filter(Number.isFinite))]);
   const best = Math.min(...log.evaluations.map((each) => each.eval_loss));
   const norms = smooth(column(2));
   const rates = column(3);
@@ -126,29 +127,8 @@ async function drawCurves(root, training) {
     plot("Loss", lines, range([...loss, ...evaluated]), "step", { end: most }), key(lines),
     h("div", { class: "pair", style: { "margin-top": "1rem" } },
       h("div", {}, h("h3", {}, "Gradient norm"), plot("Gradient norm", [{ name: "gradient norm", values: norms }], range(norms), "step", half)),
-      h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step", half))));
-}
-
-/** Resamples at equal distances, with linear interpolation. @param {number[][]} points @param {number} most */
-function spread(points, most) {
-  const usable = points.filter(([, y]) => Number.isFinite(y));
-  if (usable.length === 0) return [NaN];
-  let at = 0;
-  const count = Math.min(most, 400);
-  return Array.from({ length: count + 1 }, (_, i) => {
-    const x = (i / count) * most;
-    while (at + 1 < usable.length && usable[at + 1][0] <= x) ++at;
-    const [x0, y0] = usable[at];
-    const [x1, y1] = usable[Math.min(at + 1, usable.length - 1)];
-    if (x < x0) return NaN;
-    return x1 === x0 ? y0 : y0 + ((x - x0) / (x1 - x0)) * (y1 - y0);
-  });
-}
-
-/** @param {number[]} values */
-function smooth(values) {
-  let mean = values.find(Number.isFinite) ?? NaN;
-  return values.map((value) => (Number.isFinite(value) ? (mean += 0.3 * (value - mean)) : NaN));
+      h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step", half))),
+    ...alignmentCurves(log, most));
 }
 
 /**

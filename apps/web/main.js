@@ -13,6 +13,7 @@ import { explainView } from "./explain.js";
 import { playView } from "./play.js";
 import { quizView } from "./quiz.js";
 import { learnView } from "./learn.js";
+import { compareView } from "./compare.js";
 
 /**
  * The model, the run and the shape that a view shows.
@@ -36,6 +37,7 @@ const views = [
   { name: "say", title: "Predictions", needsRun: true, create: sayView },
   { name: "explain", title: "Contributions", needsRun: true, create: explainView },
   { name: "heads", title: "Heads", needsRun: true, create: headsView },
+  { name: "compare", title: "Side by side", needsRun: false, create: compareView },
   { name: "learn", title: "Training", needsRun: false, create: learnView },
   { name: "play", title: "Playgrounds", needsRun: false, create: playView },
   { name: "quiz", title: "Quiz", needsRun: false, create: quizView },

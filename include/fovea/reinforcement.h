@@ -40,6 +40,8 @@ struct ReinforcementOptions {
   //   exact or exact:KEY      1 if the answer is the record's value of KEY (default: "answer"),
   //                           without white space around them
   //   numeric or numeric:KEY  1 if the last number of the answer is the last one of that value
+  //   string_check:eq:TEXT    1 if the answer is the text, in which {{item.KEY}} is the record's
+  //                           value of KEY; ne: is not; like: contains it; ilike: in any case
   //   regex:PATTERN           1 if the pattern occurs in the answer
   //   schema:FILE             1 if the answer is JSON for the JSON Schema in FILE
   //   length:LEAST-MOST       1 if the answer has this number of tokens, without the end token

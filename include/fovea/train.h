@@ -31,7 +31,7 @@ enum class Precision { automatic, fp32, bf16 };
 // the model. chats: predict the assistant's part of conversations (decoders; needs `from`). reward,
 // dpo, kto, orpo, simpo: learn preferences (docs/align.md; need `from`); automatic: dpo if `data`
 // holds pairs of answers, kto if it holds judged answers. ppo, grpo: write answers to prompts that
-// get high rewards (decoders; need `from` and `reinforcement`).
+// get high rewards (decoders and encoder-decoders; need `from` and `reinforcement`).
 enum class Objective {
   automatic,
   next_token,
@@ -79,8 +79,9 @@ struct DistillationOptions {
 };
 
 struct TrainOptions {
-  // Text files, directories, JSON lines; or files of conversations (see docs/training.md), each
-  // optionally as "path:weight", where an epoch contains each conversation `weight` times.
+  // Text files, directories, JSON lines; or files of conversations (docs/training.md), preferences
+  // or prompts (docs/align.md), each optionally as "path:weight", where an epoch contains each
+  // record `weight` times.
   std::vector<std::string> data;
   // Files of conversations for validation; empty = hold out evenly spaced conversations of `data`.
   std::vector<std::string> validation_chats;
@@ -266,8 +267,9 @@ struct ExamplePart {
   // The text to which the part belongs: 0, or of preferences 0 (chosen) and 1 (rejected).
   int64_t number = 0;
 };
-// Returns the first training text of conversations, or the first two of preferences, as `options`
-// request it. Throws the errors of train(), and InvalidArgument if the data holds neither.
+// Returns the first training text of conversations, the first two of preferences, or the first
+// prompt of ppo and grpo, as `options` request it. Throws the errors of train(), and
+// InvalidArgument if the data holds none of them.
 std::vector<ExamplePart> training_example(const TrainOptions& options);
 
 // Trains a model. Resumes if `options.out` contains a snapshot of the same run. `reading` receives

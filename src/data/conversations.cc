@@ -71,8 +71,8 @@ class RecordReader {
     read_tools();
     return std::move(made_);
   }
-  Conversation read_completion(const char* key) && {
-    read_prompt(key);
+  Conversation read_completion(const char* prompt, const char* key) && {
+    read_prompt(prompt, key);
     return std::move(made_);
   }
 
@@ -87,7 +87,7 @@ class RecordReader {
       add_turns();
       read_tools();
     } else if (record_.contains("prompt") || record_.contains("completion")) {
-      read_prompt("completion");
+      read_prompt("prompt", "completion");
     } else if (record_.contains("instruction") || record_.contains("output")) {
       read_instruction();
     } else {
@@ -104,10 +104,15 @@ class RecordReader {
       fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"prompt\"", made_.place,
            brief(nlohmann::json(record_)));
     const Record* const prompt = found(record_, "prompt");
-    if (prompt == nullptr || !(prompt->is_string() || prompt->is_array()))
+    const bool messages = prompt == nullptr && record_.contains("messages");
+    if (!messages && (prompt == nullptr || !(prompt->is_string() || prompt->is_array())))
       refuse(made_.place, "prompt", prompt, "a text or a list of messages");
-    if (prompt->is_array()) {
-      add_messages("prompt");
+    if (messages || prompt->is_array()) {
+      add_messages(messages ? "messages" : "prompt");
+      if (made_.messages.back().answer)
+        fail(ErrorKind::BadFile,
+             "{}: {} ends with a message of the role \"assistant\"; expected a prompt", made_.place,
+             messages ? "messages" : "prompt");
     } else {
       made_.plain = {prompt->get<std::string>(), ""};
       add_text("user", made_.plain->prompt);
@@ -166,15 +171,15 @@ class RecordReader {
     }
   }
 
-  void read_prompt(const char* completion) {
-    const Record* const prompt = found(record_, "prompt");
+  void read_prompt(const char* key, const char* completion) {
+    const Record* const prompt = found(record_, key);
     if (prompt != nullptr && prompt->is_array()) {
-      add_messages("prompt");
+      add_messages(key);
       made_.first_trained = made_.messages.size();
       add_messages(completion);
       return read_tools();
     }
-    made_.plain = {text_under(record_, "prompt", made_.place, "prompt"),
+    made_.plain = {text_under(record_, key, made_.place, key),
                    text_under(record_, completion, made_.place, completion)};
     add_text("user", made_.plain->prompt);
     add_text("assistant", made_.plain->completion);
@@ -215,17 +220,6 @@ Record parsed_line(std::string_view line, const std::string& place) try {
   fail(ErrorKind::BadFile, "{}; expected one JSON object per line", fault.what());
 }
 
-// Returns the path and the weight in "path:weight". A file whose name has this form takes
-// precedence.
-Conversations::File weighted(const std::string& given) {
-  const auto [path, weight] = split_weight(given);
-  if (!weight || is_file(given)) return {given};
-  check_field(*weight > 0 && *weight <= kMostWeight, "data",
-              "{} has the weight {}; expected more than 0, at most {}", given, *weight,
-              kMostWeight);
-  return {path, *weight};
-}
-
 uint64_t hash_of(const Conversations& conversations) {
   Hasher hasher;
   const auto add = [&](std::string_view text) {
@@ -242,6 +236,34 @@ uint64_t hash_of(const Conversations& conversations) {
 }
 
 }  // namespace
+
+Conversations::File weighted_file(const std::string& given) {
+  const auto [path, weight] = split_weight(given);
+  if (!weight || is_file(given)) return {given};
+  check_field(*weight > 0 && *weight <= kMostWeight, "data",
+              "{} has the weight {}; expected more than 0, at most {}", given, *weight,
+              kMostWeight);
+  return {path, *weight};
+}
+
+std::vector<WeightedGroup> groups_of(const std::vector<Conversations::File>& files,
+                                     const std::vector<size_t>& file_of) {
+  std::vector<WeightedGroup> groups;
+  size_t begin = 0;
+  for (size_t file = 0; file < files.size(); ++file) {
+    size_t end = begin;
+    while (end < file_of.size() && file_of[end] == file) ++end;
+    groups.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end), files[file].weight});
+    begin = end;
+  }
+  return groups;
+}
+
+void check_unweighted(const std::vector<Conversations::File>& files, const char* field) {
+  for (const Conversations::File& file : files)
+    check_field(file.weight == 1, field,
+                "{} has a weight, which only data for training has; expected a file", file.path);
+}
 
 std::string first_line(const std::string& path) {
   FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
@@ -260,15 +282,15 @@ Conversation read_messages(const Record& record, const std::string& place, const
   return RecordReader(record, place).read_messages(key);
 }
 
-Conversation read_completion(const Record& record, const std::string& place,
-                             const char* completion) {
-  return RecordReader(record, place).read_completion(completion);
+Conversation read_completion(const Record& record, const std::string& place, const char* completion,
+                             const char* prompt) {
+  return RecordReader(record, place).read_completion(prompt, completion);
 }
 
 Conversations read_conversations(const std::vector<std::string>& files) {
   Conversations all;
   for (const std::string& given : files) {
-    all.files.push_back(weighted(given));
+    all.files.push_back(weighted_file(given));
     each_json_line(all.files.back().path, [&](std::string_view line, const std::string& place) {
       all.records.push_back(RecordReader(parsed_line(line, place), place).read());
       all.records.back().file = all.files.size() - 1;
@@ -283,11 +305,15 @@ Conversations read_conversations(const std::vector<std::string>& files) {
 Prompts read_prompts(const std::vector<std::string>& files) {
   Prompts prompts;
   Hasher hasher;
-  for (const std::string& path : files) {
+  for (const std::string& given : files) {
+    prompts.files.push_back(weighted_file(given));
+    const auto& [path, weight] = prompts.files.back();
+    if (weight != 1) hasher.add(fmt::format("{}\n", weight));
     each_json_line(path, [&](std::string_view line, const std::string& place) {
       const Record record = parsed_line(line, place);
       Prompt& made = prompts.all.emplace_back();
       made.conversation = RecordReader(record, place).read_prompt_alone();
+      made.conversation.file = prompts.files.size() - 1;
       made.record = json_line(record);
       hasher.add(made.record + "\n");
     });
@@ -315,7 +341,7 @@ bool begins_with_conversation(const std::string& path) try {
 }  // namespace
 
 bool holds_conversations(const std::vector<std::string>& files) {
-  return !files.empty() && begins_with_conversation(weighted(files.front()).path);
+  return !files.empty() && begins_with_conversation(weighted_file(files.front()).path);
 }
 
 }  // namespace fovea

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "data/weighted_order.h"
+
 namespace fovea {
 
 // One record of a file of conversations.
@@ -37,6 +39,17 @@ struct Conversations {
   uint64_t hash = 0;  // hash of the content and of the weights
 };
 
+// Returns the group of each file; `file_of`: the index of the file of each item, in ascending
+// order.
+std::vector<WeightedGroup> groups_of(const std::vector<Conversations::File>& files,
+                                     const std::vector<size_t>& file_of);
+// Throws InvalidArgument, naming the field, if a file of validation data has a weight.
+void check_unweighted(const std::vector<Conversations::File>& files, const char* field);
+
+// Returns the path and the weight in "path:weight". A file whose name has this form takes
+// precedence. Throws InvalidArgument if the weight is out of range.
+Conversations::File weighted_file(const std::string& given);
+
 // Reads files of JSON lines. Each line is one of these objects, recognised by its keys; others are
 // ignored:
 //   "messages": objects with "role" and "content"; optionally "tools", a list or its JSON text
@@ -57,7 +70,7 @@ Conversation read_messages(const nlohmann::ordered_json& record, const std::stri
                            const char* key);
 // The prompt, and the completion that is under this key, as of "prompt" and "completion":
 Conversation read_completion(const nlohmann::ordered_json& record, const std::string& place,
-                             const char* completion);
+                             const char* completion, const char* prompt = "prompt");
 
 // Returns the first line of a file that is not blank, cut at the end of the first block that
 // reaches it; empty if all lines are blank. Throws BadFile if the file cannot be read.
@@ -70,12 +83,14 @@ struct Prompt {
   std::string record;
 };
 struct Prompts {
+  std::vector<Conversations::File> files;
   std::vector<Prompt> all;
-  uint64_t hash = 0;  // hash of the records
+  uint64_t hash = 0;  // hash of the records and of the weights
 };
-// Reads files of JSON lines with "prompt": a text, or a list of messages; optionally "tools". Other
-// keys are for rewards. Throws BadFile, naming the line and the key, if a line has another form or
-// if there is no record.
+// Reads files of JSON lines with "prompt": a text, or a list of messages, or with "messages";
+// optionally "tools". Other keys are for rewards. A file may be given as "path:weight". Throws
+// BadFile, naming the line and the key, if a line has another form or if there is no record, and
+// InvalidArgument if a weight is out of range.
 Prompts read_prompts(const std::vector<std::string>& files);
 
 // Returns whether the first line of the first file, which may have a weight, has a key of a

@@ -1,11 +1,9 @@
 #include "data/packed_rows.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/permutation.h"
 
 namespace fovea {
 namespace {
@@ -49,23 +47,7 @@ std::vector<std::vector<int64_t>> PackedRows::packed(const std::vector<int32_t>&
 
 // Returns the texts of an epoch in random order.
 std::vector<int64_t> PackedRows::order(int64_t epoch) const {
-  std::vector<int64_t> texts;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const auto& [begin, end, weight] = groups_[g];
-    const double whole = std::floor(weight);
-    for (double copy = 0; copy < whole; ++copy)
-      for (int64_t text = begin; text < end; ++text) texts.push_back(text);
-    const int64_t drawn = std::llround((weight - whole) * static_cast<double>(end - begin));
-    if (drawn == 0) continue;
-    const Permutation draw(static_cast<uint64_t>(end - begin), key_of(seed_, epoch, g + 1));
-    for (int64_t i = 0; i < drawn; ++i)
-      texts.push_back(begin + static_cast<int64_t>(draw(static_cast<uint64_t>(i))));
-  }
-  if (texts.empty()) return {};
-  const Permutation turns(texts.size(), key_of(seed_, epoch, 0));
-  std::vector<int64_t> shuffled(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) shuffled[i] = texts[turns(i)];
-  return shuffled;
+  return weighted_order(groups_, [&](size_t which) { return key_of(seed_, epoch, which); });
 }
 
 void PackedRows::pack(int64_t epoch) const {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/weighted_order.h"
+
 namespace fovea {
 
 // Texts that fill rows of equal length. Within a row, each text begins at a multiple of kTile,
@@ -14,12 +16,7 @@ class PackedRows {
  public:
   static constexpr int64_t kTile = 64;
 
-  // Texts [begin, end), each of which an epoch contains `weight` times. For a fraction of a weight,
-  // each epoch draws this fraction of the texts.
-  struct Group {
-    int64_t begin, end;
-    double weight;
-  };
+  using Group = WeightedGroup;  // of texts
   // Throws InvalidArgument if there is no text in an epoch, or if a text is longer than a row.
   PackedRows(std::vector<int32_t> lengths, std::vector<Group> groups, int64_t row, uint64_t seed);
 

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/fields.h"
+#include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ordered_json.h"
-#include "base/weighted_path.h"
 #include "data/lines.h"
 
 namespace fovea {
@@ -154,9 +153,36 @@ Preference read_judged(const PreferenceRecord& record, const std::string& place)
   return made;
 }
 
+// Reads a record in the format of OpenAI's API: "input" with "messages" and optionally "tools",
+// "preferred_output" and "non_preferred_output".
+Preference read_outputs(const PreferenceRecord& record, const std::string& place) {
+  constexpr const char *kPrompt = "input.messages", *kGood = "preferred_output",
+                       *kBad = "non_preferred_output";
+  const auto input = record.find("input");
+  if (input == record.end() || !input->is_object())
+    refuse_key(place, "input", record, "an object with \"messages\"");
+  PreferenceRecord flat = {{kPrompt, input->value("messages", PreferenceRecord())},
+                           {"tools", input->value("tools", PreferenceRecord())}};
+  if (!has_list(flat, kPrompt)) refuse_key(place, kPrompt, flat, "a list of messages");
+  for (const char* key : {kGood, kBad}) {
+    if (!has_list(record, key)) refuse_key(place, key, record, "a list of messages");
+    flat[key] = record[key];
+  }
+  Preference made = {read_completion(flat, place, kGood, kPrompt),
+                     read_completion(flat, place, kBad, kPrompt)};
+  check_answer(made.chosen, kGood);
+  check_answer(*made.rejected, kBad);
+  return made;
+}
+
+bool has_outputs(const PreferenceRecord& record) {
+  return record.contains("preferred_output") || record.contains("non_preferred_output");
+}
+
 std::optional<PreferenceForm> form_of(const PreferenceRecord& record) {
   if (!record.is_object()) return std::nullopt;
-  if (record.contains("chosen") || record.contains("rejected")) return PreferenceForm::pairs;
+  if (record.contains("chosen") || record.contains("rejected") || has_outputs(record))
+    return PreferenceForm::pairs;
   if (record.contains("completion") && record.contains("label")) return PreferenceForm::judged;
   return std::nullopt;
 }
@@ -174,6 +200,7 @@ Preference read_preference(std::string_view line, const std::string& place) {
   if (!form)
     fail(ErrorKind::BadFile, "{}: is {}; expected an object with {}", place,
          brief(nlohmann::json(record)), kForms);
+  if (has_outputs(record)) return read_outputs(record, place);
   return *form == PreferenceForm::pairs ? PairReader(record, place).read()
                                         : read_judged(record, place);
 }
@@ -189,44 +216,44 @@ void add_to(Hasher& hasher, const Conversation& conversation) {
   for (const Conversation::Message& message : conversation.messages) add(message.json);
 }
 
-uint64_t hash_of(const std::vector<Preference>& records) {
+uint64_t hash_of(const Preferences& all) {
   Hasher hasher;
-  for (const Preference& record : records) {
+  for (const Preference& record : all.records) {
     add_to(hasher, record.chosen);
     if (record.rejected) add_to(hasher, *record.rejected);
     hasher.add(
         fmt::format("{} {} {}", record.rejected.has_value(), record.desirable, record.margin));
   }
+  // Without weights, the hash is that of the records alone.
+  const bool weighted = std::any_of(all.files.begin(), all.files.end(),
+                                    [](const auto& file) { return file.weight != 1; });
+  if (!weighted) return hasher.hash();
+  for (const Conversations::File& file : all.files) hasher.add(fmt::format(" {}", file.weight));
+  for (const Preference& record : all.records) hasher.add(fmt::format(" {}", record.chosen.file));
   return hasher.hash();
-}
-
-// Returns the path in "path:weight". A file whose name has this form takes precedence.
-std::string unweighted(const std::string& given) {
-  const auto [path, weight] = split_weight(given);
-  return weight && !is_file(given) ? path : given;
 }
 
 }  // namespace
 
 Preferences read_preferences(const std::vector<std::string>& files) {
   Preferences all;
-  for (const std::string& path : files) {
-    check_field(path == unweighted(path), "data",
-                "{} has a weight, which only conversations have; expected a file", path);
-    each_json_line(path, [&](std::string_view line, const std::string& place) {
+  for (const std::string& given : files) {
+    all.files.push_back(weighted_file(given));
+    each_json_line(all.files.back().path, [&](std::string_view line, const std::string& place) {
       all.records.push_back(read_preference(line, place));
+      all.records.back().chosen.file = all.files.size() - 1;
     });
   }
   if (all.records.empty())
     fail(ErrorKind::BadFile, "{}: contains no preference; expected lines with {}", files.front(),
          kForms);
-  all.hash = hash_of(all.records);
+  all.hash = hash_of(all);
   return all;
 }
 
 std::optional<PreferenceForm> preference_form(const std::vector<std::string>& files) try {
   if (files.empty()) return std::nullopt;
-  const std::string path = unweighted(files.front());
+  const std::string path = weighted_file(files.front()).path;
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return std::nullopt;
   const PreferenceRecord record = parse_ordered_json(first_line(path), path);

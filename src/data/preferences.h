@@ -20,8 +20,9 @@ struct Preference {
 };
 
 struct Preferences {
-  std::vector<Preference> records;
-  uint64_t hash = 0;  // hash of the content
+  std::vector<Conversations::File> files;
+  std::vector<Preference> records;  // in the order of the files; `file` of `chosen` is their index
+  uint64_t hash = 0;                // hash of the content and of the weights
 };
 
 // Reads files of JSON lines. Each line is one of these objects, recognised by its keys; others are
@@ -30,9 +31,12 @@ struct Preferences {
 //     messages before them, else both begin with the prompt: the messages, or the characters, that
 //     they have in common. A text "prompt" before lists is ignored if they begin with the prompt's
 //     message. Optionally "margin", a number
+//   "input", an object with "messages", "preferred_output" and "non_preferred_output", lists of
+//     messages (the format of OpenAI's API)
 //   "prompt", "completion" and "label", which is true if the answer is desirable, else false
-// and optionally "tools". Throws BadFile, naming the line and the key, if a line has another form
-// or if there is no record, and InvalidArgument for "path:weight".
+// and optionally "tools". A file may be given as "path:weight". Throws BadFile, naming the line and
+// the key, if a line has another form or if there is no record, and InvalidArgument if a weight is
+// out of range.
 Preferences read_preferences(const std::vector<std::string>& files);
 
 enum class PreferenceForm { pairs, judged };

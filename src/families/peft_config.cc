@@ -38,6 +38,7 @@ bool is_read(const std::string& key) {
                                                 "r",
                                                 "rank_pattern",
                                                 "target_modules",
+                                                "target_parameters",
                                                 "use_dora",
                                                 "use_rslora"};
   return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -101,6 +102,7 @@ PeftConfig::PeftConfig(const std::string& folder)
   ranks_ = by_pattern<int64_t>("rank_pattern");
   alphas_ = by_pattern<double>("alpha_pattern");
   saved_ = strings("modules_to_save");
+  parameters_ = strings("target_parameters");
   read_layers();
 }
 
@@ -222,6 +224,11 @@ bool PeftConfig::in_layers(const std::string& module) const {
 
 bool PeftConfig::targets(const std::string& module) const {
   return !exclude_.contains(module) && target_.contains(module) && in_layers(module);
+}
+
+bool PeftConfig::targets_parameter(const std::string& name) const {
+  return std::any_of(parameters_.begin(), parameters_.end(),
+                     [&](const std::string& target) { return names_module(target, name); });
 }
 
 bool PeftConfig::saves(const std::string& module) const {

@@ -36,6 +36,8 @@ class PeftConfig {
   // Returns whether the module has an adapter, by target_modules, exclude_modules and
   // layers_to_transform.
   bool targets(const std::string& module) const;
+  // Returns whether a parameter has an adapter of its own (target_parameters).
+  bool targets_parameter(const std::string& name) const;
   // Returns whether the module is trained as a whole (modules_to_save).
   bool saves(const std::string& module) const;
 
@@ -73,7 +75,7 @@ class PeftConfig {
   ByPattern<double> alphas_;
   std::vector<int64_t> layers_;              // empty = all
   std::vector<std::string> layers_pattern_;  // names of the lists of layers; empty = any
-  std::vector<std::string> saved_;
+  std::vector<std::string> saved_, parameters_;
 };
 
 // Returns the parts of a text between separators: "a.b" -> "a", "b".

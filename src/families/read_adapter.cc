@@ -3,6 +3,7 @@
 #include "base/gguf.h"
 #include "checkpoint/safetensors.h"
 #include "families/adapters.h"
+#include "families/fused_experts.h"
 #include "families/gguf_adapter.h"
 
 namespace fovea {
@@ -29,6 +30,7 @@ class PeftReader {
       std::string name = module.name;
       modules_.emplace(std::move(name), std::move(module));
     }
+    fused_ = fused_experts(family, model, config_);
   }
 
   Adapter read() {
@@ -78,7 +80,8 @@ class PeftReader {
 
   void add(const std::string& name, StoredModule& tensors) {
     const auto at = find(modules_, name);
-    if (at == modules_.end())
+    const auto fused = find(fused_, name);
+    if (at == modules_.end() && fused == fused_.end())
       fail(ErrorKind::BadFile,
            "{}: adapts {}, which the base does not have or fovea cannot adapt; expected linear "
            "layers of the base's stacks",
@@ -87,6 +90,12 @@ class PeftReader {
         (tensors.magnitude != nullptr) != config_.dora())
       fail(ErrorKind::BadFile, "{}: the tensors of {} are incomplete; expected lora_A, lora_B{}",
            path_, name, config_.dora() ? " and lora_magnitude_vector (use_dora)" : "");
+    if (fused != fused_.end()) {
+      const std::string& parameter = fused->second.name;
+      tensors.rank = config_.rank_of(parameter);
+      tensors.scale = config_.scale_of(parameter);
+      return read_fused_experts({path_, *file_}, tensors, fused->second, model_, adapter_);
+    }
     if (!config_.targets(name))
       fail(ErrorKind::BadFile, "{}: adapts {}, but {} does not; expected the same modules", path_,
            name, config_.path());
@@ -129,6 +138,7 @@ class PeftReader {
   Transformer& model_;
   std::optional<SafeTensors> file_;
   std::map<std::string, AdapterModule> modules_;
+  std::map<std::string, FileTensor> fused_;
   Adapter adapter_;
 };
 

@@ -195,19 +195,42 @@ std::map<std::string, Tensor> adapter_tensors(Transformer& model, const Family& 
   return tensors;
 }
 
-void save_adapter(const std::string& folder, Transformer& model, const Origin& origin,
-                  const AdapterFacts& facts) {
+namespace {
+
+// Returns the files of an adapter besides its tensors.
+std::map<std::string, std::string> description_of(Transformer& model, const Origin& origin,
+                                                  const AdapterFacts& facts) {
   const Family& family = family_to_save(model.spec, origin);
   const std::vector<StoredAdapter> adapters = stored_adapters(model, family);
-  check(!adapters.empty(), "{}: the model has no adapters; expected at least one", folder);
-  const Json config = config_of(adapters, saved_modules(model, family), model, family, facts);
+  check(!adapters.empty(), "adapter: the model has none; expected at least one");
+  std::map<std::string, std::string> files;
+  files[kAdapterConfig] =
+      pretty(config_of(adapters, saved_modules(model, family), model, family, facts));
   if (model.spec.head.labels > 0) {
     Origin of_base = origin;
     of_base.quantization.reset();  // that of this run, not of the base's files
-    write_file_atomically(folder + "/config.json", config_json(model, of_base, std::nullopt));
+    files["config.json"] = config_json(model, of_base, std::nullopt);
   }
-  write_safetensors(folder + "/" + kAdapterTensors, adapter_tensors(model, family));
-  write_file_atomically(folder + "/" + kAdapterConfig, pretty(config));
+  return files;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> adapter_files(Transformer& model, const Origin& origin,
+                                                 const AdapterFacts& facts) {
+  std::map<std::string, std::string> files = description_of(model, origin, facts);
+  const SafeTensorsImage image(adapter_tensors(model, family_to_save(model.spec, origin)));
+  std::string& content = files[kAdapterTensors];
+  for (const std::string_view piece : image.pieces()) content += piece;
+  return files;
+}
+
+void save_adapter(const std::string& folder, Transformer& model, const Origin& origin,
+                  const AdapterFacts& facts) {
+  const auto files = description_of(model, origin, facts);
+  write_safetensors(folder + "/" + kAdapterTensors,
+                    adapter_tensors(model, family_to_save(model.spec, origin)));
+  for (const auto& [name, content] : files) write_file_atomically(folder + "/" + name, content);
 }
 
 }  // namespace fovea

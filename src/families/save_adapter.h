@@ -35,8 +35,12 @@ std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& fam
 // parameters (modules_to_save).
 std::map<std::string, Tensor> adapter_tensors(Transformer& model, const Family& family);
 
-// Writes adapter_config.json and adapter_model.safetensors into an existing folder, as PEFT does;
-// for a head with labels also the model's config.json, which names them.
+// Returns the contents of adapter_config.json and adapter_model.safetensors, as PEFT writes them,
+// by these names; for a head with labels also the model's config.json, which names them.
+std::map<std::string, std::string> adapter_files(Transformer& model, const Origin& origin,
+                                                 const AdapterFacts& facts);
+
+// Writes these files into an existing folder.
 void save_adapter(const std::string& folder, Transformer& model, const Origin& origin,
                   const AdapterFacts& facts);
 

@@ -246,13 +246,15 @@ double log_sum(const float* logits, int64_t vocabulary) {
 }
 
 TokenLogprob logprob_of(const float* logits, VocabularySize vocabulary, int32_t id, int64_t count) {
-  const auto all = static_cast<float>(log_sum(logits, vocabulary.logits));
+  // The kernel, and so the bits, are those of training.
+  float loss = 0, all = 0;
+  kernels_for(DType::f32).cross_entropy({&loss}, {&all}, {logits}, &id, 0, {1, vocabulary.logits});
   TokenLogprob result;
-  result.logprob = logits[id] - all;
+  result.logprob = 0 - loss;  // not -0
   if (count <= 0) return result;
   const int64_t tokens = std::min(vocabulary.logits, vocabulary.tokens);
   for (const auto& [token, logit] : largest_logits(logits, tokens, std::min(count, tokens)))
-    result.top.emplace_back(token, logit - all);
+    result.top.emplace_back(token, token == id ? result.logprob : logit - all);
   return result;
 }
 

@@ -185,15 +185,18 @@ double cached(const Spec& s, const Lengths& lengths, int64_t batch) {
                         static_cast<double>(d.layers * lengths.source);
 }
 
-double program_bytes(const Spec& s, const Lengths& lengths, int64_t batch) {
-  constexpr double kProgram = 20e6;  // measured, with the scratch memory of the threads
-  constexpr int64_t kStep = 512;     // tokens that are read at once
-  if (!s.decoder) return kProgram;
+double step_bytes(const Spec& s, const Lengths& lengths, int64_t batch, int64_t step_tokens) {
+  if (!s.decoder) return 0;
   const Widths w = widths_of(s, *s.decoder);
-  const double tokens = static_cast<double>(std::min(kStep, batch * lengths.target));
+  const double tokens = static_cast<double>(std::min(step_tokens, batch * lengths.target));
   const double token =
       4 * w.model + w.queries + w.keys + w.values + 3 * hidden_of(*s.decoder).widest;
-  return kProgram + 4 * (tokens * token + static_cast<double>(s.vocabulary * batch));
+  return 4 * (tokens * token + static_cast<double>(s.vocabulary * batch));
+}
+
+double program_bytes(const Spec& s, const Lengths& lengths, int64_t batch) {
+  constexpr double kProgram = 20e6;  // measured, with the scratch memory of the threads
+  return kProgram + step_bytes(s, lengths, batch);
 }
 
 }  // namespace fovea

@@ -17,6 +17,11 @@ double cached_per_token(const Spec& validated);
 // a PagePool, for `batch` sequences of these lengths.
 double cached(const Spec& validated, const Lengths& lengths, int64_t batch);
 
+// Returns the bytes of the activations of one step of generation, which reads at most `step_tokens`
+// tokens, and of the logits of `batch` texts.
+double step_bytes(const Spec& validated, const Lengths& lengths, int64_t batch,
+                  int64_t step_tokens = 512);
+
 // Returns the bytes of a process that generates, besides its weights, its cache and its tokenizer:
 // code and libraries, and the activations of one step.
 double program_bytes(const Spec& validated, const Lengths& lengths, int64_t batch);

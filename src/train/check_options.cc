@@ -100,6 +100,16 @@ void check_reinforcement(const TrainOptions& o) {
   check_field(o.label_smoothing == 0, "label_smoothing", "given with ppo or grpo; expected 0");
   check_field(o.distillation.teacher.empty(), "teacher",
               "given with ppo or grpo; expected another objective");
+  check_field(o.length == 0, "length",
+              "{}; expected 0 with ppo and grpo: `answer_tokens` limits the answers, and prompts "
+              "are never truncated",
+              o.length);
+  check_field(!o.document_mask, "document_mask",
+              "given with ppo or grpo, whose texts never share a row; expected none");
+  check_field(o.train_on == TrainOn::all, "train_on",
+              "given with ppo or grpo, which train the answers of the model; expected all");
+  check_field(o.validation_chats.empty(), "validation_chats",
+              "given with ppo or grpo; expected `validation_prompts`");
 }
 
 }  // namespace

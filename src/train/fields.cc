@@ -13,7 +13,9 @@ namespace {
 constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
 
 void visit_data(TrainOptions& o, OptionVisitor& v) {
-  v.texts({"data", "text files, directories, JSON lines, or conversations: FILE or FILE:WEIGHT"},
+  v.texts({"data",
+           "text files, directories, JSON lines, or conversations, preferences or prompts: FILE or "
+           "FILE:WEIGHT"},
           o.data);
   v.texts({"validation_chats", "validation conversations, in the same formats as in the data"},
           o.validation_chats);

@@ -109,31 +109,44 @@ PolicyClip clip_of(const PolicyTraining& training) {
           .kl_weight = training.ppo ? 0 : training.kl_weight()};
 }
 
+// Returns log softmax(logits / temperature)[label] of each label, without storing large logits.
+Tensor log_probabilities(const Transformer& model, const Questions& asked, double temperature) {
+  if (temperature == 1) return model.log_probabilities(asked.hidden, asked.labels);
+  const auto factor = static_cast<float>(1 / temperature);
+  if (recording())
+    return log_probability(scale(model.logits(asked.hidden, asked.valid), factor), asked.labels);
+  const Tensor log_p = empty({asked.labels.size()}, DType::f32);
+  each_block_of_logits(model, asked, [&](const Tensor& block, int64_t begin, int64_t end) {
+    const Tensor found = log_probability(scale(block, factor), asked.labels.rows(begin, end));
+    copy_bytes(log_p, begin * 4, found, 0, (end - begin) * 4);
+  });
+  return log_p;
+}
+
 }  // namespace
 
 PolicyOutputs policy_outputs(const Transformer& model, const Linear* value_head, const Batch& batch,
                              const PolicyTraining& training) {
   const Questions asked = questions(model, batch, policy_pass(training));
-  const auto temperature = static_cast<float>(training.options.sampling_temperature);
-  PolicyOutputs outputs;
-  if (recording()) {
-    Tensor logits = model.logits(asked.hidden, asked.valid);
-    if (temperature != 1) logits = scale(logits, 1 / temperature);
-    outputs.log_p = log_probability(logits, asked.labels);
-  } else {
-    outputs.log_p = empty({asked.labels.size()}, DType::f32);
-    each_block_of_logits(model, asked, [&](const Tensor& block, int64_t begin, int64_t end) {
-      const Tensor logits = temperature == 1 ? block : scale(block, 1 / temperature);
-      const Tensor found = log_probability(logits, asked.labels.rows(begin, end));
-      copy_bytes(outputs.log_p, begin * 4, found, 0, (end - begin) * 4);
-    });
-  }
+  PolicyOutputs outputs{log_probabilities(model, asked, training.options.sampling_temperature), {}};
   if (value_head != nullptr) {
-    const Tensor values =
-        linear(asked.hidden, value_head->weight.value, value_head->bias.value, DType::f32);
+    const Tensor values = linear(asked.hidden, value_head->weight.value, value_head->bias.value,
+                                 outputs.log_p.dtype());
     outputs.values = values.view({values.size()});
   }
   return outputs;
+}
+
+PolicyLosses policy_losses(const PolicyOutputs& outputs, const PolicyTargets& targets,
+                           const std::optional<ValueTargets>& values,
+                           const PolicyTraining& training) {
+  PolicyLosses losses;
+  losses.policy = losses.total = policy_loss(outputs.log_p, targets, clip_of(training));
+  if (!values) return losses;
+  losses.value = value_loss(outputs.values, *values, training.options.clip_value);
+  losses.total =
+      add(losses.policy, scale(losses.value, static_cast<float>(training.options.value_weight)));
+  return losses;
 }
 
 TokenNumbers read_tokens(const Transformer& model, const Linear* value_head,
@@ -166,7 +179,6 @@ TrainingTask::StepLoss backward_on_batch(const Transformer& model, const Linear*
                                          const PolicyTraining& training) {
   const std::vector<size_t> chosen = answers_of_update(batch, n, update, training);
   const TokenWeights weights = token_weights(batch, chosen, training);
-  const PolicyClip limits = clip_of(training);
   TrainingTask::StepLoss result;
   UpdateSums sums;
   PassGradients gradients;
@@ -177,20 +189,19 @@ TrainingTask::StepLoss backward_on_batch(const Transformer& model, const Linear*
       return numbers.empty() ? Tensor() : batch.picked(answers, numbers);
     };
     const Batch inputs = batch.batch_of(answers, training.padding);
-    const auto [log_p, values] = policy_outputs(model, value_head, inputs, training);
-    const PolicyTargets targets = {.old = batch.old.empty() ? log_p.detach() : pick(batch.old),
+    const PolicyOutputs outputs = policy_outputs(model, value_head, inputs, training);
+    const Tensor own = outputs.log_p.detach();
+    const PolicyTargets targets = {.old = batch.old.empty() ? own : pick(batch.old),
                                    .advantages = pick(batch.advantages),
                                    .weights = pick(weights.policy),
                                    .reference = pick(batch.reference)};
-    sums.add(log_p, targets, limits);
-    Tensor loss = policy_loss(log_p, targets, limits);
-    if (value_head != nullptr) {
-      const Tensor of_values =
-          value_loss(values, {pick(batch.values), pick(batch.returns), pick(weights.value)},
-                     training.options.clip_value);
-      sums.value_loss += number_of(of_values);
-      loss = add(loss, scale(of_values, static_cast<float>(training.options.value_weight)));
-    }
+    sums.add(own, targets, clip_of(training));
+    std::optional<ValueTargets> values;
+    if (value_head != nullptr)
+      values = {pick(batch.values), pick(batch.returns), pick(weights.value)};
+    const PolicyLosses all = policy_losses(outputs, targets, values, training);
+    if (values) sums.value_loss += number_of(all.value);
+    const Tensor& loss = all.total;
     result.tokens += inputs.tokens;
     losses.push_back(number_of(loss));
     if (passes.size() == 1)

@@ -24,13 +24,23 @@ struct PolicyTraining {
   double kl_weight() const { return options.kl_weight >= 0 ? options.kl_weight : ppo ? 0.05 : 0; }
 };
 
-// The log-probabilities of tokens and, with a head, the values of the states before them: f32 [R].
+// The log-probabilities of tokens and, with a head, the values of the states before them: [R], f32
+// (f64 in a pass in f64).
 struct PolicyOutputs {
   Tensor log_p, values;
 };
 // Computes them for the labels of a batch, without dropout. `value_head` may be null.
 PolicyOutputs policy_outputs(const Transformer& model, const Linear* value_head, const Batch& batch,
                              const PolicyTraining& training);
+
+// The losses of one pass: total = policy + value_weight * value.
+struct PolicyLosses {
+  Tensor policy, value, total;  // [1]; `value` is unset without values
+};
+// `values`: unset if the outputs have no values.
+PolicyLosses policy_losses(const PolicyOutputs& outputs, const PolicyTargets& targets,
+                           const std::optional<ValueTargets>& values,
+                           const PolicyTraining& training);
 
 // Computes the log-probabilities and values of all tokens of a batch, without a tape, in its order.
 struct TokenNumbers {

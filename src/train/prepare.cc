@@ -251,6 +251,8 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
   job.plan.flops_per_step *= task->passes_per_step();
   job.plan.weight_bytes += task->other_bytes();
+  // Keys and values of answers are freed before the first pass of a step.
+  job.plan.activation_bytes = std::max(job.plan.activation_bytes, task->writing_bytes());
   add_teacher(job, *task, spec, tokenizers, say);
   plan_epochs(job, task->loaded());
   plan_data(job, spec, task->loaded());

@@ -26,8 +26,8 @@ void visit_answers_and_rewards(ReinforcementOptions& o, bool used, OptionVisitor
              "ppo, grpo: answers that reach the maximum length do not train the policy", used},
             o.mask_truncated);
   v.texts({"rewards",
-           "ppo, grpo: exact[:KEY], numeric[:KEY], regex:PATTERN, schema:FILE, "
-           "length:LEAST-MOST, model:DIR, each optionally after WEIGHT*",
+           "ppo, grpo: exact[:KEY], numeric[:KEY], string_check:OPERATION:TEXT, regex:PATTERN, "
+           "schema:FILE, length:LEAST-MOST, model:DIR, each optionally after WEIGHT*",
            used},
           o.rewards);
   v.text(

@@ -8,7 +8,7 @@
 #include "base/ordered_json.h"
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
-#include "train/rewards.h"
+#include "train/reward_check.h"
 #include "unicode/pattern.h"
 
 namespace fovea {
@@ -23,19 +23,6 @@ std::string_view without_space(std::string_view text) {
   if (begin == text.npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
 }
-
-// A check of each answer alone.
-class Check : public Reward {
- public:
-  std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) override {
-    std::vector<double> found;
-    for (const WrittenAnswer& answer : answers) found.push_back(holds(answer) ? 1 : 0);
-    return found;
-  }
-
- private:
-  virtual bool holds(const WrittenAnswer& answer) = 0;
-};
 
 // A comparison with the value of a key of the record.
 class ValueCheck : public Check {
@@ -174,6 +161,7 @@ std::unique_ptr<Reward> make_check(const std::string& kind, const std::string& a
     return std::make_unique<ValueCheck>(argument, kind == "numeric");
   if (kind == "regex") return std::make_unique<PatternCheck>(argument);
   if (kind == "schema") return std::make_unique<SchemaCheck>(argument);
+  if (kind == "string_check") return make_string_check(argument);
   if (kind == "length") return std::make_unique<LengthCheck>(argument);
   return nullptr;
 }

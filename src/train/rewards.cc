@@ -48,8 +48,9 @@ Rewards::Rewards(const ReinforcementOptions& options, DType compute) {
     std::unique_ptr<Reward> reward =
         kind == "model" ? make_reward_model(argument, compute) : make_check(kind, argument);
     check_field(reward != nullptr, "rewards",
-                "{} is unknown; expected exact, numeric, regex:PATTERN, schema:FILE, "
-                "length:LEAST-MOST or model:DIR, each optionally after WEIGHT*",
+                "{} is unknown; expected exact, numeric, string_check:OPERATION:TEXT, "
+                "regex:PATTERN, schema:FILE, length:LEAST-MOST or model:DIR, each optionally after "
+                "WEIGHT*",
                 given);
     add(kind, weight, std::move(reward));
   }

@@ -57,6 +57,8 @@ class TrainingTask {
 
   // Writes the files that do not change during the run, before the first step.
   virtual void write_fixed_files(const std::string&) const {}
+  // Returns further files of a snapshot, by their names.
+  virtual std::map<std::string, std::string> snapshot_files(Transformer&) const { return {}; }
   // Writes the model and its files into an existing folder.
   virtual void write_model(const std::string& folder, Transformer& model) const = 0;
 };

@@ -249,7 +249,10 @@ void Trainer::save() {
     state["average_ranks"] = average_->ranks();
   }
   tensors.merge(job_.task->state());
-  folder_.save(progress_.step, {std::move(tensors), state, {}});
+  SnapshotContents contents{std::move(tensors), state, {}};
+  const std::map<std::string, std::string> files = job_.task->snapshot_files(job_.model);
+  for (const auto& [name, content] : files) contents.others.push_back({name, {content}});
+  folder_.save(progress_.step, contents);
   folder_.prune(static_cast<int>(options_.keep));
   record_.draw();
   saved_step_ = progress_.step;

@@ -21,4 +21,9 @@ std::vector<Generation> write_answers(const Transformer& model, const Tokenizer&
                                       const std::vector<const std::vector<int32_t>*>& prompts,
                                       const std::vector<uint64_t>& seeds, const Writing& writing);
 
+// Returns the most memory that writing takes, if no prompt has more than `longest` tokens: keys and
+// values, and the tensors of one step.
+uint64_t writing_bytes(const Transformer& model, int64_t prompts, int64_t longest,
+                       const Writing& writing);
+
 }  // namespace fovea

@@ -15,12 +15,40 @@ Tensor tensor_of(const std::vector<T>& numbers, DType dtype) {
   return made;
 }
 
+// Adds lists of tokens to the tensors of a snapshot.
+void add_lists(std::map<std::string, Tensor>& tensors, const std::string& name,
+               const std::string& lengths_name, const std::vector<std::vector<int32_t>>& lists) {
+  std::vector<int32_t> all, lengths;
+  for (const auto& each : lists) {
+    all.insert(all.end(), each.begin(), each.end());
+    lengths.push_back(static_cast<int32_t>(each.size()));
+  }
+  tensors["answers." + name] = tensor_of(all, DType::i32);
+  tensors["answers." + lengths_name] = tensor_of(lengths, DType::i32);
+}
+
 template <class T>
 std::vector<T> numbers_in(const Snapshot& snapshot, const std::string& name) {
   if (snapshot.tensors.find("answers." + name) == nullptr) return {};
   const Tensor stored = snapshot.tensors.tensor("answers." + name);
   const T* const first = stored.data_as<T>();
   return {first, first + stored.size()};
+}
+
+std::vector<std::vector<int32_t>> lists_in(const Snapshot& snapshot, const std::string& name,
+                                           const std::string& lengths_name) {
+  std::vector<std::vector<int32_t>> lists;
+  const auto all = numbers_in<int32_t>(snapshot, name);
+  size_t begin = 0;
+  for (const int32_t length : numbers_in<int32_t>(snapshot, lengths_name)) {
+    const auto size = static_cast<size_t>(length);
+    check(length >= 0 && size <= all.size() - begin, "{}: answers.{} exceed answers.{}",
+          snapshot.path, lengths_name, name);
+    lists.emplace_back(all.begin() + static_cast<int64_t>(begin),
+                       all.begin() + static_cast<int64_t>(begin + size));
+    begin += size;
+  }
+  return lists;
 }
 
 }  // namespace
@@ -47,11 +75,28 @@ Batch WrittenBatch::batch_of(std::span<const size_t> answers, int32_t padding) c
     std::copy(ids[i].begin() + prompts[i], ids[i].end(), labels + prompts[i] - 1);
     tokens += T;
     labels += T;
-    batch.target_valid.push_back({0, std::ssize(ids[i])});
+    // No earlier token of a decoder attends to the padding of a target.
+    if (sources.empty()) batch.target_valid.push_back({0, std::ssize(ids[i])});
     batch.tokens += std::ssize(ids[i]);
     batch.asked += length(i);
   }
+  if (!sources.empty()) add_sources(batch, answers, padding);
   return batch;
+}
+
+void WrittenBatch::add_sources(Batch& batch, std::span<const size_t> answers,
+                               int32_t padding) const {
+  int64_t S = 0;
+  for (const size_t i : answers) S = std::max(S, std::ssize(sources[i]));
+  batch.source.ids = empty({std::ssize(answers), S}, DType::i32);
+  auto* tokens = batch.source.ids.data_as<int32_t>();
+  std::fill_n(tokens, std::ssize(answers) * S, padding);
+  for (const size_t i : answers) {
+    std::copy(sources[i].begin(), sources[i].end(), tokens);
+    tokens += S;
+    batch.source_valid.push_back({0, std::ssize(sources[i])});
+    batch.tokens += std::ssize(sources[i]);
+  }
 }
 
 Tensor WrittenBatch::picked(std::span<const size_t> answers,
@@ -64,15 +109,10 @@ Tensor WrittenBatch::picked(std::span<const size_t> answers,
 }
 
 std::map<std::string, Tensor> WrittenBatch::state() const {
-  std::vector<int32_t> all, lengths;
-  for (const auto& each : ids) {
-    all.insert(all.end(), each.begin(), each.end());
-    lengths.push_back(static_cast<int32_t>(each.size()));
-  }
-  std::map<std::string, Tensor> tensors = {{"answers.ids", tensor_of(all, DType::i32)},
-                                           {"answers.lengths", tensor_of(lengths, DType::i32)},
-                                           {"answers.prompts", tensor_of(prompts, DType::i32)},
+  std::map<std::string, Tensor> tensors = {{"answers.prompts", tensor_of(prompts, DType::i32)},
                                            {"answers.trained", tensor_of(trained, DType::i32)}};
+  add_lists(tensors, "ids", "lengths", ids);
+  if (!sources.empty()) add_lists(tensors, "sources", "source_lengths", sources);
   const auto add = [&](const char* name, const std::vector<float>& numbers) {
     if (!numbers.empty()) tensors[name] = tensor_of(numbers, DType::f32);
   };
@@ -86,15 +126,8 @@ std::map<std::string, Tensor> WrittenBatch::state() const {
 
 WrittenBatch WrittenBatch::restored(const Snapshot& snapshot) {
   WrittenBatch batch;
-  const auto all = numbers_in<int32_t>(snapshot, "ids");
-  size_t begin = 0;
-  for (const int32_t length : numbers_in<int32_t>(snapshot, "lengths")) {
-    const auto size = static_cast<size_t>(length);
-    check(size <= all.size() - begin, "{}: answers.lengths exceed answers.ids", snapshot.path);
-    batch.ids.emplace_back(all.begin() + static_cast<int64_t>(begin),
-                           all.begin() + static_cast<int64_t>(begin + size));
-    begin += size;
-  }
+  batch.ids = lists_in(snapshot, "ids", "lengths");
+  batch.sources = lists_in(snapshot, "sources", "source_lengths");
   batch.prompts = numbers_in<int32_t>(snapshot, "prompts");
   batch.trained = numbers_in<int32_t>(snapshot, "trained");
   batch.old = numbers_in<float>(snapshot, "old");
@@ -103,6 +136,7 @@ WrittenBatch WrittenBatch::restored(const Snapshot& snapshot) {
   batch.advantages = numbers_in<float>(snapshot, "advantages");
   batch.returns = numbers_in<float>(snapshot, "returns");
   check(batch.prompts.size() == batch.count() && batch.trained.size() == batch.count() &&
+            (batch.sources.empty() || batch.sources.size() == batch.count()) &&
             std::ssize(batch.advantages) == batch.starts().back(),
         "{}: the tensors answers.* do not fit together", snapshot.path);
   return batch;

@@ -386,7 +386,7 @@ test("a reload restores the view from the address", { skip }, async () => {
   await quiet(page);
 });
 
-const views = ["sentence&token=9", "follow&step=8", "say", "explain", "heads", "learn", "play&play=attention", "play&play=example", "play&play=waves", "play&play=masks", "quiz"];
+const views = ["sentence&token=9", "follow&step=8", "say", "explain", "heads", "compare", "learn", "play&play=attention", "play&play=example", "play&play=waves", "play&play=masks", "quiz"];
 for (const [name, options] of Object.entries({
   light: { colorScheme: "light" }, dark: { colorScheme: "dark" },
   phone: { viewport: { width: 360, height: 740 }, hasTouch: true },

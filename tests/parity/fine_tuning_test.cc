@@ -12,6 +12,7 @@
 #include "families/save_adapter.h"
 #include "fovea/train.h"
 #include "support/temporary_folder.h"
+#include "support/updates.h"
 #include "tensor/tape.h"
 #include "train/optimizer.h"
 #include "train/passes.h"
@@ -49,30 +50,6 @@ class FineTuning : public testing::Test {
     }
     const int64_t count = texts.ids.count();
     return {texts, texts, {{0, count, 1}}, {.length = kRow, .batch = count / 2}};
-  }
-
-  // Returns the norm of the difference between the updates of two runs, relative to the update.
-  static double difference(const std::map<std::string, Tensor>& start,
-                           const std::map<std::string, Tensor>& found, const SafeTensors& expected,
-                           const std::string& run) {
-    double apart = 0, moved = 0;
-    for (const auto& [name, weight] : found) {
-      const Tensor want = expected.tensor(run + "." + name);
-      EXPECT_EQ(weight.shape(), want.shape()) << name;
-      const float* const before = start.at(name).data_as<float>();
-      for (int64_t i = 0; i < want.size(); ++i) {
-        const double target = want.data_as<float>()[i];
-        apart += std::pow(weight.data_as<float>()[i] - target, 2);
-        moved += std::pow(target - before[i], 2);
-      }
-    }
-    return std::sqrt(apart / moved);
-  }
-
-  static std::map<std::string, Tensor> copies(const std::map<std::string, Tensor>& tensors) {
-    std::map<std::string, Tensor> all;
-    for (const auto& [name, tensor] : tensors) all[name] = copy(tensor);
-    return all;
   }
 
   // Takes the steps of the goldens.
@@ -128,19 +105,19 @@ TEST_F(FineTuning, HasTheTokenLossesOfPyTorch) {
 TEST_F(FineTuning, OfAllWeightsTakesTheStepsOfPyTorch) {
   ModelFiles files = open_model_files(kFineTuning + "model", Weights::owned);
   const auto tensors = [&] { return checkpoint_tensors(files.model, *files.origin.family); };
-  const auto start = copies(tensors());
+  const auto start = copied(tensors());
   train_steps(files.model, "full");
-  EXPECT_LE(difference(start, tensors(), expected_, "full"), kSameUpdate);
+  EXPECT_LE(update_difference(start, tensors(), expected_, "full"), kSameUpdate);
 }
 
 TEST_F(FineTuning, OfAnAdapterTakesTheStepsOfPyTorch) {
   ModelFiles files =
       open_model_files(kFineTuning + "model", Weights::mapped, {}, {{kFineTuning + "adapter", 1}});
   const auto tensors = [&] { return adapter_tensors(files.model, *files.origin.family); };
-  const auto start = copies(tensors());
+  const auto start = copied(tensors());
   EXPECT_EQ(start.size(), 28u);
   train_steps(files.model, "lora");
-  EXPECT_LE(difference(start, tensors(), expected_, "lora"), kSameUpdate);
+  EXPECT_LE(update_difference(start, tensors(), expected_, "lora"), kSameUpdate);
 }
 
 // The whole way from the text: the template, the masks, the packing, the order and the optimiser.
@@ -164,7 +141,8 @@ TEST_F(FineTuning, OfConversationsTakesTheStepsOfPyTorch) {
     ModelFiles files = open_model_files(folder, Weights::owned);
     return checkpoint_tensors(files.model, *files.origin.family);
   };
-  EXPECT_LE(difference(tensors_of(o.from), tensors_of(o.out), expected_, "full"), kSameUpdate);
+  EXPECT_LE(update_difference(tensors_of(o.from), tensors_of(o.out), expected_, "full"),
+            kSameUpdate);
 }
 
 }  // namespace

@@ -60,12 +60,37 @@ class Reinforcement(FoveaTest):
         self.assertEqual(failed.returncode, 1)
         self.assertIn(b'--reward-command: echo oops: line 1 of its output is "oops"; expected a number', failed.stderr)
 
+    def test_the_plan_counts_the_keys_and_values_of_answers(self):
+        base, out = self.folder / "base", self.folder / "out"
+        self.ok(fovea("train", self.text, "--out", base, "--preset", "tiny", "--layers", 4, "--heads", 2, "--width", 128, "--context", 256, "--batch", 1,
+                      "--steps", 1, "--sample-tokens", 0))  # without an end token, so all answers are long
+        result = json.loads(self.ok(fovea("train", self.file("prompts.jsonl", '{"prompt": "the"}\n'), "--from", base, "--out", out, "--objective", "grpo",
+                                          "--reward", "length:0-9", "--prompts", 16, "--answers", 16, "--answer-tokens", 180, "--batch", 4, "--steps", 1,
+                                          "--validation", 0, "--json")).stdout)
+        self.assertGreater(result["peak_bytes"], 180 << 20)
+        self.assertLess(abs(result["planned_bytes"] / result["peak_bytes"] - 1), 0.2, result)
+
+    def test_an_encoder_decoder_learns_and_shows_its_prompt(self):
+        pairs = self.file("pairs.tsv", "".join(f"{i} + 1\t{i + 1}\n" for i in range(20)))
+        base = self.folder / "base"
+        self.ok(fovea("train", "--pairs", pairs, "--out", base, "--preset", "translate-tiny", "--layers", 1, "--heads", 2, "--width", 16, "--context", 32,
+                      "--tokenizer", "bpe:270", "--steps", 2, "--validation", 0))
+        for objective in ("grpo", "ppo"):
+            result = json.loads(self.ok(fovea(*self.options(objective), "--objective", objective)).stdout)
+            self.assertEqual(result["steps"], 6)
+        shown = json.loads(self.ok(fovea("train", self.prompts(), "--from", base, "--objective", "grpo", "--show-example", "--json")).stdout)
+        self.assertEqual(shown["parts"][0]["trained"], False)
+        self.assertIn("0+1=", shown["parts"][0]["text"].replace(" ", ""))
+        self.ok(fovea("translate", self.folder / "grpo", input=b"1 + 1\n"))
+
     def test_errors_name_the_option(self):
         self.base()
         for options, message in (
                 (("--objective", "grpo", "--answers", 1), b"--answers: 1; expected at least 2"),
                 (("--objective", "grpo", "--reward", "exakt"), b"--reward: exakt is unknown"),
                 (("--objective", "chats"), b"given without --objective ppo or grpo; expected both"),
+                (("--objective", "grpo", "--length", 16), b"--length: 16; expected 0 with ppo and grpo"),
+                (("--objective", "ppo", "--document-mask"), b"--document-mask: given with ppo or grpo"),
                 (("--objective", "grpo", "--accumulate", 2), b"--accumulate: 2; expected 1")):
             found = fovea(*self.options("refused"), *options)
             self.assertNotEqual(found.returncode, 0)

@@ -96,6 +96,56 @@ class ServeJobs(ServeTest):
         self.assertEqual(self.good("/v1/chat/completions", {**ask, "model": name})["choices"][0]["message"]["content"], answers[1])
         self.assertEqual(self.get(f"/v1/fine_tuning/jobs/{job['id']}"), done)
 
+    def test_a_job_learns_preferences_and_its_checkpoints_are_served(self):
+        self.start()
+        pairs = "".join(json.dumps({"input": {"messages": [{"role": "user", "content": f"What is {i}?"}]},
+                                    "preferred_output": [{"role": "assistant", "content": "a fox"}],
+                                    "non_preferred_output": [{"role": "assistant", "content": "dogs"}]}) + "\n" for i in range(12))
+        job = self.create(training_file=self.uploaded(pairs), validation_file=self.uploaded(pairs), seed=3,
+                          method={"type": "dpo", "dpo": {"hyperparameters": {"n_epochs": 2, "batch_size": 4, "beta": 0.5,
+                                                                             "learning_rate_multiplier": 200}}})
+        done = self.wait_for(job, "succeeded", "failed")
+        self.assertEqual((done["status"], done["error"]), ("succeeded", None))
+        self.assertEqual(done["method"]["dpo"]["hyperparameters"]["beta"], 0.5)
+        steps = [event["data"] for event in reversed(self.events(job)) if "train_loss" in (event["data"] or {})]
+        self.assertGreater(steps[-1]["train_margin"], steps[0]["train_margin"])
+        checkpoints = self.get(f"/v1/fine_tuning/jobs/{job['id']}/checkpoints")["data"]
+        self.assertEqual([each["step_number"] for each in checkpoints], [6, 3])
+        names = [each["fine_tuned_model_checkpoint"] for each in checkpoints]
+        models = [model["id"] for model in self.get("/v1/models")["data"]]
+        self.assertEqual(sorted(models), sorted(["model", done["fine_tuned_model"], *names]))
+        ask = {"messages": [{"role": "user", "content": "What is 3?"}], "max_tokens": 4, "temperature": 0, "logprobs": True}
+        found = {name: self.good("/v1/chat/completions", {**ask, "model": name})["choices"][0]["logprobs"]["content"][0]["logprob"]
+                 for name in ("model", *names)}
+        self.assertEqual(len(set(found.values())), 3, found)
+
+    def test_a_job_learns_from_a_grader(self):
+        self.start()
+        prompts = "".join(json.dumps({"messages": [{"role": "user", "content": f"{i}+1"}], "answer": str(i + 1)}) + "\n" for i in range(8))
+        grader = {"type": "multi", "calculate_output": "same + 0.1 * short",
+                  "graders": {"same": {"type": "string_check", "name": "same", "input": "{{sample.output_text}}",
+                                       "reference": "{{item.answer}}", "operation": "like"},
+                              "short": {"type": "length", "least": 0, "most": 4}}}
+        options = {"hyperparameters": {"n_epochs": 2, "batch_size": 4, "answer_tokens": 6, "eval_interval": 2}, "grader": grader}
+        file = self.uploaded(prompts)
+        job = self.create(training_file=file, validation_file=file, method={"type": "reinforcement", "reinforcement": options})
+        done = self.wait_for(job, "succeeded", "failed")
+        self.assertEqual((done["status"], done["error"]), ("succeeded", None))
+        self.assertEqual(done["method"]["reinforcement"]["grader"], grader)
+        data = [event["data"] or {} for event in self.events(job)]
+        self.assertEqual(sum("train_reward" in each for each in data), 4)
+        self.assertTrue(any("valid_reward" in each for each in data))
+        self.assertEqual([each["step_number"] for each in self.get(f"/v1/fine_tuning/jobs/{job['id']}/checkpoints")["data"]], [4, 2])
+        lacking = json.dumps({"messages": [{"role": "user", "content": "1+1"}]}) + "\n"
+        wrong = self.uploaded(prompts + lacking)
+        failed = self.wait_for(self.create(training_file=wrong, method={"type": "reinforcement", "reinforcement": options}), "failed", "succeeded")
+        self.assertEqual(failed["error"]["code"], "invalid_training_file")
+        self.assertIn(f"{wrong}:9: answer is missing", failed["error"]["message"])
+        grader["graders"]["same"]["reference"] = "{{item.answer"
+        failed = self.wait_for(self.create(training_file=file, method={"type": "reinforcement", "reinforcement": options}), "failed", "succeeded")
+        self.assertEqual((failed["error"]["code"], failed["error"]["param"]), ("invalid_grader", "method.reinforcement.grader"))
+        self.assertNotIn("jobs/", failed["error"]["message"])
+
     def test_wrong_records_are_named_and_jobs_are_cancelled(self):
         self.start()
         wrong = self.uploaded(chats(1) + '{"messages": [{"content": "a"}]}\n')
@@ -174,8 +224,13 @@ class ServeJobs(ServeTest):
         answer = client.chat.completions.create(model=job.fine_tuned_model, messages=[{"role": "user", "content": "What?"}], max_tokens=3)
         self.assertEqual(answer.model, job.fine_tuned_model)
         with self.assertRaises(openai.BadRequestError) as caught:
-            client.fine_tuning.jobs.create(model="model", training_file=file.id, method={"type": "dpo"})
-        self.assertEqual(caught.exception.param, "method.type")
+            client.fine_tuning.jobs.create(model="model", training_file=file.id, method={"type": "reinforcement"})
+        self.assertEqual(caught.exception.param, "method.reinforcement.grader")
+        grader = {"type": "string_check", "name": "a", "input": "{{sample.output_text}}", "reference": "a fox", "operation": "like"}
+        asked = client.fine_tuning.jobs.create(model="model", training_file=file.id,
+                                               method={"type": "reinforcement", "reinforcement": {"grader": grader}})
+        self.assertEqual(asked.method.reinforcement.grader.operation, "like")
+        self.assertEqual(client.fine_tuning.jobs.cancel(asked.id).status, "cancelled")
         with self.assertRaises(openai.BadRequestError):
             client.fine_tuning.jobs.cancel(job.id)
         self.assertTrue(client.files.delete(file.id).deleted)

@@ -331,6 +331,8 @@ class ServeCommand : public Command {
     options.threads = threads();
     for (size_t i = 0; i < models_.size(); ++i) {
       const serve::ServedModel& model = *find(served, name_of(i));
+      if (model.classifier && model.classifier->labels().size() == 1)  // gives rewards
+        options.judges.push_back({name_of(i), absolute(models_[i]), ""});
       if (!model.engine || model.facts.encoder) continue;
       options.bases.push_back(
           {name_of(i), absolute(models_[i]), template_.empty() ? "" : absolute(template_)});

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -157,8 +158,10 @@ class TrainCommand : public Command {
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
     if (plan.objective == "reward") return eval("", {o.data.front()});
-    if (plan.objective == "chats" || plan.objective == "dpo" || plan.objective == "kto" ||
-        plan.objective == "orpo" || plan.objective == "simpo") {
+    const char* const answering[] = {"chats", "dpo", "kto", "orpo", "simpo", "ppo", "grpo"};
+    if (std::find(std::begin(answering), std::end(answering), plan.objective) !=
+        std::end(answering)) {
+      if (plan.spec.encoder) return "  fovea translate " + out + "\n";
       const bool talks = std::filesystem::exists(o.out + "/chat_template.jinja");
       return (talks ? "  fovea chat " : "  fovea generate ") + out + "\n";
     }

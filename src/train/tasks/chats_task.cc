@@ -21,6 +21,7 @@ class ChatsTask : public ConversationsTask {
     data_ = read_conversations(options.data);
     if (!options.validation_chats.empty()) {
       validation_ = read_conversations(options.validation_chats);
+      check_unweighted(validation_.files, "validation_chats");
       // Without validation data, the hash is that of the data alone.
       data_.hash ^= hash_bytes(fmt::format("validation {}", validation_.hash));
     }
@@ -121,11 +122,7 @@ class ChatsTask : public ConversationsTask {
   void finish(const Rendered& training, const Rendered& held_out, int64_t longest,
               const Tokenizer& tokenizer) {
     row_ = std::min(longest, useful_row(training, held_out));
-    for (size_t file = 0, begin = 0, end = 0; file < data_.files.size(); ++file, begin = end) {
-      while (end < training.files.size() && training.files[end] == file) ++end;
-      groups_.push_back(
-          {static_cast<int64_t>(begin), static_cast<int64_t>(end), data_.files[file].weight});
-    }
+    groups_ = groups_of(data_.files, training.files);
     example_ = parts_of(training.texts.front(), tokenizer);
     add(training.texts, training_);
     add(held_out.texts, held_out_);

@@ -25,12 +25,22 @@ void ConversationsTask::write_fixed_files(const std::string& folder) const {
   if (chat_) write_file_atomically(folder + "/chat_template.jinja", source());
 }
 
+std::string ConversationsTask::ends_json() const {
+  const nlohmann::ordered_json written = {{"eos_token_id", ends(setting().origin)}};
+  return written.dump(2) + "\n";
+}
+
+std::map<std::string, std::string> ConversationsTask::snapshot_files(Transformer& model) const {
+  auto files = ExamplesTask::snapshot_files(model);
+  if (!files.empty()) files["generation_config.json"] = ends_json();
+  return files;
+}
+
 void ConversationsTask::write_model(const std::string& folder, Transformer& model) const {
   const std::optional<int32_t> end = setting().tokenizers.source.eos_id();
   if (options_.lora.rank > 0) {
     ExamplesTask::write_model(folder, model);
-    const nlohmann::ordered_json written = {{"eos_token_id", ends(setting().origin)}};
-    return write_file_atomically(folder + "/generation_config.json", written.dump(2) + "\n");
+    return write_file_atomically(folder + "/generation_config.json", ends_json());
   }
   Origin origin = setting().origin;
   if (const std::vector<int32_t> all = ends(origin); !ends_.empty()) {

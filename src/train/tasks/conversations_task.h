@@ -17,9 +17,9 @@ class ConversationsTask : public ExamplesTask {
   void write_fixed_files(const std::string& folder) const override;
   // Generation stops at the tokens that end answers.
   void write_model(const std::string& folder, Transformer& model) const override;
+  std::map<std::string, std::string> snapshot_files(Transformer& model) const override;
 
-  // The first text of the data, divided into its trained and its other parts.
-  const std::vector<ExamplePart>& example() const { return example_; }
+  std::vector<ExamplePart> example(const Tokenizer&) const override { return example_; }
 
  protected:
   SamplePrompt sample_prompt(const Transformer& model) const override;
@@ -50,6 +50,7 @@ class ConversationsTask : public ExamplesTask {
   // Returns the tokens at which generation stops: those of the checkpoint, and those that end
   // trained answers.
   std::vector<int32_t> ends(const Origin& origin) const;
+  std::string ends_json() const;  // generation_config.json of adapters
 };
 
 }  // namespace fovea

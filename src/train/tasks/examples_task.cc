@@ -184,6 +184,11 @@ void ExamplesTask::write_fixed_files(const std::string& folder) const {
   setting_->tokenizers.source.save(folder);
 }
 
+std::map<std::string, std::string> ExamplesTask::snapshot_files(Transformer& model) const {
+  if (options_.lora.rank == 0) return {};
+  return adapter_files(model, setting_->origin, facts_of(options_.lora, options_.from));
+}
+
 void ExamplesTask::write_model(const std::string& folder, Transformer& model) const {
   if (options_.lora.rank > 0)
     return save_adapter(folder, model, setting_->origin, facts_of(options_.lora, options_.from));

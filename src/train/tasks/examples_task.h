@@ -42,11 +42,16 @@ class ExamplesTask : public TrainingTask {
   // of weights besides those of the model.
   virtual double passes_per_step() const { return 1; }
   virtual uint64_t other_bytes() const { return 0; }
+  // For the plan, after load(): the memory of writing answers, before a step reads them.
+  virtual uint64_t writing_bytes() const { return 0; }
   // Returns the origin of a new model: the contents of its config files that do not follow from its
   // Spec.
   virtual Origin origin(const Spec&, const Tokenizer&) const { return {}; }
   // Returns the names of the head's outputs, valid after shape(); empty = the head has no labels.
   virtual std::vector<std::string> labels() const { return {}; }
+  // Returns the first text of the data, divided into its trained and its other parts, valid after
+  // shape() or, for an encoder-decoder, load(). Empty = the task has no such texts.
+  virtual std::vector<ExamplePart> example(const Tokenizer&) const { return {}; }
   // Returns what the head predicts for a text, which config.json tells; automatic = not applicable.
   virtual ProblemType problem() const { return ProblemType::automatic; }
   // Creates the examples from the data. They must not outlive the task. If `read_only` is true, no
@@ -81,6 +86,8 @@ class ExamplesTask : public TrainingTask {
                                       const std::function<Batch(int64_t n)>& batch) const;
   std::string sample(const Transformer& model, int64_t step) const override;
   void write_fixed_files(const std::string& folder) const override;
+  // A snapshot of a run that trains adapters is also a directory of the adapters.
+  std::map<std::string, std::string> snapshot_files(Transformer& model) const override;
   void write_model(const std::string& folder, Transformer& model) const override;
 
  protected:

@@ -1,21 +1,21 @@
 #include "train/tasks/preference_examples.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/hash.h"
 #include "base/random.h"
-#include "data/permutation.h"
 
 namespace fovea {
 namespace {
 
 constexpr uint32_t kPreferenceSubstream = 21;  // of Stream::shuffle
 
-Permutation order_of_epoch(int64_t records, uint64_t seed, int64_t epoch) {
-  const auto words =
-      philox(seed, Stream::shuffle, kPreferenceSubstream, static_cast<uint64_t>(epoch));
-  return Permutation(static_cast<uint64_t>(records), uint64_t{words[0]} << 32 | words[1]);
+uint64_t preference_key(uint64_t seed, int64_t epoch, size_t which) {
+  const auto words = philox(seed, Stream::shuffle, kPreferenceSubstream,
+                            static_cast<uint64_t>(epoch) | uint64_t{which} << 40);
+  return uint64_t{words[0]} << 32 | words[1];
 }
 
 struct RowsOfTexts {
@@ -42,14 +42,29 @@ RowsOfTexts smallest_rows(const std::vector<int32_t>& lengths, const std::vector
 PreferenceExamples::PreferenceExamples(PreferenceTexts texts, int64_t held,
                                        const PreferenceBatching& options)
     : all_(std::move(texts)), trained_(all_.records() - held), options_(options) {
-  for (int64_t record = 0; record < all_.records(); ++record) {
-    Part& part = record < trained_ ? learnt : held_out;
+  if (trained_ > 0)
+    order_.emplace(all_.groups, [seed = options_.seed](int64_t epoch, size_t which) {
+      return preference_key(seed, epoch, which);
+    });
+  held_out = part_of(trained_, all_.records());
+  for (const WeightedGroup& group : all_.groups) {
+    const Part part = part_of(group.begin, group.end);
+    learnt.sequences += part.sequences;
+    learnt.asked += part.asked;
+    learnt.tokens += std::llround(group.weight * static_cast<double>(part.tokens));
+  }
+}
+
+Examples::Part PreferenceExamples::part_of(int64_t begin, int64_t end) const {
+  Part part;
+  for (int64_t record = begin; record < end; ++record) {
     ++part.sequences;
-    for (int64_t text = 2 * record; text < 2 * record + (options.judged ? 1 : 2); ++text) {
+    for (int64_t text = 2 * record; text < 2 * record + (options_.judged ? 1 : 2); ++text) {
       part.tokens += all_.texts.ids.length(text);
       part.asked += asked(text);
     }
   }
+  return part;
 }
 
 int64_t PreferenceExamples::asked(int64_t text) const {
@@ -59,16 +74,15 @@ int64_t PreferenceExamples::asked(int64_t text) const {
 }
 
 double PreferenceExamples::passes_per_epoch() const {
-  return static_cast<double>(trained_) / static_cast<double>(options_.batch);
+  if (!order_) return 0;
+  return static_cast<double>(order_->per_epoch()) / static_cast<double>(options_.batch);
 }
 
 // Records are numbered across epochs, so that a pass may end one epoch and begin the next.
 std::vector<int64_t> PreferenceExamples::records_of(int64_t pass) const {
   std::vector<int64_t> records;
-  for (int64_t i = pass * options_.batch; i < (pass + 1) * options_.batch; ++i) {
-    const Permutation order = order_of_epoch(trained_, options_.seed, i / trained_);
-    records.push_back(static_cast<int64_t>(order(static_cast<uint64_t>(i % trained_))));
-  }
+  for (int64_t i = pass * options_.batch; i < (pass + 1) * options_.batch; ++i)
+    records.push_back((*order_)[i]);
   return records;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "data/weighted_order.h"
 #include "train/examples.h"
 #include "train/tasks/packed_examples.h"
 
@@ -15,7 +17,8 @@ struct PreferenceTexts {
   Sequences types;  // of each token, if the model has types
   // Of an encoder-decoder, the prompt of each text, which the encoder reads; else empty.
   Sequences sources;
-  std::vector<double> values;  // of each record: the margin, or 1 (desirable) or -1
+  std::vector<double> values;         // of each record: the margin, or 1 (desirable) or -1
+  std::vector<WeightedGroup> groups;  // the records for training, by file
   int64_t records() const { return std::ssize(values); }
 };
 
@@ -29,8 +32,8 @@ struct PreferenceBatching {
   int32_t padding = 0;
 };
 
-// Batches of preferences. An epoch visits the records in a random order. Both texts of a record are
-// in the same batch.
+// Batches of preferences. An epoch visits the records in a random order, each as often as the
+// weight of its file says. Both texts of a record are in the same batch.
 class PreferenceExamples : public Examples {
  public:
   // The last `held_out` records are those for validation.
@@ -53,6 +56,7 @@ class PreferenceExamples : public Examples {
   uint64_t key(int64_t text) const;  // a hash of the tokens and labels of a text
 
  private:
+  Part part_of(int64_t begin, int64_t end) const;  // of these records, each once
   Batch of_texts(const std::vector<int64_t>& numbers) const;
   Batch shared_rows(const std::vector<int64_t>& numbers) const;
   Batch padded_rows(const std::vector<int64_t>& numbers) const;
@@ -60,7 +64,8 @@ class PreferenceExamples : public Examples {
   int64_t asked(int64_t text) const;
 
   PreferenceTexts all_;
-  int64_t trained_;  // number of records for training
+  int64_t trained_;                     // number of records for training
+  std::optional<WeightedItems> order_;  // unset without records for training
   PreferenceBatching options_;
 };
 

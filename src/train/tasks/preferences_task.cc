@@ -42,6 +42,7 @@ class PreferencesTask : public ConversationsTask {
     check_forms(data_);
     if (options.validation_chats.empty()) return;
     validation_ = read_preferences(options.validation_chats);
+    check_unweighted(validation_.files, "validation_chats");
     check_forms(validation_);
     data_.hash ^= hash_bytes(fmt::format("validation {}", validation_.hash));
   }
@@ -221,7 +222,8 @@ class PreferencesTask : public ConversationsTask {
       (out ? held : training).push_back(&data_.records[i]);
     }
     for (const Preference& record : validation_.records) held.push_back(&record);
-    add_records(training, maker, tokenizer);
+    const std::vector<size_t> files = add_records(training, maker, tokenizer);
+    texts_.groups = groups_of(data_.files, files);
     const int64_t trained = texts_.records();
     add_records(held, maker, tokenizer);
     held_out_ = texts_.records() - trained;
@@ -239,39 +241,48 @@ class PreferencesTask : public ConversationsTask {
     row_ = objective_ == Objective::reward ? most : std::min(longest, PackedRows::next_start(most));
   }
 
-  void add_records(const std::vector<const Preference*>& records, PreferenceTextMaker& maker,
-                   const Tokenizer& tokenizer) {
+  // Returns the index of the file of each record that is added.
+  std::vector<size_t> add_records(const std::vector<const Preference*>& records,
+                                  PreferenceTextMaker& maker, const Tokenizer& tokenizer) {
+    std::vector<size_t> files;
+    const auto add = [&](const std::optional<PreferenceText>& made, size_t file) {
+      if (!made) return;
+      add_made(*made, tokenizer);
+      files.push_back(file);
+    };
     if (objective_ != Objective::kto) {
-      for (const Preference* record : records) add_made(maker.pair(*record), tokenizer);
-      return;
+      for (const Preference* record : records) add(maker.pair(*record), record->chosen.file);
+      return files;
     }
     struct Judged {
       const Conversation* answer;
       bool desirable;
+      size_t file;
     };
     std::vector<Judged> answers;
     for (const Preference* record : records) {
-      answers.push_back({&record->chosen, record->rejected.has_value() || record->desirable});
-      if (record->rejected) answers.push_back({&*record->rejected, false});
+      const size_t file = record->chosen.file;
+      answers.push_back({&record->chosen, record->rejected.has_value() || record->desirable, file});
+      if (record->rejected) answers.push_back({&*record->rejected, false, file});
     }
     // The answer of another record follows the prompt in the estimate of the divergence.
     for (size_t i = 0; i < answers.size(); ++i) {
       const auto& other = answers[(i + answers.size() - 1) % answers.size()];
-      add_made(maker.judged(*answers[i].answer, answers[i].desirable, *other.answer), tokenizer);
+      add(maker.judged(*answers[i].answer, answers[i].desirable, *other.answer), answers[i].file);
     }
+    return files;
   }
 
-  void add_made(const std::optional<PreferenceText>& made, const Tokenizer& tokenizer) {
-    if (!made) return;
+  void add_made(const PreferenceText& made, const Tokenizer& tokenizer) {
     if (example_.empty()) {
-      add_example(made->source, made->first, tokenizer, 0);
-      if (objective_ != Objective::kto) add_example(made->source, made->second, tokenizer, 1);
+      add_example(made.source, made.first, tokenizer, 0);
+      if (objective_ != Objective::kto) add_example(made.source, made.second, tokenizer, 1);
     }
-    add_text(made->first, made->first_types, tokenizer);
-    add_text(made->second, made->second_types, tokenizer);
-    texts_.values.push_back(made->value);
-    if (made->source.empty()) return;
-    for (int text = 0; text < 2; ++text) texts_.sources.add(made->source);
+    add_text(made.first, made.first_types, tokenizer);
+    add_text(made.second, made.second_types, tokenizer);
+    texts_.values.push_back(made.value);
+    if (made.source.empty()) return;
+    for (int text = 0; text < 2; ++text) texts_.sources.add(made.source);
   }
 
   void add_example(const std::vector<int32_t>& source, const TrainedText& text,

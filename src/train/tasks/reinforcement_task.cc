@@ -16,17 +16,12 @@
 #include "train/tasks/conversation_text.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/prompt_examples.h"
+#include "train/tasks/prompt_texts.h"
 #include "train/tasks/special_tokens.h"
 #include "train/write_answers.h"
 
 namespace fovea {
 namespace {
-
-// A prompt and its tokens.
-struct PromptText {
-  Prompt prompt;
-  std::vector<int32_t> ids;
-};
 
 // The seed of the answers to the n-th use of a prompt in the run.
 uint64_t seed_of_answers(uint64_t seed, uint64_t n) {
@@ -52,12 +47,14 @@ class ReinforcementTask : public ExamplesTask {
         o_(options.reinforcement),
         ppo_(objective == Objective::ppo),
         data_(read_prompts(options.data)),
+        data_hash_(data_.hash),
         state_(std::make_unique<ReinforcementState>()) {
     check_field(purpose == Purpose::train, "objective",
                 "{} writes answers in training only; expected another objective", name());
     if (!o_.validation_prompts.empty()) {
       validation_ = read_prompts(o_.validation_prompts);
-      data_.hash ^= hash_bytes(fmt::format("validation {}", validation_.hash));
+      check_unweighted(validation_.files, "validation_prompts");
+      data_hash_ ^= hash_bytes(fmt::format("validation {}", validation_.hash));
     }
   }
 
@@ -65,30 +62,31 @@ class ReinforcementTask : public ExamplesTask {
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
-    check_field(
-        spec.decoder && !spec.encoder && spec.head.kind == HeadKind::language_model, "objective",
-        "{} does not suit the model; expected a decoder with a language-model head", name());
-    chat_ = open_chat(options_.chat_template, options_.from, tokenizer);
+    const bool writes = spec.decoder && spec.head.kind == HeadKind::language_model &&
+                        spec.input.kind == InputKind::tokens;
+    check_field(writes, "objective",
+                "{} does not suit the model; expected a decoder or an encoder-decoder for text, "
+                "with a language-model head",
+                name());
+    translates_ = spec.encoder.has_value();
+    check_field(!translates_ || options_.chat_template.empty(), "chat_template",
+                "does not suit an encoder-decoder; expected none");
+    if (!translates_) chat_ = open_chat(options_.chat_template, options_.from, tokenizer);
     check_tokens_of_template(tokenizer);
-    const ConversationText text(chat_, tokenizer, TrainOn::last);
-    const double share = o_.validation_prompts.empty() ? options_.validation : 0;
-    const auto before = [&](size_t i) { return std::floor(static_cast<double>(i) * share); };
-    for (size_t i = 0; i < data_.all.size(); ++i)
-      add(std::move(data_.all[i]), text, spec, before(i + 1) > before(i) ? held_out_ : training_);
-    for (Prompt& prompt : validation_.all) add(std::move(prompt), text, spec, held_out_);
-    if (long_ > 0)
-      say(fmt::format("{} prompts that leave no room for an answer in the context are skipped",
-                      long_));
-    if (training_.empty())
-      fail(ErrorKind::BadFile, "{}: contains no prompt for training; expected at least one",
-           options_.data.front());
-    if (end_ids_of(origin, tokenizer).empty())
+    texts_ = prompt_texts(std::move(data_), std::move(validation_), options_.validation, spec,
+                          chat_, tokenizer, say);
+    if (ends_of(origin, tokenizer).empty())
       say("the model has no end token, so all answers have the maximum length");
   }
 
+  std::vector<ExamplePart> example(const Tokenizer& tokenizer) const override {
+    return {{tokenizer.decode(texts_.training.front().ids), false, 0}};
+  }
+
   PassSize pass_size(const Spec& spec) const override {
-    return {std::min(options_.batch, o_.prompts * o_.answers),
-            std::min(spec.context, longest_ + o_.answer_tokens)};
+    const int64_t length = translates_ ? std::max(texts_.longest, o_.answer_tokens + 1)
+                                       : texts_.longest + o_.answer_tokens;
+    return {std::min(options_.batch, o_.prompts * o_.answers), std::min(spec.context, length)};
   }
   double passes_per_step() const override {
     const auto answers = static_cast<double>(o_.prompts * o_.answers),
@@ -101,30 +99,38 @@ class ReinforcementTask : public ExamplesTask {
     const bool copies = training().kl_weight() > 0 && options_.lora.rank == 0;
     return rewards_->bytes() + (copies ? copy_bytes_ : 0);
   }
+  uint64_t writing_bytes() const override { return writing_bytes_; }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin& origin, bool, const Say&) override {
     rewards_ = std::make_unique<Rewards>(o_, compute());
-    for (const auto* part : {&training_, &held_out_})
+    for (const auto* part : {&texts_.training, &texts_.held_out})
       for (const PromptText& each : *part) rewards_->require(each.prompt);
-    rules_ = rules_of(origin, end_ids_of(origin, tokenizers.source));
+    set_rules(origin, tokenizers.target);
     padding_ = static_cast<int32_t>(spec.padding >= 0 ? spec.padding
                                                       : end_id(tokenizers.source).value_or(0));
     state_->kl_weight = training().kl_weight();
     if (ppo_) add_value_head(spec);
     Transformer shapes(spec);
     copy_bytes_ = static_cast<uint64_t>(parameter_count(shapes)) * sizeof(float);
-    auto examples = std::make_unique<PromptExamples>(std::ssize(training_), o_.prompts,
+    writing_bytes_ = std::max(
+        fovea::writing_bytes(shapes, o_.prompts, texts_.longest, sampling()),
+        fovea::writing_bytes(shapes, std::ssize(held_out_asked()), texts_.longest, greedy()));
+    auto examples = std::make_unique<PromptExamples>(texts_.groups, o_.prompts,
                                                      training().updates(), options_.seed);
-    examples->learnt = part_of(training_, o_.answers);
-    examples->held_out = part_of(held_out_, 1);
+    examples->learnt = {
+        .sequences = std::ssize(texts_.training),
+        .tokens = (texts_.tokens() + examples->per_epoch() * o_.answer_tokens) * o_.answers};
+    examples->held_out.sequences = std::ssize(texts_.held_out);
+    for (const PromptText& each : texts_.held_out)
+      examples->held_out.tokens += std::ssize(each.ids) + o_.answer_tokens;
     examples->hash =
-        data_.hash ^ rewards_->hash() ^ hash_bytes(chat_ ? chat_->choose({}).source() : "");
+        data_hash_ ^ rewards_->hash() ^ hash_bytes(chat_ ? chat_->choose({}).source() : "");
     return examples;
   }
 
   EvaluationTask evaluation() const override { return evaluation_task("written_answers"); }
-  bool evaluates() const override { return !held_out_.empty(); }
+  bool evaluates() const override { return !texts_.held_out.empty(); }
   bool evaluates_start() const override { return true; }
   bool measures_steps() const override { return false; }
   std::vector<NamedParameter> own_parameters() const override {
@@ -161,31 +167,26 @@ class ReinforcementTask : public ExamplesTask {
   }
 
   Predictions predict(const Transformer& model) const override {
-    std::vector<const PromptText*> asked;
-    const int64_t all = std::ssize(held_out_),
-                  most = o_.evaluation_prompts > 0 ? std::min(o_.evaluation_prompts, all) : all;
-    for (int64_t i = 0; i < most; ++i)
-      asked.push_back(&held_out_[static_cast<size_t>(i * all / most)]);
+    const std::vector<const PromptText*> asked = held_out_asked();
     const std::vector<Generation> answers =
-        written(model, asked, std::vector<uint64_t>(asked.size()),
-                {.tokens = o_.answer_tokens, .temperature = 0, .compute = compute()});
+        written(model, asked, std::vector<uint64_t>(asked.size()), greedy());
     Predictions found;
     found.written_rewards = (*rewards_)(judged(asked, answers)).total;
     double tokens = 0;
-    for (const Generation& answer : answers) tokens += static_cast<double>(answer.ids.size());
+    for (const Generation& answer : answers) tokens += static_cast<double>(length_of(answer));
     found.answer_tokens = tokens / static_cast<double>(answers.size());
     return found;
   }
 
   std::string sample(const Transformer& model, int64_t) const override {
     if (options_.sample_tokens <= 0) return {};
-    const PromptText& first = held_out_.empty() ? training_.front() : held_out_.front();
-    const std::vector<Generation> answers =
-        written(model, {&first}, {0},
-                {.tokens = std::min(o_.answer_tokens, options_.sample_tokens),
-                 .temperature = 0,
-                 .compute = compute()});
-    return setting().tokenizers.source.decode(first.ids) + answers[0].text;
+    const PromptText& first =
+        texts_.held_out.empty() ? texts_.training.front() : texts_.held_out.front();
+    Writing writing = greedy();
+    writing.tokens = std::min(writing.tokens, options_.sample_tokens);
+    const std::vector<Generation> answers = written(model, {&first}, {0}, writing);
+    const std::string prompt = setting().tokenizers.source.decode(first.ids);
+    return prompt + (translates_ ? "\n" : "") + answers[0].text;
   }
 
   void write_fixed_files(const std::string& folder) const override {
@@ -216,28 +217,43 @@ class ReinforcementTask : public ExamplesTask {
                   token);
   }
 
-  void add(Prompt prompt, const ConversationText& text, const Spec& spec,
-           std::vector<PromptText>& part) {
-    check_field(chat_.has_value() || prompt.conversation.plain.has_value(), "chat_template",
-                "not given, but {} is a conversation and the model has no template; expected {}, "
-                "or a file",
-                prompt.conversation.place, builtin_template_names());
-    std::vector<int32_t> ids = text.prompt(prompt.conversation);
-    check(!ids.empty(), "{}: the prompt has no tokens; expected a text", prompt.conversation.place);
-    if (std::ssize(ids) >= spec.context) {
-      ++long_;
-      return;
-    }
-    longest_ = std::max(longest_, std::ssize(ids));
-    part.push_back({std::move(prompt), std::move(ids)});
+  std::vector<int32_t> ends_of(const Origin& origin, const Tokenizer& tokenizer) const {
+    std::vector<int32_t> ends = end_ids_of(origin, tokenizer);
+    if (const auto end = end_id(tokenizer); translates_ && ends.empty() && end)
+      ends.push_back(*end);
+    return ends;
   }
 
-  Examples::Part part_of(const std::vector<PromptText>& prompts, int64_t answers) const {
-    Examples::Part part;
-    part.sequences = std::ssize(prompts);
-    for (const PromptText& each : prompts)
-      part.tokens += (std::ssize(each.ids) + o_.answer_tokens) * answers;
-    return part;
+  // A token that the checkpoint forces to be the first one precedes the answer. None is forced to
+  // be the last one: an answer ends where the policy ends it.
+  void set_rules(const Origin& origin, const Tokenizer& tokenizer) {
+    rules_ = rules_of(origin, ends_of(origin, tokenizer));
+    rules_.forced_last = {};
+    if (rules_.forced_first && fovea::ends(rules_, {}, *rules_.forced_first))
+      rules_.forced_first = {};
+    if (translates_) rules_.start = decoder_start(tokenizer, origin);
+  }
+  int64_t forced() const { return rules_.forced_first ? 1 : 0; }
+  int64_t length_of(const Generation& answer) const { return std::ssize(answer.ids) - forced(); }
+
+  Writing sampling() const {
+    return {.answers = o_.answers,
+            .tokens = o_.answer_tokens + forced(),
+            .temperature = o_.sampling_temperature,
+            .compute = compute()};
+  }
+  Writing greedy() const {
+    return {.tokens = o_.answer_tokens + forced(), .temperature = 0, .compute = compute()};
+  }
+
+  // Returns the prompts of an evaluation.
+  std::vector<const PromptText*> held_out_asked() const {
+    std::vector<const PromptText*> asked;
+    const int64_t all = std::ssize(texts_.held_out),
+                  most = o_.evaluation_prompts > 0 ? std::min(o_.evaluation_prompts, all) : all;
+    for (int64_t i = 0; i < most; ++i)
+      asked.push_back(&texts_.held_out[static_cast<size_t>(i * all / most)]);
+    return asked;
   }
 
   void add_value_head(const Spec& spec) const {
@@ -252,15 +268,15 @@ class ReinforcementTask : public ExamplesTask {
                                   const Writing& writing) const {
     std::vector<const std::vector<int32_t>*> ids;
     for (const PromptText* each : prompts) ids.push_back(&each->ids);
-    return write_answers(model, setting().tokenizers.source, rules_, ids, seeds, writing);
+    return write_answers(model, setting().tokenizers.target, rules_, ids, seeds, writing);
   }
 
-  static std::vector<WrittenAnswer> judged(const std::vector<const PromptText*>& prompts,
-                                           const std::vector<Generation>& answers) {
+  std::vector<WrittenAnswer> judged(const std::vector<const PromptText*>& prompts,
+                                    const std::vector<Generation>& answers) const {
     const size_t each = answers.size() / prompts.size();
     std::vector<WrittenAnswer> all;
     for (size_t i = 0; i < answers.size(); ++i)
-      all.push_back({&prompts[i / each]->prompt, answers[i].text, std::ssize(answers[i].ids)});
+      all.push_back({&prompts[i / each]->prompt, answers[i].text, length_of(answers[i])});
     return all;
   }
 
@@ -272,13 +288,9 @@ class ReinforcementTask : public ExamplesTask {
     for (const size_t i : dynamic_cast<const PromptExamples&>(loaded()).prompts(n)) {
       seeds.push_back(seed_of_answers(options_.seed,
                                       static_cast<uint64_t>(n * o_.prompts + std::ssize(prompts))));
-      prompts.push_back(&training_[i]);
+      prompts.push_back(&texts_.training[i]);
     }
-    const std::vector<Generation> answers = written(model, prompts, seeds,
-                                                    {.answers = o_.answers,
-                                                     .tokens = o_.answer_tokens,
-                                                     .temperature = o_.sampling_temperature,
-                                                     .compute = compute()});
+    const std::vector<Generation> answers = written(model, prompts, seeds, sampling());
     const Rewards::Scores scores = (*rewards_)(judged(prompts, answers));
     WrittenBatch& batch = state_->batch;
     batch = collected(prompts, answers);
@@ -298,8 +310,13 @@ class ReinforcementTask : public ExamplesTask {
     WrittenBatch batch;
     for (size_t i = 0; i < answers.size(); ++i) {
       const Generation& answer = answers[i];
-      std::vector<int32_t>& ids = batch.ids.emplace_back(prompts[i / each]->ids);
-      batch.prompts.push_back(static_cast<int32_t>(ids.size()));
+      const std::vector<int32_t>& prompt = prompts[i / each]->ids;
+      std::vector<int32_t>& ids = batch.ids.emplace_back(prompt);
+      if (translates_) {
+        batch.sources.push_back(prompt);
+        ids = {*rules_.start};
+      }
+      batch.prompts.push_back(static_cast<int32_t>(std::ssize(ids) + forced()));
       ids.insert(ids.end(), answer.ids.begin(), answer.ids.end());
       if (answer.end_id >= 0) ids.push_back(answer.end_id);
       batch.trained.push_back(answer.end_id >= 0 || !o_.mask_truncated ? 1 : 0);
@@ -379,7 +396,7 @@ class ReinforcementTask : public ExamplesTask {
     double squares = 0, tokens = 0, ended = 0;
     for (const double reward : scores.total) squares += (reward - mean) * (reward - mean);
     for (const Generation& answer : answers) {
-      tokens += static_cast<double>(answer.ids.size());
+      tokens += static_cast<double>(length_of(answer));
       ended += answer.end_id >= 0;
     }
     MetricValues metrics = {{"reward", mean}, {"reward_deviation", std::sqrt(squares / count)}};
@@ -395,12 +412,14 @@ class ReinforcementTask : public ExamplesTask {
   bool ppo_;
   Prompts data_, validation_;
   std::optional<ModelChat> chat_;
-  std::vector<PromptText> training_, held_out_;
+  PromptTexts texts_;
+  bool translates_ = false;  // the model is an encoder-decoder
   std::unique_ptr<Rewards> rewards_;
   GenerationRules rules_;
   int32_t padding_ = 0;
-  int64_t longest_ = 0, long_ = 0;  // tokens of the longest prompt; number of prompts too long
-  uint64_t copy_bytes_ = 0;         // of a second copy of the weights
+  uint64_t data_hash_ = 0;
+  uint64_t copy_bytes_ = 0;     // of a second copy of the weights
+  uint64_t writing_bytes_ = 0;  // of keys and values, and a step of writing
   std::unique_ptr<ReinforcementState> state_;
 };
 

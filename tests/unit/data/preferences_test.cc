@@ -73,6 +73,26 @@ TEST_F(PreferencesInFiles, HaveACommonBeginningAsPrompt) {
   EXPECT_EQ(texts_of(accents.chosen), "a|\u00e9");
 }
 
+TEST_F(PreferencesInFiles, MayHaveTheFormatOfOpenAi) {
+  const std::string user = kUser, good = kGood, bad = kBad;
+  const std::string input = R"("input": {"messages": [)" + user + R"(], "tools": []})";
+  const std::string outputs =
+      R"("preferred_output": [)" + good + R"(], "non_preferred_output": [)" + bad + "]";
+  const Preference made = one("{" + input + ", " + outputs + "}");
+  ASSERT_EQ(made.chosen.messages.size(), 2u);
+  EXPECT_EQ(made.chosen.messages[0].json, user);
+  EXPECT_EQ(made.chosen.messages[1].json, good);
+  EXPECT_EQ(made.rejected->messages[1].json, bad);
+  EXPECT_EQ(made.chosen.first_trained, 1u);
+  EXPECT_EQ(preference_form({path_}), PreferenceForm::pairs);
+  expect_refused("{" + outputs + "}", "input is missing", "an object with \"messages\"");
+  expect_refused(R"({"input": {}, )" + outputs + "}", "input.messages is null");
+  expect_refused("{" + input + R"(, "preferred_output": [)" + good + "]}",
+                 "non_preferred_output is missing");
+  expect_refused(R"({"input": {"messages": [{"content": "a"}]}, )" + outputs + "}",
+                 "input.messages[0].role is missing");
+}
+
 TEST_F(PreferencesInFiles, MayBeJudged) {
   const Preferences all = read(R"({"prompt": "p", "completion": "b", "label": true})"
                                "\n\n"
@@ -98,8 +118,26 @@ TEST_F(PreferencesInFiles, AreRecognised) {
   EXPECT_FALSE(preference_form({folder_ / "missing.jsonl"}));
   write_file_atomically(path_, R"({"chosen": "a", "rejected": "b"})");
   EXPECT_EQ(preference_form({path_ + ":2"}), PreferenceForm::pairs);
-  expect_error(ErrorKind::InvalidArgument, {"data: ", "has a weight"},
-               [&] { read_preferences({path_ + ":2"}); });
+}
+
+TEST_F(PreferencesInFiles, MayHaveWeights) {
+  const std::string line = R"({"prompt": "p", "chosen": "b", "rejected": "c"})";
+  write_file_atomically(path_, line + "\n");
+  write_file_atomically(folder_ / "more.jsonl", line + "\n" + line + "\n");
+  const auto read = [&](const std::string& weight) {
+    return read_preferences({path_, folder_ / ("more.jsonl" + weight)});
+  };
+  const Preferences all = read(":0.5");
+  ASSERT_EQ(all.files.size(), 2u);
+  EXPECT_EQ(all.files[0].weight, 1);
+  EXPECT_EQ(all.files[1].weight, 0.5);
+  ASSERT_EQ(all.records.size(), 3u);
+  EXPECT_EQ(all.records[0].chosen.file, 0u);
+  EXPECT_EQ(all.records[2].chosen.file, 1u);
+  EXPECT_NE(all.hash, read("").hash);
+  EXPECT_EQ(read(":1").hash, read("").hash);
+  expect_error(ErrorKind::InvalidArgument, {"data: ", "has the weight 0; expected more than 0"},
+               [&] { read(":0"); });
 }
 
 TEST_F(PreferencesInFiles, AreRefusedWithTheirPlace) {

@@ -382,9 +382,9 @@ TEST_F(AdapterFiles, HaveRanksAndAlphasByPattern) {
 
 TEST_F(AdapterFiles, OfOtherMethodsAreRefusedByName) {
   const std::pair<const char*, nlohmann::json> others[] = {
-      {"peft_type", "LOHA"},           {"bias", "all"},       {"lora_bias", true},
-      {"layer_replication", {{0, 1}}}, {"use_qalora", true},  {"target_parameters", {"experts.w"}},
-      {"init_lora_weights", "pissa"},  {"some_new_method", 3}};
+      {"peft_type", "LOHA"},           {"bias", "all"},      {"lora_bias", true},
+      {"layer_replication", {{0, 1}}}, {"use_qalora", true}, {"init_lora_weights", "pissa"},
+      {"some_new_method", 3}};
   const nlohmann::json good = config();
   for (const auto& [key, value] : others) {
     set(key, value);

@@ -165,11 +165,12 @@ TEST_F(TuningRoutesTest, WrongJobsAreRefusedByField) {
   const auto wrong = [&](const Json& more, const char* param, const std::string& text) {
     refused(create(more), 400, param, text);
   };
+  wrong({{"method", {{"type", "ppo"}}}}, "method.type",
+        "ppo is not supported; expected supervised, dpo or reinforcement");
   for (const char* method : {"dpo", "reinforcement"}) {
-    wrong({{"method", {{"type", method}}}}, "method.type",
-          std::string(method) + " is not supported; expected supervised");
     const std::string name = std::string("method.") + method;
-    wrong({{"method", {{method, Json::object()}}}}, name.c_str(), "is not supported");
+    wrong({{"method", {{method, Json::object()}}}}, name.c_str(),
+          "is given with the type supervised");
   }
   wrong({{"training_file", "file-x"}}, "training_file", "no such file");
   wrong({{"validation_file", "/etc/passwd"}}, "validation_file", "no such file");
@@ -193,6 +194,89 @@ TEST_F(TuningRoutesTest, WrongJobsAreRefusedByField) {
   refused(ask("GET", "/v1/fine_tuning/jobs?limit=0"), 400, "limit", "from 1 to 100");
   refused(ask("GET", "/v1/fine_tuning/jobs?after=x"), 400, "after", "the id");
   refused(ask("GET", "/v1/fine_tuning/jobs/../files"), 404, "fine_tuning_job_id", "no such job");
+  EXPECT_TRUE(tuning_.jobs().empty());
+}
+
+Json method_of(const char* type, const Json& options) { return {{"type", type}, {type, options}}; }
+
+TEST_F(TuningRoutesTest, JobsLearnPreferences) {
+  const Json method = method_of("dpo", {{"hyperparameters", {{"beta", 0.3}, {"n_epochs", 2}}}});
+  const Json job = created({{"method", method}});
+  EXPECT_EQ(job["method"]["type"], "dpo");
+  EXPECT_EQ(
+      job["method"]["dpo"]["hyperparameters"],
+      (Json{{"n_epochs", 2}, {"batch_size", 4}, {"learning_rate_multiplier", 1.0}, {"beta", 0.3}}));
+  EXPECT_EQ(created({{"method", {{"type", "dpo"}}}})["method"]["dpo"]["hyperparameters"]["beta"],
+            "auto");
+  refused(create({{"method", method_of("dpo", {{"hyperparameters", {{"beta", 0}}}})}}), 400,
+          "method.dpo.hyperparameters.beta", "a number");
+}
+
+TEST_F(TuningRoutesTest, JobsLearnFromGraders) {
+  const Json check = {{"type", "string_check"},
+                      {"name", "a"},
+                      {"input", "{{sample.output_text}}"},
+                      {"reference", "{{item.answer}}"},
+                      {"operation", "eq"}};
+  const Json grader = {{"type", "multi"},
+                       {"graders",
+                        {{"same", check},
+                         {"short", {{"type", "length"}, {"least", 1}, {"most", 9}}},
+                         {"json", {{"type", "json_schema"}, {"schema", {{"type", "object"}}}}},
+                         {"judge", {{"type", "reward_model"}, {"model", "judge"}}}}},
+                       {"calculate_output", "0.8 * same + short*0.1 + json + judge"}};
+  const Json job = created({{"method", method_of("reinforcement", {{"grader", grader}})}});
+  EXPECT_EQ(job["method"]["reinforcement"]["grader"], grader);
+  EXPECT_EQ(job["method"]["reinforcement"]["hyperparameters"]["compute_multiplier"], "auto");
+  const std::string id = job["id"];
+  const std::string folder = "jobs/" + id + "/";
+  tuning_.start({}, {});
+  TuningFolder::wait_for(tuning_, id, tuning::JobStatus::succeeded);
+  const Json config =
+      Json::parse(read_file(folder_.path("jobs folder/" + folder + "rewards.json")));
+  EXPECT_EQ(config["train"]["rewards"],
+            (Json{"0.8*string_check:eq:{{item.answer}}", "0.1*length:1-9",
+                  "1*schema:" + folder + "schema-3.json", "1*model:/models/judge"}));
+  EXPECT_EQ(Json::parse(read_file(folder_.path("jobs folder/" + folder + "schema-3.json"))),
+            (Json{{"type", "object"}}));
+}
+
+// A grader names no program and no path, and is checked before the job exists.
+TEST_F(TuningRoutesTest, WrongGradersAreRefused) {
+  const auto wrong = [&](const Json& grader, const std::string& text) {
+    refused(create({{"method", method_of("reinforcement", {{"grader", grader}})}}), 400,
+            "method.reinforcement.grader", text);
+  };
+  refused(create({{"method", {{"type", "reinforcement"}}}}), 400, "method.reinforcement.grader",
+          "is missing");
+  wrong(Json::object(), "type is missing");
+  for (const char* type : {"python", "score_model", "command", "reward_command", "model", "schema"})
+    wrong({{"type", type}, {"model", "/etc"}, {"source", "x"}},
+          "is not supported; expected string_");
+  wrong({{"type", "reward_model"}, {"model", "/models/judge"}},
+        "the model /models/judge gives no rewards here; expected judge");
+  wrong({{"type", "reward_model"}, {"model", "base"}}, "the model base gives no rewards here");
+  wrong({{"type", "regex"}}, "pattern is missing");
+  wrong({{"type", "regex"}, {"pattern", std::string(5000, 'a')}}, "has 5000 bytes");
+  wrong({{"type", "length"}, {"least", 1}, {"most", 1.5}}, "most expected an integer");
+  wrong({{"type", "numeric"}, {"reference", "42"}}, "reference expected {{item.KEY}}");
+  wrong({{"type", "json_schema"}, {"schema", "/etc/passwd"}}, "schema expected an object");
+  const auto check = [](const char* input, const char* operation) {
+    return Json{
+        {"type", "string_check"}, {"input", input}, {"reference", "x"}, {"operation", operation}};
+  };
+  wrong(check("{{item.answer}}", "eq"), "input expected {{sample.output_text}}");
+  wrong(check("{{ sample.output_text }}", "gt"), "operation gt is unknown");
+  const auto multi = [&](const char* formula) {
+    return Json{{"type", "multi"},
+                {"graders", {{"a", check("{{sample.output_text}}", "eq")}, {"b", 3}}},
+                {"calculate_output", formula}};
+  };
+  wrong(multi("a"), "calculate_output does not use the grader b");
+  wrong(multi("a + b"), "graders.b. expected an object");
+  wrong(multi("a + c"), "calculate_output c is none of the graders");
+  for (const char* formula : {"a +", "2 * 3 * a", "a * b", "min(a, b)", "a - b", "1e999 * a"})
+    wrong(multi(formula), "calculate_output ");
   EXPECT_TRUE(tuning_.jobs().empty());
 }
 

@@ -60,6 +60,16 @@ TEST_F(RewardsOfAnswers, CheckTexts) {
             (Numbers{1, 1, 0, 0, 0}));
 }
 
+TEST_F(RewardsOfAnswers, CompareWithTextsOfTheRecord) {
+  EXPECT_EQ(of("string_check:eq:{{item.answer}}", {"42", " 42", "x"}), (Numbers{1, 0, 0}));
+  EXPECT_EQ(of("string_check:eq:{{ item.name }} = {{item.answer}}.", {"x = 42.", "x = 42"}),
+            (Numbers{1, 0}));
+  EXPECT_EQ(of("string_check:ne:{{item.answer}}", {"42", "41"}), (Numbers{0, 1}));
+  EXPECT_EQ(of("string_check:like:Yes: {{item.answer}}", {"a Yes: 42!", "yes: 42"}),
+            (Numbers{1, 0}));
+  EXPECT_EQ(of("2*string_check:ilike:\u00c4h", {"\u00e4H?", "ah"}), (Numbers{2, 0}));
+}
+
 TEST_F(RewardsOfAnswers, FindTheLastNumber) {
   EXPECT_EQ(last_number("1 and 2.5."), 2.5);
   EXPECT_EQ(last_number("cost: 1,234,567"), 1234567);
@@ -73,6 +83,12 @@ TEST_F(RewardsOfAnswers, RefuseWrongOptionsAndRecords) {
     expect_error(ErrorKind::InvalidArgument, parts, [&] { of(reward, {"a"}); });
   };
   refused("exakt", {"rewards: exakt is unknown", "expected exact, numeric"});
+  refused("string_check:is:a", {"rewards: string_check:is:a", "string_check:eq:TEXT"});
+  refused("string_check:eq", {"rewards: string_check:eq; expected"});
+  refused("string_check:eq:{{sample.x}}", {"rewards: string_check: {{sample.x}}; expected"});
+  refused("string_check:eq:{{item.a", {"rewards: string_check: {{item.a has no }}"});
+  expect_error(ErrorKind::BadFile, {"data.jsonl:3: missing is missing"},
+               [&] { of("string_check:eq:{{item.missing}}", {"a"}); });
   refused("length:3", {"rewards: length:3", "such as length:1-50"});
   refused("length:3-2", {"rewards: length:3-2"});
   expect_error(ErrorKind::BadFile, {"missing.json"}, [&] { of("schema:missing.json", {"a"}); });

@@ -19,7 +19,8 @@ Job some_job() {
   Job job;
   job.id = random_id("ftjob-");
   job.created = 12;
-  job.request = {"base", "file-1", "", "", {}, {}, {}, {}, {}};
+  job.request.model = "base";
+  job.request.training_file = "file-1";
   job.epochs = 3;
   job.batch = 4;
   job.rate_multiplier = 0.5;
@@ -57,6 +58,12 @@ TEST(JobTest, IsWrittenAndRead) {
   job.error = {"code", "message", "training_file"};
   job.trained_tokens = 99;
   job.disk_bytes = 1000;
+  job.request.method = JobMethod::reinforcement;
+  job.request.compute_multiplier = 0.5;
+  job.request.rewards = {{.weight = 0.5, .check = "numeric:answer"},
+                         {.schema = {{"type", "object"}}},
+                         {.model = "judge"}};
+  job.request.grader = {{"type", "multi"}};
   const std::string text = write_job(job);
   const Job read = read_job(text, "job.json");
   EXPECT_EQ(write_job(read), text);
@@ -86,8 +93,6 @@ TEST(JobTest, ArgumentsConsistOfGeneratedNamesAndNumbers) {
                                             "16",
                                             "--epochs",
                                             "3",
-                                            "--batch",
-                                            "4",
                                             "--learning-rate",
                                             "0.0001",
                                             "--seed",
@@ -97,6 +102,8 @@ TEST(JobTest, ArgumentsConsistOfGeneratedNamesAndNumbers) {
                                             "--threads",
                                             "2",
                                             "--json",
+                                            "--batch",
+                                            "4",
                                             "--validation",
                                             "0",
                                             "--dry-run"}));
@@ -112,6 +119,43 @@ TEST(JobTest, ArgumentsConsistOfGeneratedNamesAndNumbers) {
   EXPECT_EQ(value("--chat-template"), "/templates/a.jinja");
   EXPECT_EQ(value("--evaluate-every"), "4") << "an epoch";
   EXPECT_EQ(value("--warmup"), "1");
+}
+
+TEST(JobTest, EachMethodHasItsObjective) {
+  Job job = some_job();
+  job.request.validation_file = "file-2";
+  const BaseModel base = {"base", "/models/base", ""};
+  std::vector<std::string> all;
+  const auto value = [&](const std::string& name) {
+    const auto found = std::find(all.begin(), all.end(), name);
+    return found == all.end() ? "" : *(found + 1);
+  };
+  job.request.method = JobMethod::dpo;
+  job.request.beta = 0.25;
+  all = training_arguments(job, base, 2);
+  EXPECT_EQ(value("--objective"), "dpo");
+  EXPECT_EQ(value("--beta"), "0.25");
+  EXPECT_EQ(value("--learning-rate"), "1e-05");
+  EXPECT_EQ(value("--validation-chats"), "files/file-2.jsonl");
+  job.request = some_job().request;
+  job.request.validation_file = "file-2";
+  job.request.method = JobMethod::reinforcement;
+  job.request.compute_multiplier = 2;
+  job.request.evaluation_interval = 3;
+  job.request.evaluation_samples = 5;
+  job.request.answer_tokens = 20;
+  job.request.rewards = {{.check = "regex:$(id)"}};
+  all = training_arguments(job, base, 2);
+  EXPECT_EQ(value("--objective"), "grpo");
+  EXPECT_EQ(value("--config"), "jobs/" + job.id + "/rewards.json");
+  EXPECT_EQ(value("--prompts"), "4");
+  EXPECT_EQ(value("--answers"), "16");
+  EXPECT_EQ(value("--answer-tokens"), "20");
+  EXPECT_EQ(value("--evaluate-every"), "3");
+  EXPECT_EQ(value("--evaluation-prompts"), "5");
+  EXPECT_EQ(value("--validation-prompts"), "files/file-2.jsonl");
+  EXPECT_EQ(value("--beta"), "");
+  for (const std::string& argument : all) EXPECT_EQ(argument.find("id)"), std::string::npos);
 }
 
 TEST(JobTest, FailuresNameNoPath) {

@@ -53,6 +53,7 @@ END)";
     RunnerOptions options;
     options.folder = root_ / "jobs folder";
     options.bases = {{"base", "/models/base", ""}};
+    options.judges = {{"judge", "/models/judge", ""}};
     options.most_bytes = 1 << 20;
     options.program = program();
     return options;

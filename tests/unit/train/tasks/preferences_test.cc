@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "base/json.h"
@@ -171,6 +172,33 @@ TEST_F(PreferencesOfChats, AreChosenByTheData) {
   EXPECT_EQ(plan_of(o).objective, "kto");
   o.objective = Objective::dpo;
   expect_error(ErrorKind::BadFile, {"pairs.jsonl:1: chosen is missing"}, [&] { plan_of(o); });
+}
+
+// Each epoch contains the pairs of a file as often as its weight says; those for validation count
+// once.
+TEST_F(PreferencesOfChats, AreWeightedByFile) {
+  write("more.jsonl", pair_of("the mat", "sat", "on") + pair_of("a mat", "sat", "on"));
+  for (const Objective objective : {Objective::dpo, Objective::kto}) {
+    TrainOptions o = preferring("out", objective);
+    o.data.push_back(runs_ / "more.jsonl:3");
+    o.validation = 0;
+    const int64_t answers = objective == Objective::kto ? 2 : 1;
+    const TrainPlan plan = plan_of(o);
+    EXPECT_EQ(plan.training_sequences, 22 * answers);
+    EXPECT_DOUBLE_EQ(plan.epochs, 30.0 * 4 / static_cast<double>((20 + 3 * 2) * answers));
+    const Job job = prepare({}, o, true, [](const std::string&) {});
+    const auto& examples = dynamic_cast<const PreferenceExamples&>(examples_of(job));
+    std::map<int64_t, int> counts;
+    for (int64_t pass = 0; pass < 13 * answers; ++pass)  // two epochs
+      for (const int64_t record : examples.records_of(pass)) ++counts[record];
+    for (const auto& [record, count] : counts)
+      EXPECT_EQ(count, record < 20 * answers ? 2 : 6) << record;
+    EXPECT_EQ(std::ssize(counts), 22 * answers);
+  }
+  TrainOptions o = preferring("out", Objective::dpo);
+  o.validation_chats = {runs_ / "more.jsonl:3"};
+  expect_error(ErrorKind::InvalidArgument, {"validation_chats: ", "has a weight"},
+               [&] { plan_of(o); });
 }
 
 TEST_F(PreferencesOfChats, CountWhatCannotBeUsed) {

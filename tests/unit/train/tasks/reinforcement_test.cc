@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <map>
 
-#include "base/json.h"
 #include "base/threads.h"
 #include "families/directory.h"
 #include "support/expect_error.h"
+#include "support/run_logs.h"
 #include "support/sums.h"
 #include "train/policy.h"
 #include "train/write_answers.h"
@@ -16,19 +16,6 @@ class Reinforce : public Sums {
  protected:
   ~Reinforce() override { set_thread_count(threads_); }
 
-  // The entries of log.jsonl for steps, not for evaluations, that have a key, by step.
-  static std::map<int64_t, double> logged(const TrainOptions& o, const std::string& key) {
-    std::map<int64_t, double> found;
-    const std::string text = read_file(o.out + "/log.jsonl");
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(line.size() + 1);
-      const nlohmann::json json = parse_json(line, "log");
-      if (json.contains("loss") && json.contains(key) && json[key].is_number())
-        found[json["step"]] = json[key];
-    }
-    return found;
-  }
   TrainOptions ppo(const std::string& out) const {
     TrainOptions o = options(out, Objective::ppo);
     o.reinforcement.batch_epochs = 2;
@@ -72,7 +59,6 @@ TEST_F(Reinforce, TheRatioOfTheFirstStepIsExactlyOne) {
   EXPECT_EQ(reward.size(), 2u);  // two batches
 }
 
-// The logarithm of the sum of exponentials is summed in another order.
 TEST_F(Reinforce, WritingAndTrainingComputeTheSameProbabilitiesInFp32) {
   const ModelFiles files = open_model_files(runs_ / "base", Weights::owned);
   const Tokenizer tokenizer = Tokenizer::open(runs_ / "base");
@@ -94,8 +80,7 @@ TEST_F(Reinforce, WritingAndTrainingComputeTheSameProbabilitiesInFp32) {
     const std::vector<float> read = read_tokens(files.model, nullptr, batch, training).log_p;
     size_t at = 0;
     for (const Generation& answer : written)
-      for (const TokenLogprob& token : answer.logprobs)
-        EXPECT_NEAR(read[at++], token.logprob, 1e-6) << at;
+      for (const TokenLogprob& token : answer.logprobs) EXPECT_EQ(read[at++], token.logprob) << at;
     EXPECT_EQ(at, read.size());
   }
 }
@@ -144,6 +129,37 @@ TEST_F(Reinforce, PpoLearnsValues) {
   EXPECT_NE(weight.at(37), weight.at(1));
 }
 
+TEST_F(Reinforce, PromptsAreWeightedByFile) {
+  TrainOptions o = options("out");
+  o.validation = 0;
+  o.data = {runs_ / "prompts.jsonl:0.2", runs_ / "more.jsonl:4"};
+  write_file_atomically(runs_ / "more.jsonl", R"({"prompt": "7+1=", "answer": 8})"
+                                              "\n");
+  const TrainPlan plan = plan_training({}, o);
+  EXPECT_EQ(plan.training_sequences, kSides * kSides + 1);
+  EXPECT_DOUBLE_EQ(plan.epochs, 6.0 * 3 / (5 + 4));
+}
+
+TEST_F(Reinforce, ThePlanCountsKeysAndValuesOfAnswers) {
+  TrainOptions o = options("out");
+  const auto planned = [&](int64_t answers) {
+    o.reinforcement.answers = answers;
+    o.reinforcement.answer_tokens = 32;
+    return plan_training({}, o).activation_bytes;
+  };
+  const uint64_t few = planned(64), many = planned(80);
+  constexpr uint64_t kPage = 64 * 2 * 32 * sizeof(float);        // tokens, keys and values, width
+  const uint64_t more = 3 * 16 * (kPage + 257 * sizeof(float));  // with logits
+  EXPECT_NEAR(static_cast<double>(many - few), static_cast<double>(more), 0.2 * more);
+}
+
+TEST_F(Reinforce, TheExampleIsThePromptAsTheModelReadsIt) {
+  const std::vector<ExamplePart> parts = training_example(options(""));
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_FALSE(parts[0].trained);
+  EXPECT_TRUE(parts[0].text.ends_with("0+0=")) << parts[0].text;
+}
+
 TEST_F(Reinforce, AFailedRewardSavesTheRun) {
   TrainOptions o = options("out");
   o.reinforcement.rewards.clear();
@@ -186,6 +202,15 @@ TEST_F(Reinforce, RefusesWhatDoesNotFit) {
   refused({"from: not given"}, [](TrainOptions& o) { o.from.clear(); });
   refused({"prompts: given without `objective` ppo or grpo"},
           [](TrainOptions& o) { o.objective = Objective::chats; });
+  refused({"length: 32; expected 0 with ppo and grpo"}, [](TrainOptions& o) { o.length = 32; });
+  refused({"document_mask: given with ppo or grpo"},
+          [](TrainOptions& o) { o.document_mask = true; });
+  refused({"train_on: given with ppo or grpo"},
+          [](TrainOptions& o) { o.train_on = TrainOn::last; });
+  refused({"validation_chats: given with ppo or grpo; expected `validation_prompts`"},
+          [](TrainOptions& o) { o.validation_chats = o.data; });
+  refused({"validation_prompts: ", "has a weight"},
+          [](TrainOptions& o) { o.reinforcement.validation_prompts = {o.data[0] + ":2"}; });
   refused({"chat_template: the tokenizer lacks the special token <|im_start|>"},
           [](TrainOptions& o) { o.chat_template = "chatml"; });
   write_file_atomically(runs_ / "prompts.jsonl", "{\"prompt\": \"1+1=\"}\n");

@@ -1,0 +1,94 @@
+#include "inspector/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/math.h"
+#include "fovea/chat.h"
+#include "fovea/error.h"
+#include "fovea/generate.h"
+
+namespace fovea::inspector {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostAnswer = 256;  // tokens
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw Error(ErrorKind::InvalidArgument, message);
+}
+
+// Returns log softmax(logits).
+std::vector<double> log_softmax(const std::vector<float>& logits) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += math::exp(logit - most);
+  const double all = most + math::log(sum);
+  std::vector<double> log_p;
+  for (const float logit : logits) log_p.push_back(logit - all);
+  return log_p;
+}
+
+double divergence(const std::vector<double>& p, const std::vector<double>& q) {
+  double sum = 0;
+  for (size_t i = 0; i < p.size(); ++i) sum += math::exp(p[i]) * (p[i] - q[i]);
+  return std::max(0.0, sum);
+}
+
+bool same_tokens(const std::vector<InspectedToken>& one, const std::vector<InspectedToken>& other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](const InspectedToken& a, const InspectedToken& b) { return a.id == b.id; });
+}
+
+// The tokens of a user's message in a chat, up to the beginning of the answer.
+std::vector<int32_t> chat_ids(const ChatFormat& format, const Tokenizer& tokenizer,
+                              const std::string& message) {
+  ChatRequest request;
+  request.messages = messages_json({{"user", message}});
+  return tokenizer.encode(format.render(guarded(request, tokenizer)), SpecialTokens::guarded);
+}
+
+}  // namespace
+
+Json answer_json(const Model& model, const std::string& folder, const Json& asked) {
+  require(model.spec().decoder && model.has_tokenizer(),
+          "model: writes no text; expected a model that does");
+  const auto prompt = asked.value("prompt", std::string());
+  require(!prompt.empty(), "prompt: is empty; expected a text");
+  const auto tokens = asked.value("tokens", int64_t{64});
+  require(tokens >= 1 && tokens <= kMostAnswer,
+          "tokens: expected an integer from 1 to " + std::to_string(kMostAnswer));
+  const Tokenizer& tokenizer = model.tokenizer();
+  const auto format = chat_format(folder, "", tokenizer);
+  const bool chat = asked.value("chat", true) && format && !model.spec().encoder;
+  const std::vector<int32_t> before =
+      chat ? chat_ids(*format, tokenizer, prompt) : prompt_ids(model, prompt);
+  GenerateOptions options;
+  options.max_tokens = tokens;
+  options.sampling.temperature = 0;
+  const Generation answer = generate(model, before, options)[0];
+  std::vector<int32_t> ids = model.spec().encoder ? std::vector<int32_t>() : before;
+  const size_t begin = ids.size();
+  ids.insert(ids.end(), answer.ids.begin(), answer.ids.end());
+  if (answer.end_id >= 0) ids.push_back(answer.end_id);
+  Json found = {{"text", answer.text}, {"ids", ids}, {"begin", begin}, {"chat", chat}};
+  if (model.spec().encoder) found["source"] = before;
+  return found;
+}
+
+Json divergence_json(const Inspection& one, const Inspection& other) {
+  require(same_tokens(one.tokens(), other.tokens()) && same_tokens(one.source(), other.source()),
+          "other: has different tokens; expected two runs over the same tokens");
+  Json places = Json::array();
+  for (int64_t place = 0; place < static_cast<int64_t>(one.tokens().size()); ++place) {
+    const std::vector<float> a = one.logits(place), b = other.logits(place);
+    require(a.size() == b.size(), "other: has " + std::to_string(b.size()) + " outputs; expected " +
+                                      std::to_string(a.size()));
+    const std::vector<double> p = log_softmax(a), q = log_softmax(b);
+    places.push_back({{"kl", divergence(p, q)}, {"reverse", divergence(q, p)}});
+  }
+  return places;
+}
+
+}  // namespace fovea::inspector

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "fovea/inspect.h"
+
+namespace fovea::inspector {
+
+// Returns the greedy answer of a model to `asked`: {"prompt", "tokens", "chat"}. With "chat", the
+// prompt is a user's message in the chat template of `folder`, if there is one. The result has the
+// text of the answer, the ids of the whole text, and the number of those before the answer; of an
+// encoder-decoder also the ids that the encoder reads.
+nlohmann::ordered_json answer_json(const Model& model, const std::string& folder,
+                                   const nlohmann::ordered_json& asked);
+
+// Compares the distributions p and q of the next token after each token of two runs: [token]:
+// {"kl": KL(p || q), "reverse": KL(q || p)}. Throws InvalidArgument if the runs have different
+// tokens or outputs of different sizes.
+nlohmann::ordered_json divergence_json(const Inspection& one, const Inspection& other);
+
+}  // namespace fovea::inspector

@@ -1,0 +1,56 @@
+// Compares with an adapter of PEFT on fused experts (target_parameters): the logits with and
+// without it. tools/make_fused_adapter_goldens.py wrote the goldens.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/files.h"
+#include "checkpoint/safetensors.h"
+#include "families/directory.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+const std::string kFused = "tests/goldens/fused_experts/";
+
+void expect_logits(const Transformer& model, const SafeTensors& expected, const char* name) {
+  const NoGradient off;
+  const Tensor given = expected.tensor("ids"), ids = empty(given.shape(), DType::i32);
+  for (int64_t i = 0; i < given.size(); ++i)
+    ids.data_as<int32_t>()[i] = static_cast<int32_t>(given.data_as<int64_t>()[i]);
+  const Tensor found = model.logits(model.hidden(ids, {})), want = expected.tensor(name);
+  ASSERT_EQ(found.shape(), want.shape());
+  for (int64_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(found.data_as<float>()[i], want.data_as<float>()[i], 1e-5) << name << ": " << i;
+}
+
+TEST(FusedExperts, HaveTheLogitsOfPeft) {
+  const SafeTensors expected(kFused + "expected.safetensors");
+  expect_logits(open_model_files(kFused + "model", Weights::mapped).model, expected, "base");
+  expect_logits(
+      open_model_files(kFused + "model", Weights::mapped, {}, {{kFused + "adapter", 1}}).model,
+      expected, "adapted");
+}
+
+TEST(FusedExperts, AreRefusedIfTheConfigDoesNotTargetThem) {
+  const TemporaryFolder folder;
+  const std::string config = read_file(kFused + "adapter/adapter_config.json"),
+                    target = "\"mlp.experts.gate_up_proj\"";
+  ASSERT_NE(config.find(target), std::string::npos);
+  std::string other = config;
+  other.replace(other.find(target), target.size(), "\"mlp.experts.up_proj\"");
+  write_file_atomically(folder / "adapter_config.json", other);
+  write_file_atomically(folder / "adapter_model.safetensors",
+                        read_file(kFused + "adapter/adapter_model.safetensors"));
+  expect_error(ErrorKind::BadFile, {"adapter_model.safetensors: adapts model.layers.0.mlp.experts"},
+               [&] {
+                 open_model_files(kFused + "model", Weights::mapped, {}, {{folder.path(), 1}});
+               });
+}
+
+}  // namespace
+}  // namespace fovea
