@@ -17,6 +17,7 @@ FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|
                       r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
                  "src/chat/builtin_templates.cc",  # the names of its templates
+                 "src/image/processor.cc",  # the names of classes in preprocessor_config.json
                  "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # the last three: keys of GGUF
 OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),

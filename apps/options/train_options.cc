@@ -86,6 +86,13 @@ const Spellings& train_spellings() {
   return all;
 }
 
+const Spellings& image_spellings() {
+  static const Spellings all = {
+      {.field = "images", .placeholder = "DIR|FILE...", .most = kMostFiles},
+      {.field = "validation_images", .placeholder = "DIR|FILE...", .most = kMostFiles}};
+  return all;
+}
+
 const Spellings& preference_spellings() {
   static const Spellings all = {
       {.field = "preference_beta", .aliases = {"--beta"}, .section = "Preferences"},
@@ -150,10 +157,12 @@ Spellings spellings_of(bool distils) {
   omit({"teacher"});  // the verb itself declares it
   if (!distils) {
     omit({"temperature", "distillation_alpha", "teacher_top_k", "teacher_cache"});
-    all.insert(all.end(), preference_spellings().begin(), preference_spellings().end());
+    for (const Spellings* more : {&image_spellings(), &preference_spellings()})
+      all.insert(all.end(), more->begin(), more->end());
     return all;
   }
   for (const Spelling& each : preference_spellings()) omit({each.field.c_str()});
+  omit({"images", "validation_images", "image_crop", "image_flip", "mixup"});
   omit({"from", "tokenizer", "max_vocabulary"});
   all.push_back({.field = "temperature", .section = "Distillation"});
   all.push_back({"distillation_alpha", {"--kd-ratio"}, "--alpha"});
@@ -173,6 +182,8 @@ const std::vector<std::string>& outside_config() {
                                                  "--source-prefix",
                                                  "--labels",
                                                  "--validation-labels",
+                                                 "--images",
+                                                 "--validation-images",
                                                  "--validation-prompts",
                                                  "--reward-command",
                                                  "--out",
@@ -296,10 +307,10 @@ void TrainRequest::declare(OptionTable& table) {
     table.add(
         flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
   }
-  std::vector<std::string> shown = {"DATA",     "--pairs", "--labels",  "--out",
-                                    "--lora",   "--steps", "--batch",   "--learning-rate",
-                                    "--dtype",  "--seed",  "--context", "--width",
-                                    "--layers", "--heads", "--dry-run", "--evaluate-every"};
+  std::vector<std::string> shown = {
+      "DATA",    "--pairs",  "--labels",        "--images",  "--out",           "--lora",
+      "--steps", "--batch",  "--learning-rate", "--dtype",   "--seed",          "--context",
+      "--width", "--layers", "--heads",         "--dry-run", "--evaluate-every"};
   const auto also = distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
                                                        "--alpha", "--top-k", "--cache"}
                             : std::vector<std::string>{"--from", "--tokenizer", "--preset",

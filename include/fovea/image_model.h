@@ -26,10 +26,10 @@ struct ImageOptions {
 };
 void visit(ImageOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
-// Computes labels and vectors of pictures by an encoder of images (ViT, DeiT, DINOv2), or by a
-// model of images and texts (CLIP, SigLIP), whose vectors of pictures and texts can be compared.
-// Results do not depend on the other pictures in the batch, nor on the number of threads. Cheap to
-// copy; copies share the weights. Safe to use from several threads.
+// Computes labels and vectors of pictures by an encoder of images, or by a model of images and
+// texts, such as CLIP, whose vectors of pictures and texts can be compared. Results do not depend
+// on the other pictures in the batch, nor on the number of threads. Cheap to copy; copies share the
+// weights. Safe to use from several threads.
 class ImageModel {
  public:
   // Returns whether config.json in the folder is that of such a model.
@@ -61,8 +61,8 @@ class ImageModel {
   // `image`.
   Classifications classify(size_t count, const Source& image,
                            const ImageOptions& options = {}) const;
-  // Compares pictures with the texts of labels: the probabilities of exclusive labels (CLIP), or of
-  // each label (SigLIP), as zero-shot-image-classification of transformers.
+  // Compares pictures with the texts of labels: the probabilities of exclusive labels, or of each
+  // label if the model was trained so, as zero-shot-image-classification of transformers.
   Classifications classify_by(size_t count, const Source& image,
                               const std::vector<std::string>& labels,
                               const ImageOptions& options = {}) const;

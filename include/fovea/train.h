@@ -78,6 +78,18 @@ struct DistillationOptions {
   std::string cache;
 };
 
+// Random changes of the pictures of training, which depend on the seed and the pass.
+struct ImageAugmentation {
+  // A random part of the picture, of at least this fraction of its area and with sides in a ratio
+  // of 3:4 to 4:3 of the picture's, is resized to the model's size (Szegedy et al. 2015); 1 = the
+  // whole picture.
+  double crop = 1;
+  bool flip = false;  // mirror every second picture, left to right
+  // Mix the pictures of a pass, and their labels, in pairs: lambda x + (1 - lambda) y, where lambda
+  // has the distribution Beta(mixup, mixup) (Zhang et al. 2018); 0 = off.
+  double mixup = 0;
+};
+
 struct TrainOptions {
   // Text files, directories, JSON lines; or files of conversations (docs/training.md), preferences
   // or prompts (docs/align.md), each optionally as "path:weight", where an epoch contains each
@@ -96,6 +108,11 @@ struct TrainOptions {
   // as many "labels"; files .conll of lines "word label"; or questions in the format of SQuAD.
   std::vector<std::string> labels;
   std::vector<std::string> validation_labels;  // empty = hold out evenly spaced texts
+  // Instead of `data`: folders with a folder of pictures for each label, or files of lines
+  // "picture,label" (.csv) or "picture<TAB>label" (.tsv).
+  std::vector<std::string> images;
+  std::vector<std::string> validation_images;  // empty = hold out evenly spaced pictures
+  ImageAugmentation augmentation;              // images
   // labels: what is predicted for a text. automatic: multi_label if a JSON line has a list of
   // labels, regression if all labels are numbers, some with a decimal point, else single_label.
   ProblemType problem_type = ProblemType::automatic;

@@ -215,6 +215,14 @@ Spec vit(const Size& size, int64_t patch) {
   return s;
 }
 
+// For small pictures: 8 x 8 patches.
+Spec vit_tiny(const Size& size) {
+  Spec s = vit(size, 4);
+  s.input.size = 32;
+  s.context = 65;
+  return s;
+}
+
 // Radford et al. 2022, table 1: sinusoids in the encoder, a learned table in the decoder.
 Spec whisper(const Size& size, int64_t bins, int64_t vocabulary) {
   Spec s = gpt(size, 448, vocabulary);
@@ -273,6 +281,7 @@ constexpr Preset kPresets[] = {
     {"t5-11b", t5, {24, 128, 1024, 65536, 0, 128}},
     {"bart-base", bart, {6, 12, 768}},
     {"bart-large", bart, {12, 16, 1024}},
+    {"vit-tiny", vit_tiny, {6, 4, 128}},
     {"vit-base", vit16, {12, 12, 768}},
     {"vit-large", vit16, {24, 16, 1024}},
     {"vit-huge", vit14, {32, 16, 1280}},

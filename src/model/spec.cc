@@ -272,9 +272,13 @@ Spec validated(Spec s) {
     check(s.input.registers == 0 || s.input.class_tokens > 0,
           "spec: input.registers is {} without a class token; expected 0, or class_tokens",
           s.input.registers);
+    check(s.input.registers == 0 || s.encoder->position.kind != PositionKind::rotary,
+          "spec: input.registers is {} with rotary positions; expected 0", s.input.registers);
     check(s.input.size % s.input.patch == 0,
           "spec: input.patch {} does not divide input.size {}; expected a divisor", s.input.patch,
           s.input.size);
+    const int64_t side = s.input.size / s.input.patch;
+    if (!s.decoder) s.context = side * side + s.input.class_tokens;
   }
   if (s.input.kind != InputKind::audio) s.input.bins = 80, s.input.frames = 1500;
   const bool reads_text = s.decoder || tokens;

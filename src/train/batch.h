@@ -30,6 +30,10 @@ struct Batch {
   std::vector<Interval> contexts = {};
   // The weight of each label in the loss of training; null = 1.
   std::shared_ptr<const std::vector<float>> label_weights = nullptr;
+  // Mixed inputs (Zhang et al. 2018): the loss of `labels` has the weight `first_share`, and that
+  // of `second_labels` the rest. Empty = they are not mixed.
+  Tensor second_labels = {};
+  float first_share = 1;
   int64_t asked = 0;   // number of labels that are not below 0
   int64_t tokens = 0;  // number of tokens, without padding
   // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =

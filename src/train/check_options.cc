@@ -9,13 +9,34 @@
 
 namespace fovea {
 
+namespace {
+
+void check_images(const TrainOptions& o) {
+  const ImageAugmentation none;
+  const bool given = !o.images.empty();
+  check_field(given || o.validation_images.empty(), "validation_images",
+              "given without `images`; expected both");
+  check_field(given || o.augmentation.crop == none.crop, "image_crop",
+              "given without `images`; expected both");
+  check_field(given || !o.augmentation.flip, "image_flip", "given without `images`; expected both");
+  check_field(given || o.augmentation.mixup == 0, "mixup", "given without `images`; expected both");
+  check_field(!given || o.distillation.teacher.empty(), "teacher",
+              "given with `images`; expected texts");
+  check_field(!given || o.lora.rank == 0, "lora",
+              "given with `images`; expected the training of all weights, or `freeze`");
+}
+
+}  // namespace
+
 void check_data(const TrainOptions& o) {
-  const int kinds =
-      (o.data.empty() ? 0 : 1) + (o.pairs.empty() ? 0 : 1) + (o.labels.empty() ? 0 : 1);
+  const int kinds = (o.data.empty() ? 0 : 1) + (o.pairs.empty() ? 0 : 1) +
+                    (o.labels.empty() ? 0 : 1) + (o.images.empty() ? 0 : 1);
   check_field(kinds > 0, "data",
-              "no file; expected text files, folders or JSON lines, or `pairs`, or `labels`");
+              "no file; expected text files, folders or JSON lines, or `pairs`, `labels` or "
+              "`images`");
   check_field(kinds == 1, "data",
-              "several kinds of data; expected only one of `data`, `pairs` and `labels`");
+              "several kinds of data; expected only one of `data`, `pairs`, `labels` and `images`");
+  check_images(o);
   check_field(o.validation_pairs.empty() || !o.pairs.empty(), "validation_pairs",
               "given without `pairs`; expected both");
   check_field(o.source_prefix.empty() || !o.pairs.empty(), "source_prefix",
@@ -30,11 +51,12 @@ void check_data(const TrainOptions& o) {
               "given without `data`; expected both");
   const bool fits =
       o.objective == Objective::automatic || (o.objective == Objective::pairs) == !o.pairs.empty();
-  check_field(fits && (o.objective == Objective::automatic ||
-                       (o.objective == Objective::labels) == !o.labels.empty()),
-              "objective",
-              "does not match the data; expected objective pairs if `pairs` is given, labels if "
-              "`labels` is given, any other for plain text");
+  check_field(
+      fits && (o.objective == Objective::automatic ||
+               (o.objective == Objective::labels) == (!o.labels.empty() || !o.images.empty())),
+      "objective",
+      "does not match the data; expected objective pairs if `pairs` is given, labels if "
+      "`labels` or `images` is given, any other for plain text");
 }
 
 namespace {

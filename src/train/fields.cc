@@ -70,6 +70,27 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
             o.max_vocabulary, 0, 10'000'000);
 }
 
+void visit_images(TrainOptions& o, OptionVisitor& v) {
+  v.texts({"images",
+           "instead of text: folders with a folder of pictures for each label, or lines "
+           "picture,label (.csv)"},
+          o.images);
+  v.texts({"validation_images", "labelled validation pictures, in the same forms"},
+          o.validation_images);
+  v.number({"image_crop",
+            "images: train on random parts of at least this fraction of a picture's area; 1 = "
+            "whole pictures",
+            !o.images.empty()},
+           o.augmentation.crop, 0.01, 1);
+  v.boolean({"image_flip", "images: mirror every second picture of training", !o.images.empty()},
+            o.augmentation.flip);
+  v.number({"mixup",
+            "images: mix pairs of pictures and their labels; parameter of the Beta distribution "
+            "of their shares; 0 = off",
+            !o.images.empty()},
+           o.augmentation.mixup, 0, 1);
+}
+
 void visit_chats(TrainOptions& o, OptionVisitor& v) {
   const bool chats = o.objective == Objective::chats || learns_preferences(o.objective);
   visit_answers(o.chat_template, o.train_on, chats || writes_answers(o.objective), v);
@@ -265,6 +286,7 @@ void visit(DistillationOptions& o, OptionVisitor& v) {
 
 void visit(TrainOptions& o, OptionVisitor& v) {
   visit_data(o, v);
+  visit_images(o, v);
   visit_chats(o, v);
   visit_length(o, v);
   visit_optimizer(o, v);

@@ -40,6 +40,10 @@ std::string choose_best_by(const std::string& asked, const EvaluationTask& task)
 
 TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, const Spec& spec) {
   const TrainOptions& o = job.options;
+  if (!task.reads_text()) {
+    const Tokenizer unused = task.make_tokenizer(spec);
+    return {unused, unused};
+  }
   if (job.snapshot) return TranslationTokenizers::open(o.out);
   if (o.from.empty()) {
     if (!o.distillation.teacher.empty()) return TranslationTokenizers::open(o.distillation.teacher);
@@ -58,6 +62,10 @@ bool shape(Spec& spec, ExamplesTask& task, const Tokenizer& tokenizer, const Ori
   const Spec before = spec;
   task.shape(spec, tokenizer, origin, say);
   const bool new_head = write_spec(before) != write_spec(spec);
+  if (!task.reads_text()) {
+    spec = validated(spec);
+    return new_head;
+  }
   const int64_t most = spec.vocabulary + std::ssize(task.needed_tokens());
   if (!from.empty() && tokenizer.size() > most) {
     fail(ErrorKind::BadFile,

@@ -30,6 +30,10 @@ TrainOptions preset_training(const std::string& name) {
     o.learning_rate = 6e-4;
     o.warmup = 700;
     o.beta2 = 0.95;
+  } else if (name == "vit-tiny") {
+    o.batch = 64;
+    o.weight_decay = 0.05;
+    o.beta2 = 0.999;
   } else if (name == "translate" || name == "translate-tiny") {
     // The peak is close to the rate that Wu et al. 2021 (appendix B) use for a narrow model. It is
     // constant for half of the steps and then falls; docs/performance.md shows the results.

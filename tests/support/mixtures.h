@@ -104,6 +104,7 @@ void put_experts_and_scales(const Put& put) {
     d.residual_scale = 1.7f;
     d.init_scale = 0.4f;
   });
+  put("layer scale", [](Spec&, StackSpec& d) { d.layer_scale = 0.3f; });
   put("dyt on every place, heads and latents", [](Spec&, StackSpec& d) {
     d.norm.kind = NormKind::dyt;
     d.placement = {true, true, true};

@@ -15,7 +15,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kPicturesAtOnce = 64, kLinesAtOnce = 512;
+constexpr size_t kPicturesAtOnce = 64, kTextsAtOnce = 512;
 
 // Calls use(first, count, source, options) for consecutive pictures. Returns the exit code.
 int each_block(const PictureList& list, const ImageOptions& given,
@@ -99,7 +99,7 @@ int embed_lines(const ImageModel& model, const std::vector<std::string>& files,
   VectorOutput output(layout, out);
   jobs::BlockReader reader(files.empty() ? std::vector<std::string>{"-"} : files);
   int64_t cut = 0;
-  while (const auto block = reader.next(kLinesAtOnce)) {
+  while (const auto block = reader.next(kTextsAtOnce)) {
     if (asked_to_stop()) return stop_code();
     const Embeddings found = model.embed_texts(block->lines, options);
     cut += std::count_if(found.cut.begin(), found.cut.end(), [](int64_t n) { return n > 0; });

@@ -9,6 +9,7 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "fovea/error.h"
+#include "fovea/image_search.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
@@ -27,7 +28,9 @@ class SearchCommand : public Command {
             "search INDEX QUERY [OPTIONS] | search --build FOLDER --model MODEL --out INDEX",
             "Finds the passages of a directory's text files whose meaning is most similar to a "
             "query. --build splits the files into passages and writes an index of their vectors; a "
-            "second run embeds only changed passages. --explain shows which words matched.") {}
+            "second run embeds only changed passages. --explain shows which words matched. With a "
+            "model of images, it indexes a directory's pictures, and finds those most similar to "
+            "the picture --image, or, with a model of images and texts, to a query.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("INDEX", {"--index"}, "index to search", index_));
@@ -39,6 +42,7 @@ class SearchCommand : public Command {
     table.add(
         as("DIR", text("--model", {"-m", "--model-name-or-path"},
                        "model directory; a search needs it only if the model has moved", model_)));
+    table.add(as("FILE", text("--image", {}, "the query is this picture", image_)));
     table.section("Building an index");
     table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
     table.add(as("DIR", text("--out", {"-o", "--output"}, "the index to write", out_)));
@@ -50,7 +54,12 @@ class SearchCommand : public Command {
     for (const char* option : {"--out", "--passage-tokens", "--overlap-tokens"})
       if (table.given(option)) throw UsageError(std::string(option) + ": requires --build");
     if (index_.empty()) throw UsageError("INDEX: not given; expected an index written by --build");
-    if (query_.empty()) throw UsageError("QUERY: not given; expected a text");
+    if (query_.empty() == image_.empty())
+      throw UsageError(query_.empty() ? "QUERY: not given; expected a text, or --image"
+                                      : "--image: cannot be combined with QUERY");
+    if (ImageIndex::holds_images(index_, model_)) return search_images();
+    if (!image_.empty())
+      throw UsageError("--image: " + index_ + " is not an index of pictures; expected one");
     return search();
   }
 
@@ -60,6 +69,7 @@ class SearchCommand : public Command {
     if (out_.empty()) throw UsageError("--out: not given; expected the index to write");
     catch_signals();
     ProgressLine line;
+    if (ImageModel::reads_images(model_)) return build_of_images(line);
     build_.progress = [&](int64_t embedded, int64_t passages) {
       const std::string state = fmt::format("{} of {} passages", embedded, passages);
       line.show(static_cast<double>(embedded) / static_cast<double>(passages), state,
@@ -92,6 +102,48 @@ class SearchCommand : public Command {
                      "\n"
                : fmt::format("{} files, {} passages, {} of them new\n", result.files,
                              result.passages, result.embedded));
+    return 0;
+  }
+
+  int build_of_images(ProgressLine& line) const {
+    ImageIndexBuild result;
+    try {
+      result = build_image_index(folder_, model_, out_, [&](int64_t embedded, int64_t pictures) {
+        const std::string state = fmt::format("{} of {} pictures", embedded, pictures);
+        line.show(static_cast<double>(embedded) / static_cast<double>(pictures), state,
+                  "embedded " + state);
+        return !asked_to_stop();
+      });
+    } catch (const Error&) {
+      line.clear();
+      if (asked_to_stop()) return stop_code();
+      throw;
+    }
+    line.clear();
+    for (const std::string& link : result.links_out)
+      note("warning: " + printable(link) + ": a link out of the directory, skipped\n");
+    print(json ? json_line({{"pictures", result.pictures}, {"embedded", result.embedded}}) + "\n"
+               : fmt::format("{} pictures, {} of them new\n", result.pictures, result.embedded));
+    return 0;
+  }
+
+  int search_images() const {
+    if (explain_) throw UsageError("--explain: cannot be combined with an index of pictures");
+    const ImageIndex index = ImageIndex::open(index_, model_);
+    warn(index.warnings());
+    const auto found =
+        image_.empty() ? index.search(query_, top_) : index.search(read_image(image_), top_);
+    Json results = Json::array();
+    std::string out;
+    for (const FoundImage& one : found) {
+      const std::string file = (std::filesystem::path(index.folder()) / one.file).string();
+      results.push_back({{"file", file}, {"score", one.score}});
+      out += fmt::format("{:.4f}  {}\n", one.score, printable(file));
+    }
+    const Json query = image_.empty() ? Json{{"query", query_}} : Json{{"image", image_}};
+    Json object = query;
+    object["results"] = results;
+    print(json ? json_line(object) + "\n" : out);
     return 0;
   }
 
@@ -148,7 +200,7 @@ class SearchCommand : public Command {
     return out + "\n";
   }
 
-  std::string index_, query_, folder_, model_, out_;
+  std::string index_, query_, image_, folder_, model_, out_;
   SearchBuildOptions build_;
   int64_t top_ = 5;
   bool explain_ = false;

@@ -23,8 +23,9 @@ class TrainCommand : public Command {
  public:
   TrainCommand()
       : Command("train DATA... --out DIR [OPTIONS]",
-                "Trains a Transformer on text, on pairs of texts (--pairs) or on labelled texts "
-                "(--labels), from random weights or from a model (--from), also on conversations. "
+                "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
+                "(--labels) or on labelled pictures (--images), from random weights or from a "
+                "model (--from), also on conversations. "
                 "Repeat the command to resume an interrupted run; add --steps and --allow-change "
                 "to train longer. Ctrl-C saves a snapshot and exits.") {}
   explicit TrainCommand(bool distils)
@@ -66,8 +67,9 @@ class TrainCommand : public Command {
     for (const char* model : {"TEACHER", "STUDENT"})
       if (request_.distils && !table.given(model))
         throw UsageError(fmt::format("{}: not given; expected a model directory", model));
-    if (o.data.empty() && o.pairs.empty() && o.labels.empty())
-      throw UsageError("DATA: not given; expected text files or directories, --pairs or --labels");
+    if (o.data.empty() && o.pairs.empty() && o.labels.empty() && o.images.empty())
+      throw UsageError(
+          "DATA: not given; expected text files or directories, --pairs, --labels or --images");
     if (request_.options.out.empty() && !request_.dry_run && !request_.show_example) {
       throw UsageError("--out: not given; expected the output directory");
     }
@@ -155,6 +157,7 @@ class TrainCommand : public Command {
       const auto& files = o.validation_pairs.empty() ? o.pairs : o.validation_pairs;
       return "  fovea translate " + out + "\n" + eval(" --pairs", files);
     }
+    if (!o.images.empty()) return "  fovea classify " + out + " PICTURE...\n";
     if (!o.labels.empty())
       return eval(" --labels", o.validation_labels.empty() ? o.labels : o.validation_labels);
     if (plan.objective == "reward") return eval("", {o.data.front()});

@@ -49,7 +49,7 @@ bool is_reward_model(const Spec& spec) {
 
 Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
   if (!o.pairs.empty()) return Objective::pairs;
-  if (!o.labels.empty()) return Objective::labels;
+  if (!o.labels.empty() || !o.images.empty()) return Objective::labels;
   if (const auto form = preference_form(o.data))
     return is_reward_model(spec)            ? Objective::reward
            : *form == PreferenceForm::pairs ? Objective::dpo
@@ -85,6 +85,7 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   if (learns_preferences(objective)) return make_preferences_task(options, purpose, objective);
   if (objective == Objective::chats) return make_chats_task(options, purpose);
   if (objective == Objective::pairs) return make_pairs_task(options, purpose);
+  if (!options.images.empty()) return make_images_task(options, purpose);
   if (objective == Objective::labels)
     return hold_questions(options.labels) ? make_answers_task(options, purpose)
                                           : make_labels_task(options, purpose);
@@ -181,7 +182,7 @@ ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const Transformer& model)
 
 void ExamplesTask::write_fixed_files(const std::string& folder) const {
   if (teacher_ && repeats()) teacher_->keep_outputs();
-  setting_->tokenizers.source.save(folder);
+  if (reads_text()) setting_->tokenizers.source.save(folder);
 }
 
 std::map<std::string, std::string> ExamplesTask::snapshot_files(Transformer& model) const {
@@ -192,7 +193,8 @@ std::map<std::string, std::string> ExamplesTask::snapshot_files(Transformer& mod
 void ExamplesTask::write_model(const std::string& folder, Transformer& model) const {
   if (options_.lora.rank > 0)
     return save_adapter(folder, model, setting_->origin, facts_of(options_.lora, options_.from));
-  save_model_files(folder, model, setting_->tokenizers.source.eos_id(), setting_->origin);
+  const auto end = reads_text() ? setting_->tokenizers.source.eos_id() : std::nullopt;
+  save_model_files(folder, model, end, setting_->origin);
 }
 
 }  // namespace fovea

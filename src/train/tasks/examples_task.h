@@ -27,6 +27,9 @@ class ExamplesTask : public TrainingTask {
   // Sets a callback that is called regularly while text files are read, with the fraction read so
   // far. If it returns false, reading throws ReadingStopped.
   virtual void watch(const std::function<bool(double fraction)>&) {}
+  // Returns whether the model reads or writes text. If not, its tokenizer is not saved, and the one
+  // of make_tokenizer() has no meaning.
+  virtual bool reads_text() const { return true; }
   // Trains a tokenizer on the data, or opens one, as options.tokenizer requests.
   virtual Tokenizer make_tokenizer(const Spec& spec) = 0;
   // Returns the special tokens that the data needs; those that the tokenizer lacks are added before
@@ -144,6 +147,8 @@ std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
 std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
+                                               ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_images_task(const TrainOptions& options,
                                                ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_answers_task(const TrainOptions& options,
                                                 ExamplesTask::Purpose purpose);

@@ -159,6 +159,9 @@ Changes decisive_changes() {
                  {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
                  {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
                  {"freeze", [](auto& o) { o.freeze = {"0"}; }},
+                 {"image_crop", [](auto& o) { o.augmentation.crop = 0.5; }},
+                 {"mixup", [](auto& o) { o.augmentation.mixup = 0.2; }},
+                 {"image_flip", [](auto& o) { o.augmentation.flip = true; }},
                  {"seed", [](auto& o) { o.seed += 1; }},
                  {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
                  {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
@@ -181,6 +184,8 @@ Changes indifferent_changes() {
       {"validation_pairs", [](auto& o) { o.validation_pairs = {"elsewhere"}; }},
       {"labels", [](auto& o) { o.labels = {"elsewhere"}; }},
       {"validation_labels", [](auto& o) { o.validation_labels = {"elsewhere"}; }},
+      {"images", [](auto& o) { o.images = {"elsewhere"}; }},
+      {"validation_images", [](auto& o) { o.validation_images = {"elsewhere"}; }},
       {"out", [](auto& o) { o.out = "elsewhere"; }},
       {"validation_prompts", [](auto& o) { o.reinforcement.validation_prompts = {"elsewhere"}; }},
       {"reward_timeout", [](auto& o) { o.reinforcement.reward_timeout += 1; }},
@@ -210,18 +215,20 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   options.best_by = "bleu";
   options.lora.rank = 4;
   options.distillation.teacher = "teacher";
+  options.images = {"images"};
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
-                                f55, f56, f57, f58, f59, f60, f61, f62] = options;
+                                f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65] = options;
+  [[maybe_unused]] const auto& [i1, i2, i3] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8] = options.preferences;
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
                                 r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26] =
       options.reinforcement;
-  constexpr size_t kFields = 58 + 8 + 5 + 8 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 60 + 3 + 8 + 5 + 8 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {

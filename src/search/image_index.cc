@@ -1,0 +1,157 @@
+// The index of pictures: the files of the index of passages, where the text of a passage is the
+// hash of the picture's file.
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/files_below.h"
+#include "base/float_mode.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "fovea/image_search.h"
+#include "search/index_files.h"
+
+namespace fovea {
+namespace {
+
+constexpr size_t kImagesAtOnce = 64;  // number embedded between two calls of `progress`
+
+ImageOptions unit_vectors() {
+  ImageOptions options;
+  options.normalise = true;
+  return options;
+}
+
+// Lists the pictures of a folder, with the hash of each as its text.
+std::vector<IndexedPassage> list_images(const std::string& folder, ImageIndexBuild& result) {
+  const FilesBelow below = files_below(folder);
+  std::vector<IndexedPassage> images;
+  for (const auto& path : below.files)
+    if (is_image_name(path.string()))
+      images.push_back({std::filesystem::relative(path, folder).string(), 1, 1,
+                        hash_text(hash_bytes(MappedFile(path.string()).bytes()))});
+  for (const auto& link : below.links_out) result.links_out.push_back(link.string());
+  if (images.empty())
+    fail(ErrorKind::BadFile, "{}: no pictures; expected files named .png, .jpg, .jpeg or .webp",
+         folder);
+  result.pictures = std::ssize(images);
+  return images;
+}
+
+// The vectors of an older index by the hashes of the files; empty unless it fits the model.
+std::unordered_map<std::string, std::vector<float>> known_images(const std::string& path,
+                                                                 const std::string& fingerprint,
+                                                                 int64_t width) {
+  std::unordered_map<std::string, std::vector<float>> known;
+  if (!is_index(path)) return known;
+  try {
+    const IndexFiles index = read_index(path);
+    if (index.settings.fingerprint != fingerprint || index.settings.width != width) return known;
+    for (size_t i = 0; i < index.passages.size(); ++i)
+      known.emplace(index.passages[i].text, index.graph.vector(static_cast<int64_t>(i)));
+  } catch (const Error&) {  // a damaged index is built again
+    known.clear();
+  }
+  return known;
+}
+
+std::string absolute_path(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+}  // namespace
+
+ImageIndexBuild build_image_index(
+    const std::string& folder, const std::string& model_folder, const std::string& index,
+    const std::function<bool(int64_t embedded, int64_t pictures)>& progress) {
+  const FloatMode mode;
+  const ImageModel model = ImageModel::open(model_folder);
+  const std::string fingerprint = hash_text(model.fingerprint());
+  const int64_t width = model.width();
+  const auto known = known_images(index, fingerprint, width);
+  ImageIndexBuild result;
+  std::vector<IndexedPassage> images = list_images(folder, result);
+  const Tensor vectors = empty({result.pictures, width});
+  std::vector<size_t> fresh;
+  for (size_t i = 0; i < images.size(); ++i) {
+    const auto found = known.find(images[i].text);
+    if (found == known.end())
+      fresh.push_back(i);
+    else
+      std::ranges::copy(found->second, vectors.data_as<float>() + static_cast<int64_t>(i) * width);
+  }
+  result.embedded = std::ssize(fresh);
+  for (size_t first = 0; first < fresh.size(); first += kImagesAtOnce) {
+    if (progress && !progress(static_cast<int64_t>(first), result.embedded))
+      fail(ErrorKind::Failed, "search: interrupted; the index is unchanged");
+    const size_t count = std::min(kImagesAtOnce, fresh.size() - first);
+    const auto path = [&](size_t i) { return folder + "/" + images[fresh[first + i]].file; };
+    ImageOptions options = unit_vectors();
+    options.name_of_image = path;
+    const Embeddings found = model.embed(
+        count, [&](size_t i) { return read_image(path(i)); }, options);
+    for (size_t i = 0; i < count; ++i)
+      std::copy_n(found.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width,
+                  vectors.data_as<float>() + static_cast<int64_t>(fresh[first + i]) * width);
+  }
+  write_index(index, {{absolute_path(folder), absolute_path(model_folder), fingerprint, width,
+                       Similarity::cosine},
+                      std::move(images),
+                      VectorGraph(vectors, Similarity::cosine)});
+  return result;
+}
+
+struct ImageIndex::Parts {
+  IndexFiles files;
+  ImageModel model;
+};
+
+bool ImageIndex::holds_images(const std::string& index, const std::string& model) {
+  if (!is_file(index + "/index.json")) return false;
+  if (!model.empty()) return ImageModel::reads_images(model);
+  const nlohmann::json json = read_json(index + "/index.json");
+  const auto named = json.is_object() ? json.find("model") : json.end();
+  return named != json.end() && named->is_string() &&
+         ImageModel::reads_images(named->get<std::string>());
+}
+
+ImageIndex ImageIndex::open(const std::string& index, const std::string& model_folder) {
+  const FloatMode mode;
+  IndexFiles files = read_index(index);
+  const std::string& folder = model_folder.empty() ? files.settings.model : model_folder;
+  const ImageModel model = ImageModel::open(folder);
+  // A forged index can have any fingerprint; the width determines how many elements of a vector are
+  // read.
+  check(files.settings.fingerprint == hash_text(model.fingerprint()) &&
+            files.settings.width == model.width(),
+        "{}: was built with another model than {}; expected the same model, or a new index", index,
+        folder);
+  return ImageIndex(std::make_shared<Parts>(Parts{std::move(files), model}));
+}
+
+std::vector<FoundImage> ImageIndex::nearest(const Embeddings& query, int64_t count) const {
+  std::vector<FoundImage> found;
+  for (const auto& [number, similarity] : parts_->files.graph.nearest(query.values, count))
+    found.push_back({parts_->files.passages[static_cast<size_t>(number)].file, similarity});
+  return found;
+}
+
+std::vector<FoundImage> ImageIndex::search(const std::string& text, int64_t count) const {
+  const FloatMode mode;
+  return nearest(parts_->model.embed_texts({text}, unit_vectors()), count);
+}
+
+std::vector<FoundImage> ImageIndex::search(const Image& image, int64_t count) const {
+  const FloatMode mode;
+  return nearest(parts_->model.embed(
+                     1, [&](size_t) { return image; }, unit_vectors()),
+                 count);
+}
+
+const std::vector<std::string>& ImageIndex::warnings() const { return parts_->model.warnings(); }
+const std::string& ImageIndex::folder() const { return parts_->files.settings.folder; }
+
+}  // namespace fovea

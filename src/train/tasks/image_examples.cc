@@ -1,0 +1,121 @@
+#include "train/tasks/image_examples.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/math.h"
+#include "base/threads.h"
+#include "image/augment.h"
+
+namespace fovea {
+namespace {
+
+// Substreams of the random numbers of rows, apart from those of LengthBatches.
+constexpr uint32_t kFirstRow = 1u << 16;
+
+LengthBatches batches_of(size_t count, const ImageExamples::Settings& settings) {
+  return LengthBatches(std::vector<LengthBatches::Lengths>(count, {1, 0}),
+                       std::numeric_limits<int64_t>::max(), settings.batch, settings.seed);
+}
+
+// Returns a number with the distribution Beta(a, a), where a is at most 1 (Johnk 1964).
+double beta(double a, Random& random) {
+  for (;;) {
+    const double x = math::pow(random.uniform_double(), 1 / a);
+    const double y = math::pow(random.uniform_double(), 1 / a);
+    if (x + y > 0 && x + y <= 1) return x / (x + y);
+  }
+}
+
+Examples::Part part_of(const ImageFiles& files, int64_t tokens) {
+  const auto count = std::ssize(files.files);
+  return {count, count * tokens, count, 0};
+}
+
+}  // namespace
+
+ImageExamples::ImageExamples(ImageFiles training, ImageFiles validation, const Settings& settings)
+    : training_(std::move(training)),
+      validation_(std::move(validation)),
+      settings_(settings),
+      batches_(batches_of(training_.files.size(), settings)) {
+  learnt = part_of(training_, settings.tokens);
+  held_out = part_of(validation_, settings.tokens);
+}
+
+Random ImageExamples::random_of(int64_t pass, int64_t row) const {
+  // The factor (2^64 / the golden ratio) spreads the passes over all seeds.
+  return Random(settings_.seed + static_cast<uint64_t>(pass) * 0x9e3779b97f4a7c15u, Stream::shuffle,
+                kFirstRow + static_cast<uint32_t>(row));
+}
+
+void ImageExamples::mix(Batch& batch, int64_t pass) const {
+  const int64_t B = batch.labels.dim(0);
+  Random random = random_of(pass, B);  // no picture's row
+  const auto share = static_cast<float>(beta(settings_.augmentation.mixup, random));
+  const Tensor &x = batch.source.signal, mixed = empty(x.shape());
+  batch.second_labels = empty({B}, DType::i32);
+  batch.first_share = share;
+  const int64_t size = x.size() / B;
+  for (int64_t row = 0; row < B; ++row) {
+    const int64_t other = B - 1 - row;
+    batch.second_labels.data_as<int32_t>()[row] = batch.labels.data_as<int32_t>()[other];
+    const float *first = x.data_as<float>() + row * size,
+                *second = x.data_as<float>() + other * size;
+    float* to = mixed.data_as<float>() + row * size;
+    for (int64_t i = 0; i < size; ++i) to[i] = share * first[i] + (1 - share) * second[i];
+  }
+  batch.source.signal = mixed;
+}
+
+Image ImageExamples::augmented(const Image& image, int64_t pass, int64_t row,
+                               const std::string& name) const {
+  const ImageAugmentation& a = settings_.augmentation;
+  const ImageProcessor& p = settings_.processor;
+  Random random = random_of(pass, row);
+  const bool flips = a.flip && random.uniform() < 0.5f;
+  const Image seen =
+      a.crop >= 1
+          ? p.fitted(image, name)
+          : resized(fovea::part_of(image, random_part(image.height, image.width, a.crop, random)),
+                    p.height(), p.width(), p.resampling);
+  return flips ? mirrored(seen) : seen;
+}
+
+Batch ImageExamples::of(const ImageFiles& files, const std::vector<int64_t>& samples,
+                        int64_t pass) const {
+  const int64_t B = std::ssize(samples), S = settings_.processor.height();
+  Batch batch;
+  batch.source.signal = empty({B, 3, S, S});
+  batch.labels = empty({B}, DType::i32);
+  float* pixels = batch.source.signal.data_as<float>();
+  parallel_tasks(B, [&](int64_t row) {
+    const auto i = static_cast<size_t>(samples[static_cast<size_t>(row)]);
+    const Image image = read_image(files.files[i]);
+    const Image seen = pass < 0 ? settings_.processor.fitted(image, files.files[i])
+                                : augmented(image, pass, row, files.files[i]);
+    settings_.processor.normalise(seen, pixels + row * 3 * S * S);
+    batch.labels.data_as<int32_t>()[row] = files.labels[i];
+  });
+  batch.asked = B;
+  batch.tokens = B * settings_.tokens;
+  if (pass >= 0 && settings_.augmentation.mixup > 0) mix(batch, pass);
+  return batch;
+}
+
+Batch ImageExamples::training(int64_t pass) const { return of(training_, batches_(pass), pass); }
+
+int64_t ImageExamples::validation_batches() const {
+  return (std::ssize(validation_.files) + settings_.batch - 1) / settings_.batch;
+}
+
+Batch ImageExamples::validation(int64_t n) const {
+  const int64_t first = n * settings_.batch;
+  const int64_t count = std::min(settings_.batch, std::ssize(validation_.files) - first);
+  std::vector<int64_t> samples(static_cast<size_t>(count));
+  std::iota(samples.begin(), samples.end(), first);
+  return of(validation_, samples, -1);
+}
+
+}  // namespace fovea

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "data/length_batches.h"
+#include "fovea/train.h"
+#include "image/processor.h"
+#include "train/examples.h"
+
+namespace fovea {
+
+// Files of pictures and the index of each label.
+struct ImageFiles {
+  std::vector<std::string> files;
+  std::vector<int32_t> labels;
+};
+
+// Pictures, which are read again for each batch, so that their number is not limited by memory.
+class ImageExamples : public Examples {
+ public:
+  struct Settings {
+    ImageProcessor processor;
+    ImageAugmentation augmentation;
+    int64_t batch = 1;   // pictures in a forward pass
+    int64_t tokens = 0;  // of a picture
+    uint64_t seed = 0;
+  };
+  ImageExamples(ImageFiles training, ImageFiles validation, const Settings& settings);
+
+  Batch training(int64_t pass) const override;
+  double passes_per_epoch() const override { return static_cast<double>(batches_.batches()); }
+  int64_t validation_batches() const override;
+  Batch validation(int64_t n) const override;
+
+ private:
+  // Returns the batch of these pictures; pass < 0: without augmentation.
+  Batch of(const ImageFiles& files, const std::vector<int64_t>& samples, int64_t pass) const;
+  // Mixes each picture with that of the mirrored row.
+  void mix(Batch& batch, int64_t pass) const;
+  Random random_of(int64_t pass, int64_t row) const;
+  Image augmented(const Image& image, int64_t pass, int64_t row, const std::string& name) const;
+
+  ImageFiles training_, validation_;
+  Settings settings_;
+  LengthBatches batches_;
+};
+
+}  // namespace fovea

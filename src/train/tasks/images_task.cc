@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "data/labelled_images.h"
+#include "data/task_tokenizer.h"
+#include "fovea/excerpt.h"
+#include "train/batch.h"
+#include "train/tasks/examples_task.h"
+#include "train/tasks/image_examples.h"
+
+namespace fovea {
+namespace {
+
+// Predicts the label of a picture.
+class ImagesTask : public ExamplesTask {
+ public:
+  ImagesTask(const TrainOptions& options, Purpose purpose)
+      : ExamplesTask(options, purpose), training_(read_labelled_images(options.images)) {
+    if (options.validation_images.empty())
+      hold_out();
+    else
+      validation_ = read_labelled_images(options.validation_images);
+    names_ = training_.labels;
+    std::sort(names_.begin(), names_.end());
+    names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
+    check(names_.size() >= 2, "{}: has only one label, \"{}\"; expected at least two",
+          options.images.front(), excerpt(names_.front()));
+  }
+
+  bool reads_text() const override { return false; }
+  Tokenizer make_tokenizer(const Spec&) override {
+    constexpr int64_t kContext = 16;  // unused, like the tokenizer
+    const EachText letters = [](const auto& use) { use("a"); };
+    return make_task_tokenizer(TokenizerUse::masking, letters, "char", kContext);
+  }
+
+  void shape(Spec& spec, const Tokenizer&, const Origin& origin, const Say& say) override {
+    const bool image = spec.input.kind == InputKind::image && !spec.decoder;
+    check_field(image, "images", "the model does not read pictures; expected an encoder of images");
+    check_field(spec.input.channels == 3, "images",
+                "the model reads pictures with {} channels; expected 3", spec.input.channels);
+    const bool fresh = origin.family == nullptr;
+    if (!fresh && spec.head.kind == HeadKind::sequence && takes_over(origin)) return;
+    spec.head = head_of(fresh ? family_for(validated(spec)) : *origin.family, spec,
+                        HeadKind::sequence, std::ssize(names_));
+    if (!fresh) say(fmt::format("a new head for {} labels", names_.size()));
+  }
+
+  std::vector<std::string> labels() const override { return names_; }
+  ProblemType problem() const override { return ProblemType::single_label; }
+  PassSize pass_size(const Spec& spec) const override {
+    return {options_.batch, Input(spec.input, spec.width).length()};
+  }
+  EvaluationTask evaluation() const override { return evaluation_task("labels"); }
+
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers&, const Origin&,
+                                     bool, const Say&) override {
+    const int64_t side = spec.input.size;
+    if (options_.from.empty())
+      processor_.resize = {side, side, 0};
+    else
+      processor_ = ImageProcessor::open(options_.from);
+    check_field(processor_.height() == side && processor_.width() == side, "from",
+                "its preprocessor_config.json makes pictures of {} x {} pixels; expected {} x {}, "
+                "as the model reads",
+                processor_.width(), processor_.height(), side, side);
+    const ImageExamples::Settings settings{processor_, options_.augmentation, options_.batch,
+                                           pass_size(spec).length, options_.seed};
+    auto examples =
+        std::make_unique<ImageExamples>(indexed(training_), indexed(validation_), settings);
+    examples->hash = training_.hash ^ validation_.hash;
+    return examples;
+  }
+
+  void write_model(const std::string& folder, Transformer& model) const override {
+    ExamplesTask::write_model(folder, model);
+    write_file_atomically(folder + "/preprocessor_config.json", processor_.json());
+  }
+
+ protected:
+  Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
+              double divisor) const override {
+    if (!batch.second_labels) return ExamplesTask::loss(model, batch, pass, divisor);
+    const Questions asked = questions(model, batch, pass);
+    const UnitScope units(asked.units);
+    const Tensor logits = model.logits(asked.hidden, asked.valid);
+    const LossOptions options{divisor, static_cast<float>(options_.label_smoothing)};
+    return add(scale(cross_entropy(logits, batch.labels, options), batch.first_share),
+               scale(cross_entropy(logits, batch.second_labels, options), 1 - batch.first_share));
+  }
+
+ private:
+  // Holds out evenly spaced pictures, since they are sorted by label.
+  void hold_out() {
+    LabelledImages kept;
+    kept.hash = training_.hash;
+    const auto before = [&](size_t i) {
+      return std::floor(static_cast<double>(i) * options_.validation);
+    };
+    for (size_t i = 0; i < training_.files.size(); ++i) {
+      LabelledImages& part = before(i + 1) > before(i) ? validation_ : kept;
+      part.files.push_back(std::move(training_.files[i]));
+      part.labels.push_back(std::move(training_.labels[i]));
+    }
+    training_ = std::move(kept);
+  }
+
+  // Uses the labels of the checkpoint's head if they include those of the data; returns whether
+  // they do.
+  bool takes_over(const Origin& origin) {
+    const auto known = [&](const std::string& name) {
+      return std::find(origin.labels.begin(), origin.labels.end(), name) != origin.labels.end();
+    };
+    if (!std::all_of(names_.begin(), names_.end(), known)) return false;
+    names_ = origin.labels;
+    return true;
+  }
+
+  ImageFiles indexed(const LabelledImages& images) const {
+    ImageFiles files{images.files, {}};
+    for (size_t i = 0; i < images.labels.size(); ++i) {
+      const auto found = std::find(names_.begin(), names_.end(), images.labels[i]);
+      check_field(found != names_.end(), "validation_images",
+                  "{} has the label {}, which no picture of training has; expected one of them",
+                  images.files[i], excerpt(images.labels[i]));
+      files.labels.push_back(static_cast<int32_t>(found - names_.begin()));
+    }
+    return files;
+  }
+
+  LabelledImages training_, validation_;
+  std::vector<std::string> names_;
+  ImageProcessor processor_;
+};
+
+}  // namespace
+
+std::unique_ptr<ExamplesTask> make_images_task(const TrainOptions& options,
+                                               ExamplesTask::Purpose purpose) {
+  return std::make_unique<ImagesTask>(options, purpose);
+}
+
+}  // namespace fovea

@@ -1,0 +1,153 @@
+"""Pictures in fovea classify, embed, search and train."""
+import json
+import random
+import shutil
+import struct
+import unittest
+import zlib
+
+from support import ROOT, FoveaTest, fovea
+
+GOLDENS = ROOT / "tests/goldens"
+IMAGES = GOLDENS / "images"
+DEIT, CLIP = GOLDENS / "deit", GOLDENS / "vision/clip"
+
+
+def png(rows):
+    """Returns a PNG file of grey rows."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
+    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def bars(vertical, generator):
+    """Returns noisy bars of 8 x 8 pixels."""
+    at = generator.randrange(2, 6)
+    return [[min(255, generator.randrange(60) + (190 if (column if vertical else row) == at else 0)) for column in range(8)] for row in range(8)]
+
+
+class Images(FoveaTest):
+    def lines(self, *arguments, **more):
+        return self.ok(fovea(*arguments, **more)).stdout.decode().splitlines()
+
+    def test_classifies_files_folders_and_standard_input(self):
+        picture = IMAGES / "011.jpg"
+        file, label, score = self.lines("classify", DEIT, picture)[0].split("\t")
+        self.assertEqual(file, str(picture))
+        self.assertIn(label, ("LABEL_0", "LABEL_1", "LABEL_2"))
+        typed = self.lines("classify", DEIT, "-", input=picture.read_bytes())[0].split("\t")
+        self.assertEqual(typed, ["-", label, score])
+        folder = self.folder / "pictures"
+        (folder / "more").mkdir(parents=True)
+        shutil.copy(picture, folder / "a.jpg")
+        shutil.copy(picture, folder / "more/b.JPEG")
+        (folder / "notes.txt").write_text("no picture")
+        found = [json.loads(line) for line in self.lines("classify", DEIT, folder, picture, "--top", "3", "--json")]
+        self.assertEqual([one["file"] for one in found], [str(folder / "a.jpg"), str(folder / "more/b.JPEG"), str(picture)])
+        self.assertEqual(found[0]["labels"], found[1]["labels"])
+        self.assertEqual(found[0]["labels"], found[2]["labels"])
+        self.assertEqual(len(found[0]["labels"]), 3)
+
+    def test_chooses_among_labels_by_a_model_of_images_and_texts(self):
+        found = json.loads(self.lines("classify", CLIP, IMAGES / "005.png", "--labels", "a cat,a dog,a fox", "--json")[0])["labels"]
+        self.assertEqual({one["label"] for one in found}, {"a cat", "a dog", "a fox"})
+        self.assertAlmostEqual(sum(one["score"] for one in found), 1, places=5)
+        self.assertEqual(found, sorted(found, key=lambda one: -one["score"]))
+        self.refused(fovea("classify", CLIP, IMAGES / "005.png"), 2, "no head for labels; expected --labels")
+        self.refused(fovea("classify", DEIT, IMAGES / "005.png", "--labels", "a,b"), 2, "--labels: ", "reads no texts")
+        self.refused(fovea("classify", DEIT, IMAGES / "005.png", "--context", "x"), 2, "--context: ", "is a model of images")
+
+    def test_embeds_pictures_and_texts_into_one_space(self):
+        pictures = [json.loads(line) for line in self.lines("embed", CLIP, IMAGES / "005.png", IMAGES / "011.jpg", "--format", "jsonl")]
+        texts = self.lines("embed", CLIP, input=b"a cat\ntwo dogs\n")
+        self.assertEqual(len(pictures), 2)
+        self.assertEqual(len(texts), 2)
+        self.assertEqual(len(texts[0].split()), 10)
+        self.ok(fovea("embed", CLIP, IMAGES / "005.png", IMAGES / "011.jpg", "--out", self.folder / "x.npy"))
+        self.assertIn(b"'shape': (2, 10)", (self.folder / "x.npy").read_bytes())
+
+    def test_searches_pictures_by_words_and_by_a_picture(self):
+        index = self.folder / "index"
+        build = ("search", "--build", IMAGES, "--model", CLIP, "--out", index)
+        count = len(list(IMAGES.glob("0*")))
+        self.assertEqual(self.lines(*build), [f"{count} pictures, {count} of them new"])
+        self.assertEqual(self.lines(*build), [f"{count} pictures, 0 of them new"])
+        best = json.loads(self.lines("search", index, "--image", IMAGES / "011.jpg", "--json")[0])["results"]
+        self.assertEqual(best[0]["file"], str(IMAGES / "011.jpg"))
+        self.assertAlmostEqual(best[0]["score"], 1, places=5)
+        self.assertEqual(len(self.lines("search", index, "two dogs", "--top", "3")), 3)
+        self.refused(fovea("search", index, "dogs", "--image", IMAGES / "011.jpg"), 2, "--image: cannot be combined")
+
+    def test_errors_name_the_picture(self):
+        self.refused(fovea("classify", DEIT, self.folder / "none.png"), 2, "none.png")
+        text = self.folder / "text.png"
+        text.write_text("hello")
+        self.refused(fovea("classify", DEIT, IMAGES / "005.png", text), 2, "text.png: not a picture; expected a PNG, JPEG or WebP file")
+        self.refused(fovea("classify", DEIT), 2, "expected pictures, folders")
+        self.refused(fovea("embed", DEIT, self.folder), 2, "no pictures")
+
+
+class TrainImages(FoveaTest):
+    def setUp(self):
+        super().setUp()
+        generator = random.Random(5)
+        self.data = self.folder / "data"
+        for label in ("lying", "standing"):
+            (self.data / label).mkdir(parents=True)
+            for i in range(40):
+                (self.data / label / f"{i:02}.png").write_bytes(png(bars(label == "standing", generator)))
+
+    def train(self, out, *more, data=None):
+        return self.ok(fovea("train", "--images", data or self.data, "--out", out, "--preset", "vit-tiny", "--image-size", "8", "--patch", "2",
+                             "--encoder-layers", "2", "--encoder-heads", "2", "--width", "32", "--batch", "16", "--learning-rate", "0.003",
+                             "--warmup", "10", "--seed", "3", "--dtype", "fp32", *more))
+
+    def test_learns_and_classifies(self):
+        out = self.folder / "out"
+        self.train(out, "--steps", "150", "--image-crop", "0.8", "--evaluate-every", "50")
+        files = {path.name for path in out.iterdir()}
+        self.assertLessEqual({"config.json", "model.safetensors", "preprocessor_config.json"}, files)
+        self.assertNotIn("tokenizer.json", files)
+        self.assertEqual(json.loads((out / "config.json").read_text())["model_type"], "vit")
+        found = [json.loads(line) for line in self.ok(fovea("classify", out, self.data, "--json")).stdout.splitlines()]
+        right = sum(one["labels"][0]["label"] in one["file"] for one in found)
+        self.assertGreaterEqual(right, 76, found[:3])
+
+    def test_a_resumed_run_has_the_same_bits(self):
+        straight, resumed = self.folder / "a", self.folder / "b"
+        options = ("--steps", "8", "--image-crop", "0.5", "--image-flip", "--save-every", "4")
+        self.train(straight, *options)
+        shutil.copytree(straight, resumed)
+        snapshots = sorted(path for path in resumed.rglob("*") if path.is_dir() and path.name.endswith("8"))
+        self.assertEqual(len(snapshots), 1)
+        shutil.rmtree(snapshots[0])
+        (resumed / "model.safetensors").unlink()
+        self.assertIn(b"step 4", self.train(resumed, *options).stderr)
+        self.assertEqual((straight / "model.safetensors").read_bytes(), (resumed / "model.safetensors").read_bytes())
+
+    def test_continues_from_a_checkpoint_with_new_labels(self):
+        first, second = self.folder / "a", self.folder / "b"
+        self.train(first, "--steps", "3")
+        table = self.folder / "table.csv"
+        names = sorted(path.relative_to(self.folder) for path in self.data.rglob("*.png"))
+        table.write_text("file,label\n" + "".join(f"{name},{i % 3}\n" for i, name in enumerate(names)))
+        self.ok(fovea("train", "--images", table, "--from", first, "--out", second, "--steps", "2", "--batch", "8", "--sample-every", "0"))
+        self.assertEqual(json.loads((second / "config.json").read_text())["id2label"], {"0": "0", "1": "1", "2": "2"})
+
+    def test_errors_name_the_place(self):
+        def refused(pattern, *images):
+            self.refused(fovea("train", "--images", *images, "--preset", "vit-tiny", "--out", self.folder / "out"), 2, pattern)
+        (self.folder / "empty").mkdir()
+        refused("no folders; expected a folder of pictures for each label", self.folder / "empty")
+        refused("is in no label's folder", self.data / "lying")
+        table = self.folder / "table.csv"
+        table.write_text("none.png,cat\n")
+        refused("none.png is missing", table)
+        table.write_text("data/lying/00.png\n")
+        refused("table.csv: line 1", table)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,141 @@
+// Compares with transformers on the files of tools/make_vision_goldens.py: from files of pictures
+// to vectors and logits.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/json.h"
+#include "base/threads.h"
+#include "checkpoint/safetensors.h"
+#include "fovea/image_model.h"
+#include "support/expect_error.h"
+
+namespace fovea {
+namespace {
+
+const std::string kVision = "tests/goldens/vision/";
+
+std::vector<std::string> names_in(const std::string& folder, const char* key) {
+  return read_json(kVision + folder + "/expected.json")[key].get<std::vector<std::string>>();
+}
+
+ImageModel::Source pictures_of(const std::vector<std::string>& names) {
+  return [names](size_t i) { return read_image("tests/goldens/images/" + names[i]); };
+}
+
+void expect_close(const std::vector<float>& found, const Tensor& expected,
+                  const std::string& name) {
+  ASSERT_EQ(std::ssize(found), expected.size()) << name;
+  double worst = 0, scale = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double value = expected.data_as<float>()[i];
+    worst = std::max(worst, std::abs(double{found[static_cast<size_t>(i)]} - value));
+    scale = std::max(scale, std::abs(value));
+  }
+  EXPECT_LE(worst / scale, 1e-4) << name;
+}
+
+class VisionGoldens : public testing::TestWithParam<const char*> {};
+
+TEST_P(VisionGoldens, VectorsOfPicturesAreThoseOfTransformers) {
+  const std::string folder = kVision + GetParam();
+  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  const auto names = names_in(GetParam(), "pictures");
+  const SafeTensors expected(folder + "/expected.safetensors");
+  const Embeddings found = model.embed(names.size(), pictures_of(names));
+  EXPECT_EQ(found.width, model.width());
+  expect_close(found.values, expected.tensor("image_embeds"), folder);
+}
+
+TEST_P(VisionGoldens, VectorsAreEqualInAnyBatchAndForAnyNumberOfThreads) {
+  const ImageModel model = ImageModel::open(kVision + GetParam());
+  const auto names = names_in(GetParam(), "pictures");
+  const int threads = thread_count();
+  const std::vector<float> all = model.embed(names.size(), pictures_of(names)).values;
+  for (const int64_t batch : {1, 3}) {
+    set_thread_count(static_cast<int>(batch));
+    ImageOptions options;
+    options.batch = batch;
+    EXPECT_EQ(model.embed(names.size(), pictures_of(names), options).values, all) << batch;
+  }
+  set_thread_count(threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VisionGoldens, testing::Values("clip", "siglip", "dinov2_small"));
+
+class TextGoldens : public testing::TestWithParam<const char*> {};
+
+TEST_P(TextGoldens, VectorsOfTextsAreThoseOfTransformers) {
+  const std::string folder = kVision + GetParam();
+  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  ASSERT_TRUE(model.reads_texts());
+  const Embeddings found = model.embed_texts(names_in(GetParam(), "texts"));
+  const SafeTensors expected(folder + "/expected.safetensors");
+  expect_close(found.values, expected.tensor("text_embeds"), folder);
+}
+
+TEST_P(TextGoldens, LogitsOfPicturesAndTextsAreThoseOfTransformers) {
+  const std::string folder = kVision + GetParam();
+  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  const auto names = names_in(GetParam(), "pictures"), texts = names_in(GetParam(), "texts");
+  ImageOptions options;
+  options.raw = true;
+  options.hypothesis = "{}";
+  const Classifications found = model.classify_by(names.size(), pictures_of(names), texts, options);
+  const SafeTensors expected(folder + "/expected.safetensors");
+  expect_close(found.scores, expected.tensor("logits_per_image"), folder);
+  options.raw = false;
+  const Classifications scores = model.classify_by(1, pictures_of(names), texts, options);
+  double sum = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const double logit = found.scores[i], sigmoid = 1 / (1 + std::exp(-logit));
+    if (GetParam() == std::string("siglip")) {
+      EXPECT_NEAR(scores.scores[i], sigmoid, 1e-5);
+    }
+    sum += scores.scores[i];
+  }
+  if (GetParam() == std::string("clip")) {
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TextGoldens, testing::Values("clip", "siglip"));
+
+TEST(ImageModel, ClassifiesPicturesByItsHead) {
+  const std::string folder = "tests/goldens/deit";
+  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  ASSERT_TRUE(model.has_labels());
+  const auto source = pictures_of(names_in("clip", "pictures"));
+  ImageOptions options;
+  options.raw = true;
+  const SafeTensors expected(folder + "/expected.safetensors");
+  expect_close(model.classify(2, source, options).scores, expected.tensor("logits"), folder);
+  EXPECT_EQ(model.labels(), (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
+}
+
+TEST(ImageModel, NamesWhatAModelCannotDo) {
+  const ImageModel clip = ImageModel::open(kVision + "clip");
+  const ImageModel deit = ImageModel::open("tests/goldens/deit");
+  const ImageModel::Source none = [](size_t) { return Image{1, 1, {0, 0, 0}}; };
+  expect_error(ErrorKind::InvalidArgument, {"no head for labels"}, [&] { clip.classify(1, none); });
+  expect_error(ErrorKind::InvalidArgument, {"reads no texts"}, [&] { deit.embed_texts({"a"}); });
+  ImageOptions options;
+  options.hypothesis = "no place";
+  expect_error(ErrorKind::InvalidArgument, {"hypothesis", "\"no place\""},
+               [&] { clip.classify_by(1, none, {"a"}, options); });
+  expect_error(ErrorKind::InvalidArgument, {"labels"}, [&] { clip.classify_by(1, none, {}); });
+  options.stop = [] { return true; };
+  expect_error(ErrorKind::Failed, {"cancelled by the caller"},
+               [&] { deit.classify(1, none, options); });
+}
+
+TEST(ImageModel, KnowsWhichFoldersReadImages) {
+  EXPECT_TRUE(ImageModel::reads_images(kVision + "siglip"));
+  EXPECT_TRUE(ImageModel::reads_images("tests/goldens/dinov2"));
+  EXPECT_FALSE(ImageModel::reads_images("tests/goldens/gpt2_relu"));
+  EXPECT_FALSE(ImageModel::reads_images("tests/goldens"));
+}
+
+}  // namespace
+}  // namespace fovea
