@@ -284,7 +284,11 @@ class SchemaCompiler {
     if (!least && !most) return whole ? rules_.integer() : rules_.number();
     if (least && most && std::stod(least->number) > std::stod(most->number))
       refuse(place, "the lower bound is above the upper one; expected at most the upper bound");
-    return ranges_.between(least, most, whole);
+    try {
+      return ranges_.between(least, most, whole);
+    } catch (const Error& error) {
+      refuse(place, error.what());
+    }
   }
 
   Symbols string(const Json& schema, const Place& place) {

@@ -13,16 +13,18 @@ namespace {
 using Symbol = Grammar::Symbol;
 using Symbols = Grammar::Sequence;
 
-constexpr size_t kDigits = 15;  // on either side of the point
+constexpr size_t kPlaces = 15;  // on either side of the point
 
-struct Decimal {
+}  // namespace
+
+struct NumberRanges::Decimal {
   bool negative = false;
   std::string whole, fraction;  // without zeros at the left of `whole` and the right of `fraction`
   bool zero() const { return whole.empty() && fraction.empty(); }
-  bool large() const { return whole.size() > kDigits; }
+  bool large() const { return whole.size() > kPlaces; }
 };
 
-Decimal decimal_of(const std::string& number) {
+NumberRanges::Decimal NumberRanges::decimal_of(const std::string& number) {
   Decimal out;
   const size_t first = number[0] == '-' ? 1 : 0;
   const size_t e = std::min(number.find_first_of("eE"), number.size());
@@ -37,27 +39,25 @@ Decimal decimal_of(const std::string& number) {
   out.fraction = digits.substr(static_cast<size_t>(at));
   out.fraction.erase(out.fraction.find_last_not_of('0') + 1);
   out.negative = first == 1 && !out.zero();
-  check(out.fraction.size() <= kDigits,
-        "{} has too many digits; expected at most {} after the point", number, kDigits);
+  check(out.fraction.size() <= kPlaces,
+        "{} has too many digits; expected at most {} after the point", number, kPlaces);
   return out;
 }
 
 // A bound of magnitudes with `places` digits before the point, as all its digits.
-struct Limit {
-  std::string digits;  // [places + kDigits]
+struct NumberRanges::Limit {
+  std::string digits;  // [places + kPlaces]
   bool exclusive = false;
 
   Limit(const Decimal& value, size_t places, bool is_exclusive)
       : digits(std::string(places - value.whole.size(), '0') + value.whole + value.fraction),
         exclusive(is_exclusive) {
-    digits.resize(places + kDigits, '0');
+    digits.resize(places + kPlaces, '0');
   }
   bool zeros_from(size_t place) const {
     return digits.find_first_not_of('0', place) == std::string::npos;
   }
 };
-
-}  // namespace
 
 // Magnitudes from `least` to `most`. Their rules are built digit by digit, from left to right:
 // which digits may follow depends on whether the digits so far equal those of a bound.
@@ -87,7 +87,7 @@ Symbol NumberRanges::magnitudes(Range& range) {
   Decimal power;  // the smallest number of `places` digits
   power.whole = "1";
   std::vector<Symbols> ways;
-  const size_t most = range.most ? places_of(*range.most) : kDigits;
+  const size_t most = range.most ? places_of(*range.most) : kPlaces;
   for (size_t places = places_of(range.least); places <= most; ++places) {
     range.places = places;
     range.known.clear();
@@ -103,7 +103,7 @@ Symbol NumberRanges::magnitudes(Range& range) {
 
 // Returns the rule of the rest of a number from the digit at `place` on.
 Symbol NumberRanges::rest(Range& range, size_t place, bool at_low, bool at_high) {
-  const size_t end = range.places + kDigits;
+  const size_t end = range.places + kPlaces;
   // A number that equals the bound so far, whose further digits are zeros, cannot get below it.
   if (at_low && !range.low->exclusive && range.low->zeros_from(place)) at_low = false;
   const size_t left = range.places - std::min(place, range.places);

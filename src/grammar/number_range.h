@@ -28,7 +28,10 @@ class NumberRanges {
                           const std::optional<NumberBound>& most, bool whole);
 
  private:
+  struct Decimal;
+  struct Limit;
   struct Range;
+  static Decimal decimal_of(const std::string& number);
   Grammar::Symbol magnitudes(Range& range);
   Grammar::Symbol rest(Range& range, size_t place, bool at_low, bool at_high);
 

@@ -107,7 +107,7 @@ TEST(JsonGrammar, RefusesInvalidAndUnsupportedSchemas) {
   refused(R"({"properties": {"a": {"multipleOf": 3}}})", ErrorKind::Unsupported, "schema.a");
   refused(R"({"minimum": "1"})", ErrorKind::InvalidArgument, "minimum is invalid");
   refused(R"({"minimum": 2, "maximum": 1})", ErrorKind::InvalidArgument, "above the upper");
-  refused(R"({"minimum": 1e-20})", ErrorKind::InvalidArgument, "too many digits");
+  refused(R"({"minimum": 1e-20})", ErrorKind::InvalidArgument, "schema: 1e-20 has too many");
   refused(R"({"anyOf": [{}, {"items": {"type": 3}}]})", ErrorKind::InvalidArgument,
           "schema.anyOf.1.items");
   refused(R"({"required": ["a"], "additionalProperties": false})", ErrorKind::InvalidArgument,
