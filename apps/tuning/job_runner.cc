@@ -187,7 +187,9 @@ void JobRunner::read_progress(Job& job) {
 }
 
 void JobRunner::fail(Job& job, int code, const char* errors) {
-  jobs_.fail(job, failure_of(job, *base_of(job), code, read(job, errors)));
+  std::vector<BaseModel> models = options_.judges;
+  models.push_back(*base_of(job));
+  jobs_.fail(job, failure_of(job, models, code, read(job, errors)));
 }
 
 // Returns the end of an output of the child process; empty if the file does not exist.

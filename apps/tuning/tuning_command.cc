@@ -126,7 +126,8 @@ std::vector<std::string> training_arguments(const Job& job, const BaseModel& bas
   return all;
 }
 
-JobError failure_of(const Job& job, const BaseModel& base, int code, const std::string& errors) {
+JobError failure_of(const Job& job, const std::vector<BaseModel>& models, int code,
+                    const std::string& errors) {
   if (code >= 128) {
     return {"training_ended",
             fmt::format("the training process was ended by signal {}; the machine may lack memory",
@@ -148,15 +149,19 @@ JobError failure_of(const Job& job, const BaseModel& base, int code, const std::
   }
   if (begins(training)) error = {"invalid_training_file", "", "training_file"};
   if (begins(validation)) error = {"invalid_validation_file", "", "validation_file"};
-  const std::string rewards = JobStore::relative(job, kRewards);
-  if (begins(rewards)) error = {"invalid_grader", "", "method.reinforcement.grader"};
-  replace_all(message, rewards, "grader");
+  if (begins("--reward: ")) {
+    error = {"invalid_grader", "", "method.reinforcement.grader"};
+    message = "grader: " + message.substr(std::string("--reward: ").size());
+  }
+  replace_all(message, JobStore::relative(job, ""), "");
   replace_all(message, training, job.request.training_file);
   if (!job.request.validation_file.empty())
     replace_all(message, validation, job.request.validation_file);
-  if (!base.chat_template.empty())
-    replace_all(message, base.chat_template, "the server's chat template");
-  replace_all(message, base.path, base.name);
+  for (const BaseModel& model : models) {
+    if (!model.chat_template.empty())
+      replace_all(message, model.chat_template, "the server's chat template");
+    replace_all(message, model.path, model.name);
+  }
   error.message = std::move(message);
   return error;
 }

@@ -36,7 +36,9 @@ std::vector<std::string> training_arguments(const Job& job, const BaseModel& bas
 std::string path_of_file(const std::string& id);
 
 // Returns the failure of a child process that ended with `code`. `errors` is what it wrote to
-// standard error; the paths in its message are replaced by ids and names.
-JobError failure_of(const Job& job, const BaseModel& base, int code, const std::string& errors);
+// standard error; the paths in its message, among them those of `models`, are replaced by ids and
+// names.
+JobError failure_of(const Job& job, const std::vector<BaseModel>& models, int code,
+                    const std::string& errors);
 
 }  // namespace fovea::tuning

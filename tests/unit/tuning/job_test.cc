@@ -159,11 +159,12 @@ TEST(JobTest, EachMethodHasItsObjective) {
 }
 
 TEST(JobTest, FailuresNameNoPath) {
+  const BaseModel judge = {"judge", "/models/judge", ""};
   Job job = some_job();
   job.request.validation_file = "file-2";
   const BaseModel base = {"base", "/models/base", "/templates/a.jinja"};
   const auto failure = [&](int code, const std::string& errors) {
-    const JobError error = failure_of(job, base, code, errors);
+    const JobError error = failure_of(job, {judge, base}, code, errors);
     return error.code + " | " + error.parameter + " | " + error.message;
   };
   EXPECT_EQ(failure(2, "reading\nfovea: error: files/file-1.jsonl:2: messages is missing\n"),
@@ -178,6 +179,8 @@ TEST(JobTest, FailuresNameNoPath) {
             "smaller batch_size, shorter chats or a smaller model");
   EXPECT_EQ(failure(2, "fovea: error: /models/base/config.json: /templates/a.jinja"),
             "training_failed |  | base/config.json: the server's chat template");
+  EXPECT_EQ(failure(2, "fovea: error: --reward: jobs/" + job.id + "/schema-1.json: /models/judge"),
+            "invalid_grader | method.reinforcement.grader | grader: schema-1.json: judge");
   EXPECT_EQ(failure(1, "Segmentation"),
             "training_failed |  | the training process ended with code 1");
   EXPECT_EQ(failure(137, "fovea: error: files/file-1.jsonl: a"),
