@@ -54,10 +54,10 @@ void registers_config(Config& io, Spec& s) {
   dinov2_config(io, s);
 }
 
-bool is_gated(const Spec& s) { return s.encoder->ffn.gated; }
-bool is_plain(const Spec& s) { return !s.encoder->ffn.gated; }
+bool has_gates(const Spec& s) { return s.encoder->ffn.gated; }
+bool has_no_gates(const Spec& s) { return !s.encoder->ffn.gated; }
 
-Names names_with(const std::string& prefix) {
+Names dinov2_names(const std::string& prefix) {
   const std::string layer = prefix + "encoder.layer.{i}.";
   return {
       {prefix + "embeddings.{cls_token,register_tokens}", "input.{class,registers}",
@@ -72,23 +72,23 @@ Names names_with(const std::string& prefix) {
       {layer + "norm{1,2}.{weight,bias}", "encoder.{i}.norm.{attention,ffn}.input.{weight,bias}"},
       {layer + "layer_scale{1,2}.lambda1", "encoder.{i}.scale.{attention,ffn}"},
       {layer + "mlp.fc{1,2}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}",
-       Stored::plain, is_plain},
+       Stored::plain, has_no_gates},
       {layer + "mlp.weights_in.{weight,bias}", "encoder.{i}.ffn.{gate+up}.{weight,bias}",
-       Stored::plain, is_gated},
+       Stored::plain, has_gates},
       {layer + "mlp.weights_out.{weight,bias}", "encoder.{i}.ffn.down.{weight,bias}", Stored::plain,
-       is_gated},
+       has_gates},
       {prefix + "layernorm.{weight,bias}", "encoder.norm.final.{weight,bias}"},
       {"classifier.{weight,bias}", "sequence.output.{weight,bias}"},
   };
 }
 
-Names names_in_memory(const std::string& prefix) {
+Names dinov2_names_in_memory(const std::string& prefix) {
   const std::string layer = prefix + "encoder.layer.{i}.";
   return {
       {layer + "attention.{q,k,v,o}_proj.{weight,bias}",
        "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
       {layer + "mlp.{gate,up,down}_proj.{weight,bias}",
-       "encoder.{i}.ffn.{gate,up,down}.{weight,bias}", Stored::plain, is_gated},
+       "encoder.{i}.ffn.{gate,up,down}.{weight,bias}", Stored::plain, has_gates},
   };
 }
 
@@ -102,20 +102,20 @@ const Family dinov2 = {
     "dinov2",
     {{"Dinov2ForImageClassification", kClassifier}, {"Dinov2Model", kClassToken}},
     dinov2_config,
-    names_with("dinov2."),
+    dinov2_names("dinov2."),
     "dinov2.",
     {"embeddings.mask_token"},
-    names_in_memory("dinov2."),
+    dinov2_names_in_memory("dinov2."),
     true};
 
 const Family dinov2_with_registers = {"dinov2_with_registers",
                                       {{"Dinov2WithRegistersForImageClassification", kClassifier},
                                        {"Dinov2WithRegistersModel", kClassToken}},
                                       registers_config,
-                                      names_with("dinov2_with_registers."),
+                                      dinov2_names("dinov2_with_registers."),
                                       "dinov2_with_registers.",
                                       {"embeddings.mask_token"},
-                                      names_in_memory("dinov2_with_registers."),
+                                      dinov2_names_in_memory("dinov2_with_registers."),
                                       true};
 
 }  // namespace fovea

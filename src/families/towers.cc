@@ -41,12 +41,39 @@ class PartOfSource : public TensorSource {
   std::vector<StoredTensor> stored_;
 };
 
+// Settings of generation and of other classes, which transformers 4 wrote into nested configs.
+constexpr const char* kOfOtherClasses[] = {"add_cross_attention",
+                                           "cross_attention_hidden_size",
+                                           "diversity_penalty",
+                                           "do_sample",
+                                           "encoder_no_repeat_ngram_size",
+                                           "exponential_decay_length_penalty",
+                                           "is_decoder",
+                                           "num_beam_groups",
+                                           "num_return_sequences",
+                                           "output_scores",
+                                           "prefix",
+                                           "pruned_heads",
+                                           "remove_invalid_values",
+                                           "repetition_penalty",
+                                           "return_dict_in_generate",
+                                           "temperature",
+                                           "tf_legacy_loss",
+                                           "tie_encoder_decoder",
+                                           "tie_word_embeddings",
+                                           "top_k",
+                                           "top_p",
+                                           "torchscript",
+                                           "typical_p",
+                                           "use_bfloat16"};
+
 // Returns the config of one of the two models as that of a model of its own.
 Json config_of(const Json& whole, const char* key, const Family& family, const std::string& file) {
   const auto found = whole.find(key);
   if (found == whole.end() || !found->is_object())
     fail(ErrorKind::BadFile, "{}: {} is not an object; expected the config of a model", file, key);
   Json config = *found;
+  for (const char* name : kOfOtherClasses) config.erase(name);
   config["model_type"] = family.model_type;
   config["architectures"] = Json::array({family.architectures[0].name});
   if (const auto width = whole.find("projection_dim"); width != whole.end())

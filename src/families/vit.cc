@@ -44,7 +44,7 @@ void deit_config(Config& io, Spec& s) {
   patches_config(io, s, 2);
 }
 
-Names names_with(const std::string& prefix) {
+Names patches_names(const std::string& prefix) {
   return {
       {prefix + "embeddings.{cls,distillation}_token", "input.{class,distillation}",
        Stored::batched},
@@ -68,7 +68,7 @@ Names names_with(const std::string& prefix) {
   };
 }
 
-Names names_in_memory(const std::string& prefix) {
+Names patches_names_in_memory(const std::string& prefix) {
   return {
       {prefix + "layers.{i}.attention.{q,k,v,o}_proj.{weight,bias}",
        "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
@@ -87,10 +87,10 @@ constexpr HeadSpec kPooler{
 const Family vit = {"vit",
                     {{"ViTForImageClassification", kLabels}, {"ViTModel", kPooler}},
                     vit_config,
-                    names_with("vit."),
+                    patches_names("vit."),
                     "vit.",
                     {},
-                    names_in_memory("vit."),
+                    patches_names_in_memory("vit."),
                     true};
 
 const Family deit = {"deit",
@@ -99,10 +99,10 @@ const Family deit = {"deit",
                        {.kind = HeadKind::sequence, .labels = 2, .bias = true, .distilled = true}},
                       {"DeiTModel", kPooler}},
                      deit_config,
-                     names_with("deit."),
+                     patches_names("deit."),
                      "deit.",
                      {},
-                     names_in_memory("deit."),
+                     patches_names_in_memory("deit."),
                      true};
 
 }  // namespace fovea

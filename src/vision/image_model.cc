@@ -23,6 +23,8 @@
 namespace fovea {
 namespace {
 
+// The class of tokenizers that change texts before they divide them.
+constexpr const char* kCanonicalTokenizer = "SiglipTokenizer";
 constexpr int64_t kFastBatch = 8;  // pictures, of about 200 tokens each
 
 std::string image_name(const ImageOptions& options, size_t i) {
@@ -90,6 +92,8 @@ std::optional<int32_t> padding_of(const Tokenizer& tokenizer, const std::string&
 
 TextTower text_tower(Towers towers, const std::string& folder) {
   TextFormat format = TextFormat::open(folder, towers.text.model.spec);
+  const TokenizerConfig config(format.tokenizer().state().files.config, "tokenizer_config.json");
+  const bool canonical = config.tokenizer_class() == kCanonicalTokenizer;
   std::optional<int32_t> padding;
   if (towers.reads_padding) padding = padding_of(format.tokenizer(), folder);
   return {std::move(towers.text.model),
@@ -97,6 +101,7 @@ TextTower text_tower(Towers towers, const std::string& folder) {
           towers.scale,
           towers.bias,
           towers.sigmoid,
+          canonical,
           padding};
 }
 

@@ -15,6 +15,7 @@ struct TextTower {
   TextFormat format;
   float scale = 0, bias = 0;  // see Towers
   bool sigmoid = false;
+  bool canonical = false;          // texts are in lower case, without punctuation
   std::optional<int32_t> padding;  // the model reads texts with this token up to its context
 };
 

@@ -7,6 +7,8 @@
 #include "embed/batching.h"
 #include "fovea/excerpt.h"
 #include "tensor/tape.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 #include "vision/image_model_parts.h"
 
 namespace fovea {
@@ -23,6 +25,31 @@ std::vector<std::string> texts_about(const std::vector<std::string>& labels,
   for (const std::string& label : labels)
     texts.push_back(std::string(options.hypothesis).replace(place, 2, label));
   return texts;
+}
+
+// Returns a text in lower case, without ASCII punctuation, and with one space in the place of
+// blanks.
+std::string canonical_text(std::string_view text) {
+  std::string result;
+  bool blank = false;
+  while (!text.empty()) {
+    const utf8::Character c = utf8::first(text);
+    text.remove_prefix(c.bytes);
+    if (c.code_point == ' ' || (c.code_point >= '\t' && c.code_point <= '\r')) {
+      blank = !result.empty();
+      continue;
+    }
+    const bool ascii = c.code_point > ' ' && c.code_point < 127;
+    const bool word = (c.code_point >= '0' && c.code_point <= '9') ||
+                      (c.code_point >= 'A' && c.code_point <= 'Z') ||
+                      (c.code_point >= 'a' && c.code_point <= 'z');
+    if (ascii && !word) continue;
+    if (blank) result += ' ';
+    blank = false;
+    for (const char32_t character : unicode::lowercase(c.code_point))
+      if (character != 0) utf8::append(result, character);
+  }
+  return result;
 }
 
 // exp(scale) * cosine + bias for each picture and text, whose vectors have length 1 -> [B, L]
@@ -51,7 +78,7 @@ Embeddings ImageModel::embed_texts(const std::vector<std::string>& texts,
   const TextTower& tower = *parts_->text;
   Embeddings result = empty_embeddings(texts.size(), width());
   const std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
-    TokenizedText text = tower.format.text(texts[i]);
+    TokenizedText text = tower.format.text(tower.canonical ? canonical_text(texts[i]) : texts[i]);
     const auto context = static_cast<size_t>(tower.transformer.spec.context);
     if (tower.padding) text.ids.resize(context, *tower.padding);
     return text;

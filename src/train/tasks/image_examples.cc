@@ -20,7 +20,7 @@ LengthBatches batches_of(size_t count, const ImageExamples::Settings& settings) 
 }
 
 // Returns a number with the distribution Beta(a, a), where a is at most 1 (Johnk 1964).
-double beta(double a, Random& random) {
+double beta_sample(double a, Random& random) {
   for (;;) {
     const double x = math::pow(random.uniform_double(), 1 / a);
     const double y = math::pow(random.uniform_double(), 1 / a);
@@ -53,7 +53,7 @@ Random ImageExamples::random_of(int64_t pass, int64_t row) const {
 void ImageExamples::mix(Batch& batch, int64_t pass) const {
   const int64_t B = batch.labels.dim(0);
   Random random = random_of(pass, B);  // no picture's row
-  const auto share = static_cast<float>(beta(settings_.augmentation.mixup, random));
+  const auto share = static_cast<float>(beta_sample(settings_.augmentation.mixup, random));
   const Tensor &x = batch.source.signal, mixed = empty(x.shape());
   batch.second_labels = empty({B}, DType::i32);
   batch.first_share = share;
