@@ -44,10 +44,10 @@ void write_labels(Config& io, const Spec& spec) {
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> all = {
-      &gpt2,       &llama,  &mistral, &mixtral,    &qwen2,       &qwen3,      &qwen3_moe,
-      &gemma2,     &gemma3, &phi3,    &olmo2,      &opt,         &bloom,      &gpt_neox,
-      &starcoder2, &bert,   &roberta, &distilbert, &mpnet,       &modernbert, &t5,
-      &bart,       &marian, &vit,     &whisper,    &fovea_format};
+      &gpt2,    &llama,      &mistral, &mixtral,    &qwen2,       &qwen3,    &qwen3_moe,  &gemma2,
+      &gemma3,  &phi3,       &olmo2,   &opt,        &bloom,       &gpt_neox, &starcoder2, &bert,
+      &roberta, &distilbert, &mpnet,   &modernbert, &t5,          &bart,     &marian,     &vit,
+      &whisper, &rnn,        &gru,     &lstm,       &fovea_format};
   return all;
 }
 

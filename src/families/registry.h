@@ -32,6 +32,9 @@ extern const Family bart;
 extern const Family marian;
 extern const Family vit;
 extern const Family whisper;
+extern const Family rnn;
+extern const Family gru;
+extern const Family lstm;
 extern const Family fovea_format;
 
 // Returns all families, in the order in which family_for() tries them. The last one can express any
