@@ -11,6 +11,9 @@
 
 namespace fovea {
 
+// How bench_heads() computes the heads of attention: all in one call, or one call for each.
+enum class HeadsWay { batched, loop };
+
 struct BenchOptions {
   std::string preset = "nano";                 // training: a decoder preset
   Precision precision = Precision::automatic;  // training: of matrix products
@@ -21,6 +24,7 @@ struct BenchOptions {
   // Sequences per step. 0 = training: 16 for baby, else the batch of preset_training();
   // generation: 1.
   int64_t batch = 0;
+  HeadsWay heads = HeadsWay::batched;  // attention of one layer
   int64_t runs = 5;  // prompts, embedding, translation: measured runs, after one that is not
 };
 void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/options.h
@@ -42,6 +46,18 @@ struct TrainBench {
 // not fit into memory. All benchmarks throw InvalidArgument if an option is out of range. They use
 // all compute threads, so run one at a time.
 TrainBench bench_training(const BenchOptions& options);
+
+struct HeadsBench {
+  std::string preset, precision, isa;
+  int threads = 0;
+  int64_t batch = 0, context = 0, heads = 0, head_width = 0;
+  double milliseconds = 0;  // median of a forward and a backward pass
+  double tokens_per_second = 0;
+};
+
+// Measures the attention of one layer of a preset in training, without its linear layers, on random
+// numbers. Throws InvalidArgument if the preset is unknown or not decoder-only.
+HeadsBench bench_heads(const BenchOptions& options);
 
 struct GenerationBench {
   std::string isa;

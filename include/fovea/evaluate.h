@@ -24,6 +24,9 @@ struct EvaluationData {
   // Encoders, with `text`: mask one token at a time, in one copy of the window per token. exp(loss)
   // is then the pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
+  // Next tokens: tokens per window; 0 = the model's context. A longer window is possible unless the
+  // model has a table of positions.
+  int64_t context = 0;
   std::string chat_template;        // conversations: as in TrainOptions
   TrainOn train_on = TrainOn::all;  // conversations: the answers to predict
   // How to translate the sources of `pairs` for BLEU, chrF and ROUGE-L. If it is unset or beams is

@@ -27,7 +27,8 @@ struct PlanOptions {
   int64_t length = 0;  // tokens per sequence; 0 = the model's context
   // Tokens per encoder input of an encoder-decoder; 0 = the encoder's maximum.
   int64_t source_length = 0;
-  bool recompute = false;  // training as with TrainOptions::recompute and moments
+  bool recompute = false;  // training as with these fields of TrainOptions
+  OptimizerKind optimizer = OptimizerKind::adamw;
   MomentPrecision moments = MomentPrecision::fp32;
   double tokens = 0;       // training tokens; 0 = the compute-optimal number, 20 per parameter
   double speed = 0;        // peak FLOP/s of one device; 0 = unknown, then time and cost are 0
@@ -50,7 +51,7 @@ struct Bytes {
 
 struct MemoryPlan {
   Bytes weights;
-  double gradients = 0, moments = 0;  // bytes; gradients are fp32; AdamW keeps two moments
+  double gradients = 0, moments = 0;  // bytes; gradients are fp32
   Bytes activations;                  // of a training step on the batch, in fp32 and bf16
   // The key-value cache: per additional token of a short text, and for the whole batch at full
   // length. In `cache`, layers with a window and recurrent layers have as many pages as generation

@@ -93,6 +93,9 @@ struct AttentionSpec {
   QueryKeyNorm norm = QueryKeyNorm::none;
   float scale = 0;    // scale of the scores; 0 = 1 / sqrt(head_width)
   float softcap = 0;  // scores s become softcap * tanh(s / softcap); 0 = off
+  // Share of the first attention layer's values in those of the later ones: v = (1 - share) v +
+  // share * v_first (Zhou et al. 2024, eq. 8, has 1/2 of each); 0 = off.
+  float value_residual = 0;
 };
 
 // How a router turns its logits into scores: a softmax over all experts, or a sigmoid of each logit
@@ -155,7 +158,7 @@ struct LatentSpec {
 };
 
 struct StackSpec {
-  int64_t layers = 0;
+  int64_t layers = -1;  // 0 = embeddings only; -1 = not set, which validated() refuses
   // The mixer of each layer; fewer elements repeat; empty = attention in all layers. Recurrent
   // layers are causal, so only a decoder has them.
   std::vector<MixerKind> mixers = {};
@@ -174,6 +177,10 @@ struct StackSpec {
   // Factor of the initial weights of feed-forward layers and of attention's values and outputs
   // (DeepNorm's beta); 0 = 1, and 1 / sqrt(2 * layers) for projections into the residual stream.
   float init_scale = 0;
+  bool zero_outputs = false;  // the projections into the residual stream begin at 0
+  // A decoder's tokens see only earlier ones. false is for experiments: without a cache, they see
+  // all; with one, as in generation, the earlier ones.
+  bool causal = true;
   AttentionSpec attention = {};
   RecurrenceSpec recurrence = {};
   LatentSpec latent = {};

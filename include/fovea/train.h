@@ -9,6 +9,7 @@
 #include "fovea/adapter.h"
 #include "fovea/metrics.h"
 #include "fovea/model.h"
+#include "fovea/optimizer.h"
 #include "fovea/preferences.h"
 #include "fovea/problem_type.h"
 #include "fovea/reinforcement.h"
@@ -48,10 +49,6 @@ enum class Objective {
   ppo,
   grpo
 };
-
-// Memory of the two moments of each trained number in AdamW: fp32 = 8 bytes; bits8 = 2 bytes, as
-// fractions of the largest of a block of 256 (cf. Dettmers et al. 2022).
-enum class MomentPrecision { fp32, bits8 };
 
 // Which answers of a conversation are trained.
 enum class TrainOn { all, last };
@@ -143,6 +140,11 @@ struct TrainOptions {
   TrainOn train_on = TrainOn::all;  // chats: the answers to train
   TooLong too_long = TooLong::cut;  // chats: what becomes of texts with more than `length` tokens
   int64_t accumulate = 1;           // forward passes per optimiser step
+  // Schedules of the first `growth` of the steps: forward passes per step grow from
+  // accumulate_from to `accumulate`, and the attention windows of all layers from window_from
+  // tokens to the context; 0 = both are constant.
+  int64_t accumulate_from = 0, window_from = 0;
+  double growth = 0.5;
   // The backward pass computes each layer again from its input, with the same bits, instead of
   // keeping the layer's intermediate results.
   bool recompute = false;
@@ -157,10 +159,12 @@ struct TrainOptions {
   int64_t warmup = 100;         // number of first steps, in which the rate rises to the peak
   Schedule schedule = Schedule::cosine;
   double decay_fraction = 0.2;  // trapezoid: final fraction of the steps, in which the rate falls
-  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  // AdamW (Loshchilov and Hutter 2019)
-  double weight_decay = 0.1;  // applies to matrices and token embeddings only
-  double clip = 1.0;          // maximum norm of the gradient; 0 = off
-  MomentPrecision moments = MomentPrecision::fp32;
+  OptimizerChoice optimizer;
+  double beta1 = 0.9, beta2 = 0.99;                 // adamw, lion, muon: decay rates of the moments
+  double epsilon = 1e-8;                            // adamw, muon: added to the denominator
+  double weight_decay = 0.1;                        // applies to matrices and token embeddings only
+  double clip = 1.0;                                // maximum norm of the gradient; 0 = off
+  MomentPrecision moments = MomentPrecision::fp32;  // bits8: adamw
   // Probability that training spreads over all labels (Szegedy et al. 2016).
   double label_smoothing = 0;
   double mask = 0.15;    // masked, spans: fraction of tokens to mask or cut out

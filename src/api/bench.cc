@@ -77,6 +77,10 @@ void visit(BenchOptions& o, OptionVisitor& v) {
   v.integer(
       {"batch", "sequences per step; 0 = the preset's batch for benchmarks, or 1 for generation"},
       o.batch, 0, 65536);
+  v.choice({"heads",
+            "instead of training steps, measure the attention of one layer of the preset: all "
+            "heads in one call, or a loop over them"},
+           o.heads, {"batched", "loop"});
   v.integer({"runs", "prompts, embedding, translation: number of runs; the result is their median"},
             o.runs, 1, 10000);
 }

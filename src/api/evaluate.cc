@@ -55,6 +55,10 @@ void visit(EvaluationData& d, OptionVisitor& v) {
            "instead of text: lines text<TAB>label, JSON lines with \"text\" and \"label\" or "
            "\"labels\", .conll files of words and their labels, or questions as in SQuAD"},
           d.labels);
+  v.integer({"context",
+             "next tokens: tokens per window, also beyond the model's context unless its positions "
+             "are learned; 0 = the model's context"},
+            d.context, 0, 1 << 24);
   visit_answers(d.chat_template, d.train_on, false, v);
   v.boolean({"one_by_one", "encoders: mask one token at a time, with one pass per token (slow)"},
             d.one_by_one);
@@ -100,9 +104,14 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   }
   if (objective == Objective::chats || learns_preferences(objective))
     options.from = model.parts().path;
+  check_field(data.context == 0 || (objective == Objective::next_token && !data.one_by_one),
+              "context",
+              "given for another evaluation than that of next tokens; expected plain "
+              "text and a decoder");
   if (data.one_by_one)
     return evaluate_one_by_one(model, data.text, options.length, options.batch, progress);
-  if (objective == Objective::next_token) return evaluate_next_tokens(model, data.text, progress);
+  if (objective == Objective::next_token)
+    return evaluate_next_tokens(model, data.text, data.context, progress);
   if (!data.translation || data.translation->beams == 0)
     return evaluate_by_task(model, options, progress, {});
   // The fraction of the progress for scoring the pairs, which is faster than translating.

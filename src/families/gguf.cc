@@ -151,7 +151,9 @@ Spec without_training(Spec spec) {
   spec.dropout = {};
   spec.init_deviation = Spec().init_deviation;
   spec.padding = -1;
-  if (spec.decoder) spec.decoder->ffn.experts.balance = spec.decoder->init_scale = 0;
+  if (!spec.decoder) return spec;
+  spec.decoder->ffn.experts.balance = spec.decoder->init_scale = 0;
+  spec.decoder->zero_outputs = false;
   return spec;
 }
 

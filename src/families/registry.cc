@@ -75,6 +75,9 @@ const std::vector<const Family*>& families() {
                                                  &siglip_vision_model,
                                                  &siglip_text_model,
                                                  &whisper,
+                                                 &rnn,
+                                                 &gru,
+                                                 &lstm,
                                                  &fovea_format};
   return all;
 }

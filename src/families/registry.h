@@ -39,6 +39,9 @@ extern const Family clip_text_model;
 extern const Family siglip_vision_model;
 extern const Family siglip_text_model;
 extern const Family whisper;
+extern const Family rnn;
+extern const Family gru;
+extern const Family lstm;
 extern const Family fovea_format;
 
 // Returns all families, in the order in which family_for() tries them. The last one can express any

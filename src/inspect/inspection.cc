@@ -101,7 +101,7 @@ void Inspection::State::read(StackRun& run, const Sequence& sequence, const Pass
   run.pass = given;
   run.pass.stack = run.stack == &model.encoder && model.spec.decoder ? ProbePoint::Stack::encoder
                                                                      : ProbePoint::Stack::only;
-  run.pass.mask.causal = run.stack->decodes;
+  run.pass.mask.causal = run.stack->causal;
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 

@@ -23,6 +23,7 @@
 
 #include "kernels/entry.h"
 #include "kernels/mask.h"
+#include "kernels/updates.h"
 
 namespace fovea {
 
@@ -42,6 +43,14 @@ struct Units {
   }
 };
 
+// Memory for the operand b of products of one shape on one number of threads: the first of them
+// keeps b there as it packs it, and the others use it. b may not change before the last of them. A
+// device may ignore it.
+struct KeptOperand {
+  bool filled = false;
+  std::vector<std::vector<float>> shares;  // of the threads
+};
+
 // c[m, n] (+)= sum over k of a(m, k) * b(k, n), plus bias[n]. The sum is over ascending k, for all
 // shapes and numbers of threads; for two bf16 operands, AMX adds blocks of 32 values of k (see
 // gemm/tiles.cc). a is stored as [m, k], or [k, m] if transpose_a; b as [k, n], or [n, k] if
@@ -57,6 +66,7 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
   Units units = {};
   Pair second = {};
+  KeptOperand* kept = nullptr;  // of b; not with `second` or several units
 };
 
 // The storage format of weights for inference. int8 and int4 are integers with a scale for each
@@ -304,27 +314,6 @@ inline AttentionShape shape_of(const PagedAttention& paged, const PagedText& spa
           .bias_tables = 1};
 }
 
-struct AdamW {
-  float rate = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, decay = 0;
-  float correction1 = 1, correction2 = 1;  // 1 - beta^step
-  float gradient_scale = 1;  // clipping and accumulation: g = gradient * gradient_scale
-};
-
-// The moments of AdamW in 8 bits (cf. Dettmers et al. 2022): each block of kMomentBlock elements
-// has the largest |m| and the largest sqrt(v), and codes of m and sqrt(v) as fractions of them
-// (packed_moments.h). Random numbers depend on the seed, the parameter and the step.
-inline constexpr int64_t kMomentBlock = 256;
-struct PackedMoments {
-  Out m, v;                  // u8 [size], codes of m and of sqrt(v)
-  Out largest_m, largest_v;  // f32, one per block: the largest |m| and sqrt(v)
-  uint64_t seed = 0, step = 0;
-  uint32_t parameter = 0;  // index of the parameter in the model
-
-  void show_arrays(DeviceOfCall& call) const {
-    call.meet(m), call.meet(v), call.meet(largest_m), call.meet(largest_v);
-  }
-};
-
 // Keeps LayerNorm's scale finite: the scale is 1 / sqrt(variance + value) or, if `outside`, 1 /
 // (sqrt(variance) + value).
 struct NormEpsilon {
@@ -569,6 +558,12 @@ struct Kernels {
   Kernel<"packed_adamw", void(Out weight, const PackedMoments& moments, In gradient,
                               const AdamW& step, int64_t size)>
       packed_adamw{device};
+  // In place, all float, with g = gradient_scale * gradient + decay * weight: m = momentum * m + g;
+  // weight -= rate * (nesterov ? g + momentum * m : m). Without m (null), weight -= rate * g.
+  Kernel<"sgd", void(Out weight, Out m, In gradient, const Sgd& step, int64_t size)> sgd{device};
+  // In place, all float, with g = gradient_scale * gradient: weight -= rate * (sign(beta1 * m + (1
+  // - beta1) * g) + decay * weight), then m = beta2 * m + (1 - beta2) * g; sign(0) = 0.
+  Kernel<"lion", void(Out weight, Out m, In gradient, const Lion& step, int64_t size)> lion{device};
   // The sum of x and the sum of its squares, in double and in a fixed order: within blocks of 4096,
   // then over the blocks.
   Kernel<"sum", double(In x, int64_t size)> sum{device};

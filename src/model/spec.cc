@@ -169,12 +169,26 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
     complete_latent(name, s);
   else
     s.latent = {};
+  check(!latent || s.attention.value_residual == 0,
+        "spec: {}.attention.value_residual is {} with latent attention; expected 0", name,
+        s.attention.value_residual);
   if (!recurrent && !latent) return mixers.clear();
   const size_t given = mixers.size();
   for (size_t i = given; i < layers; ++i) mixers.push_back(mixers[i % given]);
 }
 
+// Resets what has no effect if all layers are recurrent, so that equal models have equal Specs.
+void reset_attention(const Spec& whole, StackSpec& s) {
+  const bool crosses = whole.encoder && whole.decoder;
+  if (s.mixers.empty() || crosses || !std::all_of(s.mixers.begin(), s.mixers.end(), is_recurrent))
+    return;
+  s.attention = {.heads = 1, .head_width = 1};
+  if (s.position.kind == PositionKind::rotary) s.position.kind = PositionKind::none;
+  s.position.bias = DistanceBias::none;
+}
+
 void complete(const std::string& name, const Spec& whole, StackSpec& s) {
+  reset_attention(whole, s);
   AttentionSpec& a = s.attention;
   if (a.kv_heads == 0) a.kv_heads = a.heads;
   if (a.head_width == 0) {
@@ -199,6 +213,11 @@ void complete(const std::string& name, const Spec& whole, StackSpec& s) {
   check(!s.parallel || (s.residual && s.ffn.present),
         "spec: parallel sublayers need residual and ffn.present; expected both true");
   if (!s.ffn.present) s.ffn = {.present = false};  // the other fields have no effect
+  check(s.residual || !s.zero_outputs,
+        "spec: {}.zero_outputs without residual is a model whose output is 0; expected residual",
+        name);
+  check(s.init_scale == 0 || !s.zero_outputs,
+        "spec: {}.init_scale is {} with zero_outputs; expected one of them", name, s.init_scale);
   check(s.residual || s.residual_scale == 1,
         "spec: {}.residual_scale is {} without residual; expected 1", name, s.residual_scale);
   if (s.norm.kind == NormKind::rms) s.norm.bias = true;  // it has no effect: RMSNorm has no bias

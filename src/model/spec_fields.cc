@@ -115,6 +115,9 @@ void visit(AttentionSpec& a, OptionVisitor& v, const Place& p) {
            a.scale, 0, kAnyFactor);
   v.number(p.field("softcap", "attention_softcap", "bound of the scores; 0 = none"), a.softcap, 0,
            kAnyFactor);
+  v.number(p.field("value_residual", "value_residual",
+                   "share of the first attention layer's values in those of the others; 0 = none"),
+           a.value_residual, 0, 1);
 }
 
 const std::vector<std::string>& mixer_names() {
@@ -199,7 +202,8 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
-  v.integer(p.field("layers", "layers", "number of layers"), s.layers, 1, 4096);
+  v.integer(p.field("layers", "layers", "number of layers; 0 = embeddings only"), s.layers, 0,
+            4096);
   visit_mixers(
       s.mixers, v,
       p.field("mixers", "mixer",
@@ -228,6 +232,11 @@ void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
   v.number(p.field("init_scale", "init_scale",
                    "factor of initial ffn, value and output weights (DeepNorm's beta); 0 = off"),
            s.init_scale, 0, kAnyFactor);
+  v.boolean(p.field("zero_outputs", "zero_outputs", "initial outputs of all sublayers are 0"),
+            s.zero_outputs);
+  if (p.prefix.empty())
+    v.boolean(p.field("causal", "causal", "tokens see only earlier ones; false: for experiments"),
+              s.causal);
   visit(s.attention, v, {p.at("attention"), p.prefix});
   visit(s.recurrence, v, {p.at("recurrence"), p.prefix});
   visit(s.latent, v, {p.at("latent"), p.prefix});

@@ -121,6 +121,7 @@ float initial_deviation(const Spec& spec, const StackSpec* stack, const std::str
                         Role role) {
   const float deviation = spec.init_deviation;
   if (stack == nullptr) return deviation;
+  if (stack->zero_outputs && role == Role::residual_matrix) return 0;
   if (stack->init_scale > 0)
     return is_scaled_by_deepnorm(name, role) ? deviation * stack->init_scale : deviation;
   if (role != Role::residual_matrix) return deviation;

@@ -78,7 +78,8 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
                           heads_of(all_q, query_norm, spec.heads, angles, pass));
   const KeysValues kv = {
       probed(pass, ProbePoint::What::key, heads_of(all_k, key_norm, spec.kv_heads, angles, pass)),
-      probed(pass, ProbePoint::What::value, heads_of(all_v, {}, spec.kv_heads, {}, pass))};
+      probed(pass, ProbePoint::What::value,
+             with_first_values(heads_of(all_v, {}, spec.kv_heads, {}, pass), pass))};
   if (pass.cache == nullptr) {
     AttentionOptions options;
     options.mask = masked(pass, spec, window);
@@ -94,6 +95,15 @@ Tensor Attention::to_one_another(const Tensor& x, const Pass& pass) const {
   if (pass.probe != nullptr && pass.probe->attend_paged)
     pass.probe->attend_paged(layer, q, texts, options);
   return attention_paged(q, texts, options);
+}
+
+// v = (1 - share) v + share * v_first; the first layer keeps its values for the others.
+Tensor Attention::with_first_values(const Tensor& values, const Pass& pass) const {
+  const float share = spec.value_residual;
+  if (share == 0) return values;
+  if (pass.first_values) return add(scale(values, 1 - share), scale(pass.first_values, share));
+  if (pass.new_values != nullptr) *pass.new_values = values;
+  return values;
 }
 
 Tensor Attention::to_memory(const Tensor& x, const Pass& pass) const {

@@ -43,6 +43,7 @@ struct Attention {
                   const Pass& pass) const;
   Tensor to_one_another(const Tensor& x, const Pass& pass) const;
   Tensor to_memory(const Tensor& x, const Pass& pass) const;
+  Tensor with_first_values(const Tensor& values, const Pass& pass) const;
   Tensor attend_to(const Tensor& q, const KeysValues& kv, AttentionOptions options,
                    const Pass& pass) const;
   PagedOptions paged(const KvCache& cache) const;

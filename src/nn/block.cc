@@ -127,14 +127,19 @@ Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {
   const std::vector<Tensor> results = recompute([this, x, pass, units = row_units()] {
     const UnitScope scope(units);
     std::vector<Tensor> losses;
+    Tensor values;
     Pass own = pass;
     if (pass.side_losses != nullptr) own.side_losses = &losses;
-    const Tensor y = (*this)(x, own);
-    losses.insert(losses.begin(), y);
-    return losses;
+    if (pass.new_values != nullptr) own.new_values = &values;
+    std::vector<Tensor> all = {(*this)(x, own)};
+    if (values) all.push_back(values);
+    all.insert(all.end(), losses.begin(), losses.end());
+    return all;
   });
+  auto next = results.begin() + 1;
+  if (pass.new_values != nullptr && attention.spec.value_residual > 0) *pass.new_values = *next++;
   if (pass.side_losses != nullptr)
-    pass.side_losses->insert(pass.side_losses->end(), results.begin() + 1, results.end());
+    pass.side_losses->insert(pass.side_losses->end(), next, results.end());
   return results[0];
 }
 

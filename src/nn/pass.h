@@ -31,6 +31,8 @@ struct Pass {
   const Probe* probe = nullptr;
   Dropout dropout;  // seed, step and units of this pass; dropout_at() sets the rest
   bool training = false;
+  // Limits the windows of all layers, as in Mask; 0 = no limit. Not with a cache.
+  int64_t window = 0;
   bool recompute = false;  // blocks keep only their inputs for the backward pass
 
   // The encoder's output, for a decoder's cross-attention: [B, S, C] in `compute`, and per batch
@@ -50,6 +52,10 @@ struct Pass {
   Tensor distance_bias;  // see AttentionOptions; with a cache, PagedOptions
   int64_t bias_zero = 0;
   ProbePoint::Stack stack = ProbePoint::Stack::only;
+  // For value_residual: the values of the first attention layer [B, T, G, D'], or the place where
+  // that layer puts them.
+  Tensor first_values;
+  Tensor* new_values = nullptr;
 
   // Returns the dropout of one place in the model.
   Dropout dropout_at(float probability, uint32_t place) const {
@@ -86,8 +92,8 @@ inline void probe_product(const Pass& pass, const Parameter& weight, const Tenso
 // The mask of self-attention in a layer with this window.
 inline Mask masked(const Pass& pass, const AttentionSpec& spec, int64_t window) {
   Mask mask = pass.mask;
-  mask.window = window;
-  mask.global = window > 0 ? spec.global : 0;
+  mask.window = pass.window > 0 && (window == 0 || pass.window < window) ? pass.window : window;
+  mask.global = mask.window > 0 ? spec.global : 0;
   return mask;
 }
 

@@ -185,7 +185,7 @@ Tensor Positions::indices(const Tensor& x, const Tensor& positions) const {
   const Tensor places = empty({B, T}, DType::i32);
   for (int64_t i = 0; i < B * T; ++i) {
     const int64_t at = positions ? positions.data_as<int32_t>()[i] : i % T;
-    check(at < context, "{} tokens; expected at most {}, the model's context",
+    check(!table.present() || at < context, "{} tokens; expected at most {}, the model's context",
           positions ? at + 1 : T, context);
     places.data_as<int32_t>()[i] = static_cast<int32_t>(spec.offset + at);
   }

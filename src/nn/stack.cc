@@ -6,10 +6,11 @@ namespace fovea {
 
 Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
              Kind kind)
-    : positions(spec, context, width, kind != Kind::encoder),
+    : positions(spec, context, width, kind != Kind::encoder && spec.causal),
       embedding_norm(spec.norm, width, spec.embedding_norm),
       norm(spec.norm, width, spec.final_norm),
-      decodes(kind != Kind::encoder) {
+      decodes(kind != Kind::encoder),
+      causal(decodes && spec.causal) {
   const uint32_t places = decodes ? kDecoderPlaces : kEncoderPlaces;
   embedding_place.probability = dropout.embedding;
   embedding_place.substream = places;
@@ -20,7 +21,8 @@ Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
 Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places,
                          const Input* image) const {
   Pass pass = given;
-  pass.mask.causal = decodes;
+  // The tokens of a cache are read in order, in pieces that must not affect the results.
+  pass.mask.causal = causal || (decodes && pass.cache != nullptr);
   Tensor places = given_places;
   if (pass.cache != nullptr) {
     pass.cache->begin(x.dim(0), x.dim(1));
@@ -37,8 +39,11 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   if (image != nullptr) x = image->with_registers(x);
   x = embedding_norm(x, x.dtype());
   x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
+  Tensor first;  // the values of the first attention layer
   for (size_t i = 0; i < blocks.size(); ++i) {
     x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));
+    pass.first_values = first;
+    pass.new_values = first ? nullptr : &first;
     x = blocks[i].recomputed(x, pass);
   }
   if (pass.cache != nullptr) pass.cache->end();

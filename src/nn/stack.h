@@ -15,7 +15,7 @@ struct Stack {
   std::vector<Block> blocks;
   Norm norm;
   Dropout embedding_place;
-  bool decodes = false;
+  bool decodes = false, causal = false;  // a decoder; tokens see only earlier ones
 
   Stack() = default;
   enum class Kind { encoder, decoder, decoder_across };

@@ -19,6 +19,7 @@ void backward_through_time(const CellShape& shape, int64_t T, Out dx, const Tens
   const Device& device = h.device();
   const Tensor now = empty({B, G * W}, du.dtype(), device);
   Tensor dh = zeros({B, W}, states, device), dc = zeros({B, W}, states, device);
+  KeptOperand kept_weight;  // all tokens use it
   for (int64_t t = T - 1; t >= 0; --t) {
     const Tensor dh0 = empty({B, W}, states, device), dc0 = empty({B, W}, states, device);
     k.recurrent_cell_backward({at(dx, t * G * W), at(Out(du), t * G * W), now, dh0, dc0},
@@ -28,7 +29,9 @@ void backward_through_time(const CellShape& shape, int64_t T, Out dx, const Tens
     // dh' = the cell's part + du weight
     Out sum = dh0;
     sum.add = true;
-    k.gemm(sum, now, weight, {}, {B, W, G * W, false, false});
+    GemmShape product{B, W, G * W, false, false};
+    product.kept = &kept_weight;
+    k.gemm(sum, now, weight, {}, product);
     dh = dh0, dc = dc0;
   }
 }
@@ -64,9 +67,12 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
   const Tensor kept = recording() ? empty({B, T, kept_of(cell) * W}, states, device) : Tensor();
   const Tensor u = empty({B, G * W}, states, device), matrix = in_dtype(weight, x.dtype());
   const Kernels& k = kernels(x);
+  KeptOperand kept_weight;  // all tokens use it
+  GemmShape product{B, G * W, W, false, true};
+  product.kept = &kept_weight;
   for (int64_t t = 0; t < T; ++t) {
     const Tensor before = h.rows(t, t + 1), after = h.rows(t + 1, t + 2);
-    k.gemm(u, in_dtype(before, x.dtype()), matrix, bias, {B, G * W, W, false, true});
+    k.gemm(u, in_dtype(before, x.dtype()), matrix, bias, product);
     k.recurrent_cell(after, c ? Out(c.rows(t + 1, t + 2)) : Out{}, at(Out(y), t * W),
                      kept ? at(Out(kept), t * kept_of(cell) * W) : Out{}, at(In(x), t * G * W), u,
                      before, c ? In(c.rows(t, t + 1)) : In{}, shape);

@@ -26,11 +26,6 @@ uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes) {
 
 }  // namespace
 
-uint64_t moment_bytes(int64_t parameters, bool packed) {
-  const auto count = static_cast<uint64_t>(parameters);
-  return packed ? 2 * count + 8 * (count / kMomentBlock) : 8 * count;
-}
-
 Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes, DType compute,
                    const Savings& savings) {
   const bool two_texts = s.encoder && s.decoder && s.input.kind == InputKind::tokens;
@@ -47,7 +42,7 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
   cost.flops_per_step = 3 * forward * static_cast<double>(batch * passes);
   cost.weight_bytes = static_cast<uint64_t>(cost.parameters) * sizeof(float) +
                       gradient_bytes(s, cost.parameters, passes);
-  cost.optimizer_bytes = moment_bytes(cost.parameters, savings.packed_moments);
+  cost.optimizer_bytes = moment_bytes(s, savings.moments);
   cost.activation_bytes = static_cast<uint64_t>(
       activation_bytes(s, lengths, batch, static_cast<double>(size_of(compute)), savings));
   return cost;
@@ -60,7 +55,7 @@ Cost cost_of_part(Cost cost, const TrainedSizes& sizes, int64_t passes, DType co
   const int64_t sums = passes == 1 ? 1 : SumTree::places(passes);
   cost.weight_bytes =
       sizes.frozen_bytes + static_cast<uint64_t>(sizes.trained * (1 + sums)) * sizeof(float);
-  cost.optimizer_bytes = moment_bytes(sizes.trained, savings.packed_moments);
+  cost.optimizer_bytes = sizes.moment_bytes;
   if (!savings.recompute)
     cost.activation_bytes += static_cast<uint64_t>(sizes.kept * cost.tokens) * size_of(compute);
   const double share = static_cast<double>(sizes.trained) / static_cast<double>(sizes.parameters);

@@ -2,6 +2,7 @@
 
 #include "base/dtype.h"
 #include "fovea/spec.h"
+#include "model/moments.h"
 
 namespace fovea {
 
@@ -12,29 +13,26 @@ struct Cost {
   int64_t tokens = 0;             // tokens of a forward pass
   double flops_per_step = 0;      // matrix products and attention; backward = 2 x forward
   uint64_t weight_bytes = 0;      // including gradients and their sums over passes
-  uint64_t optimizer_bytes = 0;   // two moments of each trained parameter
+  uint64_t optimizer_bytes = 0;   // moments of the trained parameters
   uint64_t activation_bytes = 0;  // tensors kept for the backward pass, and the largest temporary
 };
 
 // What a run saves of the memory of a step; see TrainOptions.
 struct Savings {
-  bool recompute = false;       // layers keep only their inputs
-  bool packed_moments = false;  // 8 bits per moment
-  bool frozen_head = false;     // large logits are computed in blocks
+  bool recompute = false;      // layers keep only their inputs
+  bool frozen_head = false;    // large logits are computed in blocks
+  MomentOptions moments = {};  // of the optimiser
 };
-
-// Returns the bytes of the two moments of each of `parameters` numbers.
-uint64_t moment_bytes(int64_t parameters, bool packed);
 
 // Returns the cost of a step of `passes` forward passes, each over batch * context tokens.
 Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_t passes,
                    DType compute, const Savings& savings = {});
 
-// The sizes of a model of which a part is trained: the bytes of the weights that are not, all
-// parameters, those that are trained, and the elements per token that adapters keep for the
-// backward pass.
+// The sizes of a model of which a part is trained: the bytes of the weights that are not, and of
+// the moments of the others; all parameters, those that are trained, and the elements per token
+// that adapters keep for the backward pass.
 struct TrainedSizes {
-  uint64_t frozen_bytes = 0;
+  uint64_t frozen_bytes = 0, moment_bytes = 0;
   int64_t parameters = 0, trained = 0, kept = 0;
 };
 // Returns the cost if only the trained parameters have gradients and moments: the products for the

@@ -64,8 +64,7 @@ class Counter {
     for (int i = 0; i < kParts; ++i) parts_[static_cast<size_t>(i)].name = kNames[i];
   }
 
-  // Adds a parameter. `copies`: number of equal layers; `chosen`: fraction of the experts that a
-  // token uses.
+  // Adds a parameter, as each_parameter() describes it.
   void add(const std::string& name, const Parameter& p, int64_t copies, double chosen) {
     const PartIndex index = part_of(name);
     PlanPart& part = parts_[index];
@@ -79,7 +78,6 @@ class Counter {
       part.flops += 2 * active * static_cast<double>(readers(name));
   }
 
-  void count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name);
   PlanPart& operator[](PartIndex index) { return parts_[index]; }
   std::vector<PlanPart> present() const {
     std::vector<PlanPart> there;
@@ -110,9 +108,11 @@ class Counter {
   std::vector<PlanPart> parts_;
 };
 
-// Creates one layer of each kind: layers differ only in whether they are the first, whether they
-// have experts, and in their mixer.
-void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::string& name) {
+// Visits one layer of each kind: layers differ only in whether they are the first, whether they
+// have experts, and in their mixer. `f` is as in each_parameter().
+template <class Visitor>
+void each_of_stack(const Spec& spec, const StackSpec& stack, Stack::Kind kind,
+                   const std::string& name, const Visitor& f) {
   struct Alike {
     int64_t layer = 0, count = 0;
   };
@@ -129,9 +129,9 @@ void Counter::count_stack(const StackSpec& stack, Stack::Kind kind, const std::s
       experts.count == 0 ? 1
                          : static_cast<double>(experts.chosen) / static_cast<double>(experts.count);
   for (const auto& [key, alike] : kinds) {
-    Block block(stack, {}, spec_.width, alike.layer, kind == Stack::Kind::decoder_across, 0);
+    Block block(stack, {}, spec.width, alike.layer, kind == Stack::Kind::decoder_across, 0);
     const auto visitor = [&, copies = alike.count](const std::string& parameter, Parameter& p) {
-      add(parameter, p, copies, chosen);
+      f(parameter, p, copies, chosen);
     };
     block.each(visitor, name + ".layer");
   }
@@ -142,6 +142,18 @@ Transformer without_layers(Spec spec) {
   if (spec.encoder) spec.encoder->layers = 0;
   if (spec.decoder) spec.decoder->layers = 0;
   return Transformer(spec);
+}
+
+// Calls f(name, parameter, copies, chosen) for the parameters of the model; those of equal layers
+// are visited once, with their number as `copies`. `chosen`: fraction of the experts that a token
+// uses.
+template <class Visitor>
+void each_parameter(const Spec& s, const Visitor& f) {
+  without_layers(s).each([&](const std::string& name, Parameter& p) { f(name, p, 1, 1); });
+  if (s.encoder) each_of_stack(s, *s.encoder, Stack::Kind::encoder, "encoder", f);
+  if (!s.decoder) return;
+  const auto kind = s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder;
+  each_of_stack(s, *s.decoder, kind, "decoder", f);
 }
 
 // One product with the key, which has `rotary` more elements in latent attention, and one with the
@@ -202,24 +214,28 @@ double score_flops(const Spec& s, const Lengths& lengths) {
   double flops = 0;
   if (s.encoder) flops += self_score_flops(*s.encoder, lengths.source, false);
   if (!s.decoder) return flops;
-  flops += self_score_flops(*s.decoder, lengths.target, true);
+  flops += self_score_flops(*s.decoder, lengths.target, s.decoder->causal);
   return flops + pair_flops(s.decoder->attention) * static_cast<double>(s.decoder->layers) *
                      static_cast<double>(lengths.source * lengths.target);
 }
 
 std::vector<PlanPart> parts_of(const Spec& s, const Lengths& lengths) {
   Counter counter(s, lengths);
-  without_layers(s).each(
-      [&](const std::string& name, Parameter& p) { counter.add(name, p, 1, 1); });
-  if (s.encoder) counter.count_stack(*s.encoder, Stack::Kind::encoder, "encoder");
-  if (s.decoder)
-    counter.count_stack(*s.decoder, s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder,
-                        "decoder");
+  each_parameter(s, [&](const std::string& name, const Parameter& p, int64_t copies,
+                        double chosen) { counter.add(name, p, copies, chosen); });
   counter[kScores].flops = score_flops(s, lengths);
   if (s.head.tied)
     counter[kHead].flops +=
         2 * static_cast<double>(s.vocabulary * s.width) * static_cast<double>(counter.outputs());
   return counter.present();
+}
+
+uint64_t moment_bytes(const Spec& s, const MomentOptions& options) {
+  uint64_t bytes = 0;
+  each_parameter(s, [&](const std::string& name, const Parameter& p, int64_t copies, double) {
+    bytes += static_cast<uint64_t>(copies) * moment_bytes(name, p, options);
+  });
+  return bytes;
 }
 
 }  // namespace fovea

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fovea/plan.h"
+#include "model/moments.h"
 
 namespace fovea {
 
@@ -19,6 +20,9 @@ Lengths lengths_of(const Spec& validated, int64_t length, int64_t source_length)
 // Returns the parts of a model, with the FLOPs of the matrix products for one sequence. The FLOPs
 // of norms, activations, softmax and embeddings are few in comparison and not counted.
 std::vector<PlanPart> parts_of(const Spec& validated, const Lengths& lengths);
+
+// Returns the bytes of the moments of all parameters.
+uint64_t moment_bytes(const Spec& validated, const MomentOptions& options);
 
 // Returns the FLOPs of the products of queries with keys and of weights with values.
 double score_flops(const Spec& validated, const Lengths& lengths);

@@ -41,12 +41,12 @@ std::vector<AttentionShare> attention_shares(const Spec& s) {
 MemoryPlan memory_of(const Spec& s, const Plan& plan, const Lengths& lengths,
                      const PlanOptions& o) {
   const Savings savings = {.recompute = o.recompute,
-                           .packed_moments = o.moments == MomentPrecision::bits8};
+                           .moments = {{.kind = o.optimizer}, o.moments == MomentPrecision::bits8}};
   MemoryPlan m;
   const auto parameters = static_cast<double>(plan.parameters);
   m.weights = bytes_of(parameters);
   m.gradients = 4 * parameters;
-  m.moments = static_cast<double>(moment_bytes(plan.parameters, savings.packed_moments));
+  m.moments = static_cast<double>(moment_bytes(s, savings.moments));
   m.activations.fp32 = activation_bytes(s, lengths, plan.batch, 4, savings);
   m.activations.bf16 = activation_bytes(s, lengths, plan.batch, 2, savings);
   m.cache_per_token = bytes_of(cached_per_token(s));
@@ -79,7 +79,9 @@ void visit(PlanOptions& o, OptionVisitor& v) {
   v.integer({"source_length", "tokens of the encoder input of an encoder-decoder; 0 = the maximum"},
             o.source_length, 0, kMostLength);
   v.boolean({"recompute", "training computes each layer again in the backward pass"}, o.recompute);
-  v.choice({"moments", "memory of AdamW's moments: 8 bytes per parameter, or 2"}, o.moments,
+  v.choice({"optimizer", "optimiser, which determines the memory of the moments"}, o.optimizer,
+           {"adamw", "sgd", "lion", "adafactor", "muon"});
+  v.choice({"moments", "adamw: memory of the moments: 8 bytes per parameter, or 2"}, o.moments,
            {"fp32", "8bit"});
   v.number({"tokens", "training tokens, such as 300B; 0 = 20 per parameter"}, o.tokens, 0, 1e30);
   v.number({"speed", "peak FLOP/s of one device, such as 28T; 0 = unknown"}, o.speed, 0, 1e30);
@@ -92,6 +94,8 @@ void visit(PlanOptions& o, OptionVisitor& v) {
 Plan plan(const Spec& given, const PlanOptions& options) {
   const FloatMode mode;
   check_fields(options);
+  check_field(options.moments == MomentPrecision::fp32 || options.optimizer == OptimizerKind::adamw,
+              "moments", "8bit with another `optimizer`; expected adamw, or moments of fp32");
   const Spec s = validated(given);
   const Lengths lengths = lengths_of(s, options.length, options.source_length);
   Plan plan;

@@ -98,6 +98,30 @@ std::vector<std::pair<std::string, std::string>> values_in(ReinforcementOptions 
   return values.all;
 }
 
+void check_optimizer(const TrainOptions& o) {
+  const OptimizerChoice &given = o.optimizer, none;
+  const auto needs = [&](bool changed, const char* field, bool suits, const char* suitable) {
+    check_field(suits || !changed, field, "given with another `optimizer`; expected {}", suitable);
+  };
+  const bool muon = given.kind == OptimizerKind::muon, sgd = given.kind == OptimizerKind::sgd;
+  needs(given.momentum != none.momentum, "momentum", sgd || muon, "sgd or muon");
+  needs(given.nesterov != none.nesterov, "nesterov", sgd || muon, "sgd or muon");
+  needs(given.muon_scale != none.muon_scale, "muon_scale", muon, "muon");
+  needs(given.muon_rate != none.muon_rate, "muon_rate", muon, "muon");
+  needs(given.relative_rate != none.relative_rate, "relative_rate",
+        given.kind == OptimizerKind::adafactor, "adafactor");
+  needs(o.moments == MomentPrecision::bits8, "moments", given.kind == OptimizerKind::adamw,
+        "adamw, or moments of fp32");
+}
+
+void check_growth(const TrainOptions& o) {
+  check_field(o.accumulate_from <= o.accumulate, "accumulate_from",
+              "{}; expected at most {}, the number in `accumulate`", o.accumulate_from,
+              o.accumulate);
+  check_field(o.growth == TrainOptions().growth || o.accumulate_from > 0 || o.window_from > 0,
+              "growth", "given without `accumulate_from` or `window_from`; expected one of them");
+}
+
 void check_reinforcement(const TrainOptions& o) {
   const ReinforcementOptions& r = o.reinforcement;
   const bool grpo = o.objective == Objective::grpo, used = grpo || o.objective == Objective::ppo;
@@ -170,6 +194,8 @@ void check_options(const TrainOptions& o) {
   check_fields(o);
   check_adapter_options(o.lora, o.from);
   check_distillation(o.distillation);
+  check_optimizer(o);
+  check_growth(o);
   check_reinforcement(o);
   check_field(
       o.freeze.empty() || o.lora.rank == 0, "freeze",

@@ -35,6 +35,16 @@ void check_special_tokens(const ExamplesTask& task, const Tokenizer& tokenizer) 
               fmt::join(missing, ", "));
 }
 
+// Learned positions and stored sinusoids are tables of the context's length.
+void check_context(const Spec& spec, int64_t longest) {
+  const PositionSpec& positions = spec.decoder->position;
+  const bool table = positions.kind == PositionKind::learned ||
+                     (positions.kind == PositionKind::sinusoidal && positions.stored);
+  check_field(!table || longest <= spec.context, "context",
+              "{}; expected at most {}, the end of the model's table of positions", longest,
+              spec.context);
+}
+
 }  // namespace
 
 void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count) {
@@ -43,7 +53,8 @@ void report_progress(const EvaluationProgress& progress, int64_t n, int64_t coun
 }
 
 Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::string>& data,
-                                const EvaluationProgress& progress) {
+                                int64_t longest, const EvaluationProgress& progress) {
+  check_context(model.spec(), longest);
   checked_writer(model.spec());
   // Enough rows for matrix products at full speed, and few enough that the logits are small.
   constexpr int64_t kTokensAtOnce = 4096;
@@ -54,7 +65,7 @@ Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::strin
   check(tokens.count >= 2, "{}: {} tokens; expected at least 2", data.front(), tokens.count);
 
   const int64_t predicted = tokens.count - 1;  // the first token is not predicted
-  const int64_t context = std::min(model.spec().context, predicted);
+  const int64_t context = std::min(longest > 0 ? longest : model.spec().context, predicted);
   const int64_t whole = predicted / context, rest = predicted % context;
   const auto window = [&](int64_t start, int64_t rows, int64_t length) {
     Batch batch;

@@ -122,6 +122,16 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
       {"batch_tokens", "pairs: maximum tokens per forward pass, counted on the longer side", pairs},
       o.batch_tokens, 1, 1 << 24);
   v.integer({"accumulate", "forward passes per optimiser step", true}, o.accumulate, 1, 65536);
+  v.integer({"accumulate_from",
+             "forward passes of the first step, from which they grow to all; 0 = constant", true},
+            o.accumulate_from, 0, 65536);
+  v.integer({"window_from",
+             "attention window of the first step, from which it grows to the context; 0 = constant",
+             true},
+            o.window_from, 0, kMostSteps);
+  v.number({"growth", "fraction of the steps in which passes and windows grow",
+            o.accumulate_from > 0 || o.window_from > 0},
+           o.growth, 0, 1);
   v.boolean({"recompute",
              "compute each layer again in the backward pass: less memory, more time, same bits"},
             o.recompute);
@@ -150,13 +160,14 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   v.number(
       {"decay_fraction", "trapezoid: final fraction of the steps, in which the rate falls", true},
       o.decay_fraction, 0, 1);
+  visit(o.optimizer, v);
   v.number({"beta1", "decay rate of the first moment", true}, o.beta1, 0, 0.99999);
   v.number({"beta2", "decay rate of the second moment", true}, o.beta2, 0, 0.99999);
   v.number({"epsilon", "constant added to the denominator", true}, o.epsilon, 1e-15, 1);
   v.number({"weight_decay", "weight decay of matrices and token embeddings", true}, o.weight_decay,
            0, 10);
   v.number({"clip", "maximum gradient norm; 0 = off", true}, o.clip, 0, 1e6);
-  v.choice({"moments", "memory of AdamW's moments: 8 bytes per trained number, or 2", true},
+  v.choice({"moments", "adamw: memory of the moments: 8 bytes per trained number, or 2", true},
            o.moments, {"fp32", "8bit"});
   v.number({"label_smoothing",
             "probability spread over all labels; dpo: that a pair is in the wrong order", true},
@@ -241,6 +252,32 @@ void visit_answers(std::string& chat_template, TrainOn& train_on, bool decides, 
          chat_template);
   v.choice({"train_on", "conversations: use all answers or the last one", decides}, train_on,
            {"all", "last"});
+}
+
+void visit(OptimizerChoice& o, OptionVisitor& v) {
+  const bool sgd = o.kind == OptimizerKind::sgd, muon = o.kind == OptimizerKind::muon;
+  v.choice({"optimizer",
+            "rule that changes the weights; muon is for the matrices of layers, beside "
+            "AdamW for other parameters",
+            true},
+           o.kind, {"adamw", "sgd", "lion", "adafactor", "muon"});
+  v.number({"momentum", "sgd, muon: decay rate of the sum of earlier gradients", sgd || muon},
+           o.momentum, 0, 0.99999);
+  v.boolean({"nesterov", "sgd, muon: add the gradient to the momentum again", sgd || muon},
+            o.nesterov);
+  v.choice({"muon_scale",
+            "muon: size of a step: adamw = as large as AdamW's, 0.2 sqrt(max(rows, columns)); "
+            "spectral = sqrt(max(1, rows / columns))",
+            muon},
+           o.muon_scale, {"adamw", "spectral"});
+  v.number(
+      {"muon_rate",
+       "muon: learning rate of the matrices of layers, as a multiple of that of all others", muon},
+      o.muon_rate, 0, 1e6);
+  v.boolean(
+      {"relative_rate", "adafactor: multiply the rate by the root mean square of each parameter",
+       true},
+      o.relative_rate);
 }
 
 void visit(AdapterOptions& o, OptionVisitor& v) {

@@ -74,27 +74,33 @@ void compare(const nlohmann::json& before, const nlohmann::json& now, const std:
 nlohmann::json settings_in(const Snapshot& snapshot) {
   nlohmann::json kept = snapshot.state.value("settings", nlohmann::json::object());
   if (kept.is_object() && !kept.contains("tokenizer_hash")) kept.erase("tokenizer");
+  // Older versions lack some fields of the Spec, which then have their defaults.
+  if (kept.is_object() && kept.contains("spec"))
+    kept["spec"] =
+        nlohmann::json::parse(write_spec(validated(read_spec(kept["spec"].dump(), snapshot.path))));
   return kept;
 }
 
 Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
   const TrainOptions& o = job.options;
+  const bool packed = o.moments == MomentPrecision::bits8;
   Transformer model(spec);
   choose_trained(job, model);
   TrainedSizes sizes;
   for (const auto& [name, parameter] : parameters_of(model)) {
     const int64_t count = elements(parameter->shape);
     sizes.parameters += count;
-    if (parameter->trainable) sizes.trained += count;
+    if (!parameter->trainable) continue;
+    sizes.trained += count;
+    sizes.moment_bytes += moment_bytes(name, *parameter, {o.optimizer, packed});
   }
   sizes.frozen_bytes =
       o.lora.rank > 0 ? job.base_bytes
                       : static_cast<uint64_t>(sizes.parameters - sizes.trained) * sizeof(float);
   sizes.kept = kept_by_adapters(model, o.lora);
   const Parameter& head = spec.head.tied ? model.token_embedding : model.head.output.weight;
-  const Savings savings = {.recompute = o.recompute,
-                           .packed_moments = o.moments == MomentPrecision::bits8,
-                           .frozen_head = !head.trainable};
+  const Savings savings = {
+      .recompute = o.recompute, .frozen_head = !head.trainable, .moments = {o.optimizer, packed}};
   const Cost all = training_cost(spec, size.batch, size.length, o.accumulate, job.compute, savings);
   const bool part = o.lora.rank > 0 || !o.freeze.empty();
   return part ? cost_of_part(all, sizes, o.accumulate, job.compute, savings) : all;
@@ -155,12 +161,16 @@ void check_settings(const Job& job) {
                "`allow_change`",
                job.options.out, fmt::join(changed, "; "));
   }
-  const auto moments_of = [](const nlohmann::json& settings) {
-    return settings.is_object() ? settings.value("moments", "fp32") : "fp32";
+  const auto require_same = [&](const char* key, const char* first, const char* what) {
+    const auto value_in = [&](const nlohmann::json& settings) {
+      return settings.is_object() ? settings.value(key, first) : std::string(first);
+    };
+    check_field(value_in(before) == value_in(job.settings), key,
+                "{} holds a run with {} {}; expected the same, also with `allow_change`",
+                job.options.out, what, value_in(before));
   };
-  check_field(moments_of(before) == moments_of(job.settings), "moments",
-              "{} holds a run with moments of {}; expected the same, also with `allow_change`",
-              job.options.out, moments_of(before));
+  require_same("moments", "fp32", "moments of");
+  require_same("optimizer", "adamw", "the optimizer");
 }
 
 void choose_trained(const Job& job, Transformer& model) {

@@ -3,10 +3,23 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/math.h"
 #include "base/threads.h"
 
 namespace fovea {
+namespace {
+
+Rule* rule_of(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adamw: return adamw_rule;
+    case OptimizerKind::sgd: return sgd_rule;
+    case OptimizerKind::lion: return lion_rule;
+    case OptimizerKind::adafactor: return adafactor_rule;
+    case OptimizerKind::muon: return muon_rule;
+  }
+  return adamw_rule;
+}
+
+}  // namespace
 
 Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options)
     : options_(options) {
@@ -15,13 +28,15 @@ Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const Optimi
     const uint32_t number = index++;
     if (!p->trainable) continue;
     p->value.want_gradient();
-    const DType stored = options.packed_moments ? DType::u8 : DType::f32;
-    const auto moment = [&, &p = p] { return zeros(p->shape, stored, p->device()); };
-    Moments& it = all_.emplace_back(Moments{name, p, number, moment(), moment(), {}, {}});
-    if (!options.packed_moments) continue;
-    const int64_t blocks = (it.m.size() + kMomentBlock - 1) / kMomentBlock;
-    for (Tensor* largest : {&it.largest_m, &it.largest_v})
-      *largest = zeros({blocks}, DType::f32, p->device());
+    Trained& it =
+        all_.emplace_back(Trained{name,
+                                  p,
+                                  number,
+                                  rule_for(name, *p, options.choice.kind),
+                                  moments_of(name, *p, {options.choice, options.packed_moments}),
+                                  {}});
+    for (const Moment& moment : it.moments)
+      it.values.push_back(zeros(moment.shape, moment.dtype, p->device()));
   }
 }
 
@@ -38,53 +53,32 @@ double Optimizer::gradient_norm() const {
 }
 
 void Optimizer::update(int64_t step, double rate, double norm) {
-  const AdamW common{
-      .rate = static_cast<float>(rate),
-      .beta1 = static_cast<float>(options_.beta1),
-      .beta2 = static_cast<float>(options_.beta2),
-      .epsilon = static_cast<float>(options_.epsilon),
-      .correction1 = static_cast<float>(1 - math::pow(options_.beta1, static_cast<double>(step))),
-      .correction2 = static_cast<float>(1 - math::pow(options_.beta2, static_cast<double>(step))),
-      .gradient_scale = options_.clip > 0 && norm > options_.clip
-                            ? static_cast<float>(options_.clip / norm)
-                            : 1.0f};
+  const OptimizerOptions& o = options_;
+  const float scale = o.clip > 0 && norm > o.clip ? static_cast<float>(o.clip / norm) : 1.0f;
   parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
-    const Moments& it = all_[static_cast<size_t>(i)];
+    const Trained& it = all_[static_cast<size_t>(i)];
     const Tensor gradient = it.parameter->value.gradient();
     if (!gradient) return;
-    AdamW adamw = common;
-    if (it.parameter->role == Role::adapter_up) adamw.rate *= static_cast<float>(options_.up_rate);
-    adamw.decay = decays(it.parameter->role) ? static_cast<float>(options_.weight_decay) : 0.0f;
-    const Kernels& k = kernels(gradient);
-    const Tensor& weight = it.parameter->value;
-    if (!options_.packed_moments)
-      return k.adamw(weight, it.m, it.v, gradient, adamw, gradient.size());
-    k.packed_adamw(weight,
-                   {.m = it.m,
-                    .v = it.v,
-                    .largest_m = it.largest_m,
-                    .largest_v = it.largest_v,
-                    .seed = options_.seed,
-                    .step = static_cast<uint64_t>(step),
-                    .parameter = it.index},
-                   gradient, adamw, gradient.size());
+    const Role role = it.parameter->role;
+    const RuleStep one{.number = step,
+                       .rate = role == Role::adapter_up ? rate * o.up_rate : rate,
+                       .decay = decays(role) ? o.weight_decay : 0,
+                       .gradient_scale = scale};
+    rule_of(it.rule)(it, gradient, one, o);
   });
   clear_gradients();
 }
 
 void Optimizer::clear_gradients() {
-  for (Moments& it : all_) it.parameter->value.clear_gradient();
+  for (const Trained& it : all_) it.parameter->value.clear_gradient();
 }
 
 std::map<std::string, Tensor> Optimizer::state() const {
   std::map<std::string, Tensor> tensors;
-  for (const Moments& it : all_) {
+  for (const Trained& it : all_) {
     tensors["weight." + it.name] = it.parameter->value.detach();
-    tensors["m." + it.name] = it.m;
-    tensors["v." + it.name] = it.v;
-    if (!it.largest_m) continue;
-    tensors["largest_m." + it.name] = it.largest_m;
-    tensors["largest_v." + it.name] = it.largest_v;
+    for (size_t i = 0; i < it.moments.size(); ++i)
+      tensors[std::string(it.moments[i].name) + "." + it.name] = it.values[i];
   }
   return tensors;
 }

@@ -4,20 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "nn/parameter.h"
+#include "train/optimizers/rules.h"
 
 namespace fovea {
 
-struct OptimizerOptions {
-  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
-  double weight_decay = 0.1;    // for matrices and token embeddings; no other parameter decays
-  double clip = 1.0;            // maximum norm of all gradients together; 0 = unlimited
-  bool packed_moments = false;  // 8 bits per moment (PackedMoments in kernels.h) instead of fp32
-  uint64_t seed = 0;            // of the rounding of packed moments
-  double up_rate = 1;           // factor of the learning rate of the matrices B of adapters
-};
-
-// AdamW (Loshchilov and Hutter 2019) for the trainable parameters among those given.
+// Updates the trainable parameters among those given, each by its rule.
 class Optimizer {
  public:
   // The parameters must outlive the optimizer. Requests the gradients of the trainable parameters.
@@ -32,20 +23,12 @@ class Optimizer {
   void update(int64_t step, double rate, double norm);
   void clear_gradients();
 
-  // Returns the weights and the first and second moments of the trainable parameters, as
-  // "weight.NAME", "m.NAME" and "v.NAME": the tensors of a snapshot. Packed moments also have
-  // "largest_m.NAME" and "largest_v.NAME".
+  // Returns the weights and the moments of the trainable parameters, as "weight.NAME", and "m.NAME"
+  // and others of moments_of(): the tensors of a snapshot.
   std::map<std::string, Tensor> state() const;
 
  private:
-  struct Moments {
-    std::string name;
-    Parameter* parameter;
-    uint32_t index;  // among all parameters
-    Tensor m, v;
-    Tensor largest_m, largest_v;  // of packed moments; else empty
-  };
-  std::vector<Moments> all_;
+  std::vector<Trained> all_;
   OptimizerOptions options_;
 };
 

@@ -10,8 +10,9 @@ namespace {
 
 std::vector<Batch> batches_of(const Examples& examples, int64_t step, const PassOptions& options) {
   std::vector<Batch> batches;
-  for (int64_t n = 0; n < options.accumulate; ++n)
-    batches.push_back(examples.training(step * options.accumulate + n));
+  const int64_t first = options.passes.sum(step);
+  for (int64_t n = 0; n < options.passes.at(step); ++n)
+    batches.push_back(examples.training(first + n));
   return batches;
 }
 
@@ -21,13 +22,14 @@ Pass training_pass(const Batch& batch, int64_t step, int64_t n, const PassOption
   pass.compute = options.compute;
   pass.training = true;
   pass.recompute = options.recompute;
+  if (step < options.window.steps) pass.window = options.window.at(step);
   pass.dropout.seed = options.seed;
   if (batch.units > 0) {
     pass.dropout.step = static_cast<uint64_t>(step);
     pass.dropout.units = batch.units;
     pass.dropout.first_unit = n * batch.units;
   } else {  // passes differ in size, so dropout counts each pass as a step
-    pass.dropout.step = static_cast<uint64_t>(step * options.accumulate + n);
+    pass.dropout.step = static_cast<uint64_t>(options.passes.sum(step) + n);
   }
   return pass;
 }

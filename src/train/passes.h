@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "train/examples.h"
+#include "train/schedule.h"
 #include "train/task.h"
 
 namespace fovea {
@@ -10,16 +11,17 @@ namespace fovea {
 // How a step is divided into forward passes.
 struct PassOptions {
   DType compute = DType::f32;
-  int64_t accumulate = 1;  // passes per step
+  Growth passes;           // per step
   uint64_t seed = 0;       // seed of dropout
   bool recompute = false;  // see TrainOptions
+  Growth window = {};      // of attention; see Pass::window
 };
 
 // Returns the sum of the losses of one pass, divided by `divisor`, the number of predictions in all
 // passes of the step: f64 [1].
 using PassLoss = std::function<Tensor(const Batch& batch, const Pass& pass, double divisor)>;
 
-// Computes the gradients of one step in options.accumulate passes. If batches have units, the bits
+// Computes the gradients of one step in options.passes. If batches have units, the bits
 // do not depend on how the units of the step are divided into passes.
 TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step,
                                           const PassOptions& options, const PassLoss& loss);

@@ -161,7 +161,8 @@ void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
   const Cost cost =
       training_cost(teacher->spec(), size.batch, size.length, o.accumulate, job.compute);
   const auto &encoder = teacher->spec().encoder, &decoder = teacher->spec().decoder;
-  const int64_t layers = (encoder ? encoder->layers : 0) + (decoder ? decoder->layers : 0);
+  const int64_t layers =
+      std::max<int64_t>(1, (encoder ? encoder->layers : 0) + (decoder ? decoder->layers : 0));
   const int64_t logits = std::min(kLogitsOfBlock, cost.tokens * teacher->spec().vocabulary);
   job.plan.flops_per_step += cost.flops_per_step / 3;
   job.plan.weight_bytes += teacher->weight_bytes();
@@ -180,7 +181,7 @@ void plan_data(Job& job, const Spec& spec, const Examples& examples) {
   plan.validation_tokens = examples.held_out.tokens;
   plan.training_sequences = examples.learnt.sequences;
   plan.validation_sequences = examples.held_out.sequences;
-  const double passes = static_cast<double>(o.accumulate), epoch = examples.passes_per_epoch();
+  const double passes = mean_passes(o), epoch = examples.passes_per_epoch();
   plan.tokens_per_step = std::llround(passes * static_cast<double>(examples.learnt.tokens) / epoch);
   plan.epochs = static_cast<double>(o.steps) * passes / epoch;
 }
@@ -190,7 +191,7 @@ void plan_epochs(Job& job, const Examples& examples) {
   TrainOptions& o = job.options;
   if (o.epochs <= 0) return;
   const double passes = o.epochs * examples.passes_per_epoch();
-  const double steps = std::ceil(passes / static_cast<double>(o.accumulate));
+  const double steps = std::ceil(passes / mean_passes(o));
   check_field(steps <= 1e9, "epochs", "{} steps; expected at most 1000000000", steps);
   o.steps = std::max<int64_t>(1, std::llround(steps));
   job.plan.steps = o.steps;
@@ -257,7 +258,8 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
               options.from);
   plan_cost(job, spec, task->pass_size(spec));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
-  job.plan.flops_per_step *= task->passes_per_step();
+  job.plan.flops_per_step *=
+      task->passes_per_step() * mean_passes(options) / static_cast<double>(options.accumulate);
   job.plan.weight_bytes += task->other_bytes();
   // Keys and values of answers are freed before the first pass of a step.
   job.plan.activation_bytes = std::max(job.plan.activation_bytes, task->writing_bytes());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "base/math.h"
 
@@ -29,6 +30,54 @@ double learning_rate(const RateSchedule& s, int64_t step) {
     }
   }
   return last;
+}
+
+namespace {
+
+// Returns the sum of floor(a k / m) over k = 0 .. n - 1, by Euclid's algorithm.
+int64_t sum_of_floors(int64_t n, int64_t m, int64_t a) {
+  int64_t sum = 0, b = 0;
+  while (true) {
+    sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+    a %= m;
+    const int64_t most = a * n + b % m;
+    if (most < m) return sum;
+    n = most / m;
+    b = most % m;
+    std::swap(a, m);
+  }
+}
+
+int64_t growing_steps(const TrainOptions& o) {
+  return std::llround(o.growth * static_cast<double>(o.steps));
+}
+
+}  // namespace
+
+int64_t Growth::at(int64_t step) const {
+  return step < steps ? first + (last - first) * step / steps : last;
+}
+
+int64_t Growth::sum(int64_t step) const {
+  const int64_t growing = std::min(step, steps);
+  const int64_t grown = growing > 0 ? sum_of_floors(growing, steps, last - first) : 0;
+  return first * growing + grown + last * (step - growing);
+}
+
+Growth passes_of(const TrainOptions& o) {
+  if (o.accumulate_from == 0) return {o.accumulate, o.accumulate, 0};
+  return {o.accumulate_from, o.accumulate, growing_steps(o)};
+}
+
+double mean_passes(const TrainOptions& o) {
+  const Growth passes = passes_of(o);
+  const double missing = static_cast<double>(passes.last - passes.first) / 2;
+  return static_cast<double>(passes.last) - (o.accumulate_from > 0 ? o.growth * missing : 0);
+}
+
+Growth window_of(const TrainOptions& o, int64_t context) {
+  if (o.window_from == 0) return {context, context, 0};
+  return {std::min(o.window_from, context), context, growing_steps(o)};
 }
 
 }  // namespace fovea

@@ -16,4 +16,18 @@ struct RateSchedule {
 // Returns the learning rate of step `step`, which counts from 0.
 double learning_rate(const RateSchedule& schedule, int64_t step);
 
+// A number that grows evenly from `first` to `last` during the first `steps` steps of a run.
+struct Growth {
+  int64_t first = 1, last = 1, steps = 0;
+
+  int64_t at(int64_t step) const;
+  int64_t sum(int64_t step) const;  // over the steps before `step`
+};
+
+// Returns the forward passes per step, and their mean over the run.
+Growth passes_of(const TrainOptions& options);
+double mean_passes(const TrainOptions& options);
+// Returns the attention window of each step of a model with this context.
+Growth window_of(const TrainOptions& options, int64_t context);
+
 }  // namespace fovea

@@ -12,7 +12,8 @@ OptimizerOptions optimizer_options(const TrainOptions& o) {
           .clip = o.clip,
           .packed_moments = o.moments == MomentPrecision::bits8,
           .seed = o.seed,
-          .up_rate = o.lora.plus};
+          .up_rate = o.lora.plus,
+          .choice = o.optimizer};
 }
 
 RateSchedule rate_schedule(const TrainOptions& o) {

@@ -46,6 +46,18 @@ void put_common(const Put& put) {
     d.final_norm = false;
   });
   put("dropout", [](Spec& s, StackSpec&) { s.dropout = {0.1f, 0.2f, 0.3f}; });
+  put("value residual", [](Spec&, StackSpec& d) {
+    d.attention.kv_heads = 1;
+    d.attention.value_residual = 0.3f;
+    d.ffn.activation = ActivationKind::relu_squared;
+  });
+  put("value residual after a recurrent layer, scores without scale", [](Spec&, StackSpec& d) {
+    d.mixers = {MixerKind::gru, MixerKind::attention, MixerKind::attention};
+    d.mixers.resize(static_cast<size_t>(std::min<int64_t>(3, d.layers)));
+    d.attention.scale = 1;
+    d.attention.value_residual = 0.5f;
+  });
+  put("embeddings only", [](Spec&, StackSpec& d) { d.layers = 0; });
 }
 
 // Mixers other than plain attention.

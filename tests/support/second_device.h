@@ -147,6 +147,8 @@ inline const Kernels kSecondTable = {
     .kl_divergence = OnSecond<&Kernels::kl_divergence>::run,
     .kl_divergence_backward = OnSecond<&Kernels::kl_divergence_backward>::run,
     .adamw = OnSecond<&Kernels::adamw>::run,
+    .sgd = OnSecond<&Kernels::sgd>::run,
+    .lion = OnSecond<&Kernels::lion>::run,
     .sum = OnSecond<&Kernels::sum>::run,
     .sum_of_squares = OnSecond<&Kernels::sum_of_squares>::run,
 };

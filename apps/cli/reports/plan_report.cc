@@ -142,7 +142,7 @@ std::string memory_rows(const Plan& p, const InferencePlans& memory) {
                           size(m.weights.bf16), size(m.weights.int8), size(m.weights.int4)));
   const double state = m.weights.fp32 + m.gradients + m.moments;
   rows += row("training",
-              fmt::format("{}: weights {}, gradients {}, AdamW's moments {}, "
+              fmt::format("{}: weights {}, gradients {}, moments {}, "
                           "activations {} ({} in bf16)",
                           size(state + m.activations.fp32), size(m.weights.fp32), size(m.gradients),
                           size(m.moments), size(m.activations.fp32), size(m.activations.bf16)));

@@ -52,8 +52,9 @@ class BenchCommand : public Command {
                       exact_, 0, 1 << 20));
   }
 
-  int run(const OptionTable&) override {
+  int run(const OptionTable& table) override {
     if (machine_) return run_machine();
+    if (table.given("--heads")) return run_heads();
     if (!lines_.empty()) return run_embedding();
     if (!sources_.empty()) return run_translation();
     if (!model_.empty()) return run_model();
@@ -88,6 +89,30 @@ class BenchCommand : public Command {
                      "{:.1f} GB/s by all\n",
                      r.cpu, r.isa, r.threads, r.fp32_flops / 1e9, r.bf16_flops / 1e9,
                      r.int8_operations / 1e9, r.one_thread_bandwidth / 1e9, r.bandwidth / 1e9));
+    return 0;
+  }
+
+  int run_heads() {
+    if (!model_.empty() || precision_ > 2)
+      throw UsageError("--heads: measures a preset in fp32 or bf16; expected --train NAME");
+    options_.precision = static_cast<Precision>(precision_);
+    const HeadsBench r = bench_heads(options_);
+    print(json ? nlohmann::ordered_json({{"preset", r.preset},
+                                         {"precision", r.precision},
+                                         {"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"batch", r.batch},
+                                         {"context", r.context},
+                                         {"heads", r.heads},
+                                         {"head_width", r.head_width},
+                                         {"milliseconds", r.milliseconds},
+                                         {"tokens_per_second", r.tokens_per_second}})
+                         .dump() +
+                     "\n"
+               : fmt::format("attention of {} ({}, {}, {} threads): {:.3f} ms for {} x {} tokens, "
+                             "{} heads of width {}, forward and backward, {:.0f} tokens/s\n",
+                             r.preset, r.precision, r.isa, r.threads, r.milliseconds, r.batch,
+                             r.context, r.heads, r.head_width, r.tokens_per_second));
     return 0;
   }
 

@@ -101,8 +101,8 @@ class PlanCommand : public Command {
     add_fields(table, spec_, spec_spellings());
     table.unset_means("the model's");
     table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length",
-                     "--recompute", "--moments", "--tokens", "--speed", "--utilisation",
-                     "--devices", "--price"});
+                     "--recompute", "--optimizer", "--moments", "--tokens", "--speed",
+                     "--utilisation", "--devices", "--price"});
   }
 
   void apply(OptionTable& table) override {

@@ -107,6 +107,9 @@ void kl_divergence_backward(Out dlogits, In logits, In lse, In rest, Indices top
                             const TopClasses& classes, float factor, Rows rows, Classes columns);
 // adamw.cc
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
+// momentum.cc
+void sgd(Out weight, Out m, In gradient, const Sgd& step, int64_t size);
+void lion(Out weight, Out m, In gradient, const Lion& step, int64_t size);
 // packed_adamw.cc
 void packed_adamw(Out weight, const PackedMoments& moments, In gradient, const AdamW& step,
                   int64_t size);

@@ -78,6 +78,17 @@ void cells(Out h, Out c, Out y, Out kept, In x, In u, In h0, In c0, const CellSh
   });
 }
 
+// Writes the values to y from index `at` on, unless y is null; `copy` is memory for as many.
+void write_floats(Out y, int64_t at, const std::vector<float>& values, std::vector<float>& copy) {
+  if (y.data == nullptr) return;
+  if (y.dtype == DType::f32 && !y.add) {
+    std::copy(values.begin(), values.end(), floats_at(y, at));
+    return;
+  }
+  std::copy(values.begin(), values.end(), copy.begin());
+  narrow_into(y, at, std::ssize(copy), copy.data());
+}
+
 void cells_backward(const CellGradients& d, In dy, In dh, In dc, In kept, In h0, In c0, In c,
                     const CellShape& shape) {
   const int64_t W = shape.width, G = gates_of(shape.cell), K = kept_of(shape.cell);
@@ -127,14 +138,9 @@ void cells_backward(const CellGradients& d, In dy, In dh, In dc, In kept, In h0,
         }
         access.store(old, floats_at(d.dh0, row * W + i));
       });
-      const auto write = [&](Out to, int64_t at, const std::vector<float>& values) HWY_ATTR {
-        if (to.data == nullptr) return;
-        std::copy(values.begin(), values.end(), copy.begin());
-        narrow_into(to, at, G * W, copy.data());
-      };
-      write(d.dx, row * shape.stride * G * W, inputs);
-      write(d.du_rows, row * shape.stride * G * W, recurrents);
-      write(d.du, row * G * W, recurrents);
+      write_floats(d.dx, row * shape.stride * G * W, inputs, copy);
+      write_floats(d.du_rows, row * shape.stride * G * W, recurrents, copy);
+      write_floats(d.du, row * G * W, recurrents, copy);
     }
   });
 }

@@ -67,6 +67,8 @@ const Kernels kTable = {
     .kl_divergence_backward = cpu::kl_divergence_backward,
     .adamw = cpu::adamw,
     .packed_adamw = cpu::packed_adamw,
+    .sgd = cpu::sgd,
+    .lion = cpu::lion,
     .sum = cpu::sum,
     .sum_of_squares = cpu::sum_of_squares,
 };

@@ -4,7 +4,7 @@
 namespace fovea::reference {
 
 void gemm(Out c, In a, In b, In bias, const GemmShape& shape) {
-  const auto [m, n, k, transpose_a, transpose_b, units, second] = shape;
+  const auto [m, n, k, transpose_a, transpose_b, units, second, kept] = shape;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;

@@ -82,6 +82,8 @@ void kl_divergence(Out losses, Out lse, Out rest, In logits, Indices top, In log
 void kl_divergence_backward(Out dlogits, In logits, In lse, In rest, Indices top, In log_p,
                             const TopClasses& classes, float factor, Rows rows, Classes columns);
 void adamw(Out weight, Out m, Out v, In gradient, const AdamW& step, int64_t size);
+void sgd(Out weight, Out m, In gradient, const Sgd& step, int64_t size);
+void lion(Out weight, Out m, In gradient, const Lion& step, int64_t size);
 void packed_adamw(Out weight, const PackedMoments& moments, In gradient, const AdamW& step,
                   int64_t size);
 

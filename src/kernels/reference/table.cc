@@ -67,6 +67,8 @@ const Kernels kTable = {
     .kl_divergence_backward = reference::kl_divergence_backward,
     .adamw = reference::adamw,
     .packed_adamw = reference::packed_adamw,
+    .sgd = reference::sgd,
+    .lion = reference::lion,
     .sum = reference::sum,
     .sum_of_squares = reference::sum_of_squares,
 };

@@ -116,9 +116,10 @@ void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
 
 PassOptions ExamplesTask::pass_options() const {
   return {.compute = setting_->compute,
-          .accumulate = options_.accumulate,
+          .passes = passes_of(options_),
           .seed = options_.seed,
-          .recompute = options_.recompute};
+          .recompute = options_.recompute,
+          .window = window_of(options_, setting_->spec.context)};
 }
 
 Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,
@@ -143,7 +144,7 @@ std::string ExamplesTask::first_bad_tensor(Transformer& model, int64_t step) con
 }
 
 double ExamplesTask::steps_per_epoch() const {
-  return examples_->passes_per_epoch() / static_cast<double>(options_.accumulate);
+  return examples_->passes_per_epoch() / mean_passes(options_);
 }
 
 Predictions ExamplesTask::predict(const Transformer& model) const {

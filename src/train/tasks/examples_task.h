@@ -41,7 +41,7 @@ class ExamplesTask : public TrainingTask {
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
   virtual PassSize pass_size(const Spec& spec) const = 0;  // for the plan
-  // For the plan, after load(): passes per step as a multiple of options.accumulate, and the memory
+  // For the plan, after load(): passes per step as a multiple of mean_passes(), and the memory
   // of weights besides those of the model.
   virtual double passes_per_step() const { return 1; }
   virtual uint64_t other_bytes() const { return 0; }

@@ -112,7 +112,7 @@ class PreferencesTask : public ConversationsTask {
 
   StepLoss backward(const Transformer& model, int64_t step) const override {
     Predictions found;
-    const auto divisor = static_cast<double>(options_.batch * options_.accumulate);
+    const auto divisor = static_cast<double>(options_.batch * passes_of(options_).at(step));
     StepLoss result = backward_by_passes(
         *examples_, step, pass_options(), [&](const Batch& batch, const Pass& pass, double) {
           const Scores scores = score(model, batch, pass, found.rewards);
@@ -398,8 +398,9 @@ class PreferencesTask : public ConversationsTask {
     std::set<int64_t> all;
     for (const int64_t record : examples_->records_held_out()) all.insert(record);
     const size_t most = all.size() + static_cast<size_t>(examples_->learnt.sequences);
-    for (int64_t pass = first * options_.accumulate;
-         pass < options_.steps * options_.accumulate && all.size() < most; ++pass)
+    const Growth passes = passes_of(options_);
+    for (int64_t pass = passes.sum(first); pass < passes.sum(options_.steps) && all.size() < most;
+         ++pass)
       for (const int64_t record : examples_->records_of(pass)) all.insert(record);
     std::vector<int64_t> unknown;
     for (const int64_t record : all)

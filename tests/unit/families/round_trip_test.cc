@@ -17,6 +17,17 @@ struct Variant {
   void (*change)(Spec&);
 };
 
+// The plain stack of recurrent layers that PyTorch has.
+void recurrent(Spec& s, MixerKind cell) {
+  StackSpec& d = *s.decoder;
+  d.layers = 2;
+  d.mixers = {cell};
+  d.position.kind = PositionKind::none;
+  d.placement = {false, false, false};
+  d.final_norm = d.residual = d.ffn.present = false;
+  s.head = {.tied = false, .bias = true};
+}
+
 class RoundTrip : public testing::TestWithParam<Variant> {
  protected:
   static Spec spec() {
@@ -70,6 +81,24 @@ INSTANTIATE_TEST_SUITE_P(
            d.norm.kind = NormKind::rms;
            d.norm.epsilon = 1e-6f;
            d.ffn.gated = true;
+         }},
+        {"lstm", "lstm", [](Spec& s) { recurrent(s, MixerKind::lstm); }},
+        {"gru_without_biases", "gru",
+         [](Spec& s) {
+           recurrent(s, MixerKind::gru);
+           s.decoder->recurrence.bias = false;
+           s.head.tied = true;
+         }},
+        {"rnn", "rnn", [](Spec& s) { recurrent(s, MixerKind::rnn); }},
+        {"recurrent_of_another_width", "fovea",
+         [](Spec& s) {
+           recurrent(s, MixerKind::lstm);
+           s.decoder->recurrence.width = 6;
+         }},
+        {"recurrent_mixed", "fovea",
+         [](Spec& s) {
+           recurrent(s, MixerKind::lstm);
+           s.decoder->mixers = {MixerKind::lstm, MixerKind::gru};
          }},
         // The config.json of GPT-2 cannot express these fields.
         {"large_deviation", "fovea", [](Spec& s) { s.init_deviation = 2; }},

@@ -327,5 +327,40 @@ TEST(AdamW, MatchesTheReference) {
   }
 }
 
+TEST(Sgd, MatchesTheReference) {
+  for (int64_t size : kSizes) {
+    const Array weight = Array::normal(size, DType::f32, 1), m = Array::normal(size, DType::f32, 2),
+                gradient = Array::normal(size, DType::f32, 3);
+    for (const bool nesterov : {false, true}) {
+      for (const bool keeps : {false, true}) {
+        const Sgd step{.rate = 1e-2f,
+                       .momentum = 0.9f,
+                       .decay = 0.1f,
+                       .nesterov = nesterov,
+                       .gradient_scale = 0.7f};
+        compare_everywhere({weight, m}, fmt::format("sgd of {}", size),
+                           [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                             kernels.sgd(outputs[0].out(), keeps ? outputs[1].out() : Out{},
+                                         gradient.in(), step, size);
+                           });
+      }
+    }
+  }
+}
+
+TEST(Lion, MatchesTheReference) {
+  for (int64_t size : kSizes) {
+    const Array weight = Array::normal(size, DType::f32, 1), m = Array::normal(size, DType::f32, 2);
+    Array gradient = Array::normal(size, DType::f32, 3);
+    gradient.floats()[0] = 0;
+    const Lion step{.rate = 1e-2f, .beta1 = 0.8f, .decay = 0.1f, .gradient_scale = 0.7f};
+    compare_everywhere({weight, m}, fmt::format("lion of {}", size),
+                       [&](const Kernels& kernels, std::vector<Array>& outputs) {
+                         kernels.lion(outputs[0].out(), outputs[1].out(), gradient.in(), step,
+                                      size);
+                       });
+  }
+}
+
 }  // namespace
 }  // namespace fovea

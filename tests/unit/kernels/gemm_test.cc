@@ -57,7 +57,7 @@ struct Case {
 size_t size(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * columns); }
 
 void expect_oracle(const Case& test) {
-  const auto& [m, n, k, transpose_a, transpose_b, units, second] = test.shape;
+  const auto& [m, n, k, transpose_a, transpose_b, units, second, kept] = test.shape;
   SCOPED_TRACE(fmt::format("m {} n {} k {} transposes {} {} dtypes {} {} {} bias {} add {} isa {}",
                            m, n, k, transpose_a, transpose_b, name_of(test.a), name_of(test.b),
                            name_of(test.c), test.bias, test.add, active_isa()));
@@ -89,6 +89,16 @@ void expect_oracle(const Case& test) {
     }
   }
   EXPECT_EQ(wrong, 0);
+  if (units.count > 1 || second.k > 0) return;
+  // The first product with a kept operand packs it, the second one uses it.
+  KeptOperand memory;
+  GemmShape keeping = test.shape;
+  keeping.kept = &memory;
+  for (int i = 0; i < 2; ++i) {
+    Array again(test.add ? old : std::vector<float>(size(m, n), NAN), test.c);
+    cpu::gemm(again.out(test.add), a.in(), b.in(), test.bias ? bias.in() : In{}, keeping);
+    EXPECT_EQ(again.bits(), c.bits()) << "with a kept operand";
+  }
 }
 
 class GemmTest : public testing::Test {

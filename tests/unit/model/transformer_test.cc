@@ -237,6 +237,18 @@ TEST(Transformers, InitialiseWithTheGainOfDeepNorm) {
   });
 }
 
+TEST(Transformers, InitialiseOutputsWithZeros) {
+  Spec spec = tiny();
+  spec.decoder->zero_outputs = true;
+  Transformer model(validated(spec));
+  initialise(model, 1);
+  model.each([&](const std::string& name, Parameter& p) {
+    const std::vector<float> w = to_floats(p.value);
+    const bool zero = std::all_of(w.begin(), w.end(), [](float x) { return x == 0; });
+    EXPECT_EQ(zero, p.role == Role::residual_matrix || p.role == Role::bias) << name;
+  });
+}
+
 TEST(Transformers, KeepRoutersAndGatesOfSharedExpertsInFp32WhenPacked) {
   Spec spec = tiny();
   spec.decoder->ffn.experts = {

@@ -135,7 +135,7 @@ TEST(ValidSpecs, RefuseInvalidSizes) {
        {[](Spec& s) { s.width = int64_t{1} << 40; }, {"width is 1099511627776", "16777216"}},
        {[](Spec& s) { s.width = 13; }, {"heads 6", "width 13", "divisor"}},
        {[](Spec& s) { s.token_types = -1; }, {"token_types is -1"}},
-       {[](Spec& s) { s.decoder->layers = 0; }, {"decoder.layers is 0", "1 to 4096"}},
+       {[](Spec& s) { s.decoder->layers = -1; }, {"decoder.layers is -1", "0 to 4096"}},
        {[](Spec& s) { s.decoder->attention.heads = 0; }, {"decoder.attention.heads is 0"}},
        {[](Spec& s) { s.decoder->attention.heads = 5; }, {"heads 5", "width 12"}},
        {[](Spec& s) { s.decoder->attention.kv_heads = 4; }, {"kv_heads 4", "heads 6", "divisor"}},
@@ -347,13 +347,30 @@ TEST(ValidSpecs, RefuseInvalidLayers) {
           s.decoder->residual_scale = 2;
         },
         {"decoder.residual_scale is 2 without residual", "expected 1"}},
-       {[](Spec& s) { s.decoder->init_scale = -1; }, {"decoder.init_scale is -1"}}});
+       {[](Spec& s) { s.decoder->init_scale = -1; }, {"decoder.init_scale is -1"}},
+       {[](Spec& s) {
+          s.decoder->residual = false;
+          s.decoder->zero_outputs = true;
+        },
+        {"decoder.zero_outputs without residual", "expected residual"}},
+       {[](Spec& s) {
+          s.decoder->init_scale = 0.5f;
+          s.decoder->zero_outputs = true;
+        },
+        {"decoder.init_scale is 0.5 with zero_outputs", "expected one of them"}},
+       {[](Spec& s) {
+          s.decoder->mixers = {MixerKind::latent};
+          s.decoder->attention.value_residual = 0.5f;
+        },
+        {"decoder.attention.value_residual is 0.5 with latent attention", "expected 0"}},
+       {[](Spec& s) { s.decoder->attention.value_residual = 2; },
+        {"decoder.attention.value_residual is 2"}}});
 }
 
 TEST(ValidSpecs, NameTheInvalidStack) {
   expect_refused(
       small_encoder(),
-      {{[](Spec& s) { s.encoder->layers = 0; }, {"encoder.layers is 0"}},
+      {{[](Spec& s) { s.encoder->layers = -1; }, {"encoder.layers is -1"}},
        {[](Spec& s) {
           s.encoder->attention.windows = {1, 2, 3};
         },

@@ -131,9 +131,11 @@ TEST(Cost, CountsPackedMoments) {
   Spec spec = preset("nano");
   spec.vocabulary = 65;
   spec = validated(spec);
-  const Cost cost = training_cost(spec, 1, 64, 1, DType::f32, {.packed_moments = true});
-  EXPECT_NEAR(static_cast<double>(cost.optimizer_bytes),
-              (2 + 8.0 / 256) * static_cast<double>(cost.parameters), 8);
+  const Cost cost = training_cost(spec, 1, 64, 1, DType::f32, {.moments = {.packed = true}});
+  const double without_rounding = (2 + 8.0 / 256) * static_cast<double>(cost.parameters);
+  const double parameters = 4 * 16 + 4;  // each of them rounds its last block up
+  EXPECT_GE(static_cast<double>(cost.optimizer_bytes), without_rounding);
+  EXPECT_LE(static_cast<double>(cost.optimizer_bytes), without_rounding + 8 * parameters);
 }
 
 TEST(Cost, MatchesTheFormulas) {

@@ -111,6 +111,19 @@ Changes decisive_changes_of_preferences() {
           {"simpo_gamma", [](auto& o) { o.preferences.gamma = 2; }}};
 }
 
+// Those of the optimiser and of growing steps.
+Changes decisive_changes_of_steps() {
+  return {{"optimizer", [](auto& o) { o.optimizer.kind = OptimizerKind::lion; }},
+          {"momentum", [](auto& o) { o.optimizer.momentum = 0.5; }},
+          {"nesterov", [](auto& o) { o.optimizer.nesterov = false; }},
+          {"muon_scale", [](auto& o) { o.optimizer.muon_scale = MuonScale::spectral; }},
+          {"muon_rate", [](auto& o) { o.optimizer.muon_rate = 2; }},
+          {"relative_rate", [](auto& o) { o.optimizer.relative_rate = false; }},
+          {"accumulate_from", [](auto& o) { o.accumulate_from += 1; }},
+          {"window_from", [](auto& o) { o.window_from += 1; }},
+          {"growth", [](auto& o) { o.growth /= 2; }}};
+}
+
 // Returns a change of each option that affects the results. Options that the objective does not use
 // are not compared.
 Changes decisive_changes() {
@@ -167,8 +180,8 @@ Changes decisive_changes() {
                  {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
                  {"best_by", [](auto& o) { o.best_by = "accuracy"; }},
                  {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
-  for (const Changes& more :
-       {decisive_changes_of_preferences(), decisive_changes_of_reinforcement()})
+  for (const Changes& more : {decisive_changes_of_preferences(),
+                              decisive_changes_of_reinforcement(), decisive_changes_of_steps()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -216,19 +229,23 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   options.lora.rank = 4;
   options.distillation.teacher = "teacher";
   options.images = {"images"};
+  options.optimizer.kind = OptimizerKind::muon;
+  options.accumulate_from = 1;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
                                 f16, f17, f18, f19, f20, f21, f22, f23, f24, f25, f26, f27, f28,
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
-                                f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65] = options;
+                                f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
+                                f68, f69] = options;
   [[maybe_unused]] const auto& [i1, i2, i3] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
+  [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8] = options.preferences;
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
                                 r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26] =
       options.reinforcement;
-  constexpr size_t kFields = 60 + 3 + 8 + 5 + 8 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 63 + 3 + 8 + 6 + 5 + 8 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
@@ -255,7 +272,9 @@ TEST(Settings, KeepTheirKeysAndValues) {
                 "validation": 0.1, "tokenizer": "char", "max_vocabulary": 0,
                 "learning_rate": 0.001, "final_rate": 0.1, "warmup": 100,
                 "schedule": 0, "decay_fraction": 0.2, "beta1": 0.9, "beta2": 0.99,
-                "epsilon": 1e-8, "weight_decay": 0.1, "clip": 1.0, "moments": "fp32",
+                "epsilon": 1e-8, "optimizer": "adamw", "relative_rate": true,
+                "accumulate_from": 0, "window_from": 0,
+                "weight_decay": 0.1, "clip": 1.0, "moments": "fp32",
                 "label_smoothing": 0.0, "lora": 0, "freeze": [], "seed": 1337, "average": 1,
                 "best_by": "automatic", "evaluate_windows": 256})"));
   TrainOptions pairs;

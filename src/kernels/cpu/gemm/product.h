@@ -52,6 +52,7 @@ struct Product {
   const PackedMatrix* packed = nullptr;
   // If set, the sums continue over this product, whose c is not used.
   const Product* second = nullptr;
+  KeptOperand* kept = nullptr;  // see GemmShape
 
   Product(Out out, In in_a, In in_b, In in_bias, const GemmShape& s)
       : c(out),
@@ -62,7 +63,8 @@ struct Product {
         n(s.n),
         k(s.k),
         units(s.units),
-        bf16_pairs(in_a.dtype == DType::bf16 && in_b.dtype == DType::bf16) {}
+        bf16_pairs(in_a.dtype == DType::bf16 && in_b.dtype == DType::bf16),
+        kept(s.kept) {}
   Product(Out out, In in_a, const PackedMatrix& w, In in_bias, const GemmShape& s)
       : Product(out, in_a, In{nullptr, in_a.dtype}, in_bias, s) {
     packed = &w;

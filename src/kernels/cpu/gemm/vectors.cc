@@ -64,18 +64,23 @@ struct BlockA {
 template <class Products, bool kPairs>
 class Block {
  public:
-  Block(const Product& product, Range rows, Range columns)
+  // `kept`: the part of a KeptOperand for these columns, or null.
+  Block(const Product& product, Range rows, Range columns, float* kept)
       : p_(product),
         rows_(rows),
         columns_(columns),
         tiles_(ceil_div(rows.size(), kTileRows)),
         by_units_(p_.units.count > 1),
         whole_(p_.c.dtype == DType::f32 && !p_.c.add && !by_units_),
-        places_(SumTree::places(p_.units.count)) {
+        places_(SumTree::places(p_.units.count)),
+        kept_(kept) {
     // Packed weights are unpacked from complete vectors of outputs, which may lie along k.
     const int64_t step = p_.packed == nullptr ? 4 : kPanelOutputs;
     blocks_ = blocks_of_k(p_, kDepth * (by_units_ ? kBlockKOfUnits : kBlockK), step);
-    for (const auto& block : blocks_) most_words_ = std::max(most_words_, words_of(block));
+    for (const auto& block : blocks_) {
+      most_words_ = std::max(most_words_, words_of(block));
+      all_words_ += words_of(block);
+    }
     const int64_t most_rows = std::max(kTileRows, kBlockA / most_words_ / kTileRows * kTileRows);
     block_rows_ = even_block(rows_.size(), most_rows, kTileRows);
     packed_a_ = scratch(ScratchUse::packed_a, block_rows_ * most_words_);
@@ -92,6 +97,7 @@ class Block {
     for (const auto& block : blocks_) {
       for (int64_t row = rows_.begin; row < rows_.end; row += block_rows_)
         multiply_rows(block, {row, std::min(rows_.end, row + block_rows_)});
+      words_before_ += words_of(block);
     }
   }
 
@@ -185,8 +191,12 @@ class Block {
     float* panel = packed_b_;
     for (int64_t column = columns_.begin; column < columns_.end; column += kTileColumns) {
       const Range columns = {column, std::min(columns_.end, column + kTileColumns)};
+      if (kept_ != nullptr)
+        panel = kept_ + (column - columns_.begin) * all_words_ +
+                round_up(columns.size(), kLanes) * words_before_;
+      const bool packed = kept_ != nullptr && p_.kept->filled;
       // The panel is packed immediately before its first use, so it is already in L1.
-      if (rows.begin == rows_.begin) pack_panel(block, columns, panel);
+      if (rows.begin == rows_.begin && !packed) pack_panel(block, columns, panel);
       for (int64_t row = rows.begin; row < rows.end; row += kTileRows) {
         const Range tile = {row, std::min(rows.end, row + kTileRows)};
         const BlockA tile_a = {a.data + (row - rows.begin) * a.row_stride, a.row_stride, a.tiles};
@@ -293,10 +303,10 @@ class Block {
   bool whole_;  // c is f32 and assigned, so it holds complete tiles from the first block of k
   int places_;
   std::vector<std::vector<Segment>> blocks_;
-  int64_t most_words_ = 1, block_rows_;
+  int64_t most_words_ = 1, all_words_ = 0, words_before_ = 0, block_rows_;
   bool carried_;  // whether sums are kept between blocks of k
   std::vector<SumTree> trees_;
-  float *packed_a_, *packed_b_, *carry_, *bias_ = nullptr;
+  float *packed_a_, *packed_b_, *carry_, *bias_ = nullptr, *kept_;
 };
 
 // Returns the cycles per k of one row of tiles over `columns` columns: two multiply-adds start per
@@ -322,16 +332,29 @@ ThreadGrid split_vectors(const Product& p) {
   });
 }
 
+// Returns the memory of a share for b, packed: [column of tiles][word][column], where words are at
+// most the number of values of k, rounded up to a pair.
+float* kept_operand(const Product& p, int64_t share, Range columns) {
+  if (p.kept == nullptr) return nullptr;
+  constexpr int64_t kLine = 64 / sizeof(float);
+  std::vector<float>& memory = p.kept->shares[static_cast<size_t>(share)];
+  memory.resize(static_cast<size_t>(round_up(columns.size(), kLanes) * round_up(p.k, 2) + kLine));
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  return memory.data() + (64 - address % 64) % 64 / sizeof(float);
+}
+
 template <class Products, bool kPairs>
-void multiply_share(const Product& p, Range rows, Range columns) {
+void multiply_share(const Product& p, Range rows, Range columns, float* kept) {
   const int64_t most = rows.size() <= kFewRows ? kTileColumns : kBlockColumns;
   const int64_t step = even_block(columns.size(), most, kTileColumns);
   const int64_t carried = kCarriedRows / SumTree::places(p.units.count);
   const int64_t row_step = even_block(rows.size(), carried, kTileRows);
+  const int64_t words = round_up(p.k, 2);  // of a kept column, at most
   for (int64_t row = rows.begin; row < rows.end; row += row_step) {
     for (int64_t column = columns.begin; column < columns.end; column += step) {
       Block<Products, kPairs>(p, {row, std::min(rows.end, row + row_step)},
-                              {column, std::min(columns.end, column + step)})
+                              {column, std::min(columns.end, column + step)},
+                              kept == nullptr ? nullptr : kept + (column - columns.begin) * words)
           .run();
     }
   }
@@ -340,12 +363,15 @@ void multiply_share(const Product& p, Range rows, Range columns) {
 template <class Products, bool kPairs>
 void multiply_vectors(const Product& p) {
   const ThreadGrid grid = split_vectors(p);
+  if (p.kept != nullptr) p.kept->shares.resize(static_cast<size_t>(grid.rows * grid.columns));
   parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
+      const Range columns = share_of(p.n, share % grid.columns, grid.columns, kLanes);
       multiply_share<Products, kPairs>(p, share_of(p.m, share / grid.columns, grid.rows, kTileRows),
-                                       share_of(p.n, share % grid.columns, grid.columns, kLanes));
+                                       columns, kept_operand(p, share, columns));
     }
   });
+  if (p.kept != nullptr) p.kept->filled = true;
 }
 
 }  // namespace
