@@ -92,16 +92,16 @@ class Explain(FoveaTest):
         self.assertEqual(label, json.loads(self.printed("classify", CLASSIFIER, TEXT, "--explain", "--json"))["explanation"])
 
     def inspected(self, model):
-        """Starts the inspector of a model and returns a function that posts to it."""
+        """Starts the inspector of a model and returns a function that posts to one of its routes."""
         server = subprocess.Popen([FOVEA, "inspect", str(model), "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
         address = server.stdout.readline().decode().strip()
 
-        def post(body):
+        def post(body, route="explain"):
             try:
-                with urllib.request.urlopen(urllib.request.Request(address + "api/explain", json.dumps(body).encode())) as answer:
+                with urllib.request.urlopen(urllib.request.Request(f"{address}api/{route}", json.dumps(body).encode())) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
                 return json.load(error)
@@ -111,6 +111,7 @@ class Explain(FoveaTest):
         for name in ("texts", "encoder_decoder"):
             model = GOLDENS / "classifiers" / name
             post = self.inspected(model)
+            self.assertEqual(len(post({"text": TEXT}, "run")["tokens"]), 12)
             for options in ({}, {"target": "neutral", "method": "integrated_gradients", "integration_steps": 7, "random_choices": 3, "seed": 5}):
                 arguments = [part for key, value in options.items() if key != "method" for part in (f"--{key.replace('_', '-')}", value)]
                 wanted = json.loads(self.printed("classify", model, TEXT, "--json", *arguments, f"--explain={options.get('method', 'all')}"))
