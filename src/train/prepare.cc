@@ -172,6 +172,15 @@ void add_teacher(Job& job, ExamplesTask& task, const Spec& spec,
   task.learn_from(std::move(teacher));
 }
 
+// Adds the passes of a step, and the memory of the task's own models and of writing answers.
+void add_own_cost(Job& job, const ExamplesTask& task) {
+  job.plan.flops_per_step *= task.passes_per_step() * mean_passes(job.options) /
+                             static_cast<double>(job.options.accumulate);
+  job.plan.weight_bytes += task.other_bytes();
+  // Keys and values of answers are freed before the first pass of a step.
+  job.plan.activation_bytes = std::max(job.plan.activation_bytes, task.writing_bytes());
+}
+
 void plan_data(Job& job, const Spec& spec, const Examples& examples) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
@@ -258,11 +267,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
               options.from);
   plan_cost(job, spec, task->pass_size(spec));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
-  job.plan.flops_per_step *=
-      task->passes_per_step() * mean_passes(options) / static_cast<double>(options.accumulate);
-  job.plan.weight_bytes += task->other_bytes();
-  // Keys and values of answers are freed before the first pass of a step.
-  job.plan.activation_bytes = std::max(job.plan.activation_bytes, task->writing_bytes());
+  add_own_cost(job, *task);
   add_teacher(job, *task, spec, tokenizers, say);
   plan_epochs(job, task->loaded());
   plan_data(job, spec, task->loaded());
