@@ -22,12 +22,12 @@ WrittenBatch two_answers(bool translates) {
   return batch;
 }
 
-struct Model {
+struct GradientModel {
   const char* name;
   Spec spec;
 };
 
-void check(const Spec& given, bool ppo) {
+void check_policy_gradients(const Spec& given, bool ppo) {
   Transformer model = test::made(validated(given));
   Linear head(given.width, 1, true);
   const WrittenBatch batch = two_answers(given.encoder.has_value());
@@ -72,15 +72,15 @@ void check(const Spec& given, bool ppo) {
 
 TEST(PolicyGradient, IsThatOfFiniteDifferences) {
   const test::SmallSize size{.vocabulary = 7, .context = 8, .width = 6, .layers = 1, .heads = 2};
-  const Model models[] = {{"llama", test::small_llama(size, 5)},
+  const GradientModel models[] = {{"llama", test::small_llama(size, 5)},
                           {"encoder-decoder", test::small_encoder_decoder(size)},
                           {"t5", test::scaled_down(preset("t5-small"), size, 5)}};
-  for (const Model& each : models) {
+  for (const GradientModel& each : models) {
     for (const bool ppo : {false, true}) {
       SCOPED_TRACE(std::string(each.name) + (ppo ? ", ppo" : ", grpo"));
       Spec spec = each.spec;
       spec.dropout = {};
-      check(spec, ppo);
+      check_policy_gradients(spec, ppo);
     }
   }
 }
