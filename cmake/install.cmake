@@ -6,6 +6,12 @@ install(TARGETS fovea EXPORT fovea_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_L
 install(TARGETS fovea_shared EXPORT fovea_c_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET fovea_cli)
   install(TARGETS fovea_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Written when the program is linked: see cmake/write_manual.cmake.
+  set(manual ${CMAKE_BINARY_DIR}/manual)
+  install(DIRECTORY ${manual}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
+  install(FILES ${manual}/bash/fovea DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions OPTIONAL)
+  install(FILES ${manual}/zsh/_fovea DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions OPTIONAL)
+  install(FILES ${manual}/fish/fovea.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d OPTIONAL)
 endif()
 if(TARGET fovea_mpi)
   install(TARGETS fovea_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fovea)

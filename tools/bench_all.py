@@ -150,7 +150,7 @@ def our_version():
         done = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    return " ".join(filter(None, (printed(PROGRAM, "--version").removeprefix("fovea "), printed("git", "rev-parse", "--short=12", "HEAD"))))
+    return " ".join(filter(None, (printed(PROGRAM, "--version").split()[1], printed("git", "rev-parse", "--short=12", "HEAD"))))
 
 
 def make_record(measured, peers, name, rounds):

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -11,10 +12,14 @@
 
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/reports/completion.h"
+#include "cli/reports/manual.h"
+#include "cli/reports/version_text.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
 #include "jobs/ranks.h"
+#include "options/config_file.h"
 #include "options/help.h"
 #include "options/open_model.h"
 #include "terminal/signals.h"
@@ -53,11 +58,14 @@ namespace {
 std::string overview() {
   std::string out = "usage: fovea VERB [OPTIONS]\n\n";
   for (const Verb& verb : verbs()) out += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
-  return out + "\n'fovea help VERB' describes a verb; 'fovea --version' prints the version.\n";
+  return out +
+         "\n'fovea help VERB' describes a verb; 'fovea --version' prints the version; 'fovea --man "
+         "VERB'\nprints a manual page; 'fovea --completion SHELL' prints a completion for "
+         "bash, zsh or fish.\n";
 }
 
 int unknown_verb(const std::string& typed) {
-  std::vector<std::string> names = {"--help", "--version"};
+  std::vector<std::string> names = {"--help", "--version", "--man", "--completion"};
   for (const Verb& verb : verbs()) names.emplace_back(verb.name);
   const std::string near = nearest(typed, names);
   throw UsageError(fmt::format("{}: unknown {}; {}", typed, typed[0] == '-' ? "option" : "verb",
@@ -65,9 +73,24 @@ int unknown_verb(const std::string& typed) {
 }
 
 struct Common {
-  bool help = false, help_all = false;
+  bool help = false, help_all = false, dump_config = false;
+  std::string config;
   int64_t threads = 0;
 };
+
+// Adds the options of configuration files, which a long help shows only.
+void add_config(OptionTable& table, Common& common) {
+  const bool partial = std::any_of(table.all().begin(), table.all().end(),
+                                   [](const Option& o) { return o.advanced; });
+  Option config =
+      as("FILE", text("--config", {}, "JSON or YAML file with options, under the name of the verb",
+                      common.config));
+  Option dump = flag("--dump-config", {}, "print the given options as a --config file, and exit",
+                     common.dump_config);
+  config.advanced = dump.advanced = partial;
+  table.add(std::move(config));
+  table.add(std::move(dump));
+}
 
 OptionTable table_of(Command& command, Common& common) {
   OptionTable table;
@@ -79,9 +102,36 @@ OptionTable table_of(Command& command, Common& common) {
   table.add(flag("--json", {}, "print the result as one JSON object", command.json));
   table.add(flag("--strict", {},
                  "treat warnings about a model's files as errors (NaN in a weight, ...)", strict));
+  if (table.find("--config") == nullptr) add_config(table, common);
   table.add(flag("--help", {"-h"}, "print this help", common.help));
   table.add(flag("--help-all", {}, "print all options, with ranges and aliases", common.help_all));
   return table;
+}
+
+// Describes all verbs for their manual pages and for the completion of shells.
+std::vector<VerbDescription> descriptions() {
+  std::vector<VerbDescription> all;
+  for (const Verb& verb : verbs()) {
+    const std::unique_ptr<Command> command = verb.make();
+    Common common;
+    all.push_back({verb.name, verb.summary, command->usage(), command->summary(),
+                   table_of(*command, common).all()});
+  }
+  return all;
+}
+
+int print_manual(const std::string& verb) {
+  const std::vector<VerbDescription> all = descriptions();
+  if (verb.empty()) {
+    print(manual_page(all));
+    return 0;
+  }
+  for (const VerbDescription& each : all) {
+    if (each.name != verb) continue;
+    print(manual_page(each));
+    return 0;
+  }
+  return unknown_verb(verb);
 }
 
 int list_options() {
@@ -132,6 +182,13 @@ int run_verb(const Verb& verb, std::vector<std::string> arguments) {
     return 0;
   }
   command->arguments = std::move(arguments);
+  const bool own_config = table.find("--config")->section != table.find("--threads")->section;
+  take_environment(table);
+  if (!own_config) take_config(table, verb.name);
+  if (!own_config && table.given("--dump-config")) {
+    print(dumped_config(table, verb.name));
+    return 0;
+  }
   try {
     return run_command(verb, *command, table, common);
   } catch (const Error& error) {
@@ -145,6 +202,7 @@ int dispatch(const std::vector<std::string>& arguments) {
     return 2;
   }
   const std::string& first = arguments.front();
+  for (const Verb& verb : verbs()) config_sections().emplace_back(verb.name);
   if (first == "help" && arguments.size() > 1) {
     std::vector<std::string> help = arguments;  // "help train model" -> "train --help model"
     help[0] = arguments[1];
@@ -156,7 +214,12 @@ int dispatch(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (first == "--version" || first == "-V") {
-    print("fovea " + version() + "\n");
+    print(version_text());
+    return 0;
+  }
+  if (first == "--man") return print_manual(arguments.size() > 1 ? arguments[1] : "");
+  if (first == "--completion") {
+    print(completion_script(arguments.size() > 1 ? arguments[1] : "", descriptions()));
     return 0;
   }
   if (first == "--list-options") return list_options();  // for the tests

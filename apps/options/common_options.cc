@@ -2,10 +2,18 @@
 
 #include <utility>
 
+#include "fovea/model_path.h"
+
 namespace fovea::cli {
 
+Option of_model(Option option) {
+  option.set = [set = std::move(option.set)](const std::string& typed) { set(find_model(typed)); };
+  return option;
+}
+
 Option model_place(std::string& model, std::string help) {
-  return place("MODEL", {"-m", "--model", "--model-name-or-path"}, std::move(help), model);
+  return of_model(
+      place("MODEL", {"-m", "--model", "--model-name-or-path"}, std::move(help), model));
 }
 
 Option input_places(std::vector<std::string>& files) {

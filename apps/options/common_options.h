@@ -7,6 +7,9 @@
 
 namespace fovea::cli {
 
+// Returns an option for a model, whose value may also be the name of a model in the cache of the
+// Hugging Face Hub.
+Option of_model(Option option);
 // MODEL, with the aliases of other programs.
 Option model_place(std::string& model, std::string help = "model directory");
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "base/nearest.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 
@@ -29,6 +31,13 @@ std::pair<int32_t, float> bias_of(const std::string& typed) {
   return {id, bias};
 }
 
+// Returns whether a conversation may change this option between two answers.
+bool is_changeable(const Option& option) {
+  const bool section = option.section == "Length" || option.section == "Sampling" ||
+                       option.section == "Penalties" || option.name == "--guess";
+  return section && option.name != "--logit-bias";  // read by settle() only
+}
+
 }  // namespace
 
 void GenerationOptions::declare(OptionTable& table, const std::vector<std::string>& omitted) {
@@ -38,14 +47,19 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
        .name = "--predict",
        .section = "Length"},
       {"stop_ids", {"--stop-token-ids"}},
+      {"banned", {"--bad-words"}, "--ban"},
       {"ignore_end", {}, "--ignore-eos"},
       {"min_tokens", {"--min-new-tokens"}},
       {.field = "temperature", .aliases = {"--temp"}, .section = "Sampling"},
       {"typical_p", {"--typical"}},
       {"top_n_sigma", {"--top-nsigma"}},
+      {"samplers", {}, {}, "NAMES"},
+      {"mirostat_tau", {"--mirostat-ent"}},
+      {"mirostat_eta", {"--mirostat-lr"}},
       {.field = "seed", .omitted = true},  // declared below, since its range includes -1
       {.field = "repetition_penalty", .aliases = {"--repeat-penalty"}, .section = "Penalties"},
       {"no_repeat_ngram", {"--no-repeat-ngram-size"}},
+      {"dry_sequence_breakers", {}, "--dry-sequence-breaker"},
       {.field = "guesses",
        .aliases = {"--speculate", "--prompt-lookup"},
        .name = "--guess",
@@ -63,16 +77,18 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
   table.section("Penalties");
   table.add(list("--logit-bias", {},
                  "TOKEN_ID:BIAS, added to the logit of a token; may be repeated", biases_));
+  grammar.declare(table);
   declare_draft(table);
 }
 
 void GenerationOptions::declare_draft(OptionTable& table) {
   constexpr int64_t kMostGuesses = 64;  // more are rarely accepted
   table.section("Speculative decoding");
-  table.add(as("DIR", text("--draft", {"--model-draft", "--assistant-model"},
-                           "smaller model with the same vocabulary that proposes speculative "
-                           "tokens; the result stays the same",
-                           draft_)));
+  table.add(
+      of_model(as("DIR", text("--draft", {"--model-draft", "--assistant-model"},
+                              "smaller model with the same vocabulary that proposes speculative "
+                              "tokens; the result stays the same",
+                              draft_))));
   table.add(with_words({"-1|auto"},
                        integer("--draft-tokens", {"--draft-max", "--num-assistant-tokens"},
                                "--draft: speculative tokens per pass; -1 = auto: as many as pay by "
@@ -88,9 +104,36 @@ void GenerationOptions::settle(const Model& model, WeightPrecision precision, Op
     if (stop.empty()) throw UsageError("--stop: \"\" is empty; expected a text");
   }
   for (const std::string& bias : biases_) options.sampling.logit_bias.push_back(bias_of(bias));
-  if (greedy_) options.sampling.temperature = 0;
   take_draft(precision, table);
+  take_sampling();
+}
+
+void GenerationOptions::take_sampling() {
+  if (greedy_) options.sampling.temperature = 0;
   options.sampling.seed = seed_ < 0 ? std::random_device{}() : static_cast<uint64_t>(seed_);
+}
+
+void GenerationOptions::change(OptionTable& table, const std::string& name,
+                               const std::string& value) {
+  const Option* const option = table.find(option_name(name));
+  if (option == nullptr || !is_changeable(*option)) {
+    std::vector<std::string> names;
+    for (const Option& each : table.all())
+      if (is_changeable(each)) names.push_back(each.name.substr(2));
+    throw UsageError(fmt::format("{}: unknown setting{}", name, did_you_mean(name, names)));
+  }
+  greedy_ = false;
+  option->set(value.empty() && option->kind == Kind::flag ? "true" : value);
+  if (greedy_) options.sampling.temperature = 0;
+  if (option->name == "--seed") take_sampling();
+}
+
+std::string GenerationOptions::changeable(const OptionTable& table) {
+  std::string lines;
+  for (const Option& option : table.all())
+    if (is_changeable(option) && option.name != "--greedy")
+      lines += fmt::format("  {:<20} {}\n", option.name.substr(2), option.get());
+  return lines;
 }
 
 void GenerationOptions::take_draft(WeightPrecision precision, const OptionTable& table) {

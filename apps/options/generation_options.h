@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fovea/generate.h"
+#include "options/grammar_options.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -17,13 +18,20 @@ class GenerationOptions {
   // Applies typed options to the model's defaults, chooses a seed and opens the draft model. Throws
   // UsageError for invalid combinations.
   void settle(const Model& model, WeightPrecision precision, OptionTable& table);
+  // Changes an option after settle(), by its name or an alias without the dashes. Throws
+  // UsageError, and InvalidArgument if the value is out of range.
+  void change(OptionTable& table, const std::string& name, const std::string& value);
+  // Returns "name value" of the options that change() accepts, one per line.
+  static std::string changeable(const OptionTable& table);
 
+  GrammarOptions grammar;
   GenerateOptions options;
   std::optional<Model> draft;
 
  private:
   void declare_draft(OptionTable& table);
   void take_draft(WeightPrecision precision, const OptionTable& table);
+  void take_sampling();
 
   int64_t seed_ = -1, draft_tokens_ = -1;
   bool greedy_ = false;

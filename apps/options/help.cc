@@ -90,6 +90,8 @@ bool shown(const Option& option, const HelpRequest& request) {
 
 }  // namespace
 
+std::string description_of(const Option& option) { return described(option, false); }
+
 std::string take_section(std::vector<std::string>& arguments, const OptionTable& table) {
   const std::vector<std::string> names = section_names(table);
   for (size_t i = 1; i < arguments.size(); ++i) {

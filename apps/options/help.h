@@ -18,6 +18,9 @@ struct HelpRequest {
 // it; empty if there is none.
 std::string take_section(std::vector<std::string>& arguments, const OptionTable& table);
 
+// Returns what an option does, with its range, its default and its long aliases.
+std::string description_of(const Option& option);
+
 // Returns the help of a verb, wrapped to `width` columns.
 std::string help_text(const std::string& usage, const std::string& summary,
                       const OptionTable& table, const HelpRequest& request, int width);

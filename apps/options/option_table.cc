@@ -62,7 +62,11 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
     throw UsageError(fmt::format("{}: unknown option; {}", typed, hint));
   }
   if (!rest.empty()) {
-    throw UsageError(fmt::format("\"{}\": unexpected argument; see --help", rest.front()));
+    const bool prompts = std::any_of(options.begin(), options.end(), [](const Option& option) {
+      return option.name == "--prompt";
+    });
+    throw UsageError(fmt::format("\"{}\": unexpected argument; {}", rest.front(),
+                                 prompts ? "expected a prompt after --prompt" : "see --help"));
   }
 }
 
@@ -144,6 +148,19 @@ CLI::Option* declare(CLI::App& app, const Option& option) {
   }
   if (option.most > 1) declared->expected(1, option.most)->allow_extra_args();
   return declared;
+}
+
+using Names = std::vector<std::string>;
+
+// Sets an option to its given values. An error names their source instead of the option.
+void set_given(const Option& option) {
+  try {
+    for (const std::string& value : option.given) option.set(value);
+  } catch (const UsageError& error) {
+    const std::string message = error.what();
+    if (option.source.empty() || !message.starts_with(option.name)) throw;
+    throw UsageError(option.source + message.substr(option.name.size()));
+  }
 }
 
 }  // namespace
@@ -229,22 +246,26 @@ void OptionTable::parse(const std::vector<std::string>& given) {
     options_[i].given = without_marks(declared[i]->results());
 }
 
-void OptionTable::apply(const std::string& name) {
-  const Option* const option = find(name);
-  for (const std::string& value : option->given) option->set(value);
+void OptionTable::give(const std::string& name, const std::vector<std::string>& values,
+                       const std::string& source) {
+  for (Option& option : options_) {
+    if (option.name != name || !option.given.empty()) continue;
+    if (option.kind == Kind::flag && (values == Names{"false"} || values == Names{"0"})) return;
+    option.given = values;
+    option.source = source;
+  }
 }
+
+void OptionTable::apply(const std::string& name) { set_given(*find(name)); }
 
 void OptionTable::apply_section(const std::string& section) const {
   for (const Option& option : options_) {
-    if (option.section != section) continue;
-    for (const std::string& value : option.given) option.set(value);
+    if (option.section == section) set_given(option);
   }
 }
 
 void OptionTable::apply() {
-  for (const Option& option : options_) {
-    for (const std::string& value : option.given) option.set(value);
-  }
+  for (const Option& option : options_) set_given(option);
 }
 
 std::string option_name(const std::string& field) {

@@ -39,6 +39,7 @@ struct Option {
   std::string implied;                          // value of a number or a choice without one
   bool of_spec = false;                         // a field of the Spec
   std::vector<std::string> given;               // the typed values, set by OptionTable::parse()
+  std::string source;  // of `given`, if it is not the command line: "FOVEA_TEMPERATURE"
 };
 
 Option flag(std::string name, std::vector<std::string> aliases, std::string help, bool& value);
@@ -90,6 +91,9 @@ class OptionTable {
   void unset_means(const std::string& what);
   // Throws UsageError for unknown options, missing values and unexpected arguments.
   void parse(const std::vector<std::string>& arguments);
+  // Gives an option that is not given these values; `source` names them in errors.
+  void give(const std::string& name, const std::vector<std::string>& values,
+            const std::string& source);
   void apply(const std::string& name);  // sets one option to its typed values
   void apply();                         // sets all options
   void apply_section(const std::string& section) const;

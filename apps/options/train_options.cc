@@ -11,19 +11,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/nearest.h"
 #include "fovea/error.h"
+#include "fovea/model_path.h"
+#include "options/config_file.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
-#include "terminal/read_text.h"
 
 namespace fovea::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr size_t kConfigBytes = 1 << 20;  // far above the size of any Spec
-constexpr int kConfigDepth = 64;          // deeper nesting could overflow the stack
 
 const Spellings& train_spellings() {
   static const Spellings all = {
@@ -195,51 +192,15 @@ const std::vector<std::string>& outside_config() {
   return names;
 }
 
-Json read_config(const std::string& path) {
-  const std::string content = read_text(path, kConfigBytes);
-  const auto depth_guard = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kConfigDepth)
-      throw UsageError(path + ": nested deeper than 64 levels; expected a Spec");
-    return true;
-  };
-  try {
-    Json config = Json::parse(content, depth_guard);
-    if (!config.is_object())
-      throw UsageError(path + ": not a JSON object; expected a Spec as printed by --dump-config");
-    return config;
-  } catch (const Json::parse_error& error) {
-    throw UsageError(
-        fmt::format("{}: not valid JSON (byte {}); expected a Spec as printed by --dump-config",
-                    path, error.byte));
-  } catch (const Json::out_of_range&) {
-    throw UsageError(path +
-                     ": a number is out of range; expected a Spec as printed by --dump-config");
-  }
-}
-
-void apply_training(const std::string& path, const Json& values, OptionTable& table) {
-  if (!values.is_object())
-    throw UsageError(path + ": \"train\" is not an object; expected training options");
-  std::vector<std::string> names;
-  for (const Option& option : table.all()) {
-    if (option.in_config) names.push_back(option.name);
-  }
-  for (const auto& [key, value] : values.items()) {
-    const std::string name = option_name(key);
-    const Option* const option = table.find(name);
-    if (!option || !option->in_config) {
-      const std::string near = nearest(name, names);
-      throw UsageError(
-          fmt::format("{}: train.{}: unknown key; {}", path, key,
-                      near.empty() ? "see --dump-config" : "did you mean " + near.substr(2) + "?"));
-    }
-    try {
-      for (const Json& each : value.is_array() ? value : Json::array({value}))
-        option->set(each.is_string() ? each.get<std::string>() : each.dump());
+// Sets the training options of a file; the command line and the environment take precedence.
+void apply_training(const std::string& path, const std::string& verb, const Json& values,
+                    const OptionTable& table) {
+  const auto allowed = [](const Option& option) { return option.in_config; };
+  for (const auto& [option, texts] : config_values(path, verb, values, table, allowed)) try {
+      for (const std::string& text : texts) option->set(text);
     } catch (const UsageError& error) {
-      throw UsageError(fmt::format("{}: train: {}", path, error.what()));
+      throw UsageError(fmt::format("{}: {}: {}", path, verb, error.what()));
     }
-  }
 }
 
 void refuse_change_of_model(const TrainRequest& request, const OptionTable& table) {
@@ -253,11 +214,11 @@ void refuse_change_of_model(const TrainRequest& request, const OptionTable& tabl
 }
 
 void apply_config(TrainRequest& request, OptionTable& table) {
-  Json config = read_config(request.config);
-  if (config.contains("train")) apply_training(request.config, config["train"], table);
-  config.erase("train");
+  const Json config = read_config(request.config);
+  const char* const verb = "train";
+  if (config.contains(verb)) apply_training(request.config, verb, config[verb], table);
   Json spec = Json::parse(write_spec(request.spec));
-  spec.merge_patch(config);
+  spec.merge_patch(without_sections(config));
   request.spec = read_spec(spec.dump(), request.config);
 }
 
@@ -365,6 +326,8 @@ void TrainRequest::apply(OptionTable& table) {
   }
   table.apply();
   if (table.given("--steps")) options.epochs = 0;  // that of --config
+  options.from = find_model(options.from);
+  options.distillation.teacher = find_model(options.distillation.teacher);
   if (distils && student_ != preset && student_ != config) options.from = student_;
   refuse_change_of_model(*this, table);
 }

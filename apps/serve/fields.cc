@@ -9,6 +9,7 @@ constexpr unsigned kBoth = kChat | kCompletion;
 constexpr double kMostTokens = 2147483647;  // larger than any context
 constexpr double kMostChoices = 16;         // each choice takes additional memory
 constexpr double kMostLogprobs = 20;        // as in OpenAI's API
+constexpr double kMostGrammar = 1 << 20;    // the library's limit
 constexpr double kMostText = 1e9;           // the limit of the body's size applies first
 
 std::vector<std::string> texts(const Json& value) {
@@ -144,6 +145,7 @@ std::vector<Field> length_fields() {
       // The server searches for each string after every token.
       bounded(0, 16, option("stop", kBoth, "stop", "none"), ", of at most 256 bytes each"),
       bounded(0, 64, option("stop_token_ids", kBoth, "stop_ids", "none")),
+      bounded(0, 64, option("bad_words", kBoth, "banned", "none"), ", of at most 256 bytes each"),
       option("ignore_eos", kBoth, "ignore_end"),
   };
 }
@@ -157,6 +159,18 @@ std::vector<Field> sampling_fields() {
       option("min_p", kBoth, "min_p", "model"),
       option("typical_p", kBoth, "typical_p", "model"),
       option("top_n_sigma", kBoth, "top_n_sigma", "model"),
+      option("xtc_probability", kBoth, "xtc_probability", "model"),
+      option("xtc_threshold", kBoth, "xtc_threshold", "model"),
+      bounded(0, 256, option("samplers", kBoth, "samplers", "model")),
+      option("mirostat", kBoth, "mirostat", "model"),
+      option("mirostat_tau", kBoth, "mirostat_tau", "model"),
+      option("mirostat_eta", kBoth, "mirostat_eta", "model"),
+      option("dry_multiplier", kBoth, "dry_multiplier", "model"),
+      option("dry_base", kBoth, "dry_base", "model"),
+      option("dry_allowed_length", kBoth, "dry_allowed_length", "model"),
+      option("dry_penalty_last_n", kBoth, "dry_penalty_last_n", "model"),
+      bounded(0, 16, option("dry_sequence_breakers", kBoth, "dry_sequence_breakers", "model"),
+              ", of at most 256 bytes each"),
       option("repetition_penalty", kBoth, "repetition_penalty", "model"),
       named("repeat_penalty", kBoth, "alias of repetition_penalty",
             option("repetition_penalty", kBoth, "repetition_penalty", "model")),
@@ -194,6 +208,21 @@ std::vector<Field> result_fields() {
        "{\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", "
        "\"json_schema\": {\"schema\": {...}}}",
        [](const Json& v, ApiRequest& r) { r.response_format = v; }},
+      {"grammar", kBoth, FieldType::text, 0, kMostGrammar, "none",
+       "a grammar in llama.cpp's notation (GBNF) that the text satisfies",
+       [](const Json& v, ApiRequest& r) { r.guide.grammar = v; }},
+      {"guided_grammar", kBoth, FieldType::text, 0, kMostGrammar, "none", "alias of grammar",
+       [](const Json& v, ApiRequest& r) { r.guide.grammar = v; }},
+      {"guided_regex", kBoth, FieldType::text, 0, kMostGrammar, "none",
+       "a regular expression that matches the whole text",
+       [](const Json& v, ApiRequest& r) { r.guide.regex = v; }},
+      {"guided_choice", kBoth, FieldType::strings, 1, 1024, "none", "the texts to choose from",
+       [](const Json& v, ApiRequest& r) { r.guide.choices = v.get<std::vector<std::string>>(); }},
+      {"guided_json", kBoth, FieldType::any, 0, 0, "none",
+       "a JSON Schema, as an object or a text, that the text satisfies",
+       [](const Json& v, ApiRequest& r) { r.guide.schema = v; }},
+      {"json_schema", kBoth, FieldType::any, 0, 0, "none", "alias of guided_json",
+       [](const Json& v, ApiRequest& r) { r.guide.schema = v; }},
   };
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "fovea/error.h"
+#include "fovea/grammar.h"
 #include "serve/answer_limits.h"
 #include "serve/tool_calls.h"
 
@@ -130,15 +131,49 @@ std::optional<std::string> format_schema(const Json& format) {
   return schema.dump();
 }
 
+// Returns the constraint of the guided_* fields, and sets `param` to the one that is given; none =
+// unset.
+Constraint guided(const ApiRequest& request, ServedModel& model, const char*& param) {
+  const ApiRequest::Guide& guide = request.guide;
+  const int64_t most = request.options.max_tokens;
+  if (!guide.grammar.empty()) {
+    param = "grammar";
+    return gbnf_constraint(model.json_vocabulary(), guide.grammar, most);
+  }
+  if (!guide.regex.empty()) {
+    param = "guided_regex";
+    return regex_constraint(model.json_vocabulary(), guide.regex, most);
+  }
+  if (!guide.choices.empty()) {
+    param = "guided_choice";
+    return choice_constraint(model.json_vocabulary(), guide.choices, most);
+  }
+  if (guide.schema.is_null()) return {};
+  param = "guided_json";
+  const bool text = guide.schema.is_string();
+  return json_constraint(model.json_vocabulary(),
+                         text ? guide.schema.get<std::string>() : guide.schema.dump(), most);
+}
+
 void constrain(ApiRequest& request, ServedModel& model, const ToolChoice& choice) {
   std::optional<std::string> schema = format_schema(request.response_format);
   const char* param = "response_format";
+  const ApiRequest::Guide& guide = request.guide;
+  if (!guide.grammar.empty() + !guide.regex.empty() + !guide.choices.empty() +
+          !guide.schema.is_null() + schema.has_value() >
+      1)
+    bad_value(param,
+              "only one of response_format, grammar, guided_regex, guided_choice and "
+              "guided_json");
   if (choice.required) {
     schema = call_schema(request.tools, choice.name);
     param = "tool_choice";
   }
-  if (!schema) return;
   try {
+    if (!schema) {
+      request.options.constrain = guided(request, model, param);
+      return;
+    }
     request.options.constrain =
         json_constraint(model.json_vocabulary(), *schema, request.options.max_tokens);
   } catch (const Error& error) {

@@ -39,6 +39,11 @@ struct ApiRequest {
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
   bool add_generation_prompt = true;
   Json response_format;
+  struct Guide {  // further descriptions of the text; at most one is set
+    std::string grammar, regex;
+    std::vector<std::string> choices;
+    Json schema;
+  } guide;
   AttentionTraceOptions trace;
 
   std::vector<Prompt> inputs;  // of /v1/embeddings and /embed

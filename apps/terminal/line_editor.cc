@@ -46,7 +46,7 @@ char* prompt_of(EditLine* editor) {
 
 }  // namespace
 
-LineEditor::LineEditor() {
+LineEditor::LineEditor(const std::string& history) : file_(history) {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return;
   std::setlocale(LC_CTYPE, "");  // required for typing non-ASCII letters
   editor_ = el_init("fovea", stdin, stderr, stderr);
@@ -55,6 +55,8 @@ LineEditor::LineEditor() {
   HistEvent event;
   ::history(history_, &event, H_SETSIZE, kRemembered);
   ::history(history_, &event, H_SETUNIQUE, 1);
+  for (const std::string& line : file_.lines(kRemembered))
+    ::history(history_, &event, H_ENTER, line.c_str());
   el_set(editor_, EL_HIST, ::history, history_);
   el_set(editor_, EL_GETCFN, read_character);
   el_set(editor_, EL_EDITOR, "emacs");
@@ -83,11 +85,17 @@ std::optional<std::string> LineEditor::edit(const std::string& prompt) {
   const char* const typed = el_gets(editor_, &length);
   interrupted_ = take_interrupt();
   if (interrupted_) note("\n");
-  if (typed == nullptr || length <= 0 || interrupted_) return std::nullopt;
+  if (interrupted_) return std::nullopt;
+  if (typed == nullptr || length <= 0) {
+    note("\n");  // after Ctrl-D the cursor is still after the prompt
+    return std::nullopt;
+  }
   std::string line(typed, static_cast<size_t>(length));
   if (line.ends_with('\n')) line.pop_back();
   HistEvent event;
-  if (!line.empty()) ::history(history_, &event, H_ENTER, line.c_str());
+  if (line.empty()) return line;
+  ::history(history_, &event, H_ENTER, line.c_str());
+  file_.add(line);
   return line;
 }
 

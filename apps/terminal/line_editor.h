@@ -3,6 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "terminal/history_file.h"
+
 struct editline;
 struct history;
 
@@ -11,7 +13,8 @@ namespace fovea::cli {
 // Reads lines that a person types. On a terminal they can be edited and recalled from a history.
 class LineEditor {
  public:
-  LineEditor();
+  // `history` names the file of the history (see HistoryFile); empty = this session only.
+  explicit LineEditor(const std::string& history = "");
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
@@ -28,6 +31,7 @@ class LineEditor {
 
   editline* editor_ = nullptr;
   history* history_ = nullptr;
+  HistoryFile file_;
   std::string prompt_;
   bool interrupted_ = false;
 };

@@ -1,6 +1,7 @@
 #include "terminal/signals.h"
 
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +18,10 @@ std::atomic<const char*> gentle{nullptr};  // message printed on the first signa
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
+// The settings of the terminal at the start, for an end in the middle of a line that is edited.
+termios terminal = {};
+std::atomic<bool> knows_terminal{false};
+
 void say(std::string_view text) {
   static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
 }
@@ -24,6 +29,9 @@ void say(std::string_view text) {
 void handle(int signal) {
   const char* const notice = gentle;
   if (notice == nullptr || received.exchange(signal) != 0) {
+    // In the background, this call would stop the process.
+    if (knows_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp())
+      tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
     say("\nfovea: stopped immediately\n");
     _exit(128 + signal);
   }
@@ -57,6 +65,7 @@ void handle_lost_page(int, siginfo_t* info, void*) {
 }  // namespace
 
 void start_signals() {
+  if (tcgetattr(STDIN_FILENO, &terminal) == 0) knows_terminal = true;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // writes beyond `ulimit -f` then return an error
   struct sigaction action = {};

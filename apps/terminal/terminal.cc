@@ -65,6 +65,8 @@ int terminal_width() {
   return width > 0 ? width : 100;
 }
 
+bool moves_cursor() { return !variable("TERM").empty() && variable("TERM") != "dumb"; }
+
 bool can_colour() {
   return is_terminal(Channel::error) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
 }

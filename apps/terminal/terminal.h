@@ -16,6 +16,7 @@ void note(std::string_view text);
 
 enum class Channel { output, error };
 bool is_terminal(Channel channel);
+bool moves_cursor();   // TERM is set and not "dumb"
 int terminal_width();  // COLUMNS, else the terminal's width, else 100
 bool can_colour();  // standard error is a terminal, not a dumb one, and NO_COLOR is unset or empty
 bool can_utf8();    // by LC_ALL, LC_CTYPE or LANG

@@ -20,11 +20,14 @@ constexpr int kNiceness = 10;     // the server's threads have precedence
 constexpr int kNotStarted = 127;  // exit code of a child that cannot run the program
 constexpr int kLastDescriptor = 65536;
 
-// Returns the environment without the server's API key.
+// Returns the environment without the server's API key and options (FOVEA_<OPTION>).
 std::vector<char*> environment() {
   std::vector<char*> kept;
+  const auto begins = [](const char* entry, std::string_view name) {
+    return std::string_view(entry).starts_with(name);
+  };
   for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::strncmp(*entry, "FOVEA_API_KEY=", 14) != 0) kept.push_back(*entry);
+    if (!begins(*entry, "FOVEA_") || begins(*entry, "FOVEA_ISA=")) kept.push_back(*entry);
   kept.push_back(nullptr);
   return kept;
 }

@@ -180,6 +180,19 @@ typedef struct fovea_generate_options {
   fovea_text_callback on_text;
   fovea_logits_callback on_logits;
   void* user;
+  // Further sampling: see `samplers` and the fields after it in fovea/generate.h.
+  float xtc_probability, xtc_threshold;
+  float mirostat_tau, mirostat_eta;
+  int64_t mirostat;      // 2 = Mirostat 2.0; 0 = off
+  const char* samplers;  // the filters in their order, separated by ";"; NULL = the default
+  float dry_multiplier, dry_base;
+  int64_t dry_allowed_length, dry_penalty_last_n;
+  const char* const* dry_sequence_breakers;  // none = a line break, ":", "\"" and "*"
+  size_t dry_sequence_breaker_count;
+  const int32_t* dry_breaker_ids;
+  size_t dry_breaker_id_count;
+  const char* const* banned;  // texts that are never generated
+  size_t banned_count;
 } fovea_generate_options;
 // Sets the defaults: those of `model`, with its generation_config.json, or of the library if
 // `model` is NULL.

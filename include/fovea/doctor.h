@@ -27,6 +27,8 @@ int threads();  // the number of compute threads
 uint64_t model_fingerprint(const std::string& path, bool with_base = true);
 
 std::string version();  // "0.1.0"
+// Returns the instruction set that is used on this CPU, such as "avx512": a value of FOVEA_ISA.
+std::string instruction_set();
 // Returns the CPU features that fovea needs and this CPU lacks; empty = none.
 std::string missing_cpu_features();
 

@@ -12,9 +12,8 @@
 namespace fovea {
 
 // How the next token is sampled. Logits are changed first, in this order: bias; repetition,
-// presence and frequency penalties; repeated n-grams; tokens that the checkpoint forbids;
-// GenerateOptions::constrain. Then follow top-k, top-n-sigma, the temperature, top-p, typical and
-// min-p.
+// presence and frequency penalties; repeated n-grams; DRY; tokens that the checkpoint forbids;
+// GenerateOptions::constrain. Then follow the filters, in the order of `samplers`.
 struct Sampling {
   float temperature = 0.8f;  // 0 = greedy: always the most likely token
   int64_t top_k = 40;        // keep only the k most likely tokens; 0 = all
@@ -27,6 +26,16 @@ struct Sampling {
   // Keep the tokens whose logit is at most this many standard deviations of all logits below the
   // highest (Tang et al. 2024); 0 = off.
   float top_n_sigma = 0.0f;
+  // XTC ("exclude top choices", p-e-w 2024): with this probability, of the tokens that have at
+  // least the probability `xtc_threshold`, all but the least likely one are dropped; 0 = off.
+  float xtc_probability = 0.0f, xtc_threshold = 0.1f;
+  // The filters, separated by ";" or ",", each at most once; those that are not named are off.
+  // Empty: top_k;top_n_sigma;temperature;top_p;typical_p;min_p;xtc.
+  std::string samplers = {};
+  // 2 = Mirostat 2.0 (Basu et al. 2021, algorithm 2) instead of the other filters, after the
+  // temperature: keeps the mean surprisal of the text near `mirostat_tau` bits; 0 = off.
+  int64_t mirostat = 0;
+  float mirostat_tau = 5.0f, mirostat_eta = 0.1f;  // the target, and the rate of its control
   // Divides positive and multiplies negative logits of tokens that already occur in the prompt or
   // in the generated text (Keskar et al. 2019); 1 = off.
   float repetition_penalty = 1.0f;
@@ -34,6 +43,16 @@ struct Sampling {
   // occurrence; 0 = off.
   float presence_penalty = 0.0f, frequency_penalty = 0.0f;
   int64_t no_repeat_ngram = 0;  // never repeat an n-gram of this length; 0 = off
+  // DRY ("don't repeat yourself", p-e-w 2024): subtracts multiplier * base ^ (n - allowed length)
+  // from the logit of a token that would continue a repetition of the last n tokens, for n of at
+  // least the allowed length; a multiplier of 0 = off.
+  float dry_multiplier = 0.0f, dry_base = 1.75f;
+  int64_t dry_allowed_length = 2;
+  int64_t dry_penalty_last_n = -1;  // only the last n tokens are searched; -1 = all
+  // Texts that end a repetition; empty = a line break, ":", "\"" and "*"; {"none"} = none. Their
+  // tokens are added to `dry_breaker_ids`.
+  std::vector<std::string> dry_sequence_breakers = {};
+  std::vector<int32_t> dry_breaker_ids = {};
   std::vector<std::pair<int32_t, float>> logit_bias = {};  // added to a token's logit
   uint64_t seed = 0;
 };
@@ -58,8 +77,9 @@ struct GenerateOptions {
   bool ignore_end = false;  // continue past the end-of-text token
   // Generation ends before the first occurrence of one of these strings; the text excludes it.
   std::vector<std::string> stop;
-  std::vector<int32_t> stop_ids;  // tokens that end generation like the end-of-text token
-  bool keep_special = false;      // keep special tokens in the text
+  std::vector<int32_t> stop_ids;    // tokens that end generation like the end-of-text token
+  std::vector<std::string> banned;  // texts that are never generated, however they are tokenised
+  bool keep_special = false;        // keep special tokens in the text
   // The tokens with which the output begins.
   std::vector<int32_t> forced;
 
@@ -85,7 +105,7 @@ struct GenerateOptions {
       constrain;
 };
 // Visits the fields, including those of `sampling` (fovea/options.h), except logit_bias,
-// early_stopping, keep_special, forced and constrain.
+// dry_breaker_ids, early_stopping, keep_special, forced and constrain.
 void visit(GenerateOptions& options, OptionVisitor& visitor);
 
 // Log-probabilities before any penalty or filter; in a beam search, after the penalties.
@@ -107,7 +127,8 @@ struct Generation {
   std::vector<TokenLogprob> logprobs;  // of each of `ids`, if requested
   float score = 0;  // beam search: log-probability / length ^ length_penalty, end token included
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;                        // prompt tokens found in the cache
+  int64_t dropped_tokens = 0;  // prompt tokens before those that fit into the context: not read
+  int64_t cached_tokens = 0;   // prompt tokens found in the cache
   int64_t guessed_tokens = 0, accepted_tokens = 0;  // speculative tokens checked and accepted
   double prompt_seconds = 0, generation_seconds = 0;
   int32_t end_id = -1;  // the token that ended the generation; -1 = no token did
@@ -117,6 +138,12 @@ struct Generation {
 // start of a stop string. `piece` is valid during the call only. Return false to end the
 // generation. A beam search passes its whole text at the end.
 using TextSink = std::function<bool(std::string_view piece)>;
+
+// A file that keeps the keys and values of a prompt, so that they need not be computed again by
+// later processes. `identity` names the model and its weights; a file of another one is refused.
+struct PromptCache {
+  std::string path, identity;
+};
 
 // Continues `prompt`, and returns one Generation per answer. An encoder-decoder reads the prompt in
 // its encoder. When the context of a decoder is full, the older half of the text is dropped and the
@@ -129,10 +156,13 @@ std::vector<Generation> generate(const Model& model, const std::string& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const Model* draft = nullptr);
 // Does the same for token ids; throws InvalidArgument if `prompt` is empty. If the model has no
-// tokenizer, the texts stay empty.
+// tokenizer, the texts stay empty. With `cache`, the longest common prefix of the prompt and that
+// of the file is not computed, and the file is written if it lacks full pages of 64 tokens of the
+// prompt; the results stay the same. Throws BadFile if the file is damaged or of another model, and
+// Unsupported if the model's keys depend on the length of the text.
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
-                                 const Model* draft = nullptr);
+                                 const Model* draft = nullptr, const PromptCache* cache = nullptr);
 
 // Returns `program` overridden by the settings in the model's generation_config.json or
 // config.json. An encoder-decoder decodes greedily unless they enable sampling.

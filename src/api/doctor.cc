@@ -88,5 +88,6 @@ std::vector<Finding> doctor(const std::string& folder) {
 
 void set_threads(int count) { set_thread_count(count); }
 int threads() { return thread_count(); }
+std::string instruction_set() { return active_isa(); }
 
 }  // namespace fovea

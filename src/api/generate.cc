@@ -34,10 +34,11 @@ std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt) {
 
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
-                                 const Model* draft) {
+                                 const Model* draft, const PromptCache* cache) {
   const FloatMode mode;
   if (draft != nullptr) check_draft(model, *draft);
-  return generate(generator_of(model, draft), prompt, options, stream, available_memory() / 2);
+  return generate(generator_of(model, draft), prompt, options, stream, available_memory() / 2,
+                  cache);
 }
 
 std::vector<Generation> generate(const Model& model, const std::string& prompt,

@@ -21,11 +21,26 @@ GenerateOptions from_c(const fovea_generate_options& o) {
                       .min_p = o.min_p,
                       .typical_p = o.typical_p,
                       .top_n_sigma = o.top_n_sigma,
+                      .xtc_probability = o.xtc_probability,
+                      .xtc_threshold = o.xtc_threshold,
+                      .samplers = o.samplers == nullptr ? "" : o.samplers,
+                      .mirostat = o.mirostat,
+                      .mirostat_tau = o.mirostat_tau,
+                      .mirostat_eta = o.mirostat_eta,
                       .repetition_penalty = o.repetition_penalty,
                       .presence_penalty = o.presence_penalty,
                       .frequency_penalty = o.frequency_penalty,
                       .no_repeat_ngram = o.no_repeat_ngram,
+                      .dry_multiplier = o.dry_multiplier,
+                      .dry_base = o.dry_base,
+                      .dry_allowed_length = o.dry_allowed_length,
+                      .dry_penalty_last_n = o.dry_penalty_last_n,
                       .seed = o.seed};
+  for (const char* text :
+       list_of(o.dry_sequence_breakers, o.dry_sequence_breaker_count, "dry_sequence_breakers"))
+    options.sampling.dry_sequence_breakers.emplace_back(required(text, "dry_sequence_breakers"));
+  options.sampling.dry_breaker_ids =
+      list_of(o.dry_breaker_ids, o.dry_breaker_id_count, "dry_breaker_ids");
   const auto biased = list_of(o.bias_ids, o.bias_count, "bias_ids");
   const auto biases = list_of(o.bias_values, o.bias_count, "bias_values");
   for (size_t i = 0; i < biased.size(); ++i)
@@ -38,6 +53,8 @@ GenerateOptions from_c(const fovea_generate_options& o) {
   options.ignore_end = o.ignore_end != 0;
   for (const char* text : list_of(o.stop, o.stop_count, "stop"))
     options.stop.emplace_back(required(text, "stop"));
+  for (const char* text : list_of(o.banned, o.banned_count, "banned"))
+    options.banned.emplace_back(required(text, "banned"));
   options.stop_ids = list_of(o.stop_ids, o.stop_id_count, "stop_ids");
   options.keep_special = o.keep_special != 0;
   options.forced = list_of(o.forced_ids, o.forced_count, "forced_ids");
@@ -106,6 +123,15 @@ fovea_generate_options generate_defaults(const Model* model) {
   options.min_p = s.min_p;
   options.typical_p = s.typical_p;
   options.top_n_sigma = s.top_n_sigma;
+  options.xtc_probability = s.xtc_probability;
+  options.xtc_threshold = s.xtc_threshold;
+  options.mirostat = s.mirostat;
+  options.mirostat_tau = s.mirostat_tau;
+  options.mirostat_eta = s.mirostat_eta;
+  options.dry_multiplier = s.dry_multiplier;
+  options.dry_base = s.dry_base;
+  options.dry_allowed_length = s.dry_allowed_length;
+  options.dry_penalty_last_n = s.dry_penalty_last_n;
   options.top_k = s.top_k;
   options.repetition_penalty = s.repetition_penalty;
   options.presence_penalty = s.presence_penalty;

@@ -98,4 +98,14 @@ void PagePool::copy(size_t group, int32_t from, int32_t to) const {
   if (bytes > 0) copy_bytes(memory, to * bytes, memory, from * bytes, bytes);
 }
 
+void PagePool::read_page(size_t group, int32_t page, const Tensor& rows, int64_t row) const {
+  const auto& [reach, bytes, memory, users, free] = groups_[group];
+  if (bytes > 0) copy_bytes(rows, row * bytes, memory, page * bytes, bytes);
+}
+
+void PagePool::write_page(size_t group, int32_t page, const Tensor& rows, int64_t row) const {
+  const auto& [reach, bytes, memory, users, free] = groups_[group];
+  if (bytes > 0) copy_bytes(memory, page * bytes, rows, row * bytes, bytes);
+}
+
 }  // namespace fovea

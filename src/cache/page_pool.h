@@ -102,6 +102,10 @@ class PagePool {
     return groups_[group].users[static_cast<size_t>(page)];
   }
   void copy(size_t group, int32_t from, int32_t to) const;
+  int64_t page_bytes(size_t group) const { return groups_[group].page_bytes; }
+  // Copies a page to row `row` of rows [n, page_bytes], or back.
+  void read_page(size_t group, int32_t page, const Tensor& rows, int64_t row) const;
+  void write_page(size_t group, int32_t page, const Tensor& rows, int64_t row) const;
 
   // The following pages are of the layer's group.
   Out keys(int64_t layer, int32_t page) const {

@@ -80,6 +80,46 @@ void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids, int64_
   }
 }
 
+PrefixCache::Contents PrefixCache::contents(const std::vector<int32_t>& ids) {
+  std::vector<const Entry*> prefix;
+  while (prefix.size() < ids.size() / kPageTokens) {
+    const auto found = find(prefix.empty() ? 0 : prefix.back()->number, ids, prefix.size());
+    if (found == entries_.end()) break;
+    prefix.push_back(&found->second);
+  }
+  const auto count = std::ssize(prefix);
+  Contents all;
+  all.tokens.assign(ids.begin(), ids.begin() + count * kPageTokens);
+  for (size_t group = 0; group < pool_.groups(); ++group) {
+    Contents::Group& one = all.groups.emplace_back();
+    const int64_t bytes = pool_.page_bytes(group);
+    if (bytes > 0) one.pages = zeros({count, bytes}, DType::u8);
+    for (int64_t page = 0; page < count; ++page) {
+      const int32_t stored = prefix[static_cast<size_t>(page)]->pages[group];
+      one.present.push_back(stored >= 0);
+      if (stored >= 0) pool_.read_page(group, stored, one.pages, page);
+    }
+  }
+  return all;
+}
+
+void PrefixCache::restore(const Contents& contents, int64_t count) {
+  CachedText text;
+  text.length = count * kPageTokens;
+  for (size_t group = 0; group < pool_.groups(); ++group) {
+    std::vector<int32_t>& pages = text.pages.emplace_back(static_cast<size_t>(count), -1);
+    const Contents::Group& one = contents.groups[group];
+    for (int64_t page = count; page-- > 0;) {  // a text that goes on reads the last pages
+      const auto place = static_cast<size_t>(page);
+      if (one.present[place] == 0) continue;
+      pages[place] = pool_.take(group);
+      if (pages[place] >= 0) pool_.write_page(group, pages[place], one.pages, page);
+    }
+  }
+  keep(text, contents.tokens, text.length);
+  shorten(pool_, text, 0);
+}
+
 bool PrefixCache::make_room(CachedText& text, int64_t length) {
   if (fovea::make_room(pool_, text, length)) return true;
   for (size_t group = 0; group < pool_.groups(); ++group)

@@ -28,6 +28,18 @@ class PrefixCache {
   // Like fovea::make_room(), but if a group has too few free pages, first removes its least
   // recently used pages that no text uses.
   bool make_room(CachedText& text, int64_t length);
+  // The pages of a prefix as tensors, for a file.
+  struct Contents {
+    std::vector<int32_t> tokens;  // of full pages
+    struct Group {
+      Tensor pages;                  // u8 [pages, page_bytes]; empty if no layer is in the group
+      std::vector<int32_t> present;  // by page: 0 = missing
+    };
+    std::vector<Group> groups;
+  };
+  Contents contents(const std::vector<int32_t>& ids);  // of the longest known prefix of `ids`
+  // Stores the first `count` pages; group 0 of the pool must have as many free pages.
+  void restore(const Contents& contents, int64_t count);
   int64_t pages(size_t group) const;  // number of pages that the cache stores
 
  private:

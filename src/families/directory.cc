@@ -10,8 +10,8 @@
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
 #include "families/loader.h"
+#include "families/model_path.h"
 #include "families/open_adapters.h"
-#include "families/refuse_path.h"
 #include "model/adapters.h"
 
 namespace fovea {
@@ -151,6 +151,7 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
 namespace {
 
 ModelFiles open_files(const std::string& path, Loading loading) {
+  require_model(path);
   if (is_gguf(path)) return open_gguf_files(path, loading);
   if (!is_folder(path)) refuse_path(path);
   const std::string config_path = path + "/config.json";

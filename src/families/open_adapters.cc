@@ -7,15 +7,17 @@
 #include "base/gguf.h"
 #include "base/json.h"
 #include "families/adapters.h"
+#include "families/model_path.h"
 #include "model/adapters.h"
 
 namespace fovea {
 namespace {
 
-// base_model_name_or_path is relative to the adapter's folder or to the current one.
+// base_model_name_or_path is relative to the adapter's folder or to the current one, or the name of
+// a model in the cache of the Hugging Face Hub.
 std::string base_of(const std::string& folder) {
   const PeftConfig config(folder);
-  for (const std::string& path : {folder + "/" + config.base(), config.base()}) {
+  for (const std::string& path : {folder + "/" + config.base(), find_model(config.base())}) {
     const bool exists = !config.base().empty() && (is_folder(path) || is_file(path));
     if (exists && !holds_adapter(path)) return path;
   }

@@ -17,6 +17,7 @@ void visit_length(GenerateOptions& o, OptionVisitor& v) {
             kMostTokens);
   v.texts({"stop", "end generation before any of these texts"}, o.stop);
   v.integers({"stop_ids", "end generation at any of these token ids"}, o.stop_ids, 0, kMostTokens);
+  v.texts({"banned", "never generate this text"}, o.banned);
   v.boolean({"ignore_end", "continue past the end-of-text token"}, o.ignore_end);
   v.integer({"min_tokens", "do not end before N tokens"}, o.min_tokens, 0, kMostTokens);
 }
@@ -40,7 +41,28 @@ void visit_sampling(Sampling& s, OptionVisitor& v) {
             "drop tokens whose logit is more than X standard deviations of all logits below the "
             "highest; 0 = off"},
            s.top_n_sigma, 0, 100);
+  v.number({"xtc_probability",
+            "probability, at each token, that XTC drops all but the least likely of the tokens "
+            "above its threshold; 0 = off"},
+           s.xtc_probability, 0, 1);
+  v.number({"xtc_threshold", "XTC: probability above which a token is a top choice"},
+           s.xtc_threshold, 0, 1);
+  v.text({"samplers",
+          "the filters in their order, separated by \";\"; others are off; unset: "
+          "top_k;top_n_sigma;temperature;top_p;typical_p;min_p;xtc"},
+         s.samplers);
+  v.integer({"mirostat",
+             "2 = Mirostat 2.0 instead of the filters, which keeps the surprisal of the text "
+             "constant; 0 = off"},
+            s.mirostat, 0, 2);
+  v.number({"mirostat_tau", "Mirostat: target of the surprisal, in bits per token"}, s.mirostat_tau,
+           0, 100);
+  v.number({"mirostat_eta", "Mirostat: how fast it corrects deviations from its target"},
+           s.mirostat_eta, 0, 1);
   v.seed({"seed", "random seed; the same seed gives the same text"}, s.seed);
+}
+
+void visit_penalties(Sampling& s, OptionVisitor& v) {
   v.number({"repetition_penalty", "above 1: make earlier tokens less likely"}, s.repetition_penalty,
            0.01, 100);
   v.number({"presence_penalty", "subtracted from the logits of generated tokens"},
@@ -50,6 +72,19 @@ void visit_sampling(Sampling& s, OptionVisitor& v) {
       s.frequency_penalty, -100, 100);
   v.integer({"no_repeat_ngram", "never repeat a sequence of N tokens; 0 = off"}, s.no_repeat_ngram,
             0, kMostTokens);
+  v.number({"dry_multiplier",
+            "DRY: penalty of a token that would continue a repetition of allowed length; 0 = off"},
+           s.dry_multiplier, 0, 100);
+  v.number({"dry_base", "DRY: factor of the penalty for each further repeated token"}, s.dry_base,
+           1, 100);
+  v.integer({"dry_allowed_length", "DRY: repetitions of fewer tokens have no penalty"},
+            s.dry_allowed_length, 1, kMostTokens);
+  v.integer({"dry_penalty_last_n", "DRY: search only the last N tokens; 0 = off, -1 = all"},
+            s.dry_penalty_last_n, -1, kMostTokens);
+  v.texts({"dry_sequence_breakers",
+           "DRY: text that ends a repetition; none = no text; unset: a line break, \":\", "
+           "'\"' and \"*\""},
+          s.dry_sequence_breakers);
 }
 
 }  // namespace
@@ -57,6 +92,7 @@ void visit_sampling(Sampling& s, OptionVisitor& v) {
 void visit(GenerateOptions& o, OptionVisitor& v) {
   visit_length(o, v);
   visit_sampling(o.sampling, v);
+  visit_penalties(o.sampling, v);
   v.integer({"guesses",
              "speculative tokens per pass, taken from the continuation of an earlier occurrence of "
              "the same words; faster for repetitive text, with the same result; -1 = auto: as many "

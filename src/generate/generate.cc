@@ -2,8 +2,10 @@
 
 #include <optional>
 
-#include "base/error.h"
+#include "base/fields.h"
+#include "generate/prompt_cache.h"
 #include "generate/scheduler.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {
@@ -47,6 +49,8 @@ std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
 
 std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
                                 const std::string& prompt) {
+  const size_t text = utf8::valid_prefix(prompt);
+  check_field(text == prompt.size(), "prompt", "not UTF-8 (byte {}); expected text", text + 1);
   EncodingOptions whole;
   whole.truncate_and_pad = false;
   std::vector<int32_t> ids = tokenizer.encoding(prompt, whole).ids;
@@ -58,11 +62,12 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
 
 std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
-                                 uint64_t cache_bytes) {
+                                 uint64_t cache_bytes, const PromptCache* cache) {
   const Spec& spec = checked_writer(generator.model.spec);
   check_options(options, spec.vocabulary);
   Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
                       options_of(generator, prompt.size(), options, cache_bytes));
+  if (cache != nullptr) load_prompt(*cache, spec, prompt, scheduler);
   std::vector<Generation> results(static_cast<size_t>(options.answers));
   std::optional<Error> error;
   const auto sink = [&](const Event& event) {
@@ -74,6 +79,7 @@ std::vector<Generation> generate(const Generator& generator, const std::vector<i
   while (scheduler.step()) {
   }
   if (error) throw Error(*error);
+  if (cache != nullptr) save_prompt(*cache, prompt, scheduler);
   return results;
 }
 

@@ -20,7 +20,7 @@ struct Generator {
 // most `cache_bytes`.
 std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
-                                 uint64_t cache_bytes);
+                                 uint64_t cache_bytes, const PromptCache* cache = nullptr);
 std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
                                 const std::string& prompt);
 

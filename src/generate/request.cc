@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "generate/banned_texts.h"
+#include "generate/repetition.h"
 
 namespace fovea {
 namespace {
@@ -18,6 +20,16 @@ int64_t limit_of(const Task& task, int64_t prompt, int64_t context, int64_t page
   const int64_t room =
       std::max<int64_t>(0, std::min(context - prompt, room_in(pages, prompt, texts)));
   return most < 0 ? room : std::min(most, room);
+}
+
+// Adds the texts that are never generated to the constraint.
+void ban(GenerateOptions& options, const Tokenizer& tokenizer) {
+  const auto banned = std::make_shared<const BannedTexts>(options.banned, tokenizer);
+  options.constrain = [banned, other = std::move(options.constrain)](
+                          const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
+    if (other) other(written, logits, vocabulary);
+    banned->forbid(written, logits, vocabulary);
+  };
 }
 
 }  // namespace
@@ -36,6 +48,9 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
       vocabulary_(spec.vocabulary) {
   GenerateOptions& options = task_.options;
   check_options(options, std::min<int64_t>(spec.vocabulary, rules.tokens));
+  if (tokenizer != nullptr && options.sampling.dry_multiplier > 0)
+    find_breakers(options.sampling, *tokenizer);
+  if (tokenizer != nullptr && !options.banned.empty()) ban(options, *tokenizer);
   for (const int32_t id : task_.prompt) {
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
     check(id >= 0 && id < known, "prompt: token id {}; expected 0 to {}", id, known - 1);
@@ -53,7 +68,8 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
   }
   counted_ = first.ids;
   if (task_.slide && std::ssize(first.ids) > context_) {
-    first.ids.erase(first.ids.begin(), first.ids.end() - std::max<int64_t>(1, context_ / 2));
+    dropped_ = std::ssize(first.ids) - std::max<int64_t>(1, context_ / 2);
+    first.ids.erase(first.ids.begin(), first.ids.begin() + dropped_);
   }
   check(std::ssize(first.ids) <= context_,
         "prompt: {} tokens; expected at most {}, the model's "
@@ -92,6 +108,7 @@ bool Request::emit(const Event& event) { return !task_.sink || task_.sink(event)
 void Request::complete(Answer& answer, Event last) {
   Generation& result = answer.result();
   result.prompt_tokens = std::ssize(task_.prompt);
+  result.dropped_tokens = dropped_;
   result.cached_tokens = cached_;
   result.prompt_seconds = prompt_seconds_;
   result.generation_seconds = seconds() - prompt_seconds_;

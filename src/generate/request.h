@@ -134,7 +134,7 @@ class Request {
   std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
-  int64_t cached_ = 0;
+  int64_t cached_ = 0, dropped_ = 0;  // tokens of the prompt
   Counts counts_;
   bool first_ = true, done_ = false;
 };

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "base/fields.h"
+#include "generate/repetition.h"
+#include "generate/sampler.h"
 
 namespace fovea {
 namespace {
@@ -50,7 +52,8 @@ void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
   }
 }
 
-void penalise(float* logits, const Restraints& r, const std::vector<int32_t>& written) {
+void penalise(float* logits, int64_t vocabulary, const Restraints& r,
+              const std::vector<int32_t>& written) {
   const Sampling& s = r.options.sampling;
   for (const auto& [id, count] : r.counts.counts()) {
     float& logit = logits[id];
@@ -59,11 +62,12 @@ void penalise(float* logits, const Restraints& r, const std::vector<int32_t>& wr
       logit = logit > 0 ? logit / s.repetition_penalty : logit * s.repetition_penalty;
     if (count > 0) logit -= s.presence_penalty + s.frequency_penalty * static_cast<float>(count);
   }
-  if (s.no_repeat_ngram > 0) {
-    std::vector<int32_t> seen = r.prompt;
-    seen.insert(seen.end(), written.begin(), written.end());
-    forbid_ngrams(logits, seen, s.no_repeat_ngram);
-  }
+  const bool dry = s.dry_multiplier > 0 && s.dry_penalty_last_n != 0;
+  if (s.no_repeat_ngram == 0 && !dry) return;
+  std::vector<int32_t> seen = r.prompt;
+  seen.insert(seen.end(), written.begin(), written.end());
+  if (s.no_repeat_ngram > 0) forbid_ngrams(logits, seen, s.no_repeat_ngram);
+  if (dry) penalise_repetition(logits, vocabulary, seen, s);
 }
 
 EarlyStopping early_stopping_of(const Origin& origin) {
@@ -164,7 +168,7 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
   if (r.rules.forced_last && n + 1 == o.max_tokens && !o.ignore_end)
     return force(logits, vocabulary, *r.rules.forced_last);
   for (const auto& [id, bias] : o.sampling.logit_bias) logits[id] += bias;
-  penalise(logits, r, written);
+  penalise(logits, vocabulary, r, written);
   std::fill(logits + std::min(vocabulary, r.rules.tokens), logits + vocabulary, kNever);
   for (const int32_t id : r.rules.suppressed) set(logits, vocabulary, id, kNever);
   if (n == 0)
@@ -182,12 +186,19 @@ void check_options(const GenerateOptions& o, int64_t vocabulary) {
               "{}; expected at most {}, the number of beams", o.answers, o.beams);
   check_field(o.logprobs <= vocabulary, "logprobs",
               "{}; expected at most {}, the size of the vocabulary", o.logprobs, vocabulary);
+  static_cast<void>(filter_order(o.sampling.samplers));
+  check_field(o.sampling.mirostat != 1, "mirostat", "1; expected 0, or 2 for Mirostat 2.0");
+  for (const std::string& text : o.sampling.dry_sequence_breakers)
+    check_field(!text.empty(), "dry_sequence_breakers", "\"\" is empty; expected a text");
+  for (const std::string& text : o.banned)
+    check_field(!text.empty(), "banned", "\"\" is empty; expected a text");
   const auto known = [&](const char* field, int32_t id) {
     check_field(id >= 0 && id < vocabulary, field, "token id {}; expected 0 to {}", id,
                 vocabulary - 1);
   };
   for (const auto& [id, bias] : o.sampling.logit_bias) known("logit_bias", id);
   for (const int32_t id : o.forced) known("forced", id);
+  for (const int32_t id : o.sampling.dry_breaker_ids) known("dry_breaker_ids", id);
 }
 
 }  // namespace fovea

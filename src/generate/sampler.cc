@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
+#include <utility>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/math.h"
 #include "kernels/kernels.h"
 
@@ -87,14 +89,13 @@ double mean_of(const float* x, int64_t count, const Term& term) {
 }
 
 // Top-n-sigma (Tang et al. 2024): keeps tokens whose logit is at least the highest one minus n
-// standard deviations of all logits. Forbidden tokens, whose logit is -inf, do not count. The
-// candidates hold logits.
+// standard deviations of all logits. Forbidden tokens, whose logit is -inf, do not count.
 void keep_within_deviations(Candidates& candidates, const float* logits, int64_t V, float highest,
                             float n) {
   const double mean = mean_of(logits, V, [](double x) { return x; });
   const double variance = mean_of(logits, V, [=](double x) { return (x - mean) * (x - mean); });
   const double least = highest - n * std::sqrt(variance);
-  std::erase_if(candidates, [=](const auto& c) { return c.probability < least; });
+  std::erase_if(candidates, [=](const auto& c) { return logits[c.token] < least; });
 }
 
 // Replaces the logits of the candidates, the largest of which is `highest`, by softmax(logits /
@@ -172,6 +173,113 @@ void keep_likely(Candidates& candidates, float part) {
   std::erase_if(candidates, [=](const auto& c) { return c.probability < part * most; });
 }
 
+// Keeps the `count` largest candidates.
+void keep_largest(Candidates& candidates, int64_t count) {
+  std::nth_element(candidates.begin(), candidates.begin() + count, candidates.end(), likelier);
+  candidates.resize(static_cast<size_t>(count));
+  std::sort(candidates.begin(), candidates.end(), likelier);
+}
+
+// XTC (p-e-w 2024, oobabooga/text-generation-webui#6335): of the tokens with at least the
+// probability `threshold`, keeps the least likely one.
+void exclude_top(Candidates& candidates, float threshold) {
+  const Sampler::Candidate* least = nullptr;
+  for (const auto& c : candidates)
+    if (c.probability >= threshold && (least == nullptr || likelier(*least, c))) least = &c;
+  if (least == nullptr) return;
+  const int32_t kept = least->token;
+  std::erase_if(candidates,
+                [=](const auto& c) { return c.probability >= threshold && c.token != kept; });
+}
+
+double surprisal_of(float probability) {  // in bits
+  return -math::log(double{probability}) / std::numbers::ln2;
+}
+
+// Mirostat 2.0 (Basu et al. 2021, algorithm 2): keeps the tokens with at most this surprisal, and
+// the most likely one.
+void keep_unsurprising(Candidates& candidates, double most) {
+  const auto best = *std::min_element(candidates.begin(), candidates.end(), likelier);
+  std::erase_if(candidates, [&](const auto& c) {
+    return c.probability == 0 || (c.token != best.token && surprisal_of(c.probability) > most);
+  });
+}
+
+// The candidates after the filters so far. They hold logits until a filter needs probabilities.
+class FilterChain {
+ public:
+  FilterChain(const Sampling& options, const std::vector<Filter>& order, const float* logits,
+              int64_t V, float highest)
+      : options_(options), logits_(logits), V_(V), highest_(highest) {
+    const bool all =
+        order.empty() || order.front() != Filter::top_k || options.top_k == 0 || options.top_k >= V;
+    candidates_ = all ? every_logit(logits, V) : largest_logits(logits, V, options.top_k);
+  }
+
+  void apply(Filter filter) {
+    const Sampling& o = options_;
+    switch (filter) {
+      case Filter::top_k:
+        if (o.top_k == 0 || std::ssize(candidates_) <= o.top_k) return;
+        keep_largest(candidates_, o.top_k);
+        normal_ = false;
+        return;
+      case Filter::top_n_sigma:
+        if (o.top_n_sigma == 0) return;
+        keep_within_deviations(candidates_, logits_, V_, highest_, o.top_n_sigma);
+        normal_ = false;
+        return;
+      case Filter::temperature: return set_temperature(o.temperature);
+      case Filter::top_p:
+        if (o.top_p == 1) return;
+        keep_nucleus(probable(), o.top_p);
+        return normalise(candidates_);
+      case Filter::typical_p:
+        if (o.typical_p < 1) keep_typical(probable(), o.typical_p), normal_ = false;
+        return;
+      case Filter::min_p:
+        if (o.min_p > 0) keep_likely(probable(), o.min_p), normal_ = false;
+        return;
+      case Filter::xtc: exclude_top(probable(), o.xtc_threshold), normal_ = false;
+    }
+  }
+
+  Candidates result() {
+    to_probabilities();
+    normalise(candidates_);
+    return std::move(candidates_);
+  }
+
+ private:
+  void set_temperature(float temperature) {
+    temperature_ = temperature;
+    if (!std::exchange(probable_, false)) return;
+    for (auto& c : candidates_) c.probability = logits_[c.token];
+  }
+
+  void to_probabilities() {
+    if (std::exchange(probable_, true)) return;
+    softmax(candidates_, highest_, temperature_);
+    std::erase_if(candidates_, [](const auto& c) { return c.probability == 0; });
+    normal_ = true;
+  }
+
+  // Returns the candidates with probabilities whose sum is 1.
+  Candidates& probable() {
+    to_probabilities();
+    if (!std::exchange(normal_, true)) normalise(candidates_);
+    return candidates_;
+  }
+
+  const Sampling& options_;
+  const float* logits_;
+  int64_t V_;
+  float highest_, temperature_ = 1;
+  Candidates candidates_;
+  bool probable_ = false;  // they hold probabilities
+  bool normal_ = false;    // the sum of the probabilities is 1
+};
+
 }  // namespace
 
 std::vector<Sampler::Candidate> largest_logits(const float* logits, int64_t V, int64_t count) {
@@ -196,11 +304,38 @@ std::vector<Sampler::Candidate> largest_logits(const float* logits, int64_t V, i
   return kept;
 }
 
-Sampler::Sampler(const Sampling& options, int64_t answer)
-    : options_(options), random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {}
+std::vector<Filter> filter_order(const std::string& samplers) {
+  static const std::vector<std::string> names = {"top_k",     "top_n_sigma", "temperature", "top_p",
+                                                 "typical_p", "min_p",       "xtc"};
+  std::vector<Filter> order;
+  if (samplers.empty()) {
+    for (size_t i = 0; i < names.size(); ++i) order.push_back(static_cast<Filter>(i));
+    return order;
+  }
+  for (size_t begin = 0, end = 0; begin <= samplers.size(); begin = end + 1) {
+    end = std::min(samplers.find_first_of(";,", begin), samplers.size());
+    std::string name = samplers.substr(begin, end - begin);
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (name == "typ_p") name = "typical_p";  // as in llama.cpp
+    const auto found = std::find(names.begin(), names.end(), name);
+    const auto filter = static_cast<Filter>(found - names.begin());
+    check_field(found != names.end(), "samplers", "\"{}\" is unknown; expected some of {}", name,
+                fmt::join(names, ";"));
+    check_field(std::find(order.begin(), order.end(), filter) == order.end(), "samplers",
+                "{} is repeated; expected each name once", name);
+    order.push_back(filter);
+  }
+  return order;
+}
 
-std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
-                                                      int64_t vocabulary) const {
+Sampler::Sampler(const Sampling& options, int64_t answer)
+    : options_(options),
+      order_(filter_order(options.samplers)),
+      most_surprisal_(2 * double{options.mirostat_tau}),
+      random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {}
+
+std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64_t vocabulary,
+                                                      bool excludes) const {
   const float highest = largest_of(logits, vocabulary);
   if (std::isnan(highest)) {
     fail(ErrorKind::Failed, "generate: the model's logits are NaN; expected finite weights");
@@ -211,31 +346,39 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits,
   if (options_.temperature == 0) {
     return {{static_cast<int32_t>(index_of(highest, logits, vocabulary)), 1.0f}};
   }
-  const bool all = options_.top_k == 0 || options_.top_k >= vocabulary;
-  Candidates candidates =
-      all ? every_logit(logits, vocabulary) : largest_logits(logits, vocabulary, options_.top_k);
-  if (options_.top_n_sigma > 0)
-    keep_within_deviations(candidates, logits, vocabulary, highest, options_.top_n_sigma);
-  softmax(candidates, highest, options_.temperature);
-  std::erase_if(candidates, [](const Candidate& c) { return c.probability == 0; });
-  if (options_.top_p < 1) {
-    keep_nucleus(candidates, options_.top_p);
-    normalise(candidates);
+  if (options_.mirostat == 0) {
+    FilterChain chain(options_, order_, logits, vocabulary, highest);
+    for (const Filter filter : order_)
+      if (filter != Filter::xtc || excludes) chain.apply(filter);
+    return chain.result();
   }
-  if (options_.typical_p < 1) keep_typical(candidates, options_.typical_p);
-  if (options_.min_p > 0) keep_likely(candidates, options_.min_p);
+  Candidates candidates = every_logit(logits, vocabulary);
+  softmax(candidates, highest, options_.temperature);
+  keep_unsurprising(candidates, most_surprisal_);
   normalise(candidates);
   return candidates;
 }
 
+// Mirostat 2.0: the limit follows the error of the surprisal of the drawn token.
+void Sampler::settle_surprisal(float probability) {
+  const double surprisal = surprisal_of(probability);
+  most_surprisal_ -= double{options_.mirostat_eta} * (surprisal - double{options_.mirostat_tau});
+}
+
 int32_t Sampler::operator()(const float* logits, int64_t vocabulary) {
-  const auto candidates = distribution(logits, vocabulary);
+  const bool excludes =
+      options_.xtc_probability > 0 && random_.uniform_double() < options_.xtc_probability;
+  const auto candidates = distribution(logits, vocabulary, excludes);
   double left = random_.uniform_double();
+  const Candidate* drawn = &candidates.back();
   for (const Candidate& c : candidates) {
     left -= c.probability;
-    if (left < 0) return c.token;
+    if (left >= 0) continue;
+    drawn = &c;
+    break;
   }
-  return candidates.back().token;
+  if (options_.mirostat != 0 && options_.temperature > 0) settle_surprisal(drawn->probability);
+  return drawn->token;
 }
 
 double log_sum(const float* logits, int64_t vocabulary) {

@@ -8,6 +8,11 @@
 
 namespace fovea {
 
+// The filters of the next token's distribution.
+enum class Filter { top_k, top_n_sigma, temperature, top_p, typical_p, min_p, xtc };
+// Parses Sampling::samplers. Throws InvalidArgument for unknown and repeated names.
+std::vector<Filter> filter_order(const std::string& samplers);
+
 // Draws tokens from logits. The n-th random number of a seed is always the same, independent of
 // other requests. The answers of one request have separate random streams.
 class Sampler {
@@ -25,10 +30,16 @@ class Sampler {
     int32_t token;
     float probability;
   };
-  std::vector<Candidate> distribution(const float* logits, int64_t vocabulary) const;
+  // `excludes`: XTC applies to this token.
+  std::vector<Candidate> distribution(const float* logits, int64_t vocabulary,
+                                      bool excludes = false) const;
 
  private:
+  void settle_surprisal(float probability);
+
   Sampling options_;
+  std::vector<Filter> order_;
+  double most_surprisal_;  // Mirostat: tokens with a higher surprisal are dropped, in bits
   Random random_;
 };
 

@@ -43,6 +43,8 @@ class Scheduler {
   // See Engine::room(). Safe to call from any thread.
   int64_t room(int64_t prompt_tokens, int64_t answers) const;
   EngineStatus status() const;
+  PrefixCache& prefixes() { return prefixes_; }
+  const PagePool& pool() const { return pool_; }
   int64_t waiting() const { return std::ssize(waiting_); }
 
  private:

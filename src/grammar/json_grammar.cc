@@ -1,4 +1,4 @@
-#include "fovea/json_grammar.h"
+#include "fovea/grammar.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +9,7 @@
 #include "base/float_mode.h"
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
+#include "grammar/syntax.h"
 
 namespace fovea {
 
@@ -209,20 +210,48 @@ class JsonConstraint {
 
 }  // namespace
 
-Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
-                           std::string_view schema, int64_t most_tokens) {
-  const FloatMode mode;
-  SchemaGrammar grammar = schema_grammar(schema, vocabulary->tokens().usable);
+namespace {
+
+// `name`: of what describes the grammar, for errors.
+Constraint constraint_of(std::shared_ptr<const JsonVocabulary> vocabulary, SchemaGrammar grammar,
+                         int64_t most_tokens, const char* name) {
   const GrammarAutomaton automaton(grammar.grammar, grammar.root);
-  check(
-      automaton.need(automaton.start()) < Grammar::kNever,
-      "schema: the model's vocabulary cannot represent a value that satisfies it; expected another "
-      "schema");
+  check(automaton.need(automaton.start()) < Grammar::kNever,
+        "{0}: the model's vocabulary cannot represent a text that satisfies it; expected another "
+        "{0}",
+        name);
   auto constraint =
       std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar), most_tokens);
   return [constraint](const std::vector<int32_t>& written, float* logits, int64_t size) {
     (*constraint)(written, logits, size);
   };
+}
+
+}  // namespace
+
+Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
+                           std::string_view schema, int64_t most_tokens) {
+  const FloatMode mode;
+  SchemaGrammar grammar = schema_grammar(schema, vocabulary->tokens().usable);
+  return constraint_of(std::move(vocabulary), std::move(grammar), most_tokens, "schema");
+}
+
+Constraint gbnf_constraint(std::shared_ptr<const JsonVocabulary> vocabulary, std::string_view text,
+                           int64_t most_tokens) {
+  SchemaGrammar grammar = gbnf_grammar(text, vocabulary->tokens().usable);
+  return constraint_of(std::move(vocabulary), std::move(grammar), most_tokens, "grammar");
+}
+
+Constraint regex_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
+                            std::string_view regex, int64_t most_tokens) {
+  SchemaGrammar grammar = regex_grammar(regex, vocabulary->tokens().usable);
+  return constraint_of(std::move(vocabulary), std::move(grammar), most_tokens, "regex");
+}
+
+Constraint choice_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
+                             const std::vector<std::string>& texts, int64_t most_tokens) {
+  SchemaGrammar grammar = choice_grammar(texts, vocabulary->tokens().usable);
+  return constraint_of(std::move(vocabulary), std::move(grammar), most_tokens, "choice");
 }
 
 }  // namespace fovea

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "families/gguf.h"
 #include "families/model_parts.h"
+#include "families/model_path.h"
 #include "families/open_adapters.h"
 #include "families/peft_config.h"
 #include "plan/memory.h"
@@ -139,6 +140,7 @@ InferenceMemory inference_memory(const std::string& path, const PlanOptions& opt
 
 Spec read_model_spec(const std::string& folder) {
   const FloatMode mode;
+  require_model(folder);
   if (is_gguf(folder)) return read_gguf_spec(folder);
   if (holds_adapter(folder)) {
     const AdaptedModel adapted = adapted_model(folder, {});

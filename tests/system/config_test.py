@@ -36,10 +36,10 @@ class Config(FoveaTest):
         self.assertEqual(self.ok(fovea("train", "--dump-config", "--config", path)).stdout, first.stdout)
 
     def test_invalid_files_are_refused(self):
-        self.bad("", "not valid JSON")
-        self.bad("{", "not valid JSON")
-        self.bad(b"\xff\xfe\x00", "not valid JSON")
-        self.bad("[1]", "not a JSON object")
+        self.bad("", "not an object")
+        self.bad("{", "not JSON")
+        self.bad(b"\xff\xfe\x00", "expected YAML or JSON")
+        self.bad("[1]", "not an object")
         self.bad("[" * 100000, "deep")
         self.bad('{"a":' * 100000, "deep")
         self.bad('{"wdith": 5}', "wdith")

@@ -127,8 +127,110 @@ class Generate(FoveaTest):
         for prompt in ("", " ", "\n", "T", "The " * 2000, "\x1b[2J"):
             with self.subTest(prompt[:10]):
                 self.write("-p", prompt, "-n", "3")
-        self.write("-n", "3", input=b"\xff\xfe The")
         self.write("-n", "3", input=b"")
+
+    def test_a_prompt_that_is_not_text_is_refused(self):
+        binary = self.file("binary", b"The \xff\xfe")
+        self.refused(fovea("generate", self.model(60), "-f", binary), 2, f"{binary}: not UTF-8 (byte 5); expected text")
+        self.refused(fovea("generate", self.model(60), input=b"\xff"), 2, "standard input: not UTF-8 (byte 1)")
+        self.refused(fovea("generate", self.model(60), "-p", b"a\xff".decode(errors="surrogateescape")), 2, "--prompt: not UTF-8 (byte 2)")
+
+    def test_a_prompt_longer_than_the_context_is_announced(self):
+        result = self.write("-p", "The " * 20, "-n", "4", "--json")  # 80 tokens for a context of 32
+        self.assertIn("the prompt has 80 tokens, more than the model's context of 32: its beginning is dropped", result.stderr.decode())
+        self.assertIn("prompt: 80 tokens (64 dropped)", result.stderr.decode())
+        said = json.loads(result.stdout)
+        self.assertEqual((said["prompt_tokens"], said["dropped_tokens"]), (80, 64))
+        last = self.said("-p", ("The " * 20)[-16:], "-n", "4", "--seed", "5")
+        self.assertEqual(self.said("-p", "The " * 20, "-n", "4", "--seed", "5"), last)
+        self.assertNotIn("dropped", self.write("-p", "The ", "-n", "4").stderr.decode())
+
+    def test_an_argument_after_the_model_is_explained(self):
+        self.refused(fovea("generate", "model", "Once upon"), 2, '"Once upon": unexpected argument; expected a prompt after --prompt')
+
+    def test_samplers_of_other_programs(self):
+        usual = self.said("-p", "The ", "-n", "40", "--seed", "3")
+        default = "top_k;top_n_sigma;temperature;top_p;typical_p;min_p;xtc"
+        self.assertEqual(self.said("-p", "The ", "-n", "40", "--seed", "3", "--samplers", default), usual)
+        greedy = self.said("-p", "The ", "-n", "40", "--greedy")
+        self.assertEqual(self.said("-p", "The ", "-n", "40", "--samplers", "top_k", "--top-k", "1"), greedy)
+        for options in (["--xtc-probability", "1", "--xtc-threshold", "0.05"], ["--mirostat", "2", "--mirostat-ent", "3", "--mirostat-lr", "0.2"]):
+            with self.subTest(options[0]):
+                self.assertNotEqual(self.said("-p", "The ", "-n", "40", "--seed", "3", *options), usual)
+                self.assertEqual(self.said("-p", "The ", "-n", "40", "--seed", "3", *options, "--guess", "4"), self.said("-p", "The ", "-n", "40", "--seed", "3", *options, "--guess", "0"))
+        prompt = "The fox sees the light. " * 4
+        repeated = self.said("-p", prompt, "-n", "24", "--greedy")
+        self.assertNotEqual(self.said("-p", prompt, "-n", "24", "--greedy", "--dry-multiplier", "20", "--dry-base", "3"), repeated)
+        for option, value, wrong in (("--samplers", "top_k;top_q", '"top_q" is unknown'), ("--samplers", "xtc;xtc", "xtc is repeated"), ("--mirostat", "1", "expected 0, or 2"),
+                                     ("--dry-sequence-breaker", "", "is empty")):
+            self.refused(fovea("generate", self.model(60), "-p", "The ", option, value), 2, option, wrong)
+
+    def test_the_likeliest_tokens_are_completed(self):
+        whole = json.loads(self.said("-p", "The ", "-n", "12", "--greedy", "--logprobs", "3", "--json"))
+        found = json.loads(self.said("-p", "The ", "-n", "12", "--greedy", "--alternatives", "3", "--at", "4", "--json"))
+        self.assertEqual([each["id"] for each in found["alternatives"]], [id for id, _ in whole["logprobs"][3]["top"]])
+        for each in found["alternatives"]:
+            self.assertEqual(each["ids"][:3], whole["ids"][:3])
+            self.assertEqual((each["ids"][3], len(each["ids"])), (each["id"], 12))
+        self.assertEqual(found["alternatives"][0]["ids"], whole["ids"])  # greedy: the likeliest token
+        text = self.said("-p", "The ", "-n", "12", "--greedy", "--alternatives", "3", "--at", "4")
+        self.assertEqual(text.count("%"), 3)
+        self.refused(fovea("generate", self.model(60), "-p", "The ", "-n", "3", "--alternatives", "2", "--at", "9", "--choice", "fox"), 2, "--at: 9; expected at most 3")
+        self.refused(fovea("generate", self.model(60), "--at", "2"), 2, "--at: requires --alternatives")
+        self.refused(fovea("generate", self.model(60), "-p", "a", "--alternatives", "2", "--beams", "2"), 2, "--alternatives: cannot be combined")
+
+    def test_a_prompt_cache_does_not_change_the_text(self):
+        model, other = self.folder / "long", self.folder / "other"
+        for out, seed in ((model, 7), (other, 8)):
+            self.ok(fovea("train", self.text, "--out", out, "--preset", "tiny", "--layers", 2, "--heads", 2, "--width", 32, "--batch", 1, "--context", 512,
+                          "--length", 64, "--steps", 2, "--sample-every", 0, "--evaluate-windows", 1, "--seed", seed))
+        text, path = self.text.read_text(), self.folder / "prompt.cache"
+
+        def run(prompt, *options):
+            return json.loads(self.ok(fovea("generate", model, "-p", prompt, "-n", 20, "--seed", 3, "--json", *options)).stdout)
+
+        for dtype in ("fp32", "bf16"):
+            path.unlink(missing_ok=True)
+            cached = ("--prompt-cache", path, "--dtype", dtype)
+            alone = run(text[:300], "--dtype", dtype)
+            first = run(text[:300], *cached)
+            again = run(text[:300], *cached)
+            self.assertEqual((first["ids"], again["ids"]), (alone["ids"], alone["ids"]))
+            self.assertEqual((first.get("cached_tokens"), again["cached_tokens"]), (None, 256))
+            longer = run(text[:400], *cached)
+            self.assertEqual((longer["cached_tokens"], longer["ids"]), (256, run(text[:400], "--dtype", dtype)["ids"]))
+            self.assertEqual(run(text[:400], *cached)["cached_tokens"], 384)
+            changed = run(text[:100] + "X" + text[101:300], *cached)
+            self.assertEqual((changed["cached_tokens"], changed["ids"]), (64, run(text[:100] + "X" + text[101:300], "--dtype", dtype)["ids"]))
+        refused = lambda model, *mentions: self.refused(fovea("generate", model, "-p", text[:300], "--dtype", "bf16", "--prompt-cache", path), 2, *mentions)
+        refused(other, "prompt.cache: keys and values of another model")
+        whole = path.read_bytes()
+        for content, wrong in ((whole[:-5], "prompt.cache"), (b"", "prompt.cache"), ((model / "model.safetensors").read_bytes(), "not the keys and values of a prompt")):
+            path.write_bytes(content)
+            refused(model, wrong)
+
+    def test_banned_texts_are_never_generated(self):
+        usual = self.said("-p", "The ", "-n", "80", "--seed", "3")
+        word = next(word for word in usual.split() if len(word) > 2)
+        for options in ([], ["--beams", "3"], ["--guess", "4"]):
+            self.assertNotIn(word, self.said("-p", "The ", "-n", "80", "--seed", "3", "--ban", word, "--ban", "~~", *options), word)
+        self.assertEqual(self.said("-p", "The ", "-n", "80", "--seed", "3", "--ban", "never written~"), usual)
+        self.refused(fovea("generate", self.model(60), "-p", "The ", "--ban", ""), 2, "--ban")
+
+    def test_grammars_restrict_the_text(self):
+        def one(*options):
+            return self.said("-p", "The ", "-n", "60", "--seed", "3", "--temperature", "2", *options).rstrip("\n")
+
+        self.assertRegex(one("--regex", r"[a-z]{3} (of|the) [A-Z]\w+\."), r"^[a-z]{3} (of|the) [A-Z]\w+\.$")
+        self.assertIn(one("--choice", "fox", "--choice", "the eye"), ("fox", "the eye"))
+        grammar = self.file("words.gbnf", 'root ::= word (" " word){2} "." # three words\nword ::= [a-z]+\n')
+        self.assertRegex(one("--grammar-file", grammar), r"^[a-z]+ [a-z]+ [a-z]+\.$")
+        self.assertEqual(one("--grammar-file", grammar), one("--grammar", grammar.read_text()))
+        self.assertIn(one("--json-schema", '{"type": "boolean"}'), ("true", "false"))
+        self.refused(fovea("generate", self.model(60), "-p", "a", "--grammar-file", self.file("bad.gbnf", "root ::= x")), 2, "bad.gbnf: rule x is missing")
+        self.refused(fovea("generate", self.model(60), "-p", "a", "--regex", "(a"), 2, "--regex: the end (line 1, character 3)")
+        self.refused(fovea("generate", self.model(60), "-p", "a", "--regex", "a", "--choice", "b"), 2, "--regex: cannot be combined with --choice")
+        self.refused(fovea("generate", self.model(60), "-p", "a", "--regex", "~"), 2, "--regex: the model's vocabulary cannot represent")
 
     def test_the_speed_is_reported(self):
         self.assertRegex(self.write("-p", "The ", "-n", "5").stderr.decode(), r"prompt: 4 tokens, .* generation: 5 tokens, .*/s")

@@ -34,6 +34,8 @@ class Package(FoveaTest):
         told = self.do(made / "train_and_generate", self.text, self.folder / "model", "20")
         self.assertGreater(len(told), 50)
         self.assertIn("fovea", self.do(prefix / "bin/fovea", "--version"))
+        for page in ("man/man1/fovea.1", "man/man1/fovea-train.1", "bash-completion/completions/fovea", "zsh/site-functions/_fovea", "fish/vendor_completions.d/fovea.fish"):
+            self.assertGreater((prefix / "share" / page).stat().st_size, 500, page)
         library, = prefix.rglob("libfovea.so.0")
         self.check_examples_in_c(made / "generate", library.parent)
         self.check_python_example(library.parent)

@@ -16,6 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOVEA = os.environ.get("FOVEA_BIN", str(ROOT / "build/release/fovea"))
 FOVEA = str(pathlib.Path(FOVEA).resolve())
 SHARED = ROOT.parent / "shared"
+# The build folder of some tests; without it, since the program would read it as the option --build.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "FOVEA_BUILD"}
 SOAK = os.environ.get("FOVEA_SOAK") == "1"
 
 # A step takes a few milliseconds; dropout and accumulation are on, since a resume must preserve them too.
@@ -30,7 +32,7 @@ def fovea(*arguments, timeout=120, env=None, **more):
         del more["stdin"]
     more.setdefault("stdout", subprocess.PIPE)
     return subprocess.run([FOVEA, *map(str, arguments)], stderr=subprocess.PIPE, timeout=timeout, check=False,
-                          env=None if env is None else {**os.environ, **env}, **more)
+                          env={**ENVIRONMENT, **(env or {})}, **more)
 
 
 def text_of(letters=20000, seed=1):
@@ -137,7 +139,7 @@ class FoveaTest(unittest.TestCase):
         return json.loads((model / "config.json").read_text())["spec"], plan, out.read_bytes()
 
     def start(self, *arguments):
-        process = subprocess.Popen([FOVEA, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        process = subprocess.Popen([FOVEA, *map(str, arguments)], env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)

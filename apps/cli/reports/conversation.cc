@@ -4,9 +4,33 @@
 
 #include <algorithm>
 
+#include "base/ordered_json.h"
 #include "fovea/error.h"
+#include "terminal/read_text.h"
 
 namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kFileBytes = 16 << 20;  // longer than any context
+
+ChatMessage message_of(const Json& json, const std::string& place) {
+  const auto text = [&](const char* key) {
+    const auto found = json.is_object() ? json.find(key) : json.end();
+    if (!json.is_object() || found == json.end() || !found->is_string())
+      throw Error(ErrorKind::BadFile,
+                  fmt::format("{}: no {}; expected texts \"role\" and \"content\"", place, key));
+    return found->get<std::string>();
+  };
+  ChatMessage message = {text("role"), text("content")};
+  for (const char* role : {"system", "user", "assistant"})
+    if (message.role == role) return message;
+  throw Error(ErrorKind::BadFile, fmt::format("{}: role \"{}\"; expected system, user or assistant",
+                                              place, message.role));
+}
+
+}  // namespace
 
 Conversation::Conversation(const Model& model, ChatFormat format, std::string system)
     : model_(model), format_(std::move(format)) {
@@ -32,6 +56,22 @@ bool Conversation::take_back(bool question) {
   if (messages_.back().role == "assistant") messages_.erase(messages_.end() - 1);
   if (question) messages_.erase(messages_.end() - 1);
   return true;
+}
+
+const std::string& Conversation::system() const {
+  static const std::string none;
+  return has_system() ? messages_[0].content : none;
+}
+
+void Conversation::load(const std::string& path) {
+  const Json file = parse_ordered_json(read_text(path, kFileBytes), path);
+  if (!file.is_object() || !file.contains("messages") || !file["messages"].is_array())
+    throw Error(ErrorKind::BadFile,
+                path + ": no messages; expected {\"messages\": [...]}, as /save writes it");
+  std::vector<ChatMessage> messages;
+  for (const Json& each : file["messages"])
+    messages.push_back(message_of(each, fmt::format("{}: messages[{}]", path, messages.size())));
+  messages_ = std::move(messages);
 }
 
 std::string Conversation::as_json() const { return messages_json(messages_); }

@@ -18,6 +18,8 @@ class Conversation {
   void say(const char* role, std::string text);
   void clear();  // removes all messages except the system message
   void set_system(std::string text);
+  const std::string& system() const;  // empty = none
+  int64_t messages() const { return std::ssize(messages_); }
   // Removes the last answer, if any, and with `question` also the last question. Returns false if
   // there is no question.
   bool take_back(bool question);
@@ -32,6 +34,9 @@ class Conversation {
   Prompt prompt();
 
   std::string as_json() const;  // [{"role": ..., "content": ...}, ...]
+  std::string as_file() const { return "{\"messages\":" + as_json() + "}\n"; }
+  // Replaces the messages by those of a file that as_file() wrote. Throws BadFile.
+  void load(const std::string& path);
 
  private:
   bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "jobs/lines.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
@@ -25,7 +26,7 @@ class BenchCommand : public Command {
                 "fastest matrix product measured on this machine.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model"}, "model directory", model_));
+    table.add(of_model(place("MODEL", {"-m", "--model"}, "model directory", model_)));
     table.add(
         choice("--dtype", {"--precision"},
                "precision of matrix products; with MODEL: of its weights, automatic = as stored",

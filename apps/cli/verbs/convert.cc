@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
@@ -26,7 +27,7 @@ class ConvertCommand : public Command {
                 "itself) are merged into the weights; --adapter-only converts them.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_));
+    table.add(of_model(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_)));
     table.add(place("OUT", {"-o", "--out"}, "directory or .gguf file to write", to_));
     add_fields(table, options_,
                {{.field = "dtype",

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "options/common_options.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
@@ -18,7 +19,7 @@ class DoctorCommand : public Command {
                 "complete. The exit code is 1 if a problem is found.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("DIR", {"-m", "--model"}, "model directory to check", folder_));
+    table.add(of_model(place("DIR", {"-m", "--model"}, "model directory to check", folder_)));
   }
 
   int run(const OptionTable&) override {

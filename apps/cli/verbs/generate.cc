@@ -9,6 +9,9 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "cli/reports/alternatives.h"
+#include "fovea/chat.h"
+#include "fovea/doctor.h"
 #include "options/common_options.h"
 #include "options/generation_options.h"
 #include "options/open_model.h"
@@ -55,7 +58,18 @@ class GenerateCommand : public Command {
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
+    table.add(as("FILE", text("--prompt-cache", {},
+                              "file that keeps the keys and values of the prompt, which the next "
+                              "call with the same beginning then does not compute",
+                              cache_file_)));
     generation_.declare(table);
+    table.section("Results");
+    table.add(integer("--alternatives", {},
+                      "print the N most likely tokens at the place --at, and the text that follows "
+                      "each of them; 0 = off",
+                      alternatives_, 0, 1024));
+    table.add(integer("--at", {}, "--alternatives: place in the generated text, in tokens from 1",
+                      at_, 1, kLargestId));
     table.show_only({"MODEL", "--prompt", "--file", "--ids", "--echo", "--dtype", "--cache-dtype",
                      "--predict", "--stop", "--temperature", "--top-k", "--top-p", "--greedy",
                      "--seed", "--draft", "--guess", "--answers", "--beams"});
@@ -71,12 +85,23 @@ class GenerateCommand : public Command {
     const int sources = table.given("--prompt") + table.given("--file") + table.given("--ids");
     if (sources > 1)
       throw UsageError("--prompt, --file, --ids: cannot be combined; expected one of them");
+    if (alternatives_ == 0 && table.given("--at"))
+      throw UsageError("--at: requires --alternatives");
     if (!table.given("--ids")) read_prompt(table);
     const WeightPrecision precision = weight_precision(precision_);
     const Model model =
         open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
     generation_.settle(model, precision, *table_);
-    if (!table.given("--ids")) warn_unknown(model);
+    GenerateOptions& options = generation_.options;
+    if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))
+      throw UsageError("--alternatives: cannot be combined with --answers or --beams");
+    options.constrain = generation_.grammar.constraint(model, options.max_tokens);
+    if (!table.given("--ids")) {
+      warn_unknown(model);
+      if (is_terminal(Channel::error) && ModelChat::has_template(model_))
+        note(dim("note: the model has a chat template; fovea chat holds conversations with it") +
+             "\n");
+    }
     return write(model);
   }
 
@@ -105,6 +130,17 @@ class GenerateCommand : public Command {
                      unknown.size(), printable(named), unknown.size() > kNamed ? " ..." : ""));
   }
 
+  // A prompt that is not a text is an error of the file.
+  std::vector<int32_t> encoded(const Model& model) const {
+    try {
+      return prompt_ids(model, prompt_);
+    } catch (const FieldError& error) {
+      if (file_.empty()) throw;
+      const std::string name = file_ == "-" ? "standard input" : file_;
+      throw Error(error.kind(), name + std::string(error.what()).substr(error.field().size()));
+    }
+  }
+
   int write(const Model& model) {
     catch_signals();
     const GenerateOptions& options = generation_.options;
@@ -126,9 +162,21 @@ class GenerateCommand : public Command {
       return !closed && !asked_to_stop();
     };
     std::vector<int32_t> ids(ids_.begin(), ids_.end());
-    if (ids.empty()) ids = prompt_ids(model, prompt_);
+    if (ids.empty()) ids = encoded(model);
+    const int64_t context = model.spec().context;
+    if (!model.spec().encoder && std::ssize(ids) > context)
+      note(
+          fmt::format("note: the prompt has {} tokens, more than the model's context of {}: its "
+                      "beginning is dropped\n",
+                      ids.size(), context));
+    if (alternatives_ > 0) return write_alternatives(model, ids);
     const Model* const draft = generation_.draft ? &*generation_.draft : nullptr;
-    const std::vector<Generation> answers = generate(model, ids, options, sink, draft);
+    PromptCache cache{cache_file_, ""};
+    if (!cache_file_.empty())
+      cache.identity = fmt::format("{:016x} {} {} {}", model_fingerprint(model_), precision_,
+                                   instruction_set(), identity_of(adapters_of(adapters_)));
+    const std::vector<Generation> answers =
+        generate(model, ids, options, sink, draft, cache_file_.empty() ? nullptr : &cache);
     if (json) print(as_json(answers));
     for (const Generation& answer : answers) {
       if (streams) break;
@@ -137,6 +185,16 @@ class GenerateCommand : public Command {
     }
     if (last != "\n") put("\n");
     report(answers);
+    return asked_to_stop() ? stop_code() : 0;
+  }
+
+  int write_alternatives(const Model& model, const std::vector<int32_t>& ids) const {
+    const auto sink = [](std::string_view) { return !asked_to_stop(); };
+    const auto all = alternatives(model, ids, generation_.options, alternatives_, at_, sink);
+    const std::string text = alternatives_text(model, all);
+    print(json                           ? alternatives_json(model, all, at_)
+          : is_terminal(Channel::output) ? printable(text)
+                                         : text);
     return asked_to_stop() ? stop_code() : 0;
   }
 
@@ -152,6 +210,8 @@ class GenerateCommand : public Command {
       for (const Generation& answer : answers) result["answers"].push_back(answer_json(answer));
     }
     result["prompt_tokens"] = first.prompt_tokens;
+    if (first.dropped_tokens > 0) result["dropped_tokens"] = first.dropped_tokens;
+    if (first.cached_tokens > 0) result["cached_tokens"] = first.cached_tokens;
     result["prompt_seconds"] = first.prompt_seconds;
     result["generation_seconds"] = answers.back().generation_seconds;
     result["seed"] = generation_.options.sampling.seed;
@@ -188,21 +248,25 @@ class GenerateCommand : public Command {
       written += std::ssize(answer.ids);
       guessed += answer.guessed_tokens, accepted += answer.accepted_tokens;
     }
-    note(dim(fmt::format("prompt: {} tokens, {} tokens/s; generation: {} tokens, {} tokens/s{}",
-                         first.prompt_tokens,
-                         amount(rate(first.prompt_tokens, first.prompt_seconds)), written,
-                         amount(rate(written, answers.back().generation_seconds)),
+    const int64_t read = first.prompt_tokens - first.dropped_tokens - first.cached_tokens;
+    std::string unread;
+    if (first.dropped_tokens > 0) unread = fmt::format(" ({} dropped)", first.dropped_tokens);
+    if (first.cached_tokens > 0) unread = fmt::format(" ({} cached)", first.cached_tokens);
+    note(dim(fmt::format("prompt: {} tokens{}, {} tokens/s; generation: {} tokens, {} tokens/s{}",
+                         first.prompt_tokens, unread, amount(rate(read, first.prompt_seconds)),
+                         written, amount(rate(written, answers.back().generation_seconds)),
                          guesses_line(guessed, accepted))) +
          "\n");
   }
 
-  std::string model_, prompt_, file_;
+  std::string model_, prompt_, file_, cache_file_;
   std::vector<std::string> adapters_;
   std::vector<int64_t> ids_;
   int precision_ = 0, cache_ = 0;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
   bool echo_ = false;
+  int64_t alternatives_ = 0, at_ = 1;
 };
 
 }  // namespace

@@ -11,16 +11,16 @@
 #include "cli/command.h"
 #include "cli/reports/plan_report.h"
 #include "fovea/error.h"
+#include "fovea/model_path.h"
+#include "options/config_file.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
 
-#include "terminal/read_text.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kSpecBytes = 1 << 20;    // far above the size of any Spec
 constexpr int64_t kByteVocabulary = 256;  // assumed if the vocabulary is unset
 
 // Returns an option whose value is a number with an optional power of a thousand: "300B", "28T",
@@ -55,8 +55,12 @@ Option scaled(std::string name, std::vector<std::string> aliases, std::string he
 Spec spec_of(const std::string& name) {
   const std::vector<std::string> presets = preset_names();
   if (std::find(presets.begin(), presets.end(), name) != presets.end()) return preset(name);
-  if (std::filesystem::is_directory(name) || name.ends_with(".gguf")) return read_model_spec(name);
-  if (std::filesystem::exists(name)) return read_spec(read_text(name, kSpecBytes), name);
+  const std::string model = find_model(name);
+  if (std::filesystem::is_directory(model) || name.ends_with(".gguf"))
+    return read_model_spec(model);
+  if (std::filesystem::exists(name))
+    return read_spec(without_sections(read_config(name)).dump(), name);
+  if (name.find('/') != name.npos) require_model(name);
   const std::string near = nearest(name, presets);
   throw Error(
       ErrorKind::BadFile,

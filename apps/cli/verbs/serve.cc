@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
+#include "fovea/model_path.h"
 #include "http/http_server.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -203,14 +204,18 @@ class ServeCommand : public Command {
         {"max_tokens", {"-n", "--max-tokens"}, "--predict"},
         {"temperature", {"--temp"}},
         {"top_n_sigma", {"--top-nsigma"}},
+        {"samplers", {}, {}, "NAMES"},
+        {"mirostat_tau", {"--mirostat-ent"}},
+        {"mirostat_eta", {"--mirostat-lr"}},
+        {"dry_sequence_breakers", {}, "--dry-sequence-breaker"},
         {"repetition_penalty", {"--repeat-penalty"}},
         {.field = "guesses",
          .aliases = {"--speculate", "--prompt-lookup"},
          .name = "--guess",
          .values = {"-1|auto"}},
     };
-    for (const char* field : {"stop", "stop_ids", "ignore_end", "seed", "answers", "beams",
-                              "length_penalty", "logprobs"})
+    for (const char* field : {"stop", "banned", "stop_ids", "ignore_end", "seed", "answers",
+                              "beams", "length_penalty", "logprobs"})
       spellings.push_back({.field = field, .omitted = true});
     add_fields(table, requests_, spellings);
   }
@@ -310,7 +315,7 @@ class ServeCommand : public Command {
     if (i < languages_.size()) options.languages = languages_[i];
     if (i < drafts_.size()) options.draft = drafts_[i];
     options.draft_tokens = draft_tokens_;
-    return serve::open_served(models_[i], options,
+    return serve::open_served(find_model(models_[i]), options,
                               [](const std::string& warning) { warn({warning}); });
   }
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/verbs/tokenize_train.h"
 #include "fovea/error.h"
+#include "fovea/model_path.h"
 #include "fovea/tokenizer.h"
 #include "options/common_options.h"
 #include "options/open_model.h"
@@ -63,8 +64,8 @@ class TokenizeCommand : public Command {
                 "characters. With --train KIND FILE... --out DIR: trains a tokenizer.") {}
 
   void declare(OptionTable& table) override {
-    table.add(place("MODEL", {"-m", "--model", "--tokenizer"}, "model directory or tokenizer.json",
-                    model_));
+    table.add(of_model(place("MODEL", {"-m", "--model", "--tokenizer"},
+                             "model directory or tokenizer.json", model_)));
     table.add(input_places(files_));
     table.add(
         flag("--jsonl", {}, "each line is {\"text\": ...} with an optional \"pair\"", jsonl_));
@@ -92,6 +93,7 @@ class TokenizeCommand : public Command {
           "--decode: cannot be combined with --jsonl, --bytes, --parse-special or --check");
     if (table.given("--check") && !files_.empty())
       throw UsageError("--check: cannot be combined with FILE arguments");
+    require_model(model_);
     const Tokenizer tokenizer = Tokenizer::open(model_);
     if (table.given("--check")) return check_cases(tokenizer);
     if (files_.empty()) files_.emplace_back("-");

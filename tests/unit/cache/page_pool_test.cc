@@ -255,6 +255,42 @@ TEST(PrefixCaches, KeepKindsApart) {
   }
 }
 
+// The pages that a file keeps for a later process.
+TEST(PrefixCaches, RestoreTheirContents) {
+  const std::vector<int32_t> ids = some_ids(320);
+  PagePool pool(mixed(), {.pages = 100});
+  PrefixCache prefixes(pool);
+  cached(pool, prefixes, ids);
+  const auto value = [](size_t group, size_t page) { return static_cast<int>(16 * group + page); };
+  CachedText text;
+  prefixes.begin(text, ids);
+  ASSERT_EQ(text.length, 256);
+  for (size_t group = 0; group < pool.groups(); ++group)
+    for (size_t page = 0; page < text.pages[group].size(); ++page) {
+      const Tensor bytes = full({1, pool.page_bytes(group)}, value(group, page), DType::u8);
+      if (text.pages[group][page] >= 0) pool.write_page(group, text.pages[group][page], bytes, 0);
+    }
+  shorten(pool, text, 0);
+  const PrefixCache::Contents contents = prefixes.contents(some_ids(500, 300));
+  EXPECT_EQ(contents.tokens, some_ids(256));  // token 300 differs
+  EXPECT_EQ(prefixes.contents(ids).tokens, ids);
+
+  PagePool other(mixed(), {.pages = 6});
+  PrefixCache restored(other);
+  restored.restore(contents, 4);
+  restored.begin(text, ids);
+  ASSERT_EQ(text.length, 256);
+  for (size_t group = 0; group < other.groups(); ++group)
+    for (size_t page = 0; page < text.pages[group].size(); ++page) {
+      if (text.pages[group][page] < 0) continue;
+      const Tensor bytes = zeros({1, other.page_bytes(group)}, DType::u8);
+      other.read_page(group, text.pages[group][page], bytes, 0);
+      EXPECT_EQ(int{bytes.data_as<uint8_t>()[0]}, value(group, page)) << group << " " << page;
+    }
+  read_on(other, restored, text, ids);
+  shorten(other, text, 0);
+}
+
 TEST(PrefixCaches, StoreEqualPagesOnce) {
   PagePool pool(mixed(), {.pages = 12});
   PrefixCache prefixes(pool);

@@ -8,15 +8,12 @@
 
 namespace fovea {
 
-// Decides whether the grammar of a schema accepts an entire text.
+// Decides whether a grammar, such as that of a schema, accepts an entire text.
 class Reader {
  public:
-  explicit Reader(const std::string& schema) {
-    Grammar::Bytes all;
-    all.set();
-    const SchemaGrammar grammar = schema_grammar(schema, all);
-    automaton_ = std::make_unique<GrammarAutomaton>(grammar.grammar, grammar.root);
-  }
+  explicit Reader(const std::string& schema) : Reader(schema_grammar(schema, every())) {}
+  explicit Reader(const SchemaGrammar& grammar)
+      : automaton_(std::make_unique<GrammarAutomaton>(grammar.grammar, grammar.root)) {}
   bool reads(const std::string& text) {
     int32_t state = automaton_->start();
     for (const char c : text) {
@@ -29,6 +26,12 @@ class Reader {
   int64_t shortest() const { return automaton_->need(automaton_->start()); }
 
  private:
+  static Grammar::Bytes every() {
+    Grammar::Bytes all;
+    all.set();
+    return all;
+  }
+
   std::unique_ptr<GrammarAutomaton> automaton_;
 };
 

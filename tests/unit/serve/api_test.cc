@@ -228,6 +228,32 @@ TEST_F(ApiTest, ConstrainsJson) {
           400, "response_format", "pattern");
 }
 
+TEST_F(ApiTest, ConstrainsToGrammars) {
+  const auto ask_for = [&](const char* field, const Json& value) {
+    return post(kCompletionPath, {{"prompt", "a"}, {field, value}});
+  };
+  const Json schema = {{"type", "null"}};
+  for (const auto& [field, value] : {std::pair<const char*, Json>("grammar", "root ::= \"a\"+"),
+                                     {"guided_grammar", "root ::= \"a\""},
+                                     {"guided_regex", "[ab]{2}"},
+                                     {"guided_choice", {"yes", "no"}},
+                                     {"guided_json", schema},
+                                     {"guided_json", schema.dump()},
+                                     {"json_schema", schema}}) {
+    options_.constrain = nullptr;
+    EXPECT_EQ(ask_for(field, value)->answer.status, 200) << field;
+    EXPECT_TRUE(options_.constrain) << field;
+  }
+  refused(ask_for("grammar", "root ::= x"), 400, "grammar", "rule x is missing");
+  refused(ask_for("guided_regex", "(a"), 400, "guided_regex", "line 1, character 3");
+  refused(ask_for("guided_choice", {"a", ""}), 400, "guided_choice", "is empty");
+  refused(ask_for("guided_choice", "a"), 400, "guided_choice");
+  refused(ask_for("guided_json", "{"), 400, "guided_json");
+  refused(post(kCompletionPath,
+               {{"prompt", "a"}, {"grammar", "root ::= \"a\""}, {"guided_regex", "a"}}),
+          400, "response_format", "only one of");
+}
+
 TEST_F(ApiTest, RefusesInvalidCombinations) {
   refused(post(kCompletionPath, {{"prompt", std::string(1000, 'z')}}), 400, "prompt", "context");
   refused(post(kCompletionPath, {{"prompt", ""}}), 400, "prompt");

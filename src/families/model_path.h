@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include "fovea/model_path.h"
 
 namespace fovea {
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+// Forbids the tokens that would complete one of several texts.
+class BannedTexts {
+ public:
+  BannedTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
+  // Sets the logits [V] of these tokens after `written` to -infinity.
+  void forbid(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) const;
+
+ private:
+  struct Text {
+    std::string bytes;
+    // By the number of its bytes that are already written: the tokens that begin with the rest. For
+    // 0 bytes: the tokens that contain the text.
+    std::vector<std::vector<int32_t>> completing;
+  };
+
+  std::vector<std::string> tokens_;  // the bytes of each token
+  std::vector<Text> texts_;
+  size_t longest_ = 0;
+};
+
+}  // namespace fovea

@@ -1,0 +1,107 @@
+#include "generate/prompt_cache.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/safetensors.h"
+#include "generate/reading.h"
+
+namespace fovea {
+namespace {
+
+using Contents = PrefixCache::Contents;
+
+// Describes what a file must agree with: the model, and the sizes and types of pages.
+std::string identity_of(const PromptCache& cache, const PagePool& pool) {
+  std::string text = fmt::format("{} {}", cache.identity, name_of(pool.layout().dtype));
+  for (size_t group = 0; group < pool.groups(); ++group)
+    text += fmt::format(" {}", pool.page_bytes(group));
+  return text;
+}
+
+std::vector<int32_t> integers_of(const SafeTensors& file, const std::string& path,
+                                 const std::string& name, int64_t most) {
+  const Tensor x = file.tensor(name);
+  if (x.dtype() != DType::i32 || x.rank() != 1 || x.size() > most)
+    fail(ErrorKind::BadFile, "{}: tensor {} has another shape or type; expected i32 [n]", path,
+         name);
+  return {x.data_as<int32_t>(), x.data_as<int32_t>() + x.size()};
+}
+
+Contents read_prompt(const PromptCache& cache, const PagePool& pool) {
+  const SafeTensors file(cache.path);
+  const auto found = file.metadata().find("prompt_of");
+  if (found == file.metadata().end())
+    fail(ErrorKind::BadFile,
+         "{}: not the keys and values of a prompt; expected a file that "
+         "--prompt-cache wrote",
+         cache.path);
+  if (found->second != identity_of(cache, pool))
+    fail(ErrorKind::BadFile,
+         "{}: keys and values of another model or precision; expected those of this model (remove "
+         "the file)",
+         cache.path);
+  Contents contents;
+  constexpr int64_t kMost = 1 << 30;
+  contents.tokens = integers_of(file, cache.path, "tokens", kMost);
+  const int64_t count = std::ssize(contents.tokens) / kPageTokens;
+  for (size_t group = 0; group < pool.groups(); ++group) {
+    Contents::Group& one = contents.groups.emplace_back();
+    one.present = integers_of(file, cache.path, fmt::format("present.{}", group), count);
+    bool fits = std::ssize(one.present) == count;
+    if (const int64_t bytes = pool.page_bytes(group); bytes > 0 && count > 0) {
+      one.pages = file.tensor(fmt::format("pages.{}", group));
+      fits = fits && one.pages.dtype() == DType::u8 && one.pages.shape() == Shape{count, bytes};
+    }
+    if (!fits)
+      fail(ErrorKind::BadFile, "{}: group {} has another shape; expected {} pages", cache.path,
+           group, count);
+  }
+  return contents;
+}
+
+int64_t common_pages(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  const auto size = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
+  return (std::mismatch(a.begin(), a.begin() + size, b.begin()).first - a.begin()) / kPageTokens;
+}
+
+}  // namespace
+
+void load_prompt(const PromptCache& cache, const Spec& spec, const std::vector<int32_t>& prompt,
+                 Scheduler& scheduler) {
+  if (spec.encoder || !shares_beginnings(spec))
+    fail(ErrorKind::Unsupported,
+         "prompt cache: the model's keys depend on the rest of the text; expected a decoder "
+         "without scaled positions");
+  if (!is_file(cache.path)) return;
+  const Contents contents = read_prompt(cache, scheduler.pool());
+  const int64_t count =
+      std::min(common_pages(contents.tokens, prompt), scheduler.pool().free_pages(0));
+  if (count > 0) scheduler.prefixes().restore(contents, count);
+}
+
+void save_prompt(const PromptCache& cache, const std::vector<int32_t>& prompt,
+                 Scheduler& scheduler) {
+  const Contents contents = scheduler.prefixes().contents(prompt);
+  if (contents.tokens.empty()) return;
+  if (is_file(cache.path)) {
+    const Contents before = read_prompt(cache, scheduler.pool());
+    if (common_pages(before.tokens, prompt) * kPageTokens >= std::ssize(contents.tokens)) return;
+  }
+  const auto integers = [](const std::vector<int32_t>& values) {
+    Tensor x = empty({std::ssize(values)}, DType::i32);
+    std::copy(values.begin(), values.end(), x.data_as<int32_t>());
+    return x;
+  };
+  std::map<std::string, Tensor> tensors = {{"tokens", integers(contents.tokens)}};
+  for (size_t group = 0; group < contents.groups.size(); ++group) {
+    const Contents::Group& one = contents.groups[group];
+    tensors[fmt::format("present.{}", group)] = integers(one.present);
+    if (one.pages) tensors[fmt::format("pages.{}", group)] = one.pages;
+  }
+  const SafeTensorsImage image(tensors, {{"prompt_of", identity_of(cache, scheduler.pool())}});
+  write_file_atomically(cache.path, image.pieces());
+}
+
+}  // namespace fovea

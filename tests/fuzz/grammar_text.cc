@@ -1,0 +1,22 @@
+// The input is "r" and a regular expression, or any other letter and a grammar of llama.cpp, then a
+// NUL, and bytes that select continuations: generation under any grammar ends and uses little
+// memory.
+
+#include "grammar/syntax.h"
+#include "write_under.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fovea;
+  if (size == 0) return 0;
+  const bool regex = data[0] == 'r';
+  const auto [text, choices] = two_texts(data + 1, size - 1);
+  succeeds([&, text = text, choices = choices] {
+    Grammar::Bytes all;
+    all.set();
+    const SchemaGrammar grammar = regex ? regex_grammar(text, all) : gbnf_grammar(text, all);
+    GrammarAutomaton automaton(grammar.grammar, grammar.root);
+    if (automaton.need(automaton.start()) >= Grammar::kNever) return;  // refused as a constraint
+    write_under(automaton, choices);
+  });
+  return 0;
+}
