@@ -9,11 +9,13 @@ namespace fovea {
 
 Head::Head(const Spec& s, const NormSpec& norm_spec) : spec(s.head) {
   const HeadSpec& h = s.head;
-  if (h.transform) transform = Linear(s.width, s.width, h.transform_bias);
-  norm = Norm(norm_spec, s.width, h.transform_norm);
-  const int64_t outputs = h.kind == HeadKind::language_model ? s.vocabulary : h.labels;
+  const bool words = h.kind == HeadKind::language_model;
+  const int64_t width = words && s.embedding_width > 0 ? s.embedding_width : s.width;
+  if (h.transform) transform = Linear(s.width, width, h.transform_bias);
+  norm = Norm(norm_spec, width, h.transform_norm);
+  const int64_t outputs = words ? s.vocabulary : h.labels;
   if (outputs == 0) return;
-  output = Linear(s.width, outputs, h.bias);
+  output = Linear(width, outputs, h.bias);
   if (h.tied) output.weight = {};
 }
 
