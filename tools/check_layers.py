@@ -14,7 +14,7 @@ ONLY = {"audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}
 APPS = "terminal http jobs options tuning serve inspector cli".split()
 APART = {"generate", "embed", "inspect", "plan"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
-                      r"bloom|opt|vit|whisper|modernbert|olmo\d?|gpt_neox)\b", re.IGNORECASE)
+                      r"bloom|opt|vit|whisper|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
                  "src/chat/builtin_templates.cc",  # the names of its templates
                  "src/image/processor.cc",  # the names of classes in preprocessor_config.json

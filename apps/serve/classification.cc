@@ -21,6 +21,10 @@ Json list_head(const char* prefix, const std::string& model) {
           {"model", model}};
 }
 
+Json usage_of(int64_t tokens) {
+  return {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+}
+
 std::string classify_body(const Classifications& result, const std::string& model) {
   Json body = list_head("classify-", model);
   Json data = Json::array();
@@ -33,7 +37,7 @@ std::string classify_body(const Classifications& result, const std::string& mode
   }
   body["data"] = std::move(data);
   const int64_t tokens = std::accumulate(result.tokens.begin(), result.tokens.end(), int64_t{0});
-  body["usage"] = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+  body["usage"] = usage_of(tokens);
   return json_line(body);
 }
 
@@ -69,12 +73,13 @@ void classify(const ApiRequest& request, const ServedPtr& model, const ExchangeP
       render);
 }
 
-std::string score_body(const std::vector<float>& scores, const std::string& model) {
+std::string score_body(const RerankScores& scores, const std::string& model) {
   Json body = list_head("score-", model);
   Json data = Json::array();
-  for (size_t i = 0; i < scores.size(); ++i)
-    data.push_back({{"index", i}, {"object", "score"}, {"score", scores[i]}});
+  for (size_t i = 0; i < scores.values.size(); ++i)
+    data.push_back({{"index", i}, {"object", "score"}, {"score", scores.values[i]}});
   body["data"] = std::move(data);
+  body["usage"] = usage_of(scores.tokens);
   return json_line(body);
 }
 
@@ -95,27 +100,29 @@ std::string ranks_body(const std::vector<float>& scores, const ApiRequest& reque
   return json_line({{"id", tuning::random_id("rerank-")}, {"model", model}, {"results", results}});
 }
 
-// Returns the similarity of vectors first[i] and second[i].
-std::vector<float> similarities(const Embedder& embedder, const Embeddings& vectors,
+// Returns the similarity of vectors first[i] and second[i], and the tokens of all pairs.
+RerankScores similarities(const Embedder& embedder, const Embeddings& vectors,
                                 const std::vector<size_t>& first,
                                 const std::vector<size_t>& second) {
   const ArrayView view = vectors.view();
-  std::vector<float> scores;
-  for (size_t i = 0; i < first.size(); ++i)
-    scores.push_back(embedder.similarity(view.row<float>(static_cast<int64_t>(first[i])),
-                                         view.row<float>(static_cast<int64_t>(second[i]))));
+  RerankScores scores;
+  for (size_t i = 0; i < first.size(); ++i) {
+    scores.values.push_back(embedder.similarity(view.row<float>(static_cast<int64_t>(first[i])),
+                                                view.row<float>(static_cast<int64_t>(second[i]))));
+    scores.tokens += vectors.tokens[first[i]] + vectors.tokens[second[i]];
+  }
   return scores;
 }
 
 // Scores the pairs (first[i], second[i]) by a cross-encoder or an embedding model.
 void score_pairs(std::vector<std::string> first, std::vector<std::string> second,
                  const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
-                 const std::function<std::string(const std::vector<float>&)>& render) {
+                 const std::function<std::string(const RerankScores&)>& render) {
   if (!model->embedder) {
     RerankQueue& queue = model->needs_reranker();
     RerankOptions options;
     options.stop = [exchange] { return exchange->gone(); };
-    return answer_from<std::vector<float>>(
+    return answer_from<RerankScores>(
         model->rerank_queue, exchange, shape,
         [&](auto done) { return queue.submit(first, second, options, done); }, render);
   }
@@ -167,7 +174,7 @@ void answer_ranks(const ApiRequest& request, const ServedPtr& model, const Excha
   score_pairs(std::vector<std::string>(request.texts.size(), request.query), request.texts, model,
               exchange, ErrorShape::openai,
               [request, name = model->facts.name](const auto& scores) {
-                return ranks_body(scores, request, name);
+                return ranks_body(scores.values, request, name);
               });
 }
 
@@ -176,7 +183,7 @@ void answer_similarity(const ApiRequest& request, const ServedPtr& model,
   model->needs_embedder();
   score_pairs(std::vector<std::string>(request.texts.size(), request.query), request.texts, model,
               exchange, ErrorShape::embeddings,
-              [](const std::vector<float>& scores) { return json_line(Json(scores)); });
+              [](const RerankScores& scores) { return json_line(Json(scores.values)); });
 }
 
 }  // namespace fovea::serve

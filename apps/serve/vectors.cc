@@ -238,11 +238,11 @@ void answer_rerank(const ApiRequest& request, const std::shared_ptr<ServedModel>
   RerankQueue& queue = model->needs_reranker();
   RerankOptions options = request.reranking;
   options.stop = [exchange] { return exchange->gone(); };
-  answer_from<std::vector<float>>(
+  answer_from<RerankScores>(
       model->rerank_queue, exchange, ErrorShape::embeddings,
       [&](auto done) { return queue.submit(request.query, request.texts, options, done); },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](
-          const std::vector<float>& scores) { return rerank_body(scores, texts); });
+          const RerankScores& scores) { return rerank_body(scores.values, texts); });
 }
 
 }  // namespace fovea::serve

@@ -22,6 +22,7 @@ const MEANING = {
   type: ["Input", "Sentence type", "x = x + S[0]", "Adds a learned vector that depends on the sentence, the first or the second, to which the token belongs."],
   position: ["Input", "Position", "x = x + P[t]", "Attention itself does not depend on order. This vector encodes the position of the token; it is added, not appended."],
   embedding_norm: ["Input", "Norm of the embedding", "x = norm(x)", "This model normalises the sum before the first layer."],
+  projection: ["Input", "Projection of the embedding", "x = W x + b", "The embeddings of this model have another width than its layers; a matrix maps them."],
   stream: ["Attention", "Residual stream", "x", "The sum of the embedding and the outputs of all earlier layers. The layer reads it and adds to it."],
   attention_norm: ["Attention", "Norm", "y = norm(x)", "Scales the vector to a common size, so that attention compares directions rather than lengths."],
   latent: ["Attention", "Latent", "c = norm(W_C y)", "One short vector from which the keys and values of all heads are computed. The cache stores it instead of them."],

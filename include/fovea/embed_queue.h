@@ -51,11 +51,17 @@ class EmbedQueue {
   std::unique_ptr<TokenQueue> queue_;
 };
 
+// One score for each text, and the number of tokens of all pairs.
+struct RerankScores {
+  std::vector<float> values;
+  int64_t tokens = 0;
+};
+
 // The same kind of queue for a Reranker, with the same rules.
 class RerankQueue {
  public:
-  // `scores` has one score for each text; see EmbedQueue::Done.
-  using Done = std::function<void(const std::vector<float>* scores, const Error* error)>;
+  // See EmbedQueue::Done.
+  using Done = std::function<void(const RerankScores* scores, const Error* error)>;
 
   explicit RerankQueue(const Reranker& reranker, const QueueOptions& options = {});
   ~RerankQueue();

@@ -243,6 +243,9 @@ struct Spec {
   int64_t source_vocabulary = 0;
   int64_t context = 0;  // maximum tokens in one sequence
   int64_t width = 0;
+  // Width of the embeddings of tokens, types and positions, if a matrix maps them to `width` (Lan
+  // et al. 2020, 3.1); 0 = width. A language-model head then maps hidden states back to it.
+  int64_t embedding_width = 0;
   int64_t padding = -1;           // padding token, whose embedding gets no gradient; -1 = none
   int64_t token_types = 0;        // size of the segment (sentence) embedding; 0 = none
   bool scaled_embedding = false;  // multiply token embeddings by sqrt(width)

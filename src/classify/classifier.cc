@@ -44,18 +44,9 @@ ClassifierTask task_of(const Spec& spec, bool has_mask, const std::string& path)
                                  : "it writes text: fovea generate");
 }
 
-ScoreFunction function_of(const Origin& origin, int64_t labels, const std::string& path) {
-  const auto problem = origin.carried.find("problem_type");
-  if (problem != origin.carried.end() && problem->is_string()) {
-    const auto& name = problem->get_ref<const std::string&>();
-    if (name == "regression") return ScoreFunction::none;
-    if (name == "multi_label_classification") return ScoreFunction::sigmoid;
-    if (name != "single_label_classification")
-      fail(ErrorKind::Unsupported,
-           "{}: config.json has problem_type \"{}\"; expected regression, "
-           "single_label_classification or multi_label_classification",
-           path, excerpt(name));
-  }
+ScoreFunction function_of(const Origin& origin, int64_t labels) {
+  if (origin.problem == ProblemType::regression) return ScoreFunction::none;
+  if (origin.problem == ProblemType::multi_label) return ScoreFunction::sigmoid;
   return labels == 1 ? ScoreFunction::sigmoid : ScoreFunction::softmax;
 }
 
@@ -87,7 +78,7 @@ std::shared_ptr<const Classifier::Parts> parts_of(const std::string& path, Trans
   const auto mask = special_token(tokenizer, "mask_token", {"[MASK]", "<mask>"});
   const ClassifierTask task = task_of(spec, mask.has_value(), path);
   const auto start = decoder_start_of(spec, origin, path);
-  const ScoreFunction function = function_of(origin, spec.head.labels, path);
+  const ScoreFunction function = function_of(origin, spec.head.labels);
   std::vector<std::string> labels = label_names_of(origin, spec.head.labels);
   return std::make_shared<Classifier::Parts>(
       Classifier::Parts{path, std::move(model), std::move(format), task, function,
@@ -129,7 +120,7 @@ Classifier Classifier::of(const Reranker& reranker) {
   const CrossEncoder& model = reranker.parts().model;
   return Classifier(std::make_shared<Parts>(
       Parts{model.path, model.transformer, model.format, ClassifierTask::texts,
-            function_of(model.origin, 1, model.path), label_names_of(model.origin, 1), model.start,
+            function_of(model.origin, 1), label_names_of(model.origin, 1), model.start,
             std::nullopt, std::nullopt, model.warnings}));
 }
 

@@ -76,19 +76,21 @@ uint64_t RerankQueue::submit(const std::vector<std::string>& queries,
   const FloatMode mode;
   if (queue_->full()) return 0;
   const CrossEncoder& model = reranker_.parts().model;
-  auto finish = [&model, options, done = std::move(done)](const std::vector<float>& rows,
-                                                          const Error* error) {
+  std::vector<TokenizedText> pairs = read_pairs(model, queries, texts, options);
+  RerankScores scores;
+  for (const TokenizedText& pair : pairs) scores.tokens += std::ssize(pair.ids);
+  auto finish = [&model, options, scores, done = std::move(done)](const std::vector<float>& rows,
+                                                                  const Error* error) mutable {
     if (error != nullptr) return done(nullptr, error);
-    std::vector<float> scores;
     try {
       const NoGradient off;
-      scores = scores_of(as_tensor(rows, 1), model, options);
+      scores.values = scores_of(as_tensor(rows, 1), model, options);
     } catch (const Error& wrong) {
       return done(nullptr, &wrong);
     }
     done(&scores, nullptr);
   };
-  return queue_->add(read_pairs(model, queries, texts, options), 0, std::move(finish));
+  return queue_->add(std::move(pairs), 0, std::move(finish));
 }
 
 void RerankQueue::cancel(uint64_t request) { queue_->cancel(request); }

@@ -83,13 +83,16 @@ std::vector<std::string> labels_of(const nlohmann::json& config) {
   return labels;
 }
 
-ProblemType problem_type_of(const nlohmann::json& config) {
+ProblemType problem_type_of(const nlohmann::json& config, const std::string& file) {
   const auto type = config.find("problem_type");
-  if (type == config.end()) return ProblemType::automatic;
+  if (type == config.end() || type->is_null()) return ProblemType::automatic;
   if (*type == "regression") return ProblemType::regression;
   if (*type == "multi_label_classification") return ProblemType::multi_label;
-  return *type == "single_label_classification" ? ProblemType::single_label
-                                                : ProblemType::automatic;
+  if (*type == "single_label_classification") return ProblemType::single_label;
+  fail(ErrorKind::Unsupported,
+       "{}: problem_type is {}; expected regression, single_label_classification or "
+       "multi_label_classification",
+       file, brief(*type));
 }
 
 std::optional<int32_t> special_id(const Origin& origin, const char* key) {
@@ -112,7 +115,7 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
   describe(reader, family, spec);
   files.origin.carried = reader.carried();
   files.origin.labels = labels_of(config);
-  files.origin.problem = problem_type_of(config);
+  files.origin.problem = problem_type_of(config, name);
   if (loading.new_head != nullptr) {
     spec.head = *loading.new_head;
     spec = validated(spec);

@@ -39,7 +39,7 @@ void take_head(const std::string& folder, AdaptedModel& adapted) {
   if (spec.head.labels == 0) return;
   adapted.head = spec.head;
   adapted.labels = labels_of(json);
-  adapted.problem = problem_type_of(json);
+  adapted.problem = problem_type_of(json, path);
 }
 
 void check_nothing_missing(const ModelFiles& files,

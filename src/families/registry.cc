@@ -20,6 +20,18 @@ const Architecture& architecture_named(const Family& family, const std::string& 
        excerpt(name), fmt::join(names, " or "));
 }
 
+// Returns the class for a head: of several classes for the same kind of head, the one with or
+// without a layer before the output, as the head has it. Null if there is none.
+const Architecture* architecture_of(const Family& family, const HeadSpec& head) {
+  const Architecture* found = nullptr;
+  for (const Architecture& each : family.architectures) {
+    if (each.head.kind != head.kind) continue;
+    if (each.head.transform == head.transform) return &each;
+    if (found == nullptr) found = &each;
+  }
+  return found;
+}
+
 // Returns the number of outputs of a head that is not a language model: the number of label names,
 // else num_labels, else `absent`.
 int64_t labels_of(Config& io, int64_t absent) {
@@ -59,6 +71,7 @@ const std::vector<const Family*>& families() {
                                                  &gpt_neox,
                                                  &starcoder2,
                                                  &bert,
+                                                 &electra,
                                                  &roberta,
                                                  &distilbert,
                                                  &mpnet,
@@ -94,9 +107,8 @@ const Family& family_named(const std::string& model_type, const std::string& fil
 
 void describe(Config& io, const Family& family, Spec& spec) {
   if (!io.reading()) {
-    const auto found = std::find_if(family.architectures.begin(), family.architectures.end(),
-                                    [&](auto& a) { return a.head.kind == spec.head.kind; });
-    if (found == family.architectures.end())
+    const Architecture* const found = architecture_of(family, spec.head);
+    if (found == nullptr)
       fail(ErrorKind::Unsupported,
            "{}: no architecture has the head of the Spec; expected another family",
            family.model_type);

@@ -23,6 +23,7 @@ extern const Family opt;
 extern const Family bloom;
 extern const Family gpt_neox;
 extern const Family bert;
+extern const Family electra;
 extern const Family roberta;
 extern const Family distilbert;
 extern const Family mpnet;

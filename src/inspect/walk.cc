@@ -221,25 +221,35 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
 void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
   const Transformer& model = all.model;
   const StackRun& run = all.run(query.kind);
-  const int64_t T = run.tokens(), C = model.spec.width;
+  const int64_t T = run.tokens(), C = embedding_width_of(model.spec);
   const Tensor id = empty({1, 1}, DType::i32);
   *id.data_as<int32_t>() = run.ids[static_cast<size_t>(query.token)];
   const bool source = run.stack == &model.encoder && model.source_embedding.present();
   const Parameter& table = source ? model.source_embedding : model.token_embedding;
-  WalkStep& step = steps.add("embedding", {table.shape[0], C}, token_vectors(model, id, table));
+  const Tensor x = token_vectors(model, id, table);
+  WalkStep& step = steps.add("embedding", {table.shape[0], C}, x);
   step.ids = {*id.data_as<int32_t>()};
+  Tensor sum = x;
+  const auto add_part = [&](const char* name, std::vector<int64_t> shape, const Tensor& part) {
+    steps.add(name, std::move(shape), part);
+    sum = add(sum, part);
+  };
   if (model.type_embedding.present())
-    steps.add("type", {model.spec.token_types, C},
-              embedding(zeros({1, 1}, DType::i32), model.type_embedding.value));
+    add_part("type", {model.spec.token_types, C},
+             embedding(zeros({1, 1}, DType::i32), model.type_embedding.value));
   const Positions& positions = run.stack->positions;
   const PositionKind kind = positions.spec.kind;
   if (kind == PositionKind::learned || kind == PositionKind::sinusoidal) {
     const Tensor position = empty({1, 1}, DType::i32);
     *position.data_as<int32_t>() = static_cast<int32_t>(query.token);
-    steps.add("position", {T, C}, positions.add_to(zeros({1, 1, C}), position));
+    add_part("position", {T, C}, positions.add_to(zeros({1, 1, C}), position));
   }
+  const Tensor row = row_of(run.stream[0], query.token);
+  const bool projects = run.stack->projection.weight.present();
   if (run.stack->embedding_norm.weight.present())
-    steps.add("embedding_norm", {T, C}, row_of(run.stream[0], query.token));
+    steps.add("embedding_norm", {T, C},
+              projects ? run.stack->embedding_norm(sum, sum.dtype()) : row);
+  if (projects) steps.add("projection", {T, model.spec.width}, row);
 }
 
 void output_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {

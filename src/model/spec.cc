@@ -263,6 +263,19 @@ void check_image_head(const Spec& s) {
         "another pooling");
 }
 
+void complete_embedding(Spec& s) {
+  if (s.embedding_width == s.width) s.embedding_width = 0;
+  if (s.embedding_width == 0) return;
+  check(s.encoder && !s.decoder && s.input.kind == InputKind::tokens,
+        "spec: embedding_width is {}; expected 0, or an encoder of tokens without a decoder",
+        s.embedding_width);
+  const PositionKind position = s.encoder->position.kind;
+  check(position != PositionKind::sinusoidal || s.embedding_width % 2 == 0,
+        "spec: embedding_width is {}; expected an even number for sinusoids", s.embedding_width);
+  check(s.head.kind != HeadKind::language_model || s.head.transform,
+        "spec: head.transform is false with embedding_width {}; expected true", s.embedding_width);
+}
+
 }  // namespace
 
 Spec validated(Spec s) {
@@ -272,6 +285,9 @@ Spec validated(Spec s) {
   check(s.encoder || s.decoder, "spec: no stack; expected an encoder, a decoder or both");
   if (s.encoder) complete("encoder", s, *s.encoder);
   if (s.decoder) complete("decoder", s, *s.decoder);
+  check(!s.decoder || (s.decoder->layers > 0 && (!s.encoder || s.encoder->layers > 0)),
+        "spec: layers is 0; expected at least 1, or an encoder alone");
+  complete_embedding(s);
   check(!s.encoder || !s.decoder || !s.decoder->parallel,
         "spec: decoder.parallel cannot be combined with an encoder; expected false");
   complete(s.head);

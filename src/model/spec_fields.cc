@@ -308,6 +308,9 @@ void visit(Spec& s, OptionVisitor& v) {
       s.source_vocabulary, 0, kMost);
   v.integer(field("context", "context", "maximum tokens in one sequence"), s.context, 1, kMost);
   v.integer(field("width", "width", "width of the residual stream"), s.width, 1, kMost);
+  v.integer(field("embedding_width", "embedding_width",
+                  "width of the embeddings, which a matrix maps to the width; 0 = the width"),
+            s.embedding_width, 0, kMost);
   v.integer(field("padding", "padding_token",
                   "padding token, whose embedding gets no gradient; -1 = none"),
             s.padding, -1, kMost);

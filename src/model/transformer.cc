@@ -19,20 +19,24 @@ const StackSpec& last_stack(const Spec& s) { return s.decoder ? *s.decoder : *s.
 
 Transformer::Transformer(const Spec& s)
     : spec(s),
-      token_embedding{table(s.vocabulary, s.width, s.decoder || s.input.kind == InputKind::tokens),
+      token_embedding{table(s.vocabulary, embedding_width_of(s),
+                            s.decoder || s.input.kind == InputKind::tokens),
                       Role::token_embedding,
                       {}},
       source_embedding{
           table(s.source_vocabulary, s.width, s.source_vocabulary > 0), Role::token_embedding, {}},
-      type_embedding{table(s.token_types, s.width, s.token_types > 0), Role::token_embedding, {}},
+      type_embedding{table(s.token_types, embedding_width_of(s), s.token_types > 0),
+                     Role::token_embedding,
+                     {}},
       input(s.input, s.width),
       head(s, last_stack(s)) {
   if (s.encoder) {
     const int64_t context = s.input.kind == InputKind::tokens ? s.context : input.positions();
-    encoder = Stack(*s.encoder, s.dropout, s.width, context, Stack::Kind::encoder);
+    encoder =
+        Stack(*s.encoder, s.dropout, {s.width, s.embedding_width}, context, Stack::Kind::encoder);
   }
   if (s.decoder) {
-    decoder = Stack(*s.decoder, s.dropout, s.width, s.context,
+    decoder = Stack(*s.decoder, s.dropout, {s.width, 0}, s.context,
                     s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder);
   }
 }
@@ -42,7 +46,9 @@ const char* Transformer::head_name() const {
     case HeadKind::language_model: return "head";
     case HeadKind::pooled: return "pooler";
     case HeadKind::sequence: return "sequence";
-    case HeadKind::token: return "tagger";
+    // Two heads of one family: the one with a layer before the output detects replaced tokens.
+    case HeadKind::token:
+      return spec.head.transform && !spec.head.transform_norm ? "detector" : "tagger";
     case HeadKind::span: return "span";
   }
   return "";

@@ -15,6 +15,11 @@ struct Sequence {
   Tensor signal;  // f32, in the shape that Input expects
 };
 
+// Returns the width of the embeddings.
+inline int64_t embedding_width_of(const Spec& spec) {
+  return spec.embedding_width > 0 ? spec.embedding_width : spec.width;
+}
+
 // The Transformer of all models: embeddings, an encoder, a decoder or both, and a head, as in the
 // Spec.
 struct Transformer {

@@ -48,14 +48,16 @@ Head::Head(const Spec& s, const StackSpec& last)
   const HeadSpec& h = s.head;
   const NormSpec& norm_spec = last.norm;
   if (h.pooling == Pooling::attention) attention = AttentionPooling(last, s.width);
-  if (h.transform) transform = Linear(s.width, s.width, h.transform_bias);
-  norm = Norm(norm_spec, s.width, h.transform_norm);
-  const int64_t outputs = h.kind == HeadKind::language_model ? s.vocabulary
-                          : h.kind == HeadKind::pooled       ? h.projection
-                                                             : h.labels;
+  const bool words = h.kind == HeadKind::language_model;
+  const int64_t width = words && s.embedding_width > 0 ? s.embedding_width : s.width;
+  if (h.transform) transform = Linear(s.width, width, h.transform_bias);
+  norm = Norm(norm_spec, width, h.transform_norm);
+  const int64_t outputs = words                        ? s.vocabulary
+                          : h.kind == HeadKind::pooled ? h.projection
+                                                       : h.labels;
   if (outputs == 0) return;
   const int64_t wide = h.pooling == Pooling::first_and_mean ? 2 : 1;
-  output = Linear(wide * s.width, outputs, h.bias);
+  output = Linear(wide * width, outputs, h.bias);
   if (h.distilled) distilled = Linear(s.width, outputs, h.bias);
   if (h.tied) output.weight = {};
 }

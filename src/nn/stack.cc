@@ -4,18 +4,19 @@
 
 namespace fovea {
 
-Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
+Stack::Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widths, int64_t context,
              Kind kind)
-    : positions(spec, context, width, kind != Kind::encoder && spec.causal),
-      embedding_norm(spec.norm, width, spec.embedding_norm),
-      norm(spec.norm, width, spec.final_norm),
+    : positions(spec, context, widths.of_embedding(), kind != Kind::encoder && spec.causal),
+      embedding_norm(spec.norm, widths.of_embedding(), spec.embedding_norm),
+      norm(spec.norm, widths.stream, spec.final_norm),
       decodes(kind != Kind::encoder),
       causal(decodes && spec.causal) {
+  if (widths.embedding > 0) projection = Linear(widths.embedding, widths.stream, true);
   const uint32_t places = decodes ? kDecoderPlaces : kEncoderPlaces;
   embedding_place.probability = dropout.embedding;
   embedding_place.substream = places;
   for (int64_t layer = 0; layer < spec.layers; ++layer)
-    blocks.emplace_back(spec, dropout, width, layer, kind == Kind::decoder_across, places);
+    blocks.emplace_back(spec, dropout, widths.stream, layer, kind == Kind::decoder_across, places);
 }
 
 Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places,
@@ -39,6 +40,7 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   if (image != nullptr) x = image->with_registers(x);
   x = embedding_norm(x, x.dtype());
   x = dropout(x, pass.dropout_at(embedding_place.probability, embedding_place.substream));
+  if (projection.weight.present()) x = cast(projection(cast(x, pass.compute), pass), x.dtype());
   Tensor first;  // the values of the first attention layer
   for (size_t i = 0; i < blocks.size(); ++i) {
     x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));

@@ -8,10 +8,18 @@
 
 namespace fovea {
 
-// The positions, the norm of the embeddings, the blocks in order, and the final norm.
+// Widths of the residual stream and of the embeddings; 0 = the same.
+struct StackWidths {
+  int64_t stream = 0, embedding = 0;
+  int64_t of_embedding() const { return embedding > 0 ? embedding : stream; }
+};
+
+// The positions, the norm of the embeddings, their projection, the blocks in order, and the final
+// norm.
 struct Stack {
   Positions positions;
   Norm embedding_norm;
+  Linear projection;  // of embeddings of another width
   std::vector<Block> blocks;
   Norm norm;
   Dropout embedding_place;
@@ -19,12 +27,13 @@ struct Stack {
 
   Stack() = default;
   enum class Kind { encoder, decoder, decoder_across };
-  Stack(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, int64_t context,
+  Stack(const StackSpec& spec, const DropoutSpec& dropout, StackWidths widths, int64_t context,
         Kind kind);
 
-  // x [B, T, C], f32, embedded tokens; places i32 [B, T]; empty = consecutive positions, from 0 in
-  // each document of pass.mask, or from the length of each cached text. -> [B, T, C] in
-  // pass.compute. An image's registers are inserted after the positions are added.
+  // x [B, T, C], or of the embeddings' width, f32, embedded tokens; places i32 [B, T]; empty =
+  // consecutive positions, from 0 in each document of pass.mask, or from the length of each cached
+  // text. -> [B, T, C] in pass.compute. An image's registers are inserted after the positions are
+  // added.
   Tensor operator()(Tensor x, const Pass& pass, const Tensor& places,
                     const Input* image = nullptr) const;
 
@@ -32,6 +41,7 @@ struct Stack {
   void each(Visitor& f, const std::string& name) {
     positions.each(f, name);
     embedding_norm.each(f, name + ".norm.embedding");
+    projection.each(f, name + ".projection");
     for (size_t i = 0; i < blocks.size(); ++i) blocks[i].each(f, name + "." + std::to_string(i));
     norm.each(f, name + ".norm.final");
   }

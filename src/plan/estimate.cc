@@ -4,6 +4,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/sum_tree.h"
+#include "model/transformer.h"
 #include "plan/memory.h"
 
 namespace fovea {
@@ -19,7 +20,7 @@ int64_t further_uses(const Spec& s) {
 // Returns the bytes of gradients. Those of one pass are summed in place; those of several passes
 // are summed by a tree, which keeps several partial sums for each use of a parameter.
 uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes) {
-  const int64_t tied = s.vocabulary * s.width * further_uses(s);
+  const int64_t tied = s.vocabulary * embedding_width_of(s) * further_uses(s);
   const int64_t numbers = passes == 1 ? parameters : (parameters + tied) * SumTree::places(passes);
   return static_cast<uint64_t>(numbers) * sizeof(float);
 }

@@ -225,8 +225,8 @@ std::vector<PlanPart> parts_of(const Spec& s, const Lengths& lengths) {
                         double chosen) { counter.add(name, p, copies, chosen); });
   counter[kScores].flops = score_flops(s, lengths);
   if (s.head.tied)
-    counter[kHead].flops +=
-        2 * static_cast<double>(s.vocabulary * s.width) * static_cast<double>(counter.outputs());
+    counter[kHead].flops += 2 * static_cast<double>(s.vocabulary * embedding_width_of(s)) *
+                            static_cast<double>(counter.outputs());
   return counter.present();
 }
 

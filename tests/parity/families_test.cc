@@ -40,6 +40,7 @@ constexpr const char* kFixtures[] = {
     "gpt_neox", "llama", "llama3_rope", "marian",     "mistral", "mixtral",     "modernbert",
     "mpnet",    "olmo2", "opt",         "phi3",       "qwen2",   "qwen3",       "qwen3_moe",
     "roberta",  "t5",    "t5_gated",    "vit",        "whisper"};
+constexpr const char* kMoreFixtures[] = {"electra"};
 
 // Returns whether a fixture has the outputs of a pass (some have sentence vectors or other
 // results).
@@ -55,11 +56,13 @@ std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
   for (const char* name : kFixtures)
     folders.push_back(shared(std::string("fixtures/models/") + name));
+  for (const char* name : kMoreFixtures)
+    folders.push_back(shared(std::string("fixtures/models2/") + name));
   if (fs::is_directory("tests/goldens"))
     for (const auto& entry : fs::directory_iterator("tests/goldens"))
       if (fs::exists(entry.path() / "config.json") && has_pass_outputs(entry.path()))
         folders.push_back(entry.path().string());
-  std::sort(folders.begin() + std::size(kFixtures), folders.end());
+  std::sort(folders.begin() + std::size(kFixtures) + std::size(kMoreFixtures), folders.end());
   return folders;
 }
 
@@ -246,7 +249,7 @@ TEST_P(Parity, SavingPreservesTheCheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::ValuesIn(checkpoints()), [](const auto& it) {
   const auto name = fs::path(it.param).filename().string();
-  return it.index < std::size(kFixtures) ? "fixture_" + name : name;
+  return it.index < std::size(kFixtures) + std::size(kMoreFixtures) ? "fixture_" + name : name;
 });
 
 }  // namespace

@@ -351,7 +351,7 @@ TEST(Attentions, ShareKeysAndValuesAmongGroupedHeads) {
 
 TEST(Probes, ReceiveEachLayerAndTheRequestedWeights) {
   StackSpec spec = small_stack();
-  Stack stack(spec, {}, 8, 4, Stack::Kind::decoder);
+  Stack stack(spec, {}, {8, 0}, 4, Stack::Kind::decoder);
   test::randomise(stack, 3);
   std::vector<std::string> seen;
   Probe probe;
@@ -378,7 +378,7 @@ TEST(Probes, ReceiveEachLayerAndTheRequestedWeights) {
 
 TEST(Probes, MayReplaceAValue) {
   const StackSpec spec = small_stack();
-  Stack stack(spec, {}, 8, 4, Stack::Kind::decoder);
+  Stack stack(spec, {}, {8, 0}, 4, Stack::Kind::decoder);
   test::randomise(stack, 3);
   const ProbePoint start{ProbePoint::What::hidden, 0};
   Tensor kept;

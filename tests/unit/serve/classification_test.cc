@@ -77,6 +77,8 @@ TEST_F(ClassificationTest, ScoresPairs) {
   const Json one = parsed(post(
       "/v1/score", {{"model", "third"}, {"text_1", "the fox"}, {"text_2", {"night", "a bird"}}}));
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(one["data"][i]["score"].get<float>(), wanted[i]);
+  // [CLS] the fox [SEP] night [SEP], and the same with "a bird"
+  EXPECT_EQ(one["usage"], (Json{{"prompt_tokens", 13}, {"total_tokens", 13}}));
   const Json two = parsed(
       post("/score",
            {{"model", "third"}, {"text_1", {"the fox", "eye"}}, {"text_2", {"night", "a bird"}}}));
@@ -97,6 +99,8 @@ TEST_F(ClassificationTest, ComparesVectors) {
   const Json scores = parsed(
       post("/v1/score",
            {{"model", "second/model"}, {"text_1", "the fox"}, {"text_2", {"night", "a bird"}}}));
+  const int64_t tokens = 2 * vectors.tokens[0] + vectors.tokens[1] + vectors.tokens[2];
+  EXPECT_EQ(scores["usage"], (Json{{"prompt_tokens", tokens}, {"total_tokens", tokens}}));
   for (int64_t i = 0; i < 2; ++i) {
     const float wanted = embedder_->similarity(view.row<float>(0), view.row<float>(i + 1));
     EXPECT_EQ(similar[static_cast<size_t>(i)].get<float>(), wanted);

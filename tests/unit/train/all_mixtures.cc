@@ -218,6 +218,11 @@ void add_norms(List& list) {
     e.embedding_norm = true;
   });
   list.encoder_with("sandwich", [](Spec&, StackSpec& e) { e.placement = {true, true, false}; });
+  list.encoder_with("embeddings of another width", [](Spec& s, StackSpec& e) {
+    s.embedding_width = s.width / 2;
+    s.head.transform = s.head.transform_norm = true;
+    e.embedding_norm = true;
+  });
   list.encoder_with("norms on outputs only", [](Spec&, StackSpec& e) {
     e.placement = {false, true, false};
   });
