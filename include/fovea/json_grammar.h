@@ -32,9 +32,10 @@ using Constraint =
 // Returns a constraint that restricts generation to one JSON value valid for `schema`, followed by
 // the end of the text. Supported keywords of JSON Schema: type, enum, const, properties, required,
 // additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, minimum,
-// maximum, exclusiveMinimum, exclusiveMaximum, anyOf, oneOf (treated as anyOf), allOf (with one
-// element), $ref within the schema, $defs, definitions. Numbers with bounds have no exponents.
-// Annotations such as title are ignored, and so is format. Properties are generated in the schema's
+// maximum, exclusiveMinimum, exclusiveMaximum, pattern, format (date, time, date-time, email,
+// hostname, ipv4, uri, uuid), anyOf, oneOf (treated as anyOf), allOf (with one element), $ref
+// within the schema, $defs, definitions. Numbers with bounds have no exponents. Other formats and
+// annotations such as title are ignored. Properties are generated in the schema's
 // order. Keys that the schema does not name may occur twice. An empty `schema` allows any object.
 //
 // The value and the end token take at most `most_tokens` tokens: near this limit, the value is

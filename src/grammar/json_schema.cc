@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "fovea/excerpt.h"
 #include "grammar/json_rules.h"
+#include "grammar/json_strings.h"
 #include "grammar/number_range.h"
 #include "grammar/schema_tree.h"
 
@@ -32,7 +33,7 @@ const std::set<std::string, std::less<>> kNotes = {
 const std::map<std::string, std::set<std::string, std::less<>>> kKeywords = {
     {"object", {"properties", "required", "additionalProperties"}},
     {"array", {"items", "prefixItems", "minItems", "maxItems"}},
-    {"string", {"minLength", "maxLength"}},
+    {"string", {"minLength", "maxLength", "pattern"}},
     {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
     {"integer", {}},
     {"boolean", {}},
@@ -291,8 +292,34 @@ class SchemaCompiler {
     }
   }
 
+  // Returns the expression that `pattern`, or else `format`, requires of a string, or "". A format
+  // is an annotation: with limits of the length it restricts nothing.
+  static std::string expression(const Json& schema, bool limited, const Place& place) {
+    if (const Json* const pattern = find(schema, "pattern"); pattern != nullptr) {
+      if (!pattern->is_string())
+        refuse(place, "pattern is not a string; expected a regular expression");
+      if (limited)
+        fail(ErrorKind::Unsupported,
+             "{}: pattern cannot be combined with minLength or maxLength; expected a pattern with "
+             "counts, such as {{2,8}}",
+             text_of(place));
+      return *pattern;
+    }
+    const Json* const format = find(schema, "format");
+    const bool named = format != nullptr && format->is_string() && !limited;
+    const char* const of_format = named ? pattern_of_format(*format) : nullptr;
+    return of_format != nullptr ? of_format : "";
+  }
+
   Symbols string(const Json& schema, const Place& place) {
     const auto least = count(schema, "minLength", place), most = count(schema, "maxLength", place);
+    if (const std::string pattern = expression(schema, least || most, place); !pattern.empty()) {
+      try {
+        return {strings_matching(pattern, grammar_)};
+      } catch (const Error& error) {
+        refuse(place, error.what());
+      }
+    }
     if (!least && !most) return {rules_.string()};
     if (most && *most < least.value_or(0))
       refuse(place, "maxLength is below minLength; expected at least minLength");

@@ -17,13 +17,15 @@ const Ranges kNewlineSet = {{'\n', '\n'}};
 // the beginning and the end only, where they change nothing.
 class RegexParser {
  public:
-  explicit RegexParser(std::string_view regex) : reader_(regex, "regex") {}
+  RegexParser(std::string_view regex, const char* name) : reader_(regex, name) {}
 
-  Syntax whole() {
-    reader_.take_if(U'^');
-    Syntax node = choice();
+  Regex whole() {
+    Regex regex;
+    regex.from_start = reader_.take_if(U'^');
+    regex.text = choice();
+    regex.to_end = to_end_;
     if (!reader_.at_end()) reader_.refuse("a closing parenthesis alone", "the end");
-    return node;
+    return regex;
   }
 
  private:
@@ -50,6 +52,7 @@ class RegexParser {
     while (!reader_.at_end() && reader_.peek() != '|' && reader_.peek() != ')') {
       if (reader_.peek() == '$' && reader_.peek(1) == 0) {
         reader_.take();
+        to_end_ = true;
         break;
       }
       all->parts.push_back(repeated(atom()));
@@ -148,13 +151,18 @@ class RegexParser {
   }
 
   SyntaxReader reader_;
+  bool to_end_ = false;
 };
 
 }  // namespace
 
+Regex parse_regex(std::string_view regex, const char* name) {
+  return RegexParser(regex, name).whole();
+}
+
 SchemaGrammar regex_grammar(std::string_view regex, const Grammar::Bytes& usable) {
   std::vector<Syntax> rules;
-  rules.push_back(RegexParser(regex).whole());
+  rules.push_back(parse_regex(regex, "regex").text);
   return lowered(rules, "regex", usable);
 }
 

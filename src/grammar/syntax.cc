@@ -220,6 +220,12 @@ Syntax repetition(Syntax part, const Counts& counts) {
   return all;
 }
 
+Symbol lower(Syntax text, const char* name, Grammar& grammar) {
+  std::vector<Syntax> rules;
+  rules.push_back(std::move(text));
+  return Grammar::call(Lowering(rules, name, grammar).root());
+}
+
 SchemaGrammar lowered(const std::vector<Syntax>& rules, const char* name,
                       const Grammar::Bytes& usable) {
   auto grammar = std::make_shared<Grammar>(usable);

@@ -38,6 +38,9 @@ SyntaxNode::Ranges other_characters(const SyntaxNode::Ranges& ranges);
 SchemaGrammar lowered(const std::vector<Syntax>& rules, const char* name,
                       const Grammar::Bytes& usable);
 
+// Adds the rules of one tree, which calls no other rules, to a grammar.
+Grammar::Symbol lower(Syntax text, const char* name, Grammar& grammar);
+
 // The characters of a text, for parsers. Errors name the line and the character in it.
 class SyntaxReader {
  public:
@@ -80,6 +83,13 @@ class SyntaxReader {
   size_t at_ = 0;
   int depth_ = 0;
 };
+
+struct Regex {
+  Syntax text;                              // without the anchors
+  bool from_start = false, to_end = false;  // it begins with ^, and ends with $
+};
+// Throws InvalidArgument if the expression is invalid or not supported; `name` begins the message.
+Regex parse_regex(std::string_view regex, const char* name);
 
 // Returns the grammar of the texts that a regular expression matches as a whole.
 SchemaGrammar regex_grammar(std::string_view regex, const Grammar::Bytes& usable);

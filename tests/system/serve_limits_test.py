@@ -44,7 +44,7 @@ class ServeLimits(ServeTest):
         many = {"enum": [f"{i:0200}" for i in range(3000)]}
         schemas = [{"$ref": "#"}, {"$ref": "#/properties/a", "properties": {"a": {"$ref": "#/properties/a"}}}, {"minItems": 10**9, "type": "array"},
                    {"type": "string", "minLength": 10**9}, {"type": "string", "maxLength": 2**63}, {"type": "array", "minItems": -1},
-                   {"type": "string", "pattern": "(a+)+$"}, {"enum": []}, {"anyOf": []}, {"required": ["a"], "properties": {}, "type": "object",
+                   {"type": "string", "pattern": "(?=a)"}, {"enum": []}, {"anyOf": []}, {"required": ["a"], "properties": {}, "type": "object",
                                                                                            "additionalProperties": False}, {"type": "nothing"}, many]
         for schema in schemas:
             began = time.monotonic()

@@ -103,7 +103,10 @@ TEST(JsonGrammar, RefusesInvalidAndUnsupportedSchemas) {
   refused("[]", ErrorKind::InvalidArgument, "not a schema");
   refused("false", ErrorKind::InvalidArgument, "not a schema");
   refused(R"({"type": "text"})", ErrorKind::InvalidArgument, "type is unknown");
-  refused(R"({"type": "string", "pattern": "a*"})", ErrorKind::Unsupported, "pattern");
+  refused(R"({"pattern": "a*", "maxLength": 3})", ErrorKind::Unsupported, "pattern");
+  refused(R"~({"pattern": "(?=a)"})~", ErrorKind::InvalidArgument, "schema: pattern: a group");
+  refused(R"({"pattern": "^a|b$"})", ErrorKind::InvalidArgument, "an anchor applies to one");
+  refused(R"({"pattern": 3})", ErrorKind::InvalidArgument, "pattern is not a string");
   refused(R"({"properties": {"a": {"multipleOf": 3}}})", ErrorKind::Unsupported, "schema.a");
   refused(R"({"minimum": "1"})", ErrorKind::InvalidArgument, "minimum is invalid");
   refused(R"({"minimum": 2, "maximum": 1})", ErrorKind::InvalidArgument, "above the upper");

@@ -7,8 +7,8 @@
 #include <random>
 #include <regex>
 
-#include "unit/grammar/reader.h"
 #include "support/expect_error.h"
+#include "unit/grammar/reader.h"
 
 namespace fovea {
 namespace {

@@ -224,8 +224,8 @@ TEST_F(ApiTest, ConstrainsJson) {
   EXPECT_FALSE(options_.constrain);
   refused(ask_for({{"type", "xml"}}), 400, "response_format");
   refused(ask_for({{"type", "json_schema"}}), 400, "response_format.json_schema.schema");
-  refused(ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", {{"pattern", "a"}}}}}}),
-          400, "response_format", "pattern");
+  refused(ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", {{"multipleOf", 3}}}}}}),
+          400, "response_format", "multipleOf");
 }
 
 TEST_F(ApiTest, ConstrainsToGrammars) {

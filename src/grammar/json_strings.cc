@@ -1,0 +1,119 @@
+#include "grammar/json_strings.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "grammar/syntax.h"
+
+namespace fovea {
+namespace {
+
+using Ranges = SyntaxNode::Ranges;
+
+constexpr char32_t kLastControl = 0x1F;
+// Characters that JSON strings contain only after a backslash, and what follows it.
+const std::map<char32_t, char> kEscapes = {{'"', '"'},  {'\\', '\\'}, {'\b', 'b'}, {'\f', 'f'},
+                                           {'\n', 'n'}, {'\r', 'r'},  {'\t', 't'}};
+
+Syntax characters(Ranges ranges) {
+  auto made = std::make_unique<SyntaxNode>(SyntaxNode{SyntaxNode::characters});
+  made->ranges = std::move(ranges);
+  return made;
+}
+
+Syntax text_of(const std::string& ascii) {
+  auto made = std::make_unique<SyntaxNode>(SyntaxNode{SyntaxNode::sequence});
+  for (const char c : ascii) {
+    const auto character = static_cast<char32_t>(c);
+    made->parts.push_back(characters({{character, character}}));
+  }
+  return made;
+}
+
+// Returns the spellings of one of these characters in a JSON string.
+Syntax in_string(const Ranges& ranges) {
+  auto ways = std::make_unique<SyntaxNode>(SyntaxNode{SyntaxNode::choice});
+  Ranges plain, special = {{0, kLastControl}, {'"', '"'}, {'\\', '\\'}};
+  for (const auto& [first, last] : ranges) {
+    char32_t next = first;
+    for (const auto& [low, high] : special) {
+      if (high < next || low > last) continue;
+      if (next < low) plain.emplace_back(next, low - 1);
+      for (char32_t c = std::max(low, next); c <= std::min(high, last); ++c) {
+        const auto escape = kEscapes.find(c);
+        ways->parts.push_back(text_of(escape != kEscapes.end()
+                                          ? std::string("\\") + escape->second
+                                          : fmt::format("\\u{:04x}", static_cast<uint32_t>(c))));
+      }
+      next = high + 1;
+    }
+    if (next <= last) plain.emplace_back(next, last);
+  }
+  if (!plain.empty()) ways->parts.push_back(characters(std::move(plain)));
+  return ways;
+}
+
+void spell_in_string(Syntax& node) {
+  for (Syntax& part : node->parts) spell_in_string(part);
+  if (node->kind == SyntaxNode::characters) node = in_string(node->ranges);
+}
+
+Syntax any_text() { return repetition(characters(other_characters({})), {0, std::nullopt}); }
+
+const char kYear[] = "[1-9][0-9]{3}",
+           kLeapYear[] = "([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)";
+const char kTime[] =
+    "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
+const char kLabel[] = "[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?";
+const char kOctet[] = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+
+// The formats as regular expressions (RFC 3339, 5321, 1123, 791, 3986 and 9562).
+std::map<std::string, std::string> formats() {
+  const std::string date = fmt::format(
+      "({0}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]"
+      "|"
+      "1[0-9]|2[0-8]))|{1}-02-29)",
+      kYear, kLeapYear);
+  const std::string host = fmt::format("{0}(\\.{0})*", kLabel);
+  const std::string word = "[A-Za-z0-9_+-]{1,32}";
+  return {{"date", date},
+          {"time", kTime},
+          {"date-time", date + "T" + kTime},
+          {"email", fmt::format("{0}(\\.{0})*@({1}\\.)+[A-Za-z]{{2,12}}", word, kLabel)},
+          {"hostname", host},
+          {"ipv4", fmt::format("{0}(\\.{0}){{3}}", kOctet)},
+          {"uri", "[A-Za-z][A-Za-z0-9+.-]*://" + host +
+                      "(:[0-9]{1,5})?(/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})*)*"
+                      "(\\?([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"
+                      "(#([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"},
+          {"uuid", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"}};
+}
+
+}  // namespace
+
+Grammar::Symbol strings_matching(const std::string& pattern, Grammar& grammar) {
+  Regex regex = parse_regex(pattern, "pattern");
+  const bool anchored = regex.from_start || regex.to_end;
+  check(!anchored || regex.text->kind != SyntaxNode::choice,
+        "pattern: an anchor applies to one alternative; expected ^(...)$ around all of them");
+  auto whole = std::make_unique<SyntaxNode>(SyntaxNode{SyntaxNode::sequence});
+  if (!regex.from_start) whole->parts.push_back(any_text());
+  whole->parts.push_back(std::move(regex.text));
+  if (!regex.to_end) whole->parts.push_back(any_text());
+  spell_in_string(whole);
+  whole->parts.insert(whole->parts.begin(), text_of("\""));
+  whole->parts.push_back(text_of("\""));
+  return lower(std::move(whole), "pattern", grammar);
+}
+
+const char* pattern_of_format(const std::string& format) {
+  static const std::map<std::string, std::string> all = [] {
+    std::map<std::string, std::string> anchored;
+    for (const auto& [name, pattern] : formats()) anchored[name] = "^(" + pattern + ")$";
+    return anchored;
+  }();
+  const auto found = all.find(format);
+  return found == all.end() ? nullptr : found->second.c_str();
+}
+
+}  // namespace fovea

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "grammar/grammar.h"
+
+namespace fovea {
+
+// Returns the rule of the JSON strings, in quotes, whose text a regular expression matches. Without
+// the anchors ^ and $, other text may precede and follow the match, as in JSON Schema's `pattern`.
+// Throws InvalidArgument if the expression is invalid or not supported.
+Grammar::Symbol strings_matching(const std::string& pattern, Grammar& grammar);
+
+// Returns the regular expression of a `format` of JSON Schema (Validation 2020-12, 7.3): date,
+// time, date-time, email, hostname, ipv4, uri or uuid; nullptr for other formats, which restrict
+// nothing. Years have four digits, from 1000.
+const char* pattern_of_format(const std::string& format);
+
+}  // namespace fovea
