@@ -32,13 +32,16 @@ std::vector<int32_t> said(const Model& model, const std::vector<int32_t>& source
   return generate(model, source, options).front().ids;
 }
 
-// Returns the decoder's input of an encoder-decoder, with the start token.
+// Returns the decoder's input of an encoder-decoder, with the start token. Unless the model writes
+// text, its decoder reads the source too, moved by one place.
 std::vector<InspectedToken> decoder_tokens(const Model& model, const InspectInput& input,
                                            const std::vector<int32_t>& source) {
   const int32_t start = special_id(model.parts().origin, "decoder_start_token_id").value_or(0);
   std::vector<int32_t> ids = input.target_ids;
   if (ids.empty() && !input.target.empty()) ids = ids_of(tokenized(model, input.target, false));
-  if (ids.empty()) ids = said(model, source);
+  const bool writes = model.spec().head.kind == HeadKind::language_model;
+  if (ids.empty())
+    ids = writes ? said(model, source) : std::vector<int32_t>(source.begin(), source.end() - 1);
   ids.insert(ids.begin(), start);
   std::vector<InspectedToken> tokens = display_tokens(model, ids);
   tokens.front().special = true;

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kToken = 14, kBar = 12;  // widths of tokens and of bars, in characters
 constexpr size_t kColumn = 26;            // of a method: score, bar and space
 constexpr int kOrange = 208, kBlue = 33;  // of the 256 colours
-constexpr size_t kNamed = 8;              // removed tokens to list
+constexpr size_t kListed = 8;              // removed tokens to list
 
 const char* title_of(AttributionMethod method) {
   switch (method) {
@@ -44,7 +44,7 @@ std::string without_end(std::string line) {
   return line + "\n";
 }
 
-std::string table_of(const Explanation& explanation, BarStyle style) {
+std::string score_table(const Explanation& explanation, BarStyle style) {
   std::string heading(kToken + 2, ' ');
   std::vector<double> most;
   for (const Attribution& attribution : explanation.attributions) {
@@ -71,12 +71,12 @@ std::string table_of(const Explanation& explanation, BarStyle style) {
 // Returns the texts of removed tokens, those with the greatest scores first.
 std::string names_of(const Explanation& explanation, const std::vector<int64_t>& removed) {
   std::string names;
-  for (size_t i = 0; i < std::min(removed.size(), kNamed); ++i) {
+  for (size_t i = 0; i < std::min(removed.size(), kListed); ++i) {
     const std::string text = explanation.tokens[static_cast<size_t>(removed[i])].text;
     names += (i > 0 ? ", " : "") + without_end(token_label(text, kToken));
     names.pop_back();  // the line break
   }
-  return names + (removed.size() > kNamed ? ", ..." : "");
+  return names + (removed.size() > kListed ? ", ..." : "");
 }
 
 std::string deletions_of(const Explanation& explanation, const ExplainOptions& options) {
@@ -125,7 +125,7 @@ std::string explanation_text(const Explanation& explanation, const ExplainOption
                              BarStyle style) {
   std::string out = fmt::format("{} {}: {:.6f}\n", explanation.value_name,
                                 printable(explanation.target), explanation.value);
-  out += table_of(explanation, style) + deletions_of(explanation, options);
+  out += score_table(explanation, style) + deletions_of(explanation, options);
   for (const Attribution& attribution : explanation.attributions)
     if (attribution.completeness_error)
       out += fmt::format(
