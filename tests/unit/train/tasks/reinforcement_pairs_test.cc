@@ -41,7 +41,7 @@ class ReinforceTranslator : public testing::TestWithParam<Translator> {
     base.pairs = {runs_ / "lines.tsv"};
     base.tokenizer = "bpe:280";
     base.validation = 0;
-    base.steps = 60;
+    base.steps = 100;
     base.batch_tokens = 256;
     base.learning_rate = 1e-2;
     Spec spec = test::scaled_down(
@@ -77,15 +77,16 @@ class ReinforceTranslator : public testing::TestWithParam<Translator> {
 
 TEST_P(ReinforceTranslator, LearnsFromRewardsAlone) {
   TrainOptions o = options("out");
-  o.steps = 120;
+  o.steps = 40;
   o.reinforcement.prompts = o.reinforcement.answers = 8;
   o.reinforcement.batch_epochs = 1;
   o.reinforcement.kl_weight = 0;
-  o.learning_rate = 3e-3;
+  o.reinforcement.rewards = {"regex:\\A[3-5]"};
+  o.learning_rate = 1e-2;
   train({}, o);
   const std::map<int64_t, double> reward = logged(o, "reward");
   EXPECT_LT(reward.at(1), 0.7);
-  EXPECT_GT(reward.at(120), reward.at(1) + 0.2);
+  EXPECT_GT(reward.at(40), reward.at(1) + 0.3);
   const ModelFiles files = open_model_files(o.out, Weights::mapped);
   EXPECT_TRUE(files.model.spec.encoder && files.model.spec.decoder);
 }
