@@ -40,14 +40,26 @@ def drawn(height, width, generator):
     return np.clip(picture, 0, 255).astype(np.uint8)
 
 
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def png_of_16_bits(samples):
     """A PNG file of [H, W, 3 or 4] samples of 16 bits, which Pillow cannot write."""
     height, width, channels = samples.shape
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in samples)
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     header = struct.pack(">IIBBBBB", width, height, 16, 2 if channels == 3 else 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def interlaced_png(samples):
+    """A PNG file of [H, W, 3] samples of 8 bits in the 7 passes of Adam7."""
+    height, width = samples.shape[:2]
+    rows = b""
+    for x, y, dx, dy in ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)):
+        part = samples[y::dy, x::dx]
+        rows += b"".join(b"\0" + row.tobytes() for row in part) if part.shape[1] else b""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 1)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
@@ -124,6 +136,7 @@ def variants(generator, orientations):
         yield "webp", lambda rgba, o, kind=kind: (webp(kind, rgba, o), None)
     for orientation in orientations:
         yield "jpg", lambda rgba, _, n=orientation: (jpeg("4:4:4", rgba, n), None)
+    yield "png", lambda rgba, _: (interlaced_png(np.ascontiguousarray(rgba[..., :3])), None)
 
 
 def rgb_of(data):

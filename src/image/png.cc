@@ -43,13 +43,14 @@ struct PngFile {
     png_set_expand(png);    // palettes, less than 8 bits, transparent colours
     png_set_strip_16(png);  // keeps the upper bytes
     png_set_gray_to_rgb(png);
-    png_set_interlace_handling(png);
+    passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
     return true;
   }
-  bool read_rows(png_bytepp rows) {
+  bool read_rows(png_bytep pixels, int64_t height, int64_t row_bytes) {
     if (setjmp(png_jmpbuf(png))) return false;
-    png_read_image(png, rows);
+    for (int pass = 0; pass < passes; ++pass)
+      for (int64_t y = 0; y < height; ++y) png_read_row(png, pixels + y * row_bytes, nullptr);
     png_read_end(png, info);
     return true;
   }
@@ -70,6 +71,7 @@ struct PngFile {
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::string_view rest;
+  int passes = 1;  // of an interlaced file: 7
   char message[200] = {};
 };
 
@@ -105,10 +107,7 @@ DecodedImage decode_png(std::string_view bytes, const std::string& name) {
          "a complete picture",
          name, bytes.size(), W, H);
   DecodedImage decoded{{H, W, std::vector<uint8_t>(static_cast<size_t>(pixels * channels))}};
-  std::vector<png_bytep> rows(static_cast<size_t>(H));
-  for (int64_t y = 0; y < H; ++y)
-    rows[static_cast<size_t>(y)] = decoded.image.pixels.data() + y * row_bytes;
-  if (!file.read_rows(rows.data())) refuse_png(file, name);
+  if (!file.read_rows(decoded.image.pixels.data(), H, row_bytes)) refuse_png(file, name);
   decoded.orientation = orientation_of(file);
   if (channels == 4) draw_on_white(decoded.image.pixels);
   return decoded;

@@ -102,8 +102,10 @@ TEST_P(TextGoldens, LogitsOfPicturesAndTextsAreThoseOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(All, TextGoldens, testing::Values("clip", "siglip"));
 
-TEST(ImageModel, ClassifiesPicturesByItsHead) {
-  const std::string folder = "tests/goldens/deit";
+class ClassifierGoldens : public testing::TestWithParam<const char*> {};
+
+TEST_P(ClassifierGoldens, LogitsOfPicturesAreThoseOfTransformers) {
+  const std::string folder = std::string("tests/goldens/") + GetParam();
   const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
   ASSERT_TRUE(model.has_labels());
   const auto source = pictures_of(names_in("clip", "pictures"));
@@ -113,6 +115,9 @@ TEST(ImageModel, ClassifiesPicturesByItsHead) {
   expect_close(model.classify(2, source, options).scores, expected.tensor("logits"), folder);
   EXPECT_EQ(model.labels(), (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, ClassifierGoldens,
+                         testing::Values("deit", "dinov2", "dinov2_registers"));
 
 TEST(ImageModel, NamesWhatAModelCannotDo) {
   const ImageModel clip = ImageModel::open(kVision + "clip");
