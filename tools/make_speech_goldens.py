@@ -215,12 +215,13 @@ def whisper_words(model, features, frames, expected, ids):
         mel = features[0, :, window["seek"]:window["seek"] + window["frames"]]
         mel = torch.nn.functional.pad(mel, (0, 2 * POSITIONS - mel.shape[1]))
         segments = [{"seek": window["seek"], **s} for s in window["segments"]]
-        add_word_timestamps(segments=segments, model=other.eval(), tokenizer=tokenizer, mel=mel,
-                            num_frames=min(window["frames"], frames - window["seek"]),
-                            last_speech_timestamp=last)
+        sound = min(window["frames"], frames - window["seek"])
+        if sound >= 2:  # else the window begins after the sound
+            add_word_timestamps(segments=segments, model=other.eval(), tokenizer=tokenizer, mel=mel, num_frames=sound,
+                                last_speech_timestamp=last)
         for segment in segments:
-            words.append([[w["word"], float(w["start"]), float(w["end"]), round(float(w["probability"]), 5)] for w in segment["words"]])
-            if segment["words"]:
+            words.append([[w["word"], float(w["start"]), float(w["end"]), round(float(w["probability"]), 5)] for w in segment.get("words", [])])
+            if segment.get("words"):
                 last = segment["end"]
     return words
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -74,7 +75,6 @@ class TranscribeCommand : public Command {
                 {"word_times", {}, "--word-timestamps"},
                 {"beams", {"-b", "--beam-size", "--num-beams"}},
                 {"samples", {"--best-of"}},
-                {"temperatures", {}, "--temperature"},
                 {"compression_ratio", {}, "--compression-ratio-threshold"},
                 {"logprob", {}, "--logprob-threshold"},
                 {"no_speech", {}, "--no-speech-threshold"},
@@ -83,6 +83,13 @@ class TranscribeCommand : public Command {
                 {"suppress", {}, "--suppress-tokens"},
                 {"voice_only", {"--vad-filter"}, "--vad"},
                 {"windows", {"--batch-size"}}});
+    Option temperature =
+        as("X,X,...", text("--temperature", {},
+                           "temperatures that are tried in order while a text repeats itself or is "
+                           "improbable; unset: 0,0.2,0.4,0.6,0.8,1",
+                           temperatures_));
+    temperature.field = "temperatures";
+    table.add(temperature);
     table.add(choice("--sample-type", {}, "type of raw samples on standard input", sample_type_,
                      {"s16", "s32", "f32", "u8"}));
     table.add(number("--rate", {"-r"}, "rate of raw samples on standard input, per second",
@@ -100,6 +107,7 @@ class TranscribeCommand : public Command {
 
   int run(const OptionTable&) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
+    read_temperatures();
     if (json) format_ = static_cast<int>(TranscriptFormat::json);
     raw_.type = static_cast<SampleType>(sample_type_);
     if (files_.empty()) files_.emplace_back("-");
@@ -120,6 +128,21 @@ class TranscribeCommand : public Command {
   }
 
  private:
+  void read_temperatures() {
+    if (temperatures_.empty()) return;
+    options_.temperatures.clear();
+    for (const char *next = temperatures_.data(), *last = next + temperatures_.size();; ++next) {
+      float value = 0;
+      const auto [end, error] = std::from_chars(next, last, value);
+      if (error != std::errc() || (end != last && *end != ','))
+        throw UsageError(fmt::format("--temperature: \"{}\"; expected numbers such as 0,0.4,0.8",
+                                     temperatures_));
+      options_.temperatures.push_back(value);
+      if (end == last) return;
+      next = end;
+    }
+  }
+
   void transcribe_file(const Model& model, const std::string& file) {
     const bool live = file == "-";
     std::optional<LiveInput> input;
@@ -177,7 +200,7 @@ class TranscribeCommand : public Command {
     write_file_atomically((fs::path(out_) / (name + "." + extension)).string(), text);
   }
 
-  std::string model_, out_;
+  std::string model_, out_, temperatures_;
   std::vector<std::string> files_, adapters_;
   TranscribeOptions options_;
   RawSound raw_;
