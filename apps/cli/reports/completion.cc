@@ -41,7 +41,7 @@ bool is_file(const Option& option) {
 }
 
 // Text in single quotes of bash and zsh.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -120,13 +120,13 @@ std::string zsh_option(const Option& option, const std::string& spelling) {
     std::replace(place.begin(), place.end(), ':', ' ');
     spec += ":" + place + ":" + action;
   }
-  return quoted(spec);
+  return in_quotes(spec);
 }
 
 std::string zsh_script(const std::vector<VerbDescription>& verbs) {
   std::string names, cases;
   for (const VerbDescription& verb : verbs) {
-    names += "    " + quoted(verb.name + ":" + verb.summary) + "\n";
+    names += "    " + in_quotes(verb.name + ":" + verb.summary) + "\n";
     cases += "    " + verb.name + ")\n      _arguments \\\n";
     for (const Option& option : verb.options)
       for (const std::string& spelling : spellings_of(option))

@@ -268,7 +268,7 @@ TEST_F(JsonConstraintTest, KeepsConcurrentResultsSeparate) {
 }
 
 TEST_F(JsonConstraintTest, RefusesImpossibleValues) {
-  expect_error(ErrorKind::InvalidArgument, {"a value that satisfies"},
+  expect_error(ErrorKind::InvalidArgument, {"a text that satisfies"},
                [&] { json_constraint(vocabulary_, R"({"$ref": "#"})"); });
   expect_error(ErrorKind::InvalidArgument, {"end-of-text"},
                [&] { JsonVocabulary(tokenizer_, {}); });
