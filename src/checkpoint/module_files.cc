@@ -40,9 +40,9 @@ std::vector<ListedModule> list_modules(const std::string& folder) {
     modules.push_back({dot == std::string::npos ? type : type.substr(dot + 1),
                        folder_inside(folder, get_string(entry, "path", file), file)});
   }
-  if (modules.front().kind != "Transformer")
-    fail(ErrorKind::Unsupported, "{}: the first module is {}; expected Transformer", file,
-         excerpt(modules.front().kind));
+  if (modules.front().kind != "Transformer" && modules.front().kind != kStaticEmbedding)
+    fail(ErrorKind::Unsupported, "{}: the first module is {}; expected Transformer or {}", file,
+         excerpt(modules.front().kind), kStaticEmbedding);
   return modules;
 }
 
@@ -80,6 +80,10 @@ void copy_modules(const std::string& from, const std::string& to, int64_t width)
       if (i > 0 || is_settings_file(name))
         copy_file(listed[i].folder + "/" + name, target + "/" + name);
   }
+}
+
+bool is_static(const std::string& folder) {
+  return has_modules(folder) && list_modules(folder).front().kind == kStaticEmbedding;
 }
 
 bool has_modules(const std::string& folder) { return is_file(folder + "/modules.json"); }

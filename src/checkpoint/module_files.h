@@ -14,10 +14,16 @@ struct ListedModule {
   std::string folder;
 };
 
+// The module of a model of embeddings only, in place of a Transformer.
+constexpr const char* kStaticEmbedding = "StaticEmbedding";
+
 bool has_modules(const std::string& folder);
+// Returns whether the folder has modules, of which the first one is StaticEmbedding.
+bool is_static(const std::string& folder);
 
 // Returns the modules in modules.json. Throws BadFile or Unsupported if it is not a list of modules
-// in the folder, or if the first one is not a Transformer.
+// in the folder, or if the first one is neither a Transformer nor a
+// StaticEmbedding.
 std::vector<ListedModule> list_modules(const std::string& folder);
 
 // Returns the folder that contains config.json and the tokenizer: that of the first module in

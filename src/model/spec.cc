@@ -175,6 +175,11 @@ void complete_mixers(const std::string& name, const Spec& whole, StackSpec& s) {
 }
 
 void complete(const std::string& name, const Spec& whole, StackSpec& s) {
+  const bool embeddings = !whole.decoder && whole.input.kind == InputKind::tokens &&
+                          s.position.kind == PositionKind::none;
+  check(s.layers > 0 || embeddings,
+        "spec: {}.layers is 0; expected 1 to 4096, or an encoder of tokens without positions",
+        name);
   AttentionSpec& a = s.attention;
   if (a.kv_heads == 0) a.kv_heads = a.heads;
   if (a.head_width == 0) {
@@ -248,8 +253,6 @@ Spec validated(Spec s) {
   check(s.encoder || s.decoder, "spec: no stack; expected an encoder, a decoder or both");
   if (s.encoder) complete("encoder", s, *s.encoder);
   if (s.decoder) complete("decoder", s, *s.decoder);
-  check(!s.decoder || (s.decoder->layers > 0 && (!s.encoder || s.encoder->layers > 0)),
-        "spec: layers is 0; expected at least 1, or an encoder alone");
   complete_embedding(s);
   check(!s.encoder || !s.decoder || !s.decoder->parallel,
         "spec: decoder.parallel cannot be combined with an encoder; expected false");

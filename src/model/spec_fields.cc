@@ -199,7 +199,8 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
-  v.integer(p.field("layers", "layers", "number of layers"), s.layers, 0, 4096);
+  // Embeddings alone (static_spec()) are an encoder without layers.
+  v.integer(p.field("layers", "layers", "number of layers"), s.layers, s.ffn.present ? 1 : 0, 4096);
   visit_mixers(
       s.mixers, v,
       p.field("mixers", "mixer",
