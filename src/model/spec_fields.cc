@@ -155,7 +155,6 @@ void visit(LatentSpec& l, OptionVisitor& v, const Place& p) {
 }
 
 void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
-  v.boolean(p.field("present", "ffn", "layers have a feed-forward part"), f.present);
   v.choice(p.field("activation", "activation", "activation of the feed-forward layers"),
            f.activation, activations());
   v.boolean(p.field("gated", "gated", "gated feed-forward layers (GEGLU, SwiGLU)"), f.gated);
@@ -199,7 +198,8 @@ void visit(FeedForwardSpec& f, OptionVisitor& v, const Place& p) {
 }
 
 void visit(StackSpec& s, OptionVisitor& v, const Place& p) {
-  // Embeddings alone (static_spec()) are an encoder without layers.
+  // Before the layers: embeddings alone (static_spec()) are an encoder without any.
+  v.boolean(p.field("ffn.present", "ffn", "layers have a feed-forward part"), s.ffn.present);
   v.integer(p.field("layers", "layers", "number of layers"), s.layers, s.ffn.present ? 1 : 0, 4096);
   visit_mixers(
       s.mixers, v,
