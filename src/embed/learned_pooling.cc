@@ -92,6 +92,8 @@ void change_modules(const std::string& folder, const Change& change) {
 TrainedPooling::TrainedPooling(LearnedPooling kind, const SentenceModules& modules,
                                const Spec& spec)
     : kind_(kind), width_(spec.width), modules_(modules), weights_{{}, Role::bias, {}} {
+  check_field(!modules.static_vectors, "learn_pooling",
+              "given for a model of embeddings only; expected a Transformer");
   std::vector<float> initial(static_cast<size_t>(spec.width), 0.0f);
   if (kind == LearnedPooling::layers) {
     const int64_t layers = (spec.encoder ? *spec.encoder : *spec.decoder).layers;

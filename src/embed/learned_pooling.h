@@ -14,7 +14,7 @@ namespace fovea {
 class TrainedPooling {
  public:
   // The weights begin as those of the model, or equal. Throws a FieldError if the modules do not
-  // suit: tokens need a single pooling.
+  // suit: there must be a Transformer and, for tokens, a single pooling.
   TrainedPooling(LearnedPooling kind, const SentenceModules& modules, const Spec& spec);
 
   std::vector<NamedParameter> parameters();

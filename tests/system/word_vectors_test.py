@@ -59,6 +59,8 @@ class WordVectors(FoveaTest):
         self.assertEqual(self.ok(fovea("embed", out, input=b"the fox\n")).stderr, b"")
         self.assertIn("mean of the tokens", self.ok(fovea("doctor", out)).stdout.decode())
         self.refused(fovea("convert", MODEL, out, "--static-vectors"), 2, "contains a model already")
+        self.refused(fovea("embed", out, "--train", self.file("pairs.tsv", "fox\tthe fox\n"), "--out", self.folder / "no", "--learn-pooling", "tokens"),
+                     2, "--learn-pooling: given for a model of embeddings only")
         self.refused(fovea("convert", MODEL, self.folder / "no", "--static-vectors", "--quantize", "int8"), 2, "--static-vectors")
 
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with sentence-transformers")
