@@ -33,6 +33,9 @@ struct ConvertOptions {
   // Converts an adapter itself, instead of merging it into the weights of its base: to a .gguf file
   // for llama.cpp, or to a directory of PEFT in fp32.
   bool adapter_only = false;
+  // Writes only the embeddings of the tokens and the tokenizer: a sentence-transformers directory
+  // in which the vector of a text is the mean of those of its tokens (StaticEmbedding).
+  bool static_vectors = false;
 };
 void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 

@@ -79,6 +79,9 @@ class Embedder {
 
   int64_t width() const;                       // elements of a vector
   int64_t max_tokens() const;                  // maximum tokens of a text, special tokens included
+  // Describes how the vectors of tokens become one vector, with the weights of layers if several
+  // layers contribute.
+  std::string pooling() const;
   const std::string& similarity_name() const;  // cosine, dot, euclidean or manhattan
   const std::map<std::string, std::string>& prompts() const;
   // Returns the similarity of two vectors by similarity_name(); greater = more similar. Throws

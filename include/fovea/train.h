@@ -32,7 +32,9 @@ enum class Precision { automatic, fp32, bf16 };
 // the model. chats: predict the assistant's part of conversations (decoders; needs `from`). reward,
 // dpo, kto, orpo, simpo: learn preferences (docs/align.md; need `from`); automatic: dpo if `data`
 // holds pairs of answers, kto if it holds judged answers. ppo, grpo: write answers to prompts that
-// get high rewards (decoders and encoder-decoders; need `from` and `reinforcement`).
+// get high rewards (decoders and encoder-decoders; need `from` and `reinforcement`). skip_gram: word
+// vectors without a Transformer (Mikolov et al. 2013). replaced_tokens: tell which tokens a small
+// generator replaced (encoders; Clark et al. 2020).
 enum class Objective {
   automatic,
   next_token,
@@ -47,7 +49,9 @@ enum class Objective {
   orpo,
   simpo,
   ppo,
-  grpo
+  grpo,
+  skip_gram,
+  replaced_tokens
 };
 
 // Which answers of a conversation are trained.
@@ -169,6 +173,14 @@ struct TrainOptions {
   double label_smoothing = 0;
   double mask = 0.15;    // masked, spans: fraction of tokens to mask or cut out
   double mean_span = 3;  // spans: mean number of tokens per span
+  // skip_gram: the context of a token is the tokens in a distance of at most 1 to `neighbours`,
+  // drawn for each token, and each of its pairs is compared with this many random tokens. A token
+  // with the frequency f is left out with the probability 1 - sqrt(subsampling / f); 0 = never.
+  int64_t neighbours = 5, negatives = 5;
+  double subsampling = 1e-3;
+  // replaced_tokens: the generator's heads and hidden widths as fractions of the model's, and the
+  // factor of the loss of the model beside that of the generator.
+  double generator_size = 0.25, detection_weight = 50;
   // Evaluate and write the mean of the weights at this many evaluations; 1 = no averaging.
   int64_t average = 1;
   Averaged average_of = Averaged::last;
@@ -215,7 +227,7 @@ TrainOptions preset_training(const std::string& preset);
 struct TrainPlan {
   Spec spec;
   // "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo", "kto", "orpo",
-  // "simpo", "ppo", "grpo" or "embedding"
+  // "simpo", "ppo", "grpo", "skip_gram", "replaced_tokens" or "embedding"
   std::string objective;
   std::string from;  // "random weights", the initial model's directory, or the resumed snapshot
   int64_t first_step = 0, steps = 0;                   // the run takes steps [first_step, steps)

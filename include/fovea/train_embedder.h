@@ -9,6 +9,11 @@
 
 namespace fovea {
 
+// Weights of the pooling that are trained, besides those of the Transformer. layers: the weights of
+// a mean over all layers, from the embeddings to the last (Peters et al. 2018, eq. 1). tokens: a
+// vector v, so that token t has the weight softmax(v . h_t).
+enum class LearnedPooling { none, layers, tokens };
+
 struct EmbedderTraining {
   std::string model;  // initial model; a directory that Embedder::open() accepts
   std::string out;    // output: a sentence-transformers directory, with the training state
@@ -26,6 +31,8 @@ struct EmbedderTraining {
   double temperature = 0.05;   // pairs, triplets: divides the cosines
   // Also train vectors truncated to each of these widths (Kusupati et al. 2022).
   std::vector<int64_t> dimensions;
+  // The weights are equal at first, unless the model has learned ones already.
+  LearnedPooling learn_pooling = LearnedPooling::none;
   // Steps between evaluations; 0 = only before the first and after the last step.
   int64_t evaluate_every = 0;
   int64_t save_every = 500;  // steps between snapshots; 0 = only at the end

@@ -7,7 +7,9 @@
 #include "base/gguf.h"
 #include "base/machine.h"
 #include "base/threads.h"
+#include "checkpoint/module_files.h"
 #include "checkpoint/snapshot.h"
+#include "fovea/embed.h"
 #include "fovea/model.h"
 #include "kernels/cpu_features.h"
 #include "kernels/isa.h"
@@ -17,8 +19,19 @@
 namespace fovea {
 namespace {
 
+// Checks a model of embeddings only.
+void check_static(const std::string& folder, std::vector<Finding>& findings) {
+  const Embedder embedder = Embedder::open(folder);
+  findings.push_back(
+      {"model", fmt::format("{}: intact, vectors of {} tokens", folder, embedder.spec().vocabulary),
+       true});
+  findings.push_back({"vectors", embedder.pooling(), true});
+}
+
 void check_model(const std::string& folder, std::vector<Finding>& findings) {
   try {
+    const bool modules = is_folder(folder) && has_modules(folder);
+    if (modules && is_static(folder)) return check_static(folder, findings);
     // Blocks of a .gguf file would take several times as much memory as floats.
     const Model model =
         Model::open(folder, is_gguf(folder) ? WeightPrecision::stored : WeightPrecision::full);
@@ -31,6 +44,7 @@ void check_model(const std::string& folder, std::vector<Finding>& findings) {
                         true});
     for (const std::string& warning : model.warnings())
       findings.push_back({"model", warning, false});
+    if (modules) findings.push_back({"vectors", Embedder::open(folder).pooling(), true});
     if (!model.has_tokenizer())
       findings.push_back(
           {"model", folder + ": has no tokenizer; it can be traced but not prompted", false});

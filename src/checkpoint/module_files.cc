@@ -109,14 +109,19 @@ bool is_transformer(const ListedModule& module) {
   return module.kind == "Transformer" || module.kind == "MLMTransformer";
 }
 
+bool is_static(const std::string& folder) {
+  return has_modules(folder) && list_modules(folder).front().kind == kStaticEmbedding;
+}
+
 bool has_modules(const std::string& folder) { return is_file(folder + "/modules.json"); }
 
 std::string transformer_folder(const std::string& folder) {
   if (!has_modules(folder)) return folder;
   const ListedModule first = list_modules(folder).front();
-  if (!is_transformer(first))
-    fail(ErrorKind::Unsupported, "{}/modules.json: the first module is {}; expected Transformer",
-         folder, excerpt(first.kind));
+  if (!is_transformer(first) && first.kind != kStaticEmbedding)
+    fail(ErrorKind::Unsupported,
+         "{}/modules.json: the first module is {}; expected Transformer or {}", folder,
+         excerpt(first.kind), kStaticEmbedding);
   return first.folder;
 }
 

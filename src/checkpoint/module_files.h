@@ -15,7 +15,12 @@ struct ListedModule {
   std::string folder;
 };
 
+// The module of a model of embeddings only, in place of a Transformer.
+constexpr const char* kStaticEmbedding = "StaticEmbedding";
+
 bool has_modules(const std::string& folder);
+// Returns whether the folder has modules, of which the first one is StaticEmbedding.
+bool is_static(const std::string& folder);
 
 // Whether the module is a Transformer; older releases have another name for one with a head.
 bool is_transformer(const ListedModule& module);
@@ -30,7 +35,7 @@ Router read_router(const std::string& folder);
 
 // Returns the folder that contains config.json and the tokenizer: that of the first module in
 // modules.json, or `folder` if there is no modules.json. Throws the errors of list_modules(), and
-// Unsupported if the first module is not a Transformer.
+// Unsupported if the first module is neither a Transformer nor a StaticEmbedding.
 std::string transformer_folder(const std::string& folder);
 
 // Returns whether the name is sentence_FAMILY_config.json, where FAMILY is any family of models.

@@ -69,6 +69,7 @@ const std::map<std::string, std::string>& Embedder::prompts() const {
   return parts_->model.modules.prompts;
 }
 
+std::string Embedder::pooling() const { return describe_pooling(parts_->model.modules); }
 const Tokenizer& Embedder::tokenizer() const { return parts_->model.format.tokenizer(); }
 const Spec& Embedder::spec() const { return parts_->model.transformer.spec; }
 const std::string& Embedder::similarity_name() const {

@@ -97,6 +97,15 @@ void check_names(const Json& config, const std::string& file, const char* expect
            expected);
 }
 
+PoolingModule read_attention_pooling(const std::string& folder, int64_t width) {
+  const std::string file = folder + "/config.json";
+  const Json config = read_object(file);
+  find_width(config, file, width);
+  return {{TokenPooling::attention},
+          find_bool(config, "include_prompt", file).value_or(true),
+          read_tensor(SafeTensors::open_model(folder), folder, "vector", {width})};
+}
+
 Norm read_layer_norm(const std::string& folder, int64_t width) {
   const std::string file = folder + "/config.json";
   const int64_t dimension = get_int(read_object(file), "dimension", file, 1, kWidest);
@@ -150,6 +159,9 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
   if (listed.kind == "Pooling" && !pooled) {
     modules.pooling = read_pooling(listed.folder, modules.width);
     pooled = true;
+  } else if (listed.kind == "AttentionPooling" && !pooled) {
+    modules.pooling = read_attention_pooling(listed.folder, modules.width);
+    pooled = true;
   } else if (listed.kind == "WeightedLayerPooling" && !pooled && !modules.layers) {
     modules.layers = read_layer_mean(listed.folder);
   } else if (listed.kind == "Dense" && pooled) {
@@ -160,9 +172,8 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
     modules.after.emplace_back(NormalizeModule{});
   } else {
     fail(ErrorKind::Unsupported,
-         "{}: module {} is not supported at this position; expected WeightedLayerPooling, Pooling, "
-         "and then Dense, "
-         "LayerNorm, Normalize or Dropout",
+         "{}: module {} is not supported at this position; expected WeightedLayerPooling, Pooling "
+         "or AttentionPooling, and then Dense, LayerNorm, Normalize or Dropout",
          listed.folder, listed.kind);
   }
 }
@@ -284,8 +295,9 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
   static_cast<NamedPrompts&>(modules) = read_prompts(folder);
   modules.similarity = similarity_in(folder);
   if (!has_modules(folder)) return modules;
-  bool pooled = false;
   const std::vector<ListedModule> listed = list_modules(folder);
+  modules.static_vectors = listed.front().kind == kStaticEmbedding;
+  bool pooled = modules.static_vectors;  // the module computes the mean itself
   for (size_t i = 1; i < listed.size(); ++i) read_module(listed[i], pooled, modules);
   modules.hash = hash_of(std::span(listed).subspan(1));
   if (!pooled)
@@ -294,6 +306,24 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
          "text",
          folder);
   return modules;
+}
+
+std::string describe_pooling(const SentenceModules& modules) {
+  constexpr std::array kNames = {"first token",
+                                 "maximum of the tokens",
+                                 "mean of the tokens",
+                                 "sum of the tokens / square root of their number",
+                                 "mean of the tokens with weights 1, 2, ...",
+                                 "last token",
+                                 "learned attention over the tokens"};
+  std::vector<std::string> names;
+  for (const TokenPooling mode : modules.pooling.modes)
+    names.emplace_back(kNames[static_cast<size_t>(mode)]);
+  std::string text = fmt::format("{}", fmt::join(names, " and "));
+  if (!modules.layers) return text;
+  const auto& [first, weights, scores] = *modules.layers;
+  return text + fmt::format("; layers {} to {} with weights {:.3f}", first,
+                            first + std::ssize(weights) - 1, fmt::join(weights, " "));
 }
 
 Tensor through(const VectorModule& module, const Tensor& x) {

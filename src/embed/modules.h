@@ -23,12 +23,15 @@ namespace fovea {
 struct LayerMean {
   int64_t first = 0;
   std::vector<float> weights;
+  // In training, instead of `weights`: their softmax (Peters et al. 2018, eq. 1) is the weights.
+  Tensor scores = {};
 };
 
 // Pools the tokens into one vector for each mode; these vectors are concatenated.
 struct PoolingModule {
   std::vector<TokenPooling> modes;
   bool include_prompt = true;
+  Tensor attention = {};  // the vector of attention_pooling(), f32 [C]
 };
 
 // y = f(x weight^T + bias). If `residual` is true, x is added, or projection(x) if the widths
@@ -61,6 +64,7 @@ struct NamedPrompts {
 };
 
 struct SentenceModules : NamedPrompts {
+  bool static_vectors = false;  // StaticEmbedding takes the place of the Transformer
   std::optional<LayerMean> layers;
   PoolingModule pooling;
   std::vector<VectorModule> after;  // modules for the pooled vector, in order
@@ -92,6 +96,10 @@ TextSettings read_text_settings(const std::string& folder);
 // Returns the activation for the full name of a class of torch.nn; unset = the identity. Throws
 // Unsupported, naming the file, if the class is not known.
 std::optional<Activation> activation_named(const std::string& type, const std::string& file);
+
+// Describes how the vectors of tokens become one vector: "mean of the tokens; layers 0 to 2 with
+// weights 0.100 0.300 0.600".
+std::string describe_pooling(const SentenceModules& modules);
 
 // Applies a module: x [B, C] -> [B, C']; differentiable
 Tensor through(const VectorModule& module, const Tensor& x);

@@ -28,18 +28,24 @@ std::vector<double> weights_of(TokenPooling mode, Interval row) {
   return weights;
 }
 
-Tensor weighted_sum(const Tensor& x, TokenPooling mode, const std::vector<Interval>& pooled) {
+// Returns the sum of the tokens of each row, x [B, T, C] and weights [B, T] -> [B, C].
+Tensor sum_of_tokens(const Tensor& x, const Tensor& weights) {
   const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
-  std::vector<float> weights(static_cast<size_t>(B * T));
   const Tensor indices = empty({B, T}, DType::i32);
   for (int64_t i = 0; i < B * T; ++i) indices.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+  return combine(x.view({B * T, C}), indices, weights);
+}
+
+Tensor weighted_sum(const Tensor& x, TokenPooling mode, const std::vector<Interval>& pooled) {
+  const int64_t B = x.dim(0), T = x.dim(1);
+  std::vector<float> weights(static_cast<size_t>(B * T));
   for (int64_t b = 0; b < B; ++b) {
     const Interval row = pooled[static_cast<size_t>(b)];
     int64_t t = b * T + row.begin;
     for (const double weight : weights_of(mode, row))
       weights[static_cast<size_t>(t++)] = static_cast<float>(weight);
   }
-  return combine(x.view({B * T, C}), indices, from(weights, {B, T}, x.dtype()).to(x.device()));
+  return sum_of_tokens(x, from(weights, {B, T}, x.dtype()).to(x.device()));
 }
 
 template <class Number>
@@ -92,20 +98,44 @@ const char* name_of(TokenPooling mode) {
     case TokenPooling::mean: return "mean";
     case TokenPooling::mean_sqrt_len: return "mean_sqrt_len_tokens";
     case TokenPooling::weighted_mean: return "weightedmean";
+    case TokenPooling::attention: return "attention";
     case TokenPooling::last: break;
   }
   return "lasttoken";
 }
 
-Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled) {
+namespace {
+
+// Returns the hidden states as f32 or f64, after a check of the intervals.
+Tensor checked(const Tensor& hidden, const std::vector<Interval>& pooled) {
   check(hidden.rank() == 3 && static_cast<int64_t>(pooled.size()) == hidden.dim(0),
         "pooling: {} intervals for {}; expected B for [B, T, C]", pooled.size(), hidden.shape());
   for (size_t b = 0; b < pooled.size(); ++b)
     check(pooled[b].begin >= 0 && pooled[b].begin < pooled[b].end && pooled[b].end <= hidden.dim(1),
           "pooling: batch row {} has tokens [{}, {}) of {}; expected at least one", b,
           pooled[b].begin, pooled[b].end, hidden.dim(1));
-  const Tensor x = cast(hidden, hidden.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  return cast(hidden, hidden.dtype() == DType::f64 ? DType::f64 : DType::f32);
+}
+
+}  // namespace
+
+Tensor pool_tokens(const Tensor& hidden, TokenPooling mode, const std::vector<Interval>& pooled) {
+  const Tensor x = checked(hidden, pooled);
   return mode == TokenPooling::max ? largest(x, pooled) : weighted_sum(x, mode, pooled);
+}
+
+Tensor attention_pooling(const Tensor& hidden, const Tensor& vector,
+                         const std::vector<Interval>& pooled) {
+  const Tensor x = checked(hidden, pooled);
+  const int64_t B = x.dim(0), T = x.dim(1), C = x.dim(2);
+  constexpr float kMasked = -1e30f;  // its exponential is 0
+  std::vector<float> mask(static_cast<size_t>(B * T), kMasked);
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t t = pooled[static_cast<size_t>(b)].begin; t < pooled[static_cast<size_t>(b)].end;
+         ++t)
+      mask[static_cast<size_t>(b * T + t)] = 0;
+  const Tensor scores = linear(x, vector.view({1, C})).view({B, T});
+  return sum_of_tokens(x, softmax(add(scores, from(mask, {B, T}, x.dtype()).to(x.device()))));
 }
 
 Tensor concat_width(const std::vector<Tensor>& x) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/module_files.h"
+#include "families/static_embedding.h"
 
 namespace fovea {
 namespace {
@@ -14,6 +15,27 @@ void check_layers(const LayerMean& mean, const Spec& spec, const std::string& fo
   if (weights != layers + 1)
     fail(ErrorKind::BadFile, "{}: WeightedLayerPooling has {} layers; expected {}", folder,
          weights - 1, layers);
+}
+
+// Returns element i of x [N], `count` times: [count]
+Tensor repeated(const Tensor& x, int64_t i, int64_t count) {
+  const Tensor places = empty({count}, DType::i32);
+  std::fill_n(places.data_as<int32_t>(), count, static_cast<int32_t>(i));
+  return gather(places, x.view({x.size(), 1})).view({count});
+}
+
+SentenceModel open_static_model(const std::string& folder,
+                                const std::vector<AdapterUse>& adapters) {
+  const std::string inner = transformer_folder(folder);
+  if (!adapters.empty())
+    fail(ErrorKind::Unsupported, "{}: has embeddings only; expected no adapter", folder);
+  Transformer transformer = open_static(inner);
+  const int64_t width = transformer.spec.width, most = transformer.spec.context;
+  return {std::move(transformer),
+          {},
+          read_modules(folder, width),
+          TextFormat(Tokenizer::open(inner), most, false, false, false),
+          {}};
 }
 
 }  // namespace
@@ -43,6 +65,7 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
 
 SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
                                   const Packing& packing, const std::vector<AdapterUse>& adapters) {
+  if (is_static(folder)) return open_static_model(folder, adapters);
   const std::string inner = transformer_folder(folder);
   ModelFiles files = open_model_files(inner, weights, packing, adapters);
   const Spec& spec = files.model.spec;
@@ -64,16 +87,18 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
   pass.compute = compute;
   pass.mask.valid = batch.valid;
   pass.probe = given;
-  Tensor mean;
+  Tensor mean, shares;
   Probe probe = given != nullptr ? *given : Probe();
   if (modules.layers) {
     const LayerMean& layers = *modules.layers;
+    if (layers.scores) shares = softmax(layers.scores);
     probe.see = [&](const ProbePoint& point, Tensor& x) {
       if (given != nullptr && given->see) given->see(point, x);
       if (point.what != ProbePoint::What::hidden) return;
       const int64_t layer = point.layer - layers.first;
       if (layer < 0) return;
-      const Tensor part = scale(x, layers.weights[static_cast<size_t>(layer)]);
+      const Tensor part = shares ? scale_columns(x, repeated(shares, layer, x.dim(-1)))
+                                 : scale(x, layers.weights[static_cast<size_t>(layer)]);
       mean = mean ? add(mean, part) : part;
     };
     pass.probe = &probe;
@@ -97,7 +122,9 @@ Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, cons
     for (Interval& row : pooled) row.begin = std::min(prompt, row.end - 1);
   std::vector<Tensor> parts;
   for (const TokenPooling mode : modules.pooling.modes)
-    parts.push_back(pool_tokens(states, mode, pooled));
+    parts.push_back(mode == TokenPooling::attention
+                        ? attention_pooling(states, modules.pooling.attention, pooled)
+                        : pool_tokens(states, mode, pooled));
   Tensor x = concat_width(parts);
   for (const VectorModule& module : modules.after) x = through(module, x);
   return x;  // [B, C]

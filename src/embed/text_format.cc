@@ -53,13 +53,13 @@ bool TextFormat::Frame::typed() const {
   return any;
 }
 
-TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types)
+TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types, bool special)
     : tokenizer_(std::move(tokenizer)),
       most_(most),
       lower_case_(lower_case),
       types_(types),
-      single_(frame_of(1)),
-      pair_(frame_of(2)) {
+      single_(special ? frame_of(1) : Frame()),
+      pair_(special ? frame_of(2) : Frame()) {
   const int64_t added = single_.size();
   check(most_ > added, "maximum length: {} tokens, {} of them special; expected room for a text",
         most_, added);

@@ -23,7 +23,8 @@ struct TokenizedText {
 class TextFormat {
  public:
   // Throws InvalidArgument if `most` tokens leave no room for text besides the special tokens.
-  TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types);
+  // Without `special`, texts get no special tokens.
+  TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types, bool special = true);
   // Opens the tokenizer and the text settings (see read_text_settings()) of `folder`, which
   // contains config.json.
   static TextFormat open(const std::string& folder, const Spec& spec);

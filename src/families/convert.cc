@@ -19,6 +19,7 @@
 #include "families/open_adapters.h"
 #include "families/peft_config.h"
 #include "families/save_adapter.h"
+#include "families/static_embedding.h"
 #include "model/adapters.h"
 #include "model/pack.h"
 
@@ -220,6 +221,26 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
           gguf_file_type(dtype).name, std::move(files.warnings)};
 }
 
+// Writes the table of the tokens and the tokenizer.
+Conversion to_static(const std::string& from, const std::string& to, const ConvertOptions& options,
+                     const std::vector<AdapterUse>& adapters) {
+  check_field(options.dtype == FileDType::automatic && options.quantize == Quantize::automatic &&
+                  !options.adapter_only,
+              "static_vectors", "writes fp32; expected no `dtype`, `quantize` or `adapter_only`");
+  check(!has_modules(to), "{}: contains a model already; expected a new folder", to);
+  ModelFiles files = open_model_files(transformer_folder(from), Weights::mapped, {}, adapters);
+  const auto tokenizer = tokenizer_of(transformer_folder(from), files);
+  check(tokenizer.has_value(), "{}: has no tokenizer; expected one", from);
+  check(files.model.token_embedding.present(),
+        "{}: has no embeddings of tokens; expected a text model", from);
+  StagedFolder folder(to);
+  const Tensor& table = files.model.token_embedding.value;
+  write_static_model(folder.path(), table, *tokenizer);
+  folder.commit("modules.json");
+  return {table.size(), weight_files(transformer_folder(from)),
+          weight_files(transformer_folder(to)), "fp32", std::move(files.warnings)};
+}
+
 void check_importance(const ConvertOptions& options, bool gguf) {
   check_field(options.calibrate.empty() || options.imatrix.empty(), "calibrate",
               "cannot be combined with `imatrix`");
@@ -273,6 +294,10 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
   v.text({"imatrix", "instead of a text: importance matrix of llama-imatrix, .gguf or .dat"},
          o.imatrix);
   v.text({"save_imatrix", "write the importance matrix to this .gguf file"}, o.save_imatrix);
+  v.boolean({"static_vectors",
+             "write only the embeddings of the tokens, for mean word vectors: a directory of "
+             "sentence-transformers with StaticEmbedding"},
+            o.static_vectors);
   v.boolean({"adapter_only",
              "convert an adapter itself instead of merging it: to a .gguf file for llama.cpp, or "
              "to a directory of PEFT"},
@@ -284,6 +309,7 @@ Conversion convert_model(const std::string& from, const std::string& to,
   const FloatMode mode;
   check_fields(options);
   check_importance(options, is_gguf(to));
+  if (options.static_vectors) return to_static(from, to, options, adapters);
   if (options.adapter_only) return convert_adapter(from, to, options, adapters);
   if (is_gguf(to)) return to_gguf(from, to, options, adapters);
   if (is_quantized(options.dtype)) {

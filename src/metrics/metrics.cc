@@ -201,6 +201,7 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric bits{"bits_per_byte", "bits per byte", "", 6, false, bits_per_byte};
   const Metric right{"accuracy", "accuracy", "",
                      4,          true,       [](P p) -> Value { return accuracy(p.choices); }};
+  const Metric mcc{"mcc", "MCC", "", 4, true, [](P p) -> Value { return matthews(p.choices); }};
   const std::string by = "|version:fovea-" + version();  // in place of sacrebleu's version
   const Metric bleu{"bleu", "BLEU", "", 2, true, corpus_score<Bleu>, Bleu::signature() + by};
   const Metric chrf{"chrf", "chrF2", "", 2, true, corpus_score<Chrf>, Chrf::signature() + by};
@@ -216,6 +217,8 @@ std::vector<EvaluationTask> make_tasks() {
       {"masked", "encoders", "text", of_tokens, {right}, "loss"},
       {"one_by_one", "encoders", "text", of_each_token, {right}, "loss"},
       {"spans", "encoder-decoders", "text", of_tokens, {}, "loss"},
+      {"replaced_tokens", "encoders", "text", {loss("nats per token")}, {right, mcc}, "loss"},
+      {"skip_gram", "word vectors", "text", {loss("nats per pair of tokens")}, {}, "loss"},
       {"pairs", "encoder-decoders", "pairs of texts", of_tokens, {bleu, chrf, rouge}, "bleu"},
       {"chats",
        "decoders",

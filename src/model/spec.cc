@@ -285,8 +285,6 @@ Spec validated(Spec s) {
   check(s.encoder || s.decoder, "spec: no stack; expected an encoder, a decoder or both");
   if (s.encoder) complete("encoder", s, *s.encoder);
   if (s.decoder) complete("decoder", s, *s.decoder);
-  check(!s.decoder || (s.decoder->layers > 0 && (!s.encoder || s.encoder->layers > 0)),
-        "spec: layers is 0; expected at least 1, or an encoder alone");
   complete_embedding(s);
   check(!s.encoder || !s.decoder || !s.decoder->parallel,
         "spec: decoder.parallel cannot be combined with an encoder; expected false");

@@ -48,13 +48,15 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.choice(
       {"objective",
        "training objective: predict the next token, masked tokens, spans cut out of the text, "
-       "the target of a pair, a label, or the answers of conversations; learn preferences: a "
+       "the target of a pair, a label, or the answers of conversations; tell which tokens a "
+       "generator replaced; word "
+       "vectors (skip_gram); learn preferences: a "
        "reward model, or dpo, kto, orpo or simpo; or write answers that get high rewards (ppo, "
        "grpo); automatic = what fits the data and the model",
        true},
       o.objective,
       {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo",
-       "kto", "orpo", "simpo", "ppo", "grpo"});
+       "kto", "orpo", "simpo", "ppo", "grpo", "skip_gram", "replaced_tokens"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
   v.number({"validation",
@@ -112,7 +114,8 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
        "model",
        true},
       o.length, 0, kMostSteps);
-  const bool windows = o.objective == Objective::next_token || o.objective == Objective::masked;
+  const bool windows = o.objective == Objective::next_token || o.objective == Objective::masked ||
+                       o.objective == Objective::replaced_tokens;
   v.boolean({"document_mask",
              "text: tokens attend within their document only (a text file or a JSON line, begun by "
              "the end-of-text token), and positions restart at its beginning",
@@ -149,7 +152,8 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
 }
 
 void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
-  const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans;
+  const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans ||
+                          o.objective == Objective::replaced_tokens;
   v.number({"learning_rate", "peak learning rate", true}, o.learning_rate, 0, 1000);
   v.number({"final_rate", "cosine, trapezoid: learning rate at the end, as a fraction of the peak",
             true},
@@ -172,9 +176,24 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   v.number({"label_smoothing",
             "probability spread over all labels; dpo: that a pair is in the wrong order", true},
            o.label_smoothing, 0, 0.99);
-  v.number({"mask", "masked, spans: fraction of tokens to mask or cut out", fills_gaps}, o.mask,
-           0.001, 0.9);
+  v.number(
+      {"mask", "masked, replaced_tokens, spans: fraction of tokens to mask or cut out", fills_gaps},
+      o.mask, 0.001, 0.9);
   v.number({"mean_span", "spans: mean number of tokens per span", fills_gaps}, o.mean_span, 1, 100);
+  const bool skip_gram = o.objective == Objective::skip_gram;
+  v.integer({"neighbours", "skip_gram: largest distance of two tokens of a pair", skip_gram},
+            o.neighbours, 1, 1000);
+  v.integer({"negatives", "skip_gram: random tokens that each pair is compared with", skip_gram},
+            o.negatives, 1, 1000);
+  v.number({"subsampling",
+            "skip_gram: tokens above this frequency are left out more often; 0 = never", skip_gram},
+           o.subsampling, 0, 1);
+  const bool replaces = o.objective == Objective::replaced_tokens;
+  v.number(
+      {"generator_size", "replaced_tokens: widths of the generator / those of the model", replaces},
+      o.generator_size, 0.01, 1);
+  v.number({"detection_weight", "replaced_tokens: factor of the model's loss", replaces},
+           o.detection_weight, 0, 1e6);
   v.integer({"average",
              "evaluate and write the mean of the weights at N evaluations; 1 = no averaging", true},
             o.average, 1, 100);
@@ -185,7 +204,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
-  const bool windows = o.objective <= Objective::spans;
+  const bool windows = o.objective <= Objective::spans || o.objective >= Objective::skip_gram;
   const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
   const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
                                            [&](const Metric& m) { return m.name == o.best_by; });
@@ -358,6 +377,10 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
            100);
   v.integers({"dimensions", "also train vectors truncated to these widths", true}, t.dimensions, 1,
              1 << 20);
+  v.choice(
+      {"learn_pooling",
+       "also train the weights of all layers, or of the tokens, in the vector of a text", true},
+      t.learn_pooling, {"none", "layers", "tokens"});
   v.integer({"evaluate_every", "steps between evaluations; 0 = only before and after training"},
             t.evaluate_every, 0, kMostSteps);
   v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, t.save_every, 0,

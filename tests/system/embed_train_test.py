@@ -88,3 +88,48 @@ class EmbedTrain(FoveaTest):
         self.refused(self.train("pairs.tsv", "a\tb\n", "--validation", self.folder / "none"), 2, "none")
         self.refused(fovea("embed", MODEL, "--train", self.text), 2, "--out")
         self.refused(fovea("embed", MODEL, "--epochs", "2", input=b"x"), 2, "--epochs")
+
+    def pooled_by(self, *modes):
+        """Returns a copy of the model with these poolings and no modules after them."""
+        folder = self.folder / "-".join(modes)
+        shutil.copytree(MODEL, folder)
+        (folder / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode": modes}))
+        (folder / "modules.json").write_text(json.dumps(json.loads((folder / "modules.json").read_text())[:2]))
+        return folder
+
+    def test_the_weights_of_layers_are_learned_and_saved(self):
+        pairs = "".join(f"the {w}\t{w} sees ?\n" for w in WORDS)
+        scored = self.file("dev.csv", "sentence1,sentence2,score\n" + "".join(f"the {w},a {v},{5 if w == v else 0}\n" for w in WORDS for v in WORDS))
+        done = fovea("embed", self.pooled_by("mean"), "--train", self.file("pairs.tsv", pairs), "--out", self.folder / "out", "--learning-rate", "3e-3",
+                     "--batch", "6", "--epochs", "20", "--learn-pooling", "layers", "--validation", scored)
+        text = self.ok(done).stdout.decode()
+        self.assertIn("vector of a text: mean of the tokens; layers 0 to ", text)
+        weights = [float(w) for w in text.split("weights ")[1].split()]
+        self.assertAlmostEqual(sum(weights), 1, places=2)
+        self.assertGreater(max(weights) - min(weights), 0.05)
+        self.assertIn(text.split("vector of a text: ")[1].strip(), self.ok(fovea("doctor", self.folder / "out")).stdout.decode())
+        modules = json.loads((self.folder / "out/modules.json").read_text())
+        self.assertEqual([m["type"].rsplit(".")[-1] for m in modules][:3], ["Transformer", "WeightedLayerPooling", "Pooling"])
+        self.assertTrue(json.loads((self.folder / "out/config.json").read_text())["output_hidden_states"])
+        # The saved directory gives the vectors that were measured at the end of the training.
+        measured = json.loads(self.ok(fovea("embed", self.folder / "out", "--evaluate", scored, "--json")).stdout)["spearman"]
+        log = [json.loads(line) for line in (self.folder / "out/log.jsonl").read_text().splitlines()]
+        self.assertAlmostEqual(measured, [line["spearman"] for line in log if "spearman" in line][-1], places=3)
+
+    def test_the_weights_of_tokens_are_learned_and_saved(self):
+        pairs = "".join(f"the {w}\t{w} sees ?\n" for w in WORDS)
+        mean = self.pooled_by("mean")
+
+        def files(out, *more):
+            self.ok(self.train("pairs.tsv", pairs, "--epochs", "6", "--learn-pooling", "tokens", *more, model=mean, out=out))
+            folder = self.folder / out
+            return [(folder / name).read_bytes() for name in ("model.safetensors", "1_AttentionPooling/model.safetensors")]
+        first = files("first")
+        self.assertEqual(files("threads", "--threads", "1"), first)
+        shown = self.ok(fovea("doctor", self.folder / "first")).stdout.decode()
+        self.assertIn("learned attention over the tokens", shown)
+        vectors = self.ok(fovea("embed", self.folder / "first", input=b"the fox\nfox\n")).stdout.split(b"\n")
+        self.assertEqual(len(vectors[0].split()), 16)
+        self.ok(self.train("pairs.tsv", pairs, "--epochs", "1", "--learn-pooling", "tokens", model=self.folder / "first", out="further"))
+        self.refused(self.train("pairs.tsv", pairs, "--learn-pooling", "tokens", model=self.pooled_by("cls", "mean"), out="none"), 2,
+                     "--learn-pooling: tokens, but the model concatenates 2 poolings; expected one")

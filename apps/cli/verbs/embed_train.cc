@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/train_report.h"
+#include "fovea/embed.h"
 #include "options/field_options.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -66,6 +67,8 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
       });
   line.end();
   report(result, seen, json);
+  if (training_.learn_pooling != LearnedPooling::none && !json)
+    print("vector of a text: " + Embedder::open(out).pooling() + "\n");
   if (!asked_to_stop()) return 0;
   note("Resume with:\n  " + resume_command("embed", arguments) + "\n");
   return stop_code();

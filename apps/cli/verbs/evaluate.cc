@@ -72,6 +72,9 @@ class EvalCommand : public Command {
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
     probe_.declare(table);
+    table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--one-by-one", "--beams",
+                     "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
+                     "--probe", "--layer", "--pooling", "--folds"});
   }
 
   int run(const OptionTable& table) override {

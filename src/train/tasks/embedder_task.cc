@@ -10,7 +10,9 @@
 #include "data/permutation.h"
 #include "embed/batching.h"
 #include "embed/example_files.h"
+#include "embed/learned_pooling.h"
 #include "embed/losses.h"
+#include "families/static_embedding.h"
 #include "model/pack.h"
 #include "tensor/tape.h"
 #include "train/adapters.h"
@@ -27,12 +29,14 @@ constexpr int64_t kBatchTokens = 2048;  // maximum tokens per pass, including pa
 // Trains an embedder on pairs, triplets or scored pairs.
 class EmbedderTask : public TrainingTask {
  public:
-  EmbedderTask(const EmbedderTraining& training, SentenceModel model)
+  EmbedderTask(const EmbedderTraining& training, SentenceModel model, const Spec& spec)
       : training_(training),
         origin_(std::move(model.origin)),
         modules_(std::move(model.modules)),
         format_(std::move(model.format)),
         examples_(read_text_examples(training.data)) {
+    if (training.learn_pooling != LearnedPooling::none)
+      pooling_ = std::make_unique<TrainedPooling>(training.learn_pooling, modules_, spec);
     if (!training.validation.empty()) validation_ = read_scored_pairs(training.validation);
     check(training.validation.empty() || validation_.size() >= 2,
           "{}: {} pairs; expected at least 2", training.validation, validation_.size());
@@ -47,6 +51,11 @@ class EmbedderTask : public TrainingTask {
   double tokens_per_example() const;
   const Tokenizer& tokenizer() const { return format_.tokenizer(); }
 
+  std::vector<NamedParameter> own_parameters() const override {
+    return pooling_ ? pooling_->parameters() : std::vector<NamedParameter>();
+  }
+  // A step would change the pooling.
+  bool measures_steps() const override { return pooling_ == nullptr; }
   StepLoss backward(const Transformer& model, int64_t step) const override;
   double steps_per_epoch() const override { return static_cast<double>(batches_per_epoch()); }
   EvaluationTask evaluation() const override;
@@ -57,7 +66,7 @@ class EmbedderTask : public TrainingTask {
 
  private:
   Tensor vectors(const Transformer& model, const TokenBatch& batch) const {
-    return text_vectors(model, modules_, batch, 0, DType::f32);
+    return text_vectors(model, pooling_ ? pooling_->modules() : modules_, batch, 0, DType::f32);
   }
   Tensor vectors(const Transformer& model, const Texts& texts) const {
     return in_batches(texts, modules_.width, kBatchTokens,
@@ -73,6 +82,7 @@ class EmbedderTask : public TrainingTask {
   const EmbedderTraining training_;
   const Origin origin_;
   const SentenceModules modules_;
+  std::unique_ptr<TrainedPooling> pooling_;  // null: it is not trained
   const TextFormat format_;
   const TextExamples examples_;
   std::vector<ScoredPair> validation_;
@@ -177,11 +187,16 @@ void EmbedderTask::write_model(const std::string& path, Transformer& model) cons
   const std::string target = folder.path() + source.substr(training_.model.size());
   make_directories(target);
   copy_modules(training_.model, folder.path(), model.spec.width);
+  if (modules_.static_vectors) {
+    write_static(target, model.token_embedding.value, tokenizer());
+    return folder.commit("modules.json");
+  }
   if (training_.lora.rank > 0)
     save_adapter(target, model, origin_, facts_of(training_.lora, source));
   else
     save_model_files(target, model, std::nullopt, origin_);
   tokenizer().save(target);
+  if (pooling_) pooling_->write(folder.path());
   folder.commit("modules.json");
 }
 
@@ -270,7 +285,7 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   Transformer transformer = std::move(model.transformer);
   const Spec spec = transformer.spec;
   const Family& family = family_to_save(spec, model.origin);
-  auto opened = std::make_unique<EmbedderTask>(training, std::move(model));
+  auto opened = std::make_unique<EmbedderTask>(training, std::move(model), spec);
   EmbedderTask* const task = opened.get();
   Job job;
   job.task = std::move(opened);

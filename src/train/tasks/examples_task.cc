@@ -29,6 +29,8 @@ const char* name_of(Objective objective) {
     case Objective::simpo: return "simpo";
     case Objective::ppo: return "ppo";
     case Objective::grpo: return "grpo";
+    case Objective::skip_gram: return "skip_gram";
+    case Objective::replaced_tokens: return "replaced_tokens";
   }
   return "";
 }
@@ -90,6 +92,8 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
     return hold_questions(options.labels) ? make_answers_task(options, purpose)
                                           : make_labels_task(options, purpose);
   if (writes_answers(objective)) return make_reinforcement_task(options, purpose, objective);
+  if (objective == Objective::skip_gram) return make_skip_gram_task(options, purpose);
+  if (objective == Objective::replaced_tokens) return make_replaced_tokens_task(options, purpose);
   return make_text_task(options, purpose, objective);
 }
 

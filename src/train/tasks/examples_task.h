@@ -144,6 +144,10 @@ bool writes_answers(Objective objective);
 
 std::unique_ptr<ExamplesTask> make_text_task(const TrainOptions& options,
                                              ExamplesTask::Purpose purpose, Objective objective);
+std::unique_ptr<ExamplesTask> make_skip_gram_task(const TrainOptions& options,
+                                                  ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_replaced_tokens_task(const TrainOptions& options,
+                                                        ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,

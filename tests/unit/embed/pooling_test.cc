@@ -56,6 +56,35 @@ TEST(TokenPooling, HasTheGradientsOfTheFormulas) {
     });
 }
 
+TEST(AttentionPooling, MatchesItsDefinition) {
+  const Tensor vector = from({0.5f, -1}, {2});
+  // Scores 0.5 + 2, 1.5 - 4 and 2.5.
+  const double e0 = std::exp(0.0), e1 = std::exp(-5.0), e2 = std::exp(0.0), sum = e0 + e1 + e2;
+  expect_near(to_floats(attention_pooling(hidden, vector, tokens)),
+              {static_cast<float>((e0 * 1 + e1 * 3 + e2 * 5) / sum),
+               static_cast<float>((e0 * -2 + e1 * 4) / sum), 7, 8});
+  expect_near(to_floats(attention_pooling(hidden, zeros({2}), tokens)), {3, 2.0f / 3, 7, 8});
+}
+
+TEST(AttentionPooling, GivesTheSameBitsInAnyBatch) {
+  const Tensor x = convert(test::normal({1, 9, 5}, 3), DType::f32),
+               vector = convert(test::normal({5}, 4), DType::f32);
+  const std::vector<float> alone = to_floats(attention_pooling(x, vector, {{0, 9}}));
+  for (const int64_t length : {10, 16, 33}) {
+    const Tensor padded = full({2, length, 5}, 3);
+    std::copy_n(x.data_as<float>(), x.size(), padded.data_as<float>());
+    const Tensor both = attention_pooling(padded, vector, {{0, 9}, {0, length}});
+    EXPECT_EQ(to_floats(both.rows(0, 1)), alone) << length;
+  }
+}
+
+TEST(AttentionPooling, HasTheGradientsOfTheFormula) {
+  const std::vector<Interval> rows = {{1, 4}, {0, 2}};
+  test::check_gradients(
+      {test::normal({2, 4, 3}, 5), test::normal({3}, 6)},
+      [&](const std::vector<Tensor>& x) { return attention_pooling(x[0], x[1], rows); });
+}
+
 TEST(UnitLength, KeepsAZeroVector) {
   const std::vector<float> y = to_floats(unit_length(from({3, 4, 0, 0, 3e-8f, 4e-8f}, {3, 2})));
   expect_near(y, {0.6f, 0.8f, 0, 0, 0.6f, 0.8f});

@@ -124,6 +124,14 @@ Changes decisive_changes_of_steps() {
           {"growth", [](auto& o) { o.growth /= 2; }}};
 }
 
+Changes decisive_changes_of_texts() {
+  return {{"neighbours", [](auto& o) { o.neighbours += 1; }},
+          {"negatives", [](auto& o) { o.negatives += 1; }},
+          {"subsampling", [](auto& o) { o.subsampling *= 2; }},
+          {"generator_size", [](auto& o) { o.generator_size *= 2; }},
+          {"detection_weight", [](auto& o) { o.detection_weight *= 2; }}};
+}
+
 // Returns a change of each option that affects the results. Options that the objective does not use
 // are not compared.
 Changes decisive_changes() {
@@ -180,8 +188,9 @@ Changes decisive_changes() {
                  {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
                  {"best_by", [](auto& o) { o.best_by = "accuracy"; }},
                  {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
-  for (const Changes& more : {decisive_changes_of_preferences(),
-                              decisive_changes_of_reinforcement(), decisive_changes_of_steps()})
+  for (const Changes& more :
+       {decisive_changes_of_preferences(), decisive_changes_of_reinforcement(),
+        decisive_changes_of_steps(), decisive_changes_of_texts()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -236,7 +245,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
-                                f68, f69] = options;
+                                f68, f69, f70, f71, f72, f73, f74] = options;
   [[maybe_unused]] const auto& [i1, i2, i3] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
@@ -245,16 +254,17 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15,
                                 r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26] =
       options.reinforcement;
-  constexpr size_t kFields = 63 + 3 + 8 + 6 + 5 + 8 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 68 + 3 + 8 + 6 + 5 + 8 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {
     TrainOptions other = options;
     change(other);
-    const std::vector all = {Objective::next_token, Objective::masked, Objective::spans,
-                             Objective::pairs,      Objective::labels, Objective::chats,
-                             Objective::dpo,        Objective::kto,    Objective::orpo,
-                             Objective::simpo,      Objective::ppo,    Objective::grpo};
+    const std::vector all = {
+        Objective::next_token, Objective::masked,         Objective::spans, Objective::pairs,
+        Objective::labels,     Objective::chats,          Objective::dpo,   Objective::kto,
+        Objective::orpo,       Objective::simpo,          Objective::ppo,   Objective::grpo,
+        Objective::skip_gram,  Objective::replaced_tokens};
     return std::count_if(all.begin(), all.end(), [&](Objective objective) {
       const Objective now = other.objective == Objective::automatic ? objective : other.objective;
       return settings_of(options, objective) != settings_of(other, now);
@@ -295,7 +305,8 @@ TEST(Settings, KeepTheirKeysAndValues) {
   EXPECT_EQ(nlohmann::json(settings_of(EmbedderTraining())),
             nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
                 "batch": 64, "learning_rate": 2e-5, "warmup": 0.1, "weight_decay": 0.01,
-                "temperature": 0.05, "dimensions": [], "lora": 0, "seed": 1337})"));
+                "temperature": 0.05, "dimensions": [], "learn_pooling": "none", "lora": 0,
+                "seed": 1337})"));
 }
 
 TEST_F(Resume, CanBeStoppedWhileReading) {

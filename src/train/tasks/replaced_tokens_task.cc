@@ -1,0 +1,157 @@
+#include "train/replaced_tokens.h"
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "tensor/tape.h"
+#include "train/tasks/text_task.h"
+
+namespace fovea {
+namespace {
+
+constexpr uint32_t kDrawnSubstream = 19;  // of Stream::shuffle: numbers that draw tokens
+
+// Masked tokens, with the numbers that draw tokens in their places.
+class ReplacedExamples : public MaskedExamples {
+ public:
+  using MaskedExamples::MaskedExamples;
+
+ protected:
+  Batch make(const Tensor& ids, const Tensor& next, int64_t first) const override {
+    Batch batch = MaskedExamples::make(ids, next, first);
+    const int64_t T = batch.labels.dim(1);
+    batch.targets = empty(batch.labels.shape());
+    for (int64_t i = 0; i < batch.targets.size(); ++i)
+      batch.targets.data_as<float>()[i] =
+          uniform(philox(options_.seed, Stream::shuffle, kDrawnSubstream,
+                         static_cast<uint64_t>(first * T + i))[0]);
+    return batch;
+  }
+};
+
+class ReplacedTokensTask : public TextTask {
+ public:
+  ReplacedTokensTask(const TrainOptions& options, Purpose purpose)
+      : TextTask(options, purpose, Objective::replaced_tokens) {
+    check_field(options_.from.empty(), "from",
+                "given with replaced_tokens, which trains a new model and its generator; expected "
+                "none");
+    check_field(options_.distillation.teacher.empty(), "teacher",
+                "given with replaced_tokens; expected another objective");
+  }
+
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+             const Say& say) override {
+    check_field(spec.encoder && !spec.decoder && spec.input.kind == InputKind::tokens, "objective",
+                "replaced_tokens does not suit the model; expected a text encoder");
+    spec.head = {.kind = HeadKind::token,
+                 .labels = 1,
+                 .bias = true,
+                 .transform = true,
+                 .activation = spec.encoder->ffn.activation};
+    TextTask::shape(spec, tokenizer, origin, say);
+  }
+
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
+                                     const Origin& origin, bool read_only,
+                                     const Say& say) override {
+    generator_ = std::make_unique<Transformer>(generator_spec(spec, options_.generator_size));
+    initialise(*generator_, options_.seed + 1);
+    int64_t own = 0;
+    for (const NamedParameter& each : own_parameters_of(*generator_))
+      own += elements(each.parameter->shape);
+    generator_numbers_ = static_cast<uint64_t>(own);
+    say(fmt::format("a generator of {} parameters, and the embeddings of the model", own));
+    return TextTask::examples(spec, tokenizers, origin, read_only, say);
+  }
+
+  // The weights, their gradients and two moments.
+  uint64_t other_bytes() const override { return 4 * sizeof(float) * generator_numbers_; }
+  std::vector<NamedParameter> own_parameters() const override {
+    return own_parameters_of(*generator_);
+  }
+  bool measures_steps() const override { return false; }
+  bool repeats() const override { return false; }
+
+  StepLoss backward(const Transformer& model, int64_t step) const override {
+    parts_ = {};
+    StepLoss loss = TextTask::backward(model, step);
+    loss.metrics = {{"generator_loss", parts_.generator}, {"detection_loss", parts_.detection}};
+    return loss;
+  }
+
+  Predictions predict_batches(const Transformer& model, DType compute, int64_t count,
+                              const std::function<Batch(int64_t n)>& batch) const override;
+
+  void write_model(const std::string& folder, Transformer& model) const override {
+    TextTask::write_model(folder, model);
+    share_embeddings(model, *generator_);
+    const std::string inner = folder + "/generator";
+    make_directories(inner);
+    save_model_files(inner, *generator_, setting().tokenizers.source.eos_id(), {});
+    setting().tokenizers.source.save(inner);
+  }
+
+ protected:
+  std::unique_ptr<Examples> make_examples(const Tokenizer& tokenizer, const Origin&,
+                                          const WindowOptions& windows) const override {
+    WindowOptions of_text = windows;
+    const auto [masking, around] = masked_text(tokenizer, of_text);
+    return std::make_unique<ReplacedExamples>(training_part(), held_out(), of_text, masking,
+                                              around.before, around.after);
+  }
+
+  // Clark et al. 2020, section 3.1: the generator's loss + weight * the model's.
+  Tensor loss(const Transformer& model, const Batch& batch, const Pass& pass,
+              double divisor) const override {
+    share_embeddings(model, *generator_);
+    const ReplacedTokens replaced = replace_tokens(*generator_, batch, pass, divisor);
+    // All batches have the same number of tokens.
+    const auto tokens = static_cast<double>(batch.labels.size() * options_.accumulate);
+    const UnitScope units({std::max<int64_t>(1, batch.units), nullptr});
+    const Tensor detection = detection_loss(detection_logits(model, replaced.batch, pass),
+                                            replaced.batch.labels, tokens);
+    parts_.generator += number_of(replaced.generator_loss);
+    parts_.detection += number_of(detection);
+    return add(replaced.generator_loss,
+               multiply(detection, full({1}, options_.detection_weight, DType::f64)));
+  }
+
+ private:
+  struct Parts {
+    double generator = 0, detection = 0;
+  };
+  std::unique_ptr<Transformer> generator_;
+  uint64_t generator_numbers_ = 0;  // parameters of its own
+  mutable Parts parts_;             // of the current step
+};
+
+Predictions ReplacedTokensTask::predict_batches(
+    const Transformer& model, DType compute, int64_t count,
+    const std::function<Batch(int64_t n)>& batch) const {
+  const NoGradient off;
+  share_embeddings(model, *generator_);
+  Pass pass;
+  pass.compute = compute;
+  Predictions found;
+  for (int64_t n = 0; n < count; ++n) {
+    const ReplacedTokens replaced = replace_tokens(*generator_, batch(n), pass, 1);
+    const Tensor& labels = replaced.batch.labels;
+    const Tensor z = detection_logits(model, replaced.batch, pass);
+    found.loss += number_of(detection_loss(z, labels, 1));
+    found.labels += labels.size();
+    for (int64_t i = 0; i < labels.size(); ++i)
+      found.choices.emplace_back(labels.data_as<int32_t>()[i], z.data_as<float>()[i] > 0 ? 1 : 0);
+  }
+  found.loss /= static_cast<double>(std::max<int64_t>(1, found.labels));
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<ExamplesTask> make_replaced_tokens_task(const TrainOptions& options,
+                                                        ExamplesTask::Purpose purpose) {
+  return std::make_unique<ReplacedTokensTask>(options, purpose);
+}
+
+}  // namespace fovea

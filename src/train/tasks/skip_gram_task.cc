@@ -1,0 +1,141 @@
+#include <algorithm>
+
+#include "base/fields.h"
+#include "data/skip_gram.h"
+#include "families/static_embedding.h"
+#include "tensor/tape.h"
+#include "train/skip_gram_loss.h"
+#include "train/tasks/text_task.h"
+
+namespace fovea {
+namespace {
+
+std::vector<int64_t> counts_of(const TokenSpan& text, int64_t vocabulary) {
+  constexpr int64_t kAtOnce = 1 << 16;
+  std::vector<int64_t> counts(static_cast<size_t>(vocabulary));
+  std::vector<int32_t> ids(kAtOnce);
+  for (int64_t first = 0; first < text.count; first += kAtOnce) {
+    const int64_t length = std::min(kAtOnce, text.count - first);
+    text.copy(first, length, ids.data());
+    for (int64_t i = 0; i < length; ++i) ++counts[static_cast<size_t>(ids[static_cast<size_t>(i)])];
+  }
+  return counts;
+}
+
+// Pairs of the tokens in windows of a text. Batch::source has the tokens [N], `labels` the
+// neighbours and random tokens [N, 1 + negatives].
+class SkipGramExamples : public WindowExamples {
+ public:
+  SkipGramExamples(const TokenSpan& training, const TokenSpan& validation,
+                   const WindowOptions& options, SkipGram pairs)
+      : WindowExamples(training, validation, options), pairs_(std::move(pairs)) {
+    held_out.bytes = 0;
+  }
+
+ protected:
+  Batch make(const Tensor& ids, const Tensor&, int64_t first) const override {
+    const int64_t L = ids.dim(1);
+    SkipGramPairs pairs;
+    for (int64_t r = 0; r < ids.dim(0); ++r)
+      pairs_.add_pairs(options_.seed, first + r, ids.data_as<int32_t>() + r * L, L, pairs);
+    const int64_t N = std::ssize(pairs.tokens), K = std::ssize(pairs.others) / N;
+    Batch batch;
+    batch.source.ids = empty({N}, DType::i32);
+    batch.labels = empty({N, K}, DType::i32);
+    std::copy(pairs.tokens.begin(), pairs.tokens.end(), batch.source.ids.data_as<int32_t>());
+    std::copy(pairs.others.begin(), pairs.others.end(), batch.labels.data_as<int32_t>());
+    batch.asked = N;
+    batch.tokens = ids.size();
+    return batch;
+  }
+
+ private:
+  SkipGram pairs_;
+};
+
+// Trains vectors of tokens without a Transformer.
+class SkipGramTask : public TextTask {
+ public:
+  SkipGramTask(const TrainOptions& options, Purpose purpose)
+      : TextTask(options, purpose, Objective::skip_gram) {
+    check_field(options_.from.empty(), "from",
+                "given with skip_gram, which trains a new table; expected none");
+    check_field(options_.distillation.teacher.empty(), "teacher",
+                "given with skip_gram; expected another objective");
+    check_field(!options_.document_mask, "document_mask",
+                "given with skip_gram; expected another objective");
+  }
+
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
+             const Say& say) override {
+    const int64_t window = spec.context;
+    const float deviation = spec.init_deviation;
+    spec = static_spec(tokenizer.size(), spec.width);
+    spec.context = window;
+    spec.init_deviation = deviation;
+    spec.head = {.tied = false};
+    TextTask::shape(spec, tokenizer, origin, say);
+    spec.padding = -1;
+  }
+  bool repeats() const override { return false; }
+
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
+                                     const Origin& origin, bool read_only,
+                                     const Say& say) override {
+    vocabulary_ = spec.vocabulary;
+    return TextTask::examples(spec, tokenizers, origin, read_only, say);
+  }
+
+  Predictions predict_batches(const Transformer& model, DType, int64_t count,
+                              const std::function<Batch(int64_t n)>& batch) const override {
+    const NoGradient off;
+    Predictions found;
+    for (int64_t n = 0; n < count; ++n) {
+      const Batch next = batch(n);
+      found.loss += number_of(loss_of(model, next, 1));
+      found.labels += next.asked;
+    }
+    found.loss /= static_cast<double>(std::max<int64_t>(1, found.labels));
+    return found;
+  }
+  std::string first_bad_tensor(Transformer& model, int64_t step) const override {
+    return TrainingTask::first_bad_tensor(model, step);
+  }
+  // The table of neighbours is only in the snapshots.
+  void write_model(const std::string& folder, Transformer& model) const override {
+    write_static_model(folder, model.token_embedding.value, setting().tokenizers.source);
+  }
+
+ protected:
+  std::unique_ptr<Examples> make_examples(const Tokenizer&, const Origin&,
+                                          const WindowOptions& windows) const override {
+    require(windows.length);
+    check_field(windows.length > 1, "length", "{}; expected at least 2", windows.length);
+    const SkipGramOptions options{options_.neighbours, options_.negatives, options_.subsampling};
+    return std::make_unique<SkipGramExamples>(
+        training_part(), held_out(), windows,
+        SkipGram(options, counts_of(training_part(), vocabulary_)));
+  }
+
+  Tensor loss(const Transformer& model, const Batch& batch, const Pass&,
+              double divisor) const override {
+    return loss_of(model, batch, divisor);
+  }
+
+ private:
+  static Tensor loss_of(const Transformer& model, const Batch& batch, double divisor) {
+    return skip_gram_loss(model.token_embedding.value, model.head.output.weight.value,
+                          batch.source.ids, batch.labels, divisor);
+  }
+
+  int64_t vocabulary_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ExamplesTask> make_skip_gram_task(const TrainOptions& options,
+                                                  ExamplesTask::Purpose purpose) {
+  return std::make_unique<SkipGramTask>(options, purpose);
+}
+
+}  // namespace fovea

@@ -1,0 +1,64 @@
+#pragma once
+
+// A task on windows of text.
+
+#include <optional>
+
+#include "data/corpus.h"
+#include "data/masking.h"
+#include "data/token_store.h"
+#include "train/tasks/examples_task.h"
+#include "train/tasks/special_tokens.h"
+#include "train/tasks/window_examples.h"
+
+namespace fovea {
+
+// Predicts the next token of a text, its masked tokens, or spans cut out of it.
+class TextTask : public ExamplesTask {
+ public:
+  TextTask(const TrainOptions& options, Purpose purpose, Objective objective);
+
+  void watch(const std::function<bool(double fraction)>& watch) override { corpus_.watch(watch); }
+  Tokenizer make_tokenizer(const Spec& spec) override;
+  void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say& say) override;
+  PassSize pass_size(const Spec& spec) const override {
+    return {options_.batch, reads_at_once(spec)};
+  }
+  Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override;
+  std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
+                                     const Origin& origin, bool read_only, const Say& say) override;
+  EvaluationTask evaluation() const override { return evaluation_task(name_of(objective_)); }
+  // Masks and spans are drawn anew.
+  bool repeats() const override { return objective_ == Objective::next_token; }
+
+ protected:
+  const TokenSpan& training_part() const { return store_->training(); }
+  const TokenSpan& held_out() const {
+    return purpose_ == Purpose::measure ? store_->training() : store_->validation();
+  }
+  // Creates the examples of windows of the text.
+  virtual std::unique_ptr<Examples> make_examples(const Tokenizer& tokenizer, const Origin& origin,
+                                                  const WindowOptions& windows) const;
+  // How tokens are masked, and the special tokens around a window, whose length becomes shorter by
+  // their number.
+  struct MaskedText {
+    Masking masking;
+    Around around;
+  };
+  MaskedText masked_text(const Tokenizer& tokenizer, WindowOptions& windows) const;
+  // Throws InvalidArgument if the text is too short for windows of this length.
+  void require(int64_t window) const;
+  void check_document_mask(const Spec& spec) const;
+
+ private:
+  int64_t reads_at_once(const Spec& spec) const;
+  std::optional<int32_t> separator(const Tokenizer& tokenizer) const;
+  std::unique_ptr<Examples> spans(const Tokenizer& tokenizer, const Origin& origin,
+                                  WindowOptions windows) const;
+
+  Objective objective_;
+  Corpus corpus_;
+  std::optional<TokenStore> store_;
+};
+
+}  // namespace fovea
