@@ -76,11 +76,11 @@ class Survey : public OptionVisitor {
 
 template <class Options>
 class Descriptions : public testing::Test {};
-using All =
-    testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                   EngineOptions, TranslateOptions, EmbedOptions, RerankOptions, ClassifyOptions,
-                   PlanOptions, EvaluationData, BenchOptions, ConvertOptions, SearchBuildOptions,
-                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
+using All = testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
+                           EngineOptions, TranslateOptions, EmbedOptions, RerankOptions,
+                           ClassifyOptions, PlanOptions, EvaluationData, BenchOptions,
+                           ConvertOptions, SearchBuildOptions, SearchOptions, ClusterOptions,
+                           AnswerOptions, TokenizerTraining, TraceOptions, InspectInput, HeadPlace>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
