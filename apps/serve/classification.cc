@@ -107,10 +107,19 @@ std::vector<float> similarities(const Embedder& embedder, const Embeddings& vect
   return scores;
 }
 
-// Scores the pairs (first[i], second[i]) by a cross-encoder or an embedding model.
+// Scores the pairs (first[i], second[i]) by a cross-encoder, a late interaction model or an
+// embedding model.
 void score_pairs(std::vector<std::string> first, std::vector<std::string> second,
                  const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
                  const std::function<std::string(const std::vector<float>&)>& render) {
+  if (model->multi_vector_queue) {
+    return answer_from<std::vector<float>>(
+        model->multi_vector_queue, exchange, shape,
+        [&](auto done) {
+          return model->multi_vector_queue->submit_scores(first, second, {}, done);
+        },
+        render);
+  }
   if (!model->embedder) {
     RerankQueue& queue = model->needs_reranker();
     RerankOptions options;

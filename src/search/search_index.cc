@@ -19,7 +19,7 @@ namespace {
 
 // Candidates of each of the two searches of a hybrid search, at least.
 constexpr int64_t kHybridCandidates = 100;
-// The constant of reciprocal rank fusion (Cormack et al. 2009, section 2).
+// The constant of reciprocal rank fusion (Cormack et al. 2009).
 constexpr double kFusion = 60;
 
 // The query's vector, of the kind of the index.
@@ -121,21 +121,24 @@ std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t 
   const IndexFiles& files = parts_->files;
   const QueryVector vector = query_vector(parts_->model, query);
   const int64_t candidates = options.hybrid ? std::max(count, kHybridCandidates) : count;
-  const std::vector<ScoredPassage> near = by_vectors(files, vector, candidates);
-  std::vector<ScoredPassage> best = near;
-  if (options.hybrid) best = fused({near, files.words.best(query, candidates)}, count);
+  // A sparse index has no vectors of passages to compare later, so it compares all of them now.
+  const bool all = options.hybrid && files.sparse;
+  std::vector<ScoredPassage> near = by_vectors(files, vector, all ? passages() : candidates);
   std::map<int64_t, float> similarities;
   for (const auto& [number, similarity] : near) similarities[number] = similarity;
+  const auto similarity_of = [&](int64_t number) {
+    if (const auto known = similarities.find(number); known != similarities.end())
+      return known->second;
+    if (files.sparse) return 0.0f;  // the passage shares no element with the query
+    return parts_->model.dense_model().similarity(vector.dense, files.graph->vector(number));
+  };
+  near.resize(std::min(near.size(), static_cast<size_t>(candidates)));
+  const std::vector<ScoredPassage> best =
+      options.hybrid ? fused({near, files.words.best(query, candidates)}, count) : near;
   std::vector<FoundPassage> found;
   for (const auto& [number, score] : best) {
     const IndexedPassage& p = files.passages[static_cast<size_t>(number)];
-    const auto known = similarities.find(number);
-    const float similarity =
-        known != similarities.end() ? known->second
-        : files.sparse
-            ? 0  // it shares no element with the query, or many are closer
-            : parts_->model.dense_model().similarity(vector.dense, files.graph->vector(number));
-    found.push_back({p.file, p.line, p.last_line, p.text, score, similarity});
+    found.push_back({p.file, p.line, p.last_line, p.text, score, similarity_of(number)});
   }
   return found;
 }

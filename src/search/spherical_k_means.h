@@ -1,8 +1,8 @@
 #pragma once
 
 // Groups vectors by their directions: spherical k-means (Dhillon and Modha 2001, Concept
-// Decompositions for Large Sparse Text Data Using Clustering, section 3), which begins with the
-// centroids of k-means++ (Arthur and Vassilvitskii 2007).
+// Decompositions for Large Sparse Text Data Using Clustering), which begins with the centroids of
+// k-means++ (Arthur and Vassilvitskii 2007).
 
 #include <cstdint>
 #include <vector>

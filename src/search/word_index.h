@@ -1,7 +1,7 @@
 #pragma once
 
 // Finds passages by the words that they share with a query: BM25 (Robertson and Zaragoza 2009, The
-// Probabilistic Relevance Framework, equation 3.15).
+// Probabilistic Relevance Framework, section 3.4).
 
 #include <string>
 #include <string_view>

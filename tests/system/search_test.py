@@ -14,7 +14,7 @@ LINES = ["the fox sees the bird in the night", "light falls on the eye in the da
 
 
 def bm25(query, passages):
-    """Returns the numbers of the passages with a word of the query, best first (Robertson and Zaragoza 2009, equation 3.15)."""
+    """Returns the numbers of the passages with a word of the query, best first (Robertson and Zaragoza 2009, section 3.4)."""
     texts = [re.findall(r"\w+", passage.lower()) for passage in passages]
     mean = sum(map(len, texts)) / len(texts)
     scores = {}
@@ -178,6 +178,8 @@ class Search(FoveaTest):
         candidates = self.found("a bird sees", "--rerank", MULTI, "--top", "3", "--candidates", "3")
         self.assertEqual({p["text"] for p in candidates}, {p["text"] for p in self.found("a bird sees", "--top", "3")})
         self.refused(fovea("search", self.index, "x", "--candidates", "3"), 2, "--candidates", "--rerank")
+        self.refused(fovea("search", self.index, "x", "--predict", "3"), 2, "--predict", "--answer")
+        self.refused(fovea("search", self.index, "x", "--typical", "3"), 2, "--typical", "--cluster")
         self.refused(fovea("search", self.index, "x", "--rerank", MODEL), 2, "not a sequence classifier")
         self.refused(fovea("search", "--build", self.folder / "lines", "--model", MULTI, "--out", self.folder / "other"), 2, "each token")
 

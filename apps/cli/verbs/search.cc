@@ -75,20 +75,28 @@ class SearchCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (table.given("--build")) return build();
-    for (const char* option : {"--out", "--passage-tokens", "--overlap-tokens"})
-      if (table.given(option)) throw UsageError(std::string(option) + ": requires --build");
+    refuse_without(table, "--build", {"--out", "--passage-tokens", "--overlap-tokens"});
+    refuse_without(table, "--rerank", {"--candidates"});
+    refuse_without(table, "--answer", {"--least-similarity", "--predict", "--temperature"});
+    refuse_without(table, "--cluster", {"--typical"});
     if (index_.empty()) throw UsageError("INDEX: not given; expected an index written by --build");
     if (table.given("--cluster")) {
       if (!query_.empty()) throw UsageError("--cluster: cannot be combined with QUERY");
       return cluster();
     }
     if (query_.empty()) throw UsageError("QUERY: not given; expected a text");
-    if (table.given("--candidates") && reranker_.empty())
-      throw UsageError("--candidates: requires --rerank");
     return search(table);
   }
 
  private:
+  // Throws UsageError for options that have an effect only with the option `needed`.
+  static void refuse_without(const OptionTable& table, const char* needed,
+                             std::initializer_list<const char*> options) {
+    for (const char* option : options)
+      if (table.given(option) && !table.given(needed))
+        throw UsageError(fmt::format("{}: requires {}", option, needed));
+  }
+
   int build() {
     if (model_.empty()) throw UsageError("--model: not given; expected a model directory");
     if (out_.empty()) throw UsageError("--out: not given; expected the index to write");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/fields.h"
+#include "fovea/answer.h"
 #include "fovea/bench.h"
 #include "fovea/classify.h"
 #include "fovea/convert.h"
