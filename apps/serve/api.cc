@@ -40,10 +40,9 @@ bool writes(const ServedModel& model) { return model.engine.has_value(); }
 bool embeds(const ServedModel& model) { return model.embedder.has_value(); }
 bool embeds_sparsely(const ServedModel& model) { return model.sparse_embedder.has_value(); }
 bool embeds_tokens(const ServedModel& model) { return model.multi_vector_embedder.has_value(); }
-bool ranks_pairs(const ServedModel& model) { return model.rerank_queue != nullptr; }
-bool reranks(const ServedModel& model) { return ranks_pairs(model) || embeds_tokens(model); }
+bool reranks(const ServedModel& model) { return model.rerank_queue || embeds_tokens(model); }
 bool labels(const ServedModel& model) { return model.classifier.has_value(); }
-bool scores(const ServedModel& model) { return ranks_pairs(model) || embeds(model); }
+bool scores(const ServedModel& model) { return reranks(model) || embeds(model); }
 bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
 
 }  // namespace

@@ -21,9 +21,7 @@ Json list_head(const char* prefix, const std::string& model) {
           {"model", model}};
 }
 
-Json usage_of(int64_t tokens) {
-  return {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
-}
+Json usage_of(int64_t tokens) { return {{"prompt_tokens", tokens}, {"total_tokens", tokens}}; }
 
 std::string classify_body(const Classifications& result, const std::string& model) {
   Json body = list_head("classify-", model);
@@ -102,8 +100,7 @@ std::string ranks_body(const std::vector<float>& scores, const ApiRequest& reque
 
 // Returns the similarity of vectors first[i] and second[i], and the tokens of all pairs.
 RerankScores similarities(const Embedder& embedder, const Embeddings& vectors,
-                                const std::vector<size_t>& first,
-                                const std::vector<size_t>& second) {
+                          const std::vector<size_t>& first, const std::vector<size_t>& second) {
   const ArrayView view = vectors.view();
   RerankScores scores;
   for (size_t i = 0; i < first.size(); ++i) {
@@ -114,10 +111,19 @@ RerankScores similarities(const Embedder& embedder, const Embeddings& vectors,
   return scores;
 }
 
-// Scores the pairs (first[i], second[i]) by a cross-encoder or an embedding model.
+// Scores the pairs (first[i], second[i]) by a cross-encoder, a late interaction model or an
+// embedding model.
 void score_pairs(std::vector<std::string> first, std::vector<std::string> second,
                  const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
                  const std::function<std::string(const RerankScores&)>& render) {
+  if (model->multi_vector_queue) {
+    return answer_from<RerankScores>(
+        model->multi_vector_queue, exchange, shape,
+        [&](auto done) {
+          return model->multi_vector_queue->submit_scores(first, second, {}, done);
+        },
+        render);
+  }
   if (!model->embedder) {
     RerankQueue& queue = model->needs_reranker();
     RerankOptions options;

@@ -178,7 +178,9 @@ void open_sparse_embedder(const std::string& folder, const ServedOptions& option
   if (const Spec* spec = embedder.spec())
     set_facts(*spec, options, served);
   else
-    served.facts = {.name = options.name, .created = std::time(nullptr)};
+    served.facts = {.name = options.name,
+                    .created = std::time(nullptr),
+                    .vocabulary = embedder.tokenizer().size()};
   served.facts.context = embedder.max_tokens();
   served.facts.width = embedder.width();
   served.tokenizer = embedder.tokenizer();

@@ -148,14 +148,14 @@ void rank_by_tokens(const ApiRequest& request, const std::shared_ptr<ServedModel
                     const std::shared_ptr<http::Exchange>& exchange) {
   EmbedOptions options;
   options.truncate = request.reranking.truncate;
-  answer_from<std::vector<float>>(
+  answer_from<RerankScores>(
       model->multi_vector_queue, exchange, ErrorShape::embeddings,
       [&](auto done) {
         return model->multi_vector_queue->submit_scores(request.query, request.texts, options,
                                                         done);
       },
       [texts = request.return_text ? request.texts : std::vector<std::string>()](
-          const std::vector<float>& scores) { return rerank_body(scores, texts); });
+          const RerankScores& scores) { return rerank_body(scores.values, texts); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // part.
 
 #include "fovea/adapter.h"
+#include "fovea/answer.h"
 #include "fovea/array.h"
 #include "fovea/bench.h"
 #include "fovea/chat.h"
@@ -32,6 +33,8 @@
 #include "fovea/problem_type.h"
 #include "fovea/read_file.h"
 #include "fovea/reinforcement.h"
+#include "fovea/retrieval.h"
+#include "fovea/retrieval_queue.h"
 #include "fovea/search.h"
 #include "fovea/sound.h"
 #include "fovea/spec.h"

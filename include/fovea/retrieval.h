@@ -17,8 +17,8 @@
 namespace fovea {
 
 enum class VectorKind { dense, sparse, multiple };
-// Returns what a sentence-transformers directory computes; dense for a directory without
-// modules.json. Throws BadFile if its files are malformed.
+// Returns what a sentence-transformers directory, or one of the original ColBERT, computes; dense
+// for other directories without modules.json. Throws BadFile if its files are malformed.
 VectorKind vector_kind(const std::string& folder);
 
 // What a text is in a search. Some models treat queries differently.
@@ -100,8 +100,8 @@ void write_vectors(const MultiVectors& vectors, const std::string& path);
 // share the weights. Safe to use from several threads.
 class MultiVectorEmbedder {
  public:
-  // Opens a sentence-transformers or PyLate directory of a late interaction model. Throws the
-  // errors of Embedder::open().
+  // Opens a directory of a late interaction model: of sentence-transformers, of PyLate, or of the
+  // original ColBERT. Throws the errors of Embedder::open().
   static MultiVectorEmbedder open(const std::string& folder,
                                   WeightPrecision precision = WeightPrecision::stored,
                                   const std::vector<AdapterUse>& adapters = {});

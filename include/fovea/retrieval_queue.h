@@ -38,7 +38,7 @@ class SparseQueue {
 class MultiVectorQueue {
  public:
   using Done = std::function<void(const MultiVectors* vectors, const Error* error)>;
-  using ScoresDone = std::function<void(const std::vector<float>* scores, const Error* error)>;
+  using ScoresDone = std::function<void(const RerankScores* scores, const Error* error)>;
 
   explicit MultiVectorQueue(const MultiVectorEmbedder& embedder, const QueueOptions& options = {});
   ~MultiVectorQueue();
@@ -48,6 +48,10 @@ class MultiVectorQueue {
   // See MultiVectorEmbedder::score().
   uint64_t submit_scores(const std::string& query, const std::vector<std::string>& texts,
                          const EmbedOptions& options, ScoresDone done);
+  // Scores text i for query i: as many queries as texts.
+  uint64_t submit_scores(const std::vector<std::string>& queries,
+                         const std::vector<std::string>& texts, const EmbedOptions& options,
+                         ScoresDone done);
   void cancel(uint64_t request);
   QueueStatus status() const;
 

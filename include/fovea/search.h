@@ -32,11 +32,12 @@ struct SearchBuild {
 };
 
 // Splits the text files in `folder` and its subfolders into passages and writes an index of their
-// vectors. Names that begin with a dot are skipped. If `index` exists and was built with the same
-// model, the vectors of unchanged passages are reused. The index is written atomically. Throws
-// BadFile if there is no text, InvalidArgument if `index` exists and is not an index, Unsupported
-// if the model compares vectors by Manhattan distance, Failed if `progress` returned false or the
-// index cannot be written, and the errors of Embedder::open().
+// words and of their vectors, which are dense or sparse, as the model computes them. Names that
+// begin with a dot are skipped. If `index` exists and was built with the same model, the vectors of
+// unchanged passages are reused. The index is written atomically. Throws BadFile if there is no
+// text, InvalidArgument if `index` exists and is not an index, Unsupported if the model compares
+// vectors by Manhattan distance or computes several for each text, Failed if `progress` returned
+// false or the index cannot be written, and the errors of Embedder::open().
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options = {});
 
@@ -44,7 +45,29 @@ struct FoundPassage {
   std::string file;                 // path relative to the indexed folder
   int64_t line = 0, last_line = 0;  // first and last line in the file, from 1
   std::string text;
-  float score = 0;  // similarity of the vectors of query and passage
+  float score = 0;  // by which passages are sorted: the similarity, or the score of a hybrid search
+  float similarity = 0;  // of the vectors of query and passage
+};
+
+struct SearchOptions {
+  // Combine the search by vectors with one by words (BM25: Robertson and Zaragoza 2009). The score
+  // of a passage is the sum over both of 1 / (60 + rank) (Cormack et al. 2009).
+  bool hybrid = false;
+};
+void visit(SearchOptions& options, OptionVisitor& visitor);
+
+struct ClusterOptions {
+  int64_t clusters = 8;
+  int64_t typical = 3;  // maximum passages that represent a cluster
+  uint64_t seed = 0;    // of the first centroids
+};
+void visit(ClusterOptions& options, OptionVisitor& visitor);
+
+// Passages of similar meaning.
+struct PassageCluster {
+  int64_t passages = 0;
+  float cohesion = 0;                 // the mean cosine of the passages' vectors and their centroid
+  std::vector<FoundPassage> typical;  // closest to the centroid; the score is the cosine
 };
 
 // A word of the query and the most similar word of the passage, by cosine similarity.
@@ -63,17 +86,24 @@ class SearchIndex {
   // InvalidArgument if it was built with a different model, and the errors of Embedder::open().
   static SearchIndex open(const std::string& index, const std::string& model = "");
 
-  // Returns the `count` passages most similar to the query, best first, or all if there are fewer.
-  // Throws the errors of Embedder::embed().
-  std::vector<FoundPassage> search(const std::string& query, int64_t count) const;
+  // Returns the `count` best passages for the query, best first, or all if there are fewer; with
+  // sparse vectors, only passages that share an element with the query. Throws the errors of
+  // Embedder::embed().
+  std::vector<FoundPassage> search(const std::string& query, int64_t count,
+                                   const SearchOptions& options = {}) const;
+  // Groups the passages by the directions of their vectors (spherical k-means), the largest group
+  // first. Throws InvalidArgument if there are fewer passages than clusters, and Unsupported if the
+  // vectors are sparse.
+  std::vector<PassageCluster> cluster(const ClusterOptions& options = {}) const;
   // Returns the best match of each word of the query. Throws the errors of
-  // Embedder::embed_tokens().
+  // Embedder::embed_tokens(), and Unsupported if the vectors are sparse.
   std::vector<WordMatch> explain(const std::string& query, const FoundPassage& passage) const;
   const std::vector<std::string>& warnings() const;  // of the model; see Model::warnings()
   const std::string& folder() const;                 // the indexed folder
   int64_t passages() const;                          // number of passages
 
  private:
+  void check_dense(const char* what) const;
   struct Parts;
   explicit SearchIndex(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
   std::shared_ptr<const Parts> parts_;

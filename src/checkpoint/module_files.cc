@@ -69,6 +69,15 @@ Router read_router(const std::string& folder) {
   return router;
 }
 
+bool is_original_colbert(const std::string& folder) {
+  const std::string file = folder + "/config.json";
+  if (!is_file(file)) return false;
+  const Json config = read_json(file);
+  const auto names = config.find("architectures");
+  return config.is_object() && names != config.end() && names->is_array() && !names->empty() &&
+         names->front() == "HF_ColBERT";
+}
+
 bool is_settings_file(const std::string& name) {
   return name.starts_with("sentence_") && name.ends_with("_config.json");
 }

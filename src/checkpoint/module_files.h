@@ -38,6 +38,10 @@ Router read_router(const std::string& folder);
 // Unsupported if the first module is neither a Transformer nor a StaticEmbedding.
 std::string transformer_folder(const std::string& folder);
 
+// Returns whether the directory is one of the original ColBERT: a Transformer whose weights include
+// a projection of the tokens' vectors, with settings in artifact.metadata.
+bool is_original_colbert(const std::string& folder);
+
 // Returns whether the name is sentence_FAMILY_config.json, where FAMILY is any family of models.
 bool is_settings_file(const std::string& name);
 

@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "checkpoint/module_files.h"
+#include "checkpoint/safetensors.h"
 #include "embed/head_states.h"
 #include "embed/multi_vector_settings.h"
 #include "fovea/excerpt.h"
@@ -31,6 +33,25 @@ void read_token_modules(MultiVectorModel& model, const std::vector<ListedModule>
            module.folder, excerpt(module.kind, 40));
     }
   }
+}
+
+// The original ColBERT has a projection without bias, and normalises the vectors.
+void read_projection(MultiVectorModel& model, const std::string& folder) {
+  const auto file = SafeTensors::open_model(folder);
+  const StoredTensor* stored = file.find("linear.weight");
+  if (stored == nullptr || stored->shape.size() != 2 || stored->shape[1] != model.width)
+    fail(ErrorKind::BadFile, "{}/model.safetensors: linear.weight is {}; expected [D, {}]", folder,
+         stored == nullptr ? "missing" : describe(stored->shape), model.width);
+  DenseModule dense;
+  const Tensor weight = file.tensor("linear.weight");
+  const Tensor value =
+      weight.dtype() == DType::f16 ? widen_halves(weight) : convert(weight, DType::f32);
+  dense.linear.weight = {value.shape(), Role::matrix, value};
+  model.width = value.dim(0);
+  model.after.emplace_back(std::move(dense));
+  model.after.emplace_back(NormalizeModule{});
+  const std::string settings = folder + "/artifact.metadata";
+  if (is_file(settings)) model.hash = hash_bytes(MappedFile(settings).bytes());
 }
 
 int32_t expansion_token(const Tokenizer& tokenizer, const MultiVectorSettings& settings,
@@ -75,11 +96,15 @@ MultiVectorModel MultiVectorModel::open(const std::string& folder, Weights weigh
   TextFormat format = TextFormat::open(inner, spec);
   MultiVectorModel model{{}, std::move(files.model), std::move(format), inner};
   model.warnings = std::move(files.warnings);
-  const std::vector<ListedModule> listed = list_modules(folder);
   model.width = model.transformer.spec.width;
-  read_token_modules(model, listed, settings);
-  if (settings.from_pylate) model.after.emplace_back(NormalizeModule{});
-  model.hash = hash_of(std::span(listed).subspan(1));
+  if (has_modules(folder)) {
+    const std::vector<ListedModule> listed = list_modules(folder);
+    read_token_modules(model, listed, settings);
+    if (settings.from_pylate) model.after.emplace_back(NormalizeModule{});
+    model.hash = hash_of(std::span(listed).subspan(1));
+  } else {
+    read_projection(model, folder);
+  }
   static_cast<NamedPrompts&>(model) = std::move(settings.prompts);
   model.inserts = settings.inserts;
   model.mean = settings.mean;

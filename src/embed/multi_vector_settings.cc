@@ -14,7 +14,7 @@ namespace {
 using SettingsJson = nlohmann::json;
 
 constexpr int64_t kLongestText = int64_t{1} << 24;
-constexpr int64_t kUsualQueryLength = 32;  // of the paper, section 3.2
+constexpr int64_t kUsualQueryLength = 32;  // of the original implementation
 // Python's string.punctuation.
 constexpr std::string_view kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
@@ -104,6 +104,26 @@ void read_pylate(const SettingsJson& json, const std::string& file, MultiVectorS
   settings.expansion = expansion;
 }
 
+// The settings of the original ColBERT, with its defaults.
+void read_original(const std::string& folder, MultiVectorSettings& settings) {
+  const std::string file = folder + "/artifact.metadata";
+  const SettingsJson json = is_file(file) ? read_settings_object(file) : SettingsJson::object();
+  const auto marker = [&](const char* key, const char* usual) {
+    return find_string(json, key, file).value_or(usual) + " ";
+  };
+  settings.prompts.prompts = {{"query", marker("query_token_id", "[unused0]")},
+                              {"document", marker("doc_token_id", "[unused1]")}};
+  settings.inserts = true;
+  settings.document_length = find_int(json, "doc_maxlen", file, 1, kLongestText);
+  QueryExpansion expansion;
+  expansion.length =
+      find_int(json, "query_maxlen", file, 1, kLongestText).value_or(kUsualQueryLength);
+  expansion.attended = find_bool(json, "attend_to_mask_tokens", file).value_or(false);
+  settings.expansion = expansion;
+  if (find_bool(json, "mask_punctuation", file).value_or(true))
+    settings.skipped_words = punctuation();
+}
+
 }  // namespace
 
 void read_mask(const std::string& folder, MultiVectorSettings& settings) {
@@ -124,6 +144,10 @@ void read_mask(const std::string& folder, MultiVectorSettings& settings) {
 MultiVectorSettings read_multi_vector_settings(const std::string& folder,
                                                const std::string& inner) {
   MultiVectorSettings settings;
+  if (!has_modules(folder)) {
+    read_original(folder, settings);
+    return settings;
+  }
   settings.prompts = read_prompts(folder);
   const std::string file = folder + "/config_sentence_transformers.json";
   if (is_file(file)) {

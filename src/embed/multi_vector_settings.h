@@ -1,7 +1,7 @@
 #pragma once
 
-// The settings in the files of late interaction models: those of sentence-transformers, and those
-// of PyLate up to release 3 of its format.
+// The settings in the files of late interaction models: those of sentence-transformers, of PyLate
+// up to release 3 of its format, and of the original ColBERT.
 
 #include <optional>
 #include <string>

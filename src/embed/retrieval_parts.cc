@@ -60,7 +60,8 @@ void write_vectors(const MultiVectors& vectors, const std::string& path) {
 }
 
 VectorKind vector_kind(const std::string& folder) {
-  if (!has_modules(folder)) return VectorKind::dense;
+  if (!has_modules(folder))
+    return is_original_colbert(folder) ? VectorKind::multiple : VectorKind::dense;
   const auto sparse = [](const ListedModule& module) {
     return module.kind == "SpladePooling" || module.kind == "SparseStaticEmbedding";
   };

@@ -77,12 +77,33 @@ uint64_t MultiVectorQueue::submit(const std::vector<std::string>& texts, TextRol
 uint64_t MultiVectorQueue::submit_scores(const std::string& query,
                                          const std::vector<std::string>& texts,
                                          const EmbedOptions& options, ScoresDone done) {
-  auto score = [this, query, plain = without_callbacks(options), done = std::move(done)](
-                   const MultiVectors* vectors, const Error* error) {
+  return submit_scores(std::vector<std::string>(texts.size(), query), texts, options,
+                       std::move(done));
+}
+
+uint64_t MultiVectorQueue::submit_scores(const std::vector<std::string>& queries,
+                                         const std::vector<std::string>& texts,
+                                         const EmbedOptions& options, ScoresDone done) {
+  check(queries.size() == texts.size(), "queries: {}; expected {}, one for each text",
+        queries.size(), texts.size());
+  std::vector<std::string> different;  // of equal queries in a row only one
+  std::vector<int64_t> query_of;
+  for (const std::string& query : queries) {
+    if (different.empty() || different.back() != query) different.push_back(query);
+    query_of.push_back(std::ssize(different) - 1);
+  }
+  auto score = [this, different, query_of, plain = without_callbacks(options),
+                done = std::move(done)](const MultiVectors* vectors, const Error* error) {
     if (error != nullptr) return done(nullptr, error);
-    std::vector<float> scores;
+    RerankScores scores;
     try {
-      scores = embedder_.scores(embedder_.embed({query}, TextRole::query, plain), *vectors);
+      const MultiVectors of_queries = embedder_.embed(different, TextRole::query, plain);
+      for (int64_t i = 0; i < vectors->count; ++i) {
+        const int64_t query = query_of[static_cast<size_t>(i)];
+        scores.values.push_back(embedder_.similarity(of_queries.rows(query), vectors->rows(i)));
+        scores.tokens +=
+            of_queries.tokens[static_cast<size_t>(query)] + vectors->tokens[static_cast<size_t>(i)];
+      }
     } catch (const Error& wrong) {
       return done(nullptr, &wrong);
     }

@@ -19,7 +19,7 @@ struct SparseRow {
 
 // Converts the logits x [T, V] of a text's tokens to weights:
 //   w_v = max over t of log(1 + relu(x_tv))   (SPLADE v2: Formal et al. 2021, arXiv:2109.10086)
-// `sum` replaces the maximum by the sum (SPLADE: Formal et al. 2021, arXiv:2107.05720, equation 3).
+// `sum` replaces the maximum by the sum (SPLADE: Formal et al. 2021, arXiv:2107.05720).
 // `twice` applies log(1 + x) once more.
 struct SpladePooling {
   bool sum = false, twice = false;

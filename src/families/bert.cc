@@ -110,11 +110,13 @@ const Family bert = {
      {"BertModel", pooled_first()},
      {"BertForSequenceClassification", labels_of_first(ActivationKind::tanh)},
      {"BertForTokenClassification", labels_of_each()},
-     {"BertForQuestionAnswering", answer_span()}},
+     {"BertForQuestionAnswering", answer_span()},
+     {"HF_ColBERT", pooled_first()}},  // its projection is a module of embed/multi_vector_model.h
     bert_config,
     bert_names,
     "bert.",
     {".position_ids", "cls.predictions.decoder.bias", "bert.pooler.dense.weight",
-     "bert.pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias"}};
+     "bert.pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias",
+     "linear.weight"}};
 
 }  // namespace fovea

@@ -311,6 +311,11 @@ Conversion convert_model(const std::string& from, const std::string& to,
   check_importance(options, is_gguf(to));
   if (options.static_vectors) return to_static(from, to, options, adapters);
   if (options.adapter_only) return convert_adapter(from, to, options, adapters);
+  if (is_original_colbert(from))
+    fail(ErrorKind::Unsupported,
+         "{}: the projection of the original ColBERT cannot be converted; expected a directory of "
+         "sentence-transformers",
+         from);
   if (is_gguf(to)) return to_gguf(from, to, options, adapters);
   if (is_quantized(options.dtype)) {
     fail_field(ErrorKind::InvalidArgument, "dtype",

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr int64_t kMostLines = int64_t{1} << 53;
 constexpr size_t kMostBytes = size_t{16} << 30;  // limit of passages.jsonl, which is held in memory
 
@@ -43,18 +43,23 @@ std::vector<IndexedPassage> parse_passages(std::string_view text, const std::str
   return passages;
 }
 
+// The files beside index.json, with the key of each one's hash.
+struct HashedFile {
+  const char *name, *key;
+};
+constexpr HashedFile kPassages = {"passages.jsonl", "hash_of_passages"},
+                     kWords = {"words.safetensors", "hash_of_words"};
+HashedFile vectors_file(bool sparse) {
+  return {sparse ? "sparse.safetensors" : "graph.hnsw", "hash_of_vectors"};
+}
+
 // Returns the contents of index.json without the hash of these contents.
-Json description(const IndexFiles& index, const std::string& passages, const std::string& graph) {
+Json description(const IndexFiles& index) {
   const IndexSettings& s = index.settings;
-  return {{"fovea_search", kVersion},
-          {"folder", s.folder},
-          {"model", s.model},
-          {"fingerprint", s.fingerprint},
-          {"width", s.width},
-          {"similarity", name_of(s.similarity)},
-          {"passages", index.passages.size()},
-          {"hash_of_passages", hash_text(hash_bytes(passages))},
-          {"hash_of_graph", hash_text(hash_bytes(graph))}};
+  return {{"fovea_search", kVersion}, {"folder", s.folder},
+          {"model", s.model},         {"fingerprint", s.fingerprint},
+          {"width", s.width},         {"similarity", name_of(s.similarity)},
+          {"sparse", s.sparse},       {"passages", index.passages.size()}};
 }
 
 [[noreturn]] void refuse_damage(const std::string& file) {
@@ -99,35 +104,64 @@ bool is_index(const std::string& path) {
 }
 
 void write_index(const std::string& path, const IndexFiles& index) {
-  const std::string passages = passages_text(index.passages), graph = index.graph.bytes();
-  Json json = description(index, passages, graph);
+  const auto bytes_of = [](const std::map<std::string, Tensor>& tensors) {
+    std::string bytes;
+    const SafeTensorsImage image(tensors, {});
+    for (const std::string_view piece : image.pieces()) bytes += piece;
+    return bytes;
+  };
+  const std::pair<HashedFile, std::string> files[] = {
+      {kPassages, passages_text(index.passages)},
+      {kWords, bytes_of(index.words.tensors())},
+      {vectors_file(index.settings.sparse),
+       index.settings.sparse ? bytes_of(index.sparse->tensors()) : index.graph->bytes()}};
+  Json json = description(index);
+  size_t total = 0;
+  for (const auto& [file, bytes] : files) {
+    json[file.key] = hash_text(hash_bytes(bytes));
+    total += bytes.size();
+  }
   json["hash"] = hash_text(hash_bytes(nlohmann::json(json).dump()));
   const std::string text = pretty(json);
   static_cast<void>(is_index(path));
-  DirectoryWriter writer(path, passages.size() + graph.size() + text.size());
-  writer.write("passages.jsonl", {passages});
-  writer.write("graph.hnsw", {graph});
+  DirectoryWriter writer(path, total + text.size());
+  for (const auto& [file, bytes] : files) writer.write(file.name, {bytes});
   writer.write("index.json", {text});
   writer.commit();
 }
 
 IndexFiles read_index(const std::string& path) {
   const nlohmann::json json = read_description(path);
-  const std::string file = path + "/index.json", graph_file = path + "/graph.hnsw",
-                    passages_file = path + "/passages.jsonl";
-  IndexSettings settings{get_string(json, "folder", file), get_string(json, "model", file),
-                         get_string(json, "fingerprint", file), get_int(json, "width", file, 1),
-                         get_similarity(json, file)};
-  const std::string text = read_file(passages_file, kMostBytes);
-  if (hash_text(hash_bytes(text)) != get_string(json, "hash_of_passages", file))
-    refuse_damage(passages_file);
-  const MappedFile graph_bytes(graph_file);
-  if (hash_text(hash_bytes(graph_bytes.bytes())) != get_string(json, "hash_of_graph", file))
-    refuse_damage(graph_file);
-  std::vector<IndexedPassage> passages = parse_passages(text, passages_file);
+  const std::string file = path + "/index.json";
+  const IndexSettings settings{get_string(json, "folder", file),
+                               get_string(json, "model", file),
+                               get_string(json, "fingerprint", file),
+                               get_int(json, "width", file, 1),
+                               get_similarity(json, file),
+                               get_bool(json, "sparse", file)};
+  const auto name_of_file = [&](const HashedFile& hashed) { return path + "/" + hashed.name; };
+  const auto expect_hash = [&](const HashedFile& hashed, std::string_view bytes) {
+    if (hash_text(hash_bytes(bytes)) != get_string(json, hashed.key, file))
+      refuse_damage(name_of_file(hashed));
+  };
+  const std::string text = read_file(name_of_file(kPassages), kMostBytes);
+  expect_hash(kPassages, text);
+  std::vector<IndexedPassage> passages = parse_passages(text, name_of_file(kPassages));
   const auto count = static_cast<int64_t>(passages.size());
-  VectorGraph graph(graph_bytes.bytes(), graph_file, count, settings.width, settings.similarity);
-  return {std::move(settings), std::move(passages), std::move(graph)};
+  const auto tensors = [&](const HashedFile& hashed) {
+    expect_hash(hashed, MappedFile(name_of_file(hashed)).bytes());
+    return SafeTensors(name_of_file(hashed));
+  };
+  WordIndex words(tensors(kWords), name_of_file(kWords), count);
+  const HashedFile vectors = vectors_file(settings.sparse);
+  const std::string vectors_path = name_of_file(vectors);
+  if (settings.sparse)
+    return {settings, std::move(passages), std::nullopt,
+            PostingLists(tensors(vectors), vectors_path, settings.width, count), std::move(words)};
+  const MappedFile bytes(vectors_path);
+  expect_hash(vectors, bytes.bytes());
+  VectorGraph graph(bytes.bytes(), vectors_path, count, settings.width, settings.similarity);
+  return {settings, std::move(passages), std::move(graph), std::nullopt, std::move(words)};
 }
 
 }  // namespace fovea

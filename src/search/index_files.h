@@ -1,12 +1,14 @@
 #pragma once
 
 // The files of a search index: index.json (the settings, and hashes of the other files),
-// passages.jsonl and graph.hnsw.
+// passages.jsonl, words.safetensors, and the vectors: graph.hnsw or sparse.safetensors.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "search/vector_graph.h"
+#include "search/word_index.h"
 
 namespace fovea {
 
@@ -16,6 +18,7 @@ struct IndexSettings {
   std::string fingerprint;  // hash of everything that affects the vectors
   int64_t width = 0;
   Similarity similarity = Similarity::cosine;
+  bool sparse = false;  // the vectors are sparse
 };
 
 struct IndexedPassage {
@@ -27,7 +30,9 @@ struct IndexedPassage {
 struct IndexFiles {
   IndexSettings settings;
   std::vector<IndexedPassage> passages;
-  VectorGraph graph;
+  std::optional<VectorGraph> graph;    // of dense vectors
+  std::optional<PostingLists> sparse;  // of sparse vectors
+  WordIndex words;
 };
 
 // Writes the index atomically; replaces an older one. Throws InvalidArgument if `path` is a file,

@@ -1,218 +1,194 @@
 #include "fovea/search.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <unordered_map>
+#include <cmath>
+#include <map>
 
+#include "base/error.h"
 #include "base/fields.h"
-#include "base/files.h"
 #include "base/float_mode.h"
-#include "base/hash.h"
-#include "embed/sentence_model.h"
-#include "fovea/embed.h"
+#include "embed/pooling.h"
 #include "search/index_files.h"
-#include "search/passages.h"
-#include "search/text_files.h"
+#include "search/passage_model.h"
+#include "search/spherical_k_means.h"
 #include "search/word_matches.h"
+#include "tensor/tape.h"
 
 namespace fovea {
 namespace {
 
-constexpr int64_t kPassagesAtOnce = 256;  // number embedded between two calls of `progress`
+// Candidates of each of the two searches of a hybrid search, at least.
+constexpr int64_t kHybridCandidates = 100;
+// The constant of reciprocal rank fusion (Cormack et al. 2009).
+constexpr double kFusion = 60;
 
-// Returns the options for queries or for passages, with the first of the named prompts that the
-// model has. The names are those of sentence-transformers.
-EmbedOptions options_for(const Embedder& embedder, std::initializer_list<const char*> names) {
-  EmbedOptions options;
-  if (embedder.similarity_name() == "cosine") options.normalise = true;
-  for (const char* name : names) {
-    if (!embedder.prompts().contains(name)) continue;
-    options.prompt_name = name;
-    break;
-  }
-  return options;
-}
-EmbedOptions options_for_query(const Embedder& embedder) {
-  return options_for(embedder, {"query"});
-}
-EmbedOptions options_for_passages(const Embedder& embedder) {
-  return options_for(embedder, {"document", "passage", "corpus"});
-}
-
-Similarity similarity_of(const Embedder& embedder) {
-  for (const Similarity s : {Similarity::dot, Similarity::euclidean, Similarity::manhattan})
-    if (embedder.similarity_name() == name_of(s)) return s;
-  return Similarity::cosine;
-}
-
-std::string fingerprint_of(const Embedder& embedder) { return hash_text(embedder.fingerprint()); }
-
-PassageRules rules_for(const Embedder& embedder, const SearchBuildOptions& options) {
-  constexpr int64_t kMost = 256, kSpecial = 8;  // room for special tokens and a short prompt
-  PassageRules rules;
-  rules.most_tokens = options.passage_tokens > 0
-                          ? options.passage_tokens
-                          : std::max<int64_t>(1, std::min(kMost, embedder.max_tokens() - kSpecial));
-  rules.overlap_tokens =
-      options.overlap_tokens >= 0 ? options.overlap_tokens : rules.most_tokens / 8;
-  return rules;
-}
-
-// The vectors of the existing index, by the texts of their passages, for reuse. Empty if the index
-// is damaged or was built with a different model.
-class KnownVectors {
- public:
-  KnownVectors(const std::string& path, const std::string& fingerprint, int64_t width) {
-    if (!is_index(path)) return;
-    try {
-      index_ = std::make_unique<IndexFiles>(read_index(path));
-    } catch (const Error&) {
-      return;
-    }
-    if (index_->settings.fingerprint != fingerprint || index_->settings.width != width) return;
-    for (size_t i = 0; i < index_->passages.size(); ++i)
-      numbers_.emplace(index_->passages[i].text, static_cast<int64_t>(i));
-  }
-  // Copies the vector of a text; returns false if there is none.
-  bool lend(const std::string& text, float* vector) const {
-    const auto found = numbers_.find(text);
-    if (found == numbers_.end()) return false;
-    std::ranges::copy(index_->graph.vector(found->second), vector);
-    return true;
-  }
-
- private:
-  std::unique_ptr<IndexFiles> index_;
-  std::unordered_map<std::string, int64_t> numbers_;
+// The query's vector, of the kind of the index.
+struct QueryVector {
+  std::vector<float> dense;
+  std::vector<TermWeight> sparse;
 };
 
-// Copies known vectors and computes the other vectors; counts these in the result.
-void fill_vectors(const std::vector<IndexedPassage>& passages, const Embedder& embedder,
-                  const KnownVectors& known, const SearchBuildOptions& options, float* vectors,
-                  SearchBuild& result) {
-  const int64_t width = embedder.width();
-  std::vector<size_t> fresh;
-  for (size_t i = 0; i < passages.size(); ++i)
-    if (!known.lend(passages[i].text, vectors + static_cast<int64_t>(i) * width))
-      fresh.push_back(i);
-  const auto count = static_cast<int64_t>(fresh.size());
-  for (int64_t first = 0; first < count; first += kPassagesAtOnce) {
-    if (options.progress && !options.progress(first, count))
-      fail(ErrorKind::Failed, "search: interrupted; the index is unchanged");
-    const int64_t next = std::min(first + kPassagesAtOnce, count);
-    EmbedOptions embed = options_for_passages(embedder);
-    const auto passage = [&](int64_t i) { return fresh[static_cast<size_t>(first + i)]; };
-    embed.name_of_text = [&](size_t i) {
-      const IndexedPassage& p = passages[passage(static_cast<int64_t>(i))];
-      return fmt::format("{}: line {}", p.file, p.line);
-    };
-    std::vector<std::string> texts;
-    for (int64_t i = 0; i < next - first; ++i) texts.push_back(passages[passage(i)].text);
-    const Embeddings embeddings = embedder.embed(texts, embed);
-    const ArrayView rows = embeddings.view();
-    for (int64_t i = 0; i < next - first; ++i) {
-      std::ranges::copy(rows.row<float>(i), vectors + static_cast<int64_t>(passage(i)) * width);
-      const bool cut = embeddings.cut[static_cast<size_t>(i)] > 0;
-      if (cut && result.cut++ == 0) result.first_cut = embed.name_of_text(static_cast<size_t>(i));
-    }
+QueryVector query_vector(const PassageModel& model, const std::string& query) {
+  QueryVector vector;
+  if (!model.sparse()) {
+    vector.dense = model.dense_vectors({query}, TextRole::query, {}).values;
+    return vector;
   }
-  result.embedded = count;
+  const SparseVectors row = model.sparse_vectors({query}, TextRole::query, {});
+  for (size_t i = 0; i < row.indices.size(); ++i)
+    vector.sparse.push_back({row.indices[i], row.values[i]});
+  return vector;
+}
+
+std::vector<ScoredPassage> by_vectors(const IndexFiles& files, const QueryVector& query,
+                                      int64_t count) {
+  if (files.sparse) return files.sparse->best(query.sparse, count);
+  std::vector<ScoredPassage> found;
+  for (const auto& [number, similarity] : files.graph->nearest(query.dense, count))
+    found.push_back({number, similarity});
+  return found;
+}
+
+// Adds up 1 / (60 + rank) over the lists that contain a passage.
+std::vector<ScoredPassage> fused(const std::vector<std::vector<ScoredPassage>>& lists,
+                                 int64_t count) {
+  std::map<int64_t, double> scores;
+  for (const auto& list : lists)
+    for (size_t i = 0; i < list.size(); ++i)
+      scores[list[i].number] += 1 / (kFusion + static_cast<double>(i + 1));
+  std::vector<ScoredPassage> all;
+  for (const auto& [number, score] : scores) all.push_back({number, static_cast<float>(score)});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.score > b.score; });
+  all.resize(std::min(all.size(), static_cast<size_t>(count)));
+  return all;
+}
+
+// All vectors of a dense index, of unit length.
+Tensor unit_vectors(const IndexFiles& files) {
+  const NoGradient off;
+  const Tensor vectors = empty({std::ssize(files.passages), files.settings.width});
+  for (int64_t i = 0; i < vectors.dim(0); ++i)
+    std::ranges::copy(files.graph->vector(i), vectors.data_as<float>() + i * files.settings.width);
+  return unit_length(vectors);
 }
 
 }  // namespace
 
-void visit(SearchBuildOptions& o, OptionVisitor& v) {
-  constexpr int64_t kMostTokens = 1 << 20;
-  v.integer({"passage_tokens", "maximum tokens per passage; 0 = the model's limit, at most 256"},
-            o.passage_tokens, 0, kMostTokens);
-  v.integer({"overlap_tokens",
-             "tokens shared by neighbouring passages of a long paragraph; -1 = an eighth of a "
-             "passage"},
-            o.overlap_tokens, -1, kMostTokens);
+void visit(SearchOptions& o, OptionVisitor& v) {
+  v.boolean({"hybrid", "also search by words (BM25), and combine the ranks of both searches"},
+            o.hybrid);
 }
 
-SearchBuild build_search_index(const std::string& folder, const std::string& model,
-                               const std::string& index, const SearchBuildOptions& options) {
-  const FloatMode mode;
-  check_fields(options);
-  const Embedder embedder = Embedder::open(model);
-  const std::string fingerprint = fingerprint_of(embedder);
-  const KnownVectors known(index, fingerprint, embedder.width());
-  SearchBuild result;
-  std::vector<IndexedPassage> passages;
-  FoundTexts found = text_files(folder);
-  result.skipped = std::move(found.skipped);
-  result.links_out = std::move(found.links_out);
-  for (const std::string& file : found.files) {
-    ++result.files;
-    const std::string text = read_text_file(folder, file);
-    for (const PassageSpan& span :
-         cut_passages(text, rules_for(embedder, options), embedder.tokenizer()))
-      passages.push_back(
-          {file, span.line, span.last_line, text.substr(span.begin, span.end - span.begin)});
-  }
-  if (passages.empty())
-    fail(ErrorKind::BadFile, "{}: no text in {} files; expected a folder with text files", folder,
-         result.files);
-  result.passages = static_cast<int64_t>(passages.size());
-  const Tensor vectors = empty({result.passages, embedder.width()});
-  result.limit = embedder.max_tokens();
-  fill_vectors(passages, embedder, known, options, vectors.data_as<float>(), result);
-  const auto absolute = [](const std::string& path) {
-    return std::filesystem::absolute(path).lexically_normal().string();
-  };
-  const Similarity similarity = similarity_of(embedder);
-  write_index(index,
-              {{absolute(folder), absolute(model), fingerprint, embedder.width(), similarity},
-               std::move(passages),
-               VectorGraph(vectors, similarity)});
-  return result;
+void visit(ClusterOptions& o, OptionVisitor& v) {
+  v.integer({"clusters", "number of groups"}, o.clusters, 1, 10'000);
+  v.integer({"typical", "maximum passages that represent a group"}, o.typical, 1, 1000);
+  v.seed({"seed", "seed of the first centroids"}, o.seed);
 }
 
 struct SearchIndex::Parts {
   IndexFiles files;
-  Embedder embedder;
+  PassageModel model;
+  std::string path;
 };
 
-SearchIndex SearchIndex::open(const std::string& index, const std::string& model) {
+SearchIndex SearchIndex::open(const std::string& index, const std::string& model_folder) {
   const FloatMode mode;
   IndexFiles files = read_index(index);
-  Embedder embedder = Embedder::open(model.empty() ? files.settings.model : model);
+  const std::string& folder = model_folder.empty() ? files.settings.model : model_folder;
+  PassageModel model = PassageModel::open(folder);
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
-  check(files.settings.fingerprint == fingerprint_of(embedder) &&
-            files.settings.width == embedder.width(),
+  const IndexSettings& s = files.settings;
+  check(s.fingerprint == model.fingerprint() && s.width == model.width() &&
+            s.sparse == model.sparse(),
         "{}: was built with another model than {}; expected the same model, or a new index", index,
-        model.empty() ? files.settings.model : model);
-  return SearchIndex(std::make_shared<Parts>(Parts{std::move(files), std::move(embedder)}));
+        folder);
+  return SearchIndex(std::make_shared<Parts>(Parts{std::move(files), std::move(model), index}));
 }
 
-const std::vector<std::string>& SearchIndex::warnings() const {
-  return parts_->embedder.warnings();
+const std::vector<std::string>& SearchIndex::warnings() const { return parts_->model.warnings(); }
+
+void SearchIndex::check_dense(const char* what) const {
+  if (parts_->model.sparse())
+    fail(ErrorKind::Unsupported,
+         "{}: {}: the vectors are sparse; expected an index of dense vectors", parts_->path, what);
 }
 
-std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t count) const {
+std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t count,
+                                              const SearchOptions& options) const {
   const FloatMode mode;
-  const Embeddings vector = parts_->embedder.embed({query}, options_for_query(parts_->embedder));
+  const IndexFiles& files = parts_->files;
+  const QueryVector vector = query_vector(parts_->model, query);
+  const int64_t candidates = options.hybrid ? std::max(count, kHybridCandidates) : count;
+  // A sparse index has no vectors of passages to compare later, so it compares all of them now.
+  const bool all = options.hybrid && files.sparse;
+  std::vector<ScoredPassage> near = by_vectors(files, vector, all ? passages() : candidates);
+  std::map<int64_t, float> similarities;
+  for (const auto& [number, similarity] : near) similarities[number] = similarity;
+  const auto similarity_of = [&](int64_t number) {
+    if (const auto known = similarities.find(number); known != similarities.end())
+      return known->second;
+    if (files.sparse) return 0.0f;  // the passage shares no element with the query
+    return parts_->model.dense_model().similarity(vector.dense, files.graph->vector(number));
+  };
+  near.resize(std::min(near.size(), static_cast<size_t>(candidates)));
+  const std::vector<ScoredPassage> best =
+      options.hybrid ? fused({near, files.words.best(query, candidates)}, count) : near;
   std::vector<FoundPassage> found;
-  for (const auto& [number, similarity] : parts_->files.graph.nearest(vector.values, count)) {
-    const IndexedPassage& passage = parts_->files.passages[static_cast<size_t>(number)];
-    found.push_back({passage.file, passage.line, passage.last_line, passage.text, similarity});
+  for (const auto& [number, score] : best) {
+    const IndexedPassage& p = files.passages[static_cast<size_t>(number)];
+    found.push_back({p.file, p.line, p.last_line, p.text, score, similarity_of(number)});
   }
   return found;
+}
+
+std::vector<PassageCluster> SearchIndex::cluster(const ClusterOptions& options) const {
+  const FloatMode mode;
+  check_fields(options);
+  check_dense("clusters");
+  const IndexFiles& files = parts_->files;
+  check_field(options.clusters <= passages(), "clusters", "{}; expected at most {}, the passages",
+              options.clusters, passages());
+  const VectorClusters found = cluster_vectors(unit_vectors(files), options.clusters, options.seed);
+  std::vector<std::vector<size_t>> members(static_cast<size_t>(options.clusters));
+  for (size_t i = 0; i < found.of.size(); ++i)
+    members[static_cast<size_t>(found.of[i])].push_back(i);
+  std::vector<PassageCluster> clusters;
+  for (std::vector<size_t>& numbers : members) {
+    PassageCluster cluster{std::ssize(numbers), 0, {}};
+    double sum = 0;
+    for (const size_t i : numbers) sum += found.similarities[i];
+    cluster.cohesion = static_cast<float>(sum / static_cast<double>(numbers.size()));
+    std::stable_sort(numbers.begin(), numbers.end(), [&](size_t a, size_t b) {
+      return found.similarities[a] > found.similarities[b];
+    });
+    numbers.resize(std::min(numbers.size(), static_cast<size_t>(options.typical)));
+    for (const size_t i : numbers) {
+      const IndexedPassage& p = files.passages[i];
+      const float cosine = found.similarities[i];
+      cluster.typical.push_back({p.file, p.line, p.last_line, p.text, cosine, cosine});
+    }
+    clusters.push_back(std::move(cluster));
+  }
+  std::stable_sort(clusters.begin(), clusters.end(),
+                   [](const auto& a, const auto& b) { return a.passages > b.passages; });
+  return clusters;
 }
 
 std::vector<WordMatch> SearchIndex::explain(const std::string& query,
                                             const FoundPassage& passage) const {
   const FloatMode mode;
+  check_dense("matching words");
+  const PassageModel& model = parts_->model;
   const auto words = [&](const std::string& text, const EmbedOptions& options) {
     std::vector<PlacedVector> tokens;
-    for (const EmbeddedToken& token : parts_->embedder.embed_tokens(text, options))
+    for (const EmbeddedToken& token : model.dense_model().embed_tokens(text, options))
       tokens.push_back({token.begin, token.end, token.vector});
     return words_of(text, tokens);
   };
-  const auto of_query = words(query, options_for_query(parts_->embedder));
-  const auto of_passage = words(passage.text, options_for_passages(parts_->embedder));
+  const auto of_query = words(query, model.options_for(TextRole::query));
+  const auto of_passage = words(passage.text, model.options_for(TextRole::document));
   std::vector<WordMatch> matches;
   for (const WordPair& pair : best_matches(of_query, of_passage)) {
     const PlacedVector &q = of_query[pair.query], &p = of_passage[pair.passage];

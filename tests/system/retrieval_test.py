@@ -162,6 +162,10 @@ class ServeRetrieval(ServeTest):
         run = self.ok(fovea("rerank", MULTI, "--query", TEXTS[0], "--json", input="".join(t + "\n" for t in TEXTS[:4]).encode()))
         wanted = json.loads(run.stdout)["results"]
         self.assertEqual([(r["index"], r["score"]) for r in ranks], [(r["index"], r["score"]) for r in wanted])
+        results = self.good("/v1/rerank", {"query": TEXTS[0], "documents": TEXTS[:4]})["results"]
+        self.assertEqual([(r["index"], r["relevance_score"]) for r in results], [(r["index"], r["score"]) for r in wanted])
+        data = self.good("/score", {"text_1": [TEXTS[0], TEXTS[1]], "text_2": [TEXTS[2], TEXTS[3]]})["data"]
+        self.assertEqual(data[0]["score"], next(r["score"] for r in wanted if r["index"] == 2))
         status, _, answer = self.post("/embed_sparse", {"inputs": "fox"})
         self.assertEqual((status, answer["error_type"]), (424, "Backend"))
 

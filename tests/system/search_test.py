@@ -1,11 +1,30 @@
 """fovea search: building and updating the index of a folder, the results of a search, and errors."""
 import json
+import math
+import re
 import shutil
 
 from support import ROOT, FoveaTest, fovea
 
 MODEL = ROOT / "tests/goldens/sentence_model"
 CROSS = ROOT / "tests/goldens/cross_encoder"
+SPARSE, MULTI = ROOT / "tests/goldens/sparse_model", ROOT / "tests/goldens/multi_vector_model"
+LINES = ["the fox sees the bird in the night", "light falls on the eye in the day", "eye", "the eye never sleeps", "a bird sleeps in the night",
+         "the bird hears the fox", "day and night", "a fox never sleeps on the day"]
+
+
+def bm25(query, passages):
+    """Returns the numbers of the passages with a word of the query, best first (Robertson and Zaragoza 2009, section 3.4)."""
+    texts = [re.findall(r"\w+", passage.lower()) for passage in passages]
+    mean = sum(map(len, texts)) / len(texts)
+    scores = {}
+    for word in re.findall(r"\w+", query.lower()):
+        containing = sum(word in text for text in texts)
+        rarity = math.log(1 + (len(texts) - containing + 0.5) / (containing + 0.5))
+        for i, text in enumerate(texts):
+            if tf := text.count(word):
+                scores[i] = scores.get(i, 0) + rarity * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * len(text) / mean))
+    return sorted(scores, key=lambda i: (-scores[i], i))
 
 
 class Search(FoveaTest):
@@ -92,7 +111,7 @@ class Search(FoveaTest):
 
     def test_a_damaged_index_is_refused_and_rebuilt(self):
         self.build()
-        for name in ("graph.hnsw", "passages.jsonl", "index.json"):
+        for name in ("graph.hnsw", "passages.jsonl", "words.safetensors", "index.json"):
             path = self.index / name
             whole = path.read_bytes()
             path.write_bytes(whole[:-20])
@@ -101,6 +120,120 @@ class Search(FoveaTest):
         (self.index / "graph.hnsw").write_bytes(b"")
         self.assertEqual(self.built()["embedded"], 3)
         self.found("fox")
+
+    def lines(self, model=None):
+        """Builds an index of LINES, each of which is a passage."""
+        texts = self.folder / "lines"
+        texts.mkdir()
+        for i, line in enumerate(LINES):
+            (texts / f"{i}.txt").write_text(line + "\n")
+        self.ok(fovea("search", "--build", texts, "--model", model or self.model_folder, "--out", self.index, "--passage-tokens", "10"))
+
+    def test_a_hybrid_search_adds_reciprocal_ranks(self):
+        self.lines()
+        query = "a bird in the day"
+        by_vectors = [LINES.index(p["text"]) for p in self.found(query, "--top", "8")]
+        scores = dict.fromkeys(range(8), 0)
+        for ranks in (by_vectors, bm25(query, LINES)):
+            for rank, i in enumerate(ranks, 1):
+                scores[i] += 1 / (60 + rank)
+        found = self.found(query, "--top", "8", "--hybrid")
+        self.assertEqual([LINES.index(p["text"]) for p in found], sorted(scores, key=lambda i: (-scores[i], i)))
+        plain = {p["text"]: p for p in self.found(query, "--top", "8")}
+        for p in found:
+            self.assertAlmostEqual(p["score"], scores[LINES.index(p["text"])], places=6)
+            self.assertAlmostEqual(p["similarity"], plain[p["text"]]["score"], places=6)
+            self.assertEqual(plain[p["text"]]["score"], plain[p["text"]]["similarity"])
+        self.assertEqual(self.found(query, "--top", "2", "--hybrid"), found[:2])
+
+    def test_sparse_vectors_are_searched_exactly(self):
+        self.lines(SPARSE)
+        self.assertEqual(sorted(p.name for p in self.index.iterdir()), ["index.json", "passages.jsonl", "sparse.safetensors", "words.safetensors"])
+        rows = {}
+        for task, text in (("query", "a bird sees\n"), ("document", "".join(line + "\n" for line in LINES))):
+            out = self.ok(fovea("embed", SPARSE, "--task", task, "--json", input=text.encode())).stdout
+            rows[task] = [dict(zip(o["indices"], o["values"])) for o in map(json.loads, out.splitlines())]
+        scores = [sum(row.get(i, 0) * x for i, x in rows["query"][0].items()) for row in rows["document"]]
+        found = self.found("a bird sees", "--top", "8")
+        self.assertEqual([LINES.index(p["text"]) for p in found], sorted(range(8), key=lambda i: -scores[i]))
+        for p in found:
+            self.assertAlmostEqual(p["score"], scores[LINES.index(p["text"])], places=4)
+        self.assertEqual(len(self.found("a bird sees", "--hybrid")), 5)
+        self.refused(fovea("search", self.index, "x", "--explain"), 2, "sparse")
+        self.refused(fovea("search", self.index, "--cluster", "2"), 2, "sparse")
+        first = {p.name: p.read_bytes() for p in self.index.iterdir()}
+        again = ("search", "--build", self.folder / "lines", "--model", SPARSE, "--out", self.index, "--passage-tokens", "10", "--json")
+        self.assertEqual(json.loads(self.ok(fovea(*again)).stdout)["embedded"], 0)
+        self.assertEqual({p.name: p.read_bytes() for p in self.index.iterdir()}, first)
+
+    def test_results_are_sorted_by_another_model(self):
+        self.lines()
+        for model in (CROSS, MULTI):
+            found = self.found("a bird sees", "--rerank", model, "--top", "3")
+            run = self.ok(fovea("rerank", model, "--query", "a bird sees", "--json", input="".join(line + "\n" for line in LINES).encode()))
+            wanted = json.loads(run.stdout)["results"][:3]
+            self.assertEqual([p["text"] for p in found], [r["text"] for r in wanted])
+            for p, r in zip(found, wanted):
+                self.assertAlmostEqual(p["score"], r["score"], places=5)
+        candidates = self.found("a bird sees", "--rerank", MULTI, "--top", "3", "--candidates", "3")
+        self.assertEqual({p["text"] for p in candidates}, {p["text"] for p in self.found("a bird sees", "--top", "3")})
+        self.refused(fovea("search", self.index, "x", "--candidates", "3"), 2, "--candidates", "--rerank")
+        self.refused(fovea("search", self.index, "x", "--predict", "3"), 2, "--predict", "--answer")
+        self.refused(fovea("search", self.index, "x", "--typical", "3"), 2, "--typical", "--cluster")
+        self.refused(fovea("search", self.index, "x", "--rerank", MODEL), 2, "not a sequence classifier")
+        self.refused(fovea("search", "--build", self.folder / "lines", "--model", MULTI, "--out", self.folder / "other"), 2, "each token")
+
+    def test_passages_are_grouped(self):
+        self.lines()
+        groups = json.loads(self.ok(fovea("search", self.index, "--cluster", "3", "--json", "--typical", "8")).stdout)["clusters"]
+        self.assertEqual(sum(g["passages"] for g in groups), 8)
+        self.assertEqual(sorted(p["text"] for g in groups for p in g["typical"]), sorted(LINES))
+        self.assertEqual([g["passages"] for g in groups], sorted((g["passages"] for g in groups), reverse=True))
+        for g in groups:
+            cosines = [p["score"] for p in g["typical"]]
+            self.assertEqual(cosines, sorted(cosines, reverse=True))
+            self.assertAlmostEqual(g["cohesion"], sum(cosines) / len(cosines), places=5)
+        text = self.ok(fovea("search", self.index, "--cluster", "3")).stdout
+        self.assertRegex(text.decode(), r"^\d passages, cohesion \d\.\d\d\n  \d\.\d{4}  .*\d\.txt:1  ")
+        self.assertEqual(text, self.ok(fovea("search", self.index, "--cluster", "3", "--threads", "1")).stdout)
+        self.refused(fovea("search", self.index, "--cluster", "9"), 2, "--cluster", "8")
+        self.refused(fovea("search", self.index, "x", "--cluster", "2"), 2, "--cluster", "QUERY")
+
+    def writer(self, context):
+        """Returns a language model that has only seen quotations."""
+        out = self.folder / f"writer{context}"
+        text, tokenizer = self.file("quotations.txt", "it is so [1] [9]\n" * 3000), self.folder / "tokenizer"
+        if not tokenizer.exists():
+            self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 300, self.text, "--out", tokenizer))
+        self.ok(fovea("train", text, "--out", out, "--preset", "tiny", "--layers", 1, "--heads", 2, "--width", 32, "--batch", 1, "--context", context,
+                      "--tokenizer", tokenizer, "--steps", 30, "--sample-every", 0, "--evaluate-windows", 1, "--seed", 7))
+        return out
+
+    def test_a_question_is_answered_from_the_passages(self):
+        self.lines()
+        model = self.writer(1024)
+        ask = ("search", self.index, "what sees the bird ?", "--answer", model, "--predict", "24", "--least-score", "-1")
+        done = json.loads(self.ok(fovea(*ask, "--json")).stdout)
+        found = self.found("what sees the bird ?")
+        self.assertEqual([s["text"] for s in done["sources"]], [p["text"] for p in found])
+        self.assertEqual([s["number"] for s in done["sources"]], [1, 2, 3, 4, 5])
+        numbers = {int(n) for group in re.findall(r"\[([\d, ]+)\]", done["answer"]) for n in re.findall(r"\d+", group)}
+        self.assertEqual({s["number"] for s in done["sources"] if s["cited"]}, {n for n in numbers if 1 <= n <= 5})
+        self.assertEqual(done["unknown_citations"], sorted(n for n in numbers if not 1 <= n <= 5))
+        text = self.ok(fovea(*ask))
+        self.assertTrue(text.stdout.decode(errors="replace").startswith(done["answer"]), text.stdout)
+        self.assertEqual(json.loads(self.ok(fovea(*ask, "--json")).stdout), done)
+
+    def test_a_question_without_similar_passages_is_not_answered(self):
+        self.lines()
+        model = self.writer(64)
+        ask = ("search", self.index, "what sees the bird ?", "--answer", model)
+        done = self.ok(fovea(*ask, "--least-score", "2", "--json"))
+        self.assertIn(b"no passage has a similarity of at least 2 to the question", done.stderr)
+        self.assertEqual(json.loads(done.stdout), {"question": "what sees the bird ?", "answered": False, "answer": "", "sources": [], "unknown_citations": []})
+        self.assertEqual(self.ok(fovea(*ask, "--least-score", "2")).stdout, b"")
+        self.refused(fovea(*ask, "--least-score", "-1"), 2, "question", "tokens with one passage")
+        self.refused(fovea("search", self.index, "x", "--answer", CROSS), (1, 2), "")
 
     def test_invalid_requests_are_refused(self):
         self.refused(fovea("search"), 2, "INDEX")

@@ -8,10 +8,13 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "fovea/answer.h"
 #include "fovea/error.h"
+#include "fovea/excerpt.h"
 #include "fovea/image_search.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/text_scorer.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -25,24 +28,49 @@ class SearchCommand : public Command {
  public:
   SearchCommand()
       : Command(
-            "search INDEX QUERY [OPTIONS] | search --build FOLDER --model MODEL --out INDEX",
+            "search INDEX QUERY [OPTIONS] | search INDEX --cluster N | search --build FOLDER "
+            "--model MODEL --out INDEX",
             "Finds the passages of a directory's text files whose meaning is most similar to a "
-            "query. --build splits the files into passages and writes an index of their vectors; a "
-            "second run embeds only changed passages. --explain shows which words matched. With a "
-            "model of images, it indexes a directory's pictures, and finds those most similar to "
-            "the picture --image, or, with a model of images and texts, to a query.") {}
+            "query. --build splits the files into passages and writes an index of their vectors "
+            "and words; a second run embeds only changed passages. --hybrid also searches by "
+            "words, --rerank sorts the results by another model, --explain shows which words "
+            "matched, and --answer answers a question from the results. --cluster groups the "
+            "passages. With a model of images, --build indexes a directory's pictures, and a "
+            "search finds those most similar to the picture --image, or, with a model of images "
+            "and texts, to a query.") {}
 
   void declare(OptionTable& table) override {
     table.add(place("INDEX", {"--index"}, "index to search", index_));
     table.add(place("QUERY", {"-q", "--query"}, "the query", query_));
     table.add(
         integer("--top", {"-n", "--top-k", "-k"}, "number of passages to print", top_, 1, 100'000));
+    add_fields(table, search_);
+    table.add(as(
+        "DIR", text("--rerank", {"--reranker"},
+                    "sort the results by a cross-encoder or a late interaction model", reranker_)));
+    table.add(integer("--candidates", {},
+                      "number of results that --rerank sorts, of which --top are printed",
+                      candidates_, 1, 100'000));
     table.add(
         flag("--explain", {}, "also print the matching words and their similarity", explain_));
     table.add(
         as("DIR", text("--model", {"-m", "--model-name-or-path"},
                        "model directory; a search needs it only if the model has moved", model_)));
     table.add(as("FILE", text("--image", {}, "the query is this picture", image_)));
+    table.section("Answering");
+    table.add(as("DIR", text("--answer", {},
+                             "answer the query with a model that generates text, a directory or a "
+                             ".gguf file, from the passages found, and quote them by number",
+                             answerer_)));
+    add_fields(table, answer_, {{"least_similarity", {"--least-score"}}});
+    generation_.sampling.temperature = 0;
+    add_fields(table, generation_,
+               {{"max_tokens", {"--max-tokens"}, "--predict"}, {"temperature", {"--temp"}}},
+               Fields::spelled);
+    table.section("Grouping");
+    add_fields(
+        table, clusters_,
+        {{"clusters", {"--clusters"}, "--cluster"}, {.field = "typical"}, {.field = "seed"}});
     table.section("Building an index");
     table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
     table.add(as("DIR", text("--out", {"-o", "--output"}, "the index to write", out_)));
@@ -51,19 +79,33 @@ class SearchCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (table.given("--build")) return build();
-    for (const char* option : {"--out", "--passage-tokens", "--overlap-tokens"})
-      if (table.given(option)) throw UsageError(std::string(option) + ": requires --build");
+    refuse_without(table, "--build", {"--out", "--passage-tokens", "--overlap-tokens"});
+    refuse_without(table, "--rerank", {"--candidates"});
+    refuse_without(table, "--answer", {"--least-similarity", "--predict", "--temperature"});
+    refuse_without(table, "--cluster", {"--typical"});
     if (index_.empty()) throw UsageError("INDEX: not given; expected an index written by --build");
+    if (table.given("--cluster")) {
+      if (!query_.empty()) throw UsageError("--cluster: cannot be combined with QUERY");
+      return cluster();
+    }
     if (query_.empty() == image_.empty())
       throw UsageError(query_.empty() ? "QUERY: not given; expected a text, or --image"
                                       : "--image: cannot be combined with QUERY");
-    if (ImageIndex::holds_images(index_, model_)) return search_images();
+    if (ImageIndex::holds_images(index_, model_)) return search_images(table);
     if (!image_.empty())
       throw UsageError("--image: " + index_ + " is not an index of pictures; expected one");
-    return search();
+    return search(table);
   }
 
  private:
+  // Throws UsageError for options that have an effect only with the option `needed`.
+  static void refuse_without(const OptionTable& table, const char* needed,
+                             std::initializer_list<const char*> options) {
+    for (const char* option : options)
+      if (table.given(option) && !table.given(needed))
+        throw UsageError(fmt::format("{}: requires {}", option, needed));
+  }
+
   int build() {
     if (model_.empty()) throw UsageError("--model: not given; expected a model directory");
     if (out_.empty()) throw UsageError("--out: not given; expected the index to write");
@@ -127,8 +169,10 @@ class SearchCommand : public Command {
     return 0;
   }
 
-  int search_images() const {
-    if (explain_) throw UsageError("--explain: cannot be combined with an index of pictures");
+  int search_images(const OptionTable& table) const {
+    for (const char* option : {"--explain", "--hybrid", "--rerank", "--answer"})
+      if (table.given(option))
+        throw UsageError(std::string(option) + ": cannot be combined with an index of pictures");
     const ImageIndex index = ImageIndex::open(index_, model_);
     warn(index.warnings());
     const auto found =
@@ -147,14 +191,40 @@ class SearchCommand : public Command {
     return 0;
   }
 
-  int search() const {
-    const SearchIndex index = SearchIndex::open(index_, model_);
+  SearchIndex open() const {
+    SearchIndex index = SearchIndex::open(index_, model_);
     warn(index.warnings());
+    return index;
+  }
+
+  static std::string path_of(const SearchIndex& index, const FoundPassage& found) {
+    return (std::filesystem::path(index.folder()) / found.file).string();
+  }
+
+  // Returns the results, sorted by the model of --rerank if it is given.
+  std::vector<FoundPassage> results_of(const SearchIndex& index) const {
+    if (reranker_.empty()) return index.search(query_, top_, search_);
+    const TextScorer score = open_scorer(reranker_);
+    std::vector<FoundPassage> found = index.search(query_, std::max(candidates_, top_), search_);
+    std::vector<std::string> texts;
+    for (const FoundPassage& passage : found) texts.push_back(passage.text);
+    const std::vector<float> scores = score(query_, texts, {});
+    for (size_t i = 0; i < found.size(); ++i) found[i].score = scores[i];
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.score > b.score; });
+    found.resize(std::min(found.size(), static_cast<size_t>(top_)));
+    return found;
+  }
+
+  int search(const OptionTable& table) const {
+    const SearchIndex index = open();
+    const std::vector<FoundPassage> all = results_of(index);
+    if (!answerer_.empty()) return answer(index, all, table);
     Json results = Json::array();
     std::string out;
-    for (const FoundPassage& found : index.search(query_, top_)) {
+    for (const FoundPassage& found : all) {
       const auto matches = explain_ ? index.explain(query_, found) : std::vector<WordMatch>();
-      const std::string file = (std::filesystem::path(index.folder()) / found.file).string();
+      const std::string file = path_of(index, found);
       if (json)
         results.push_back(as_json(file, found, matches));
       else
@@ -170,6 +240,7 @@ class SearchCommand : public Command {
                    {"line", found.line},
                    {"last_line", found.last_line},
                    {"score", found.score},
+                   {"similarity", found.similarity},
                    {"text", found.text}};
     if (!explain_) return object;
     object["matches"] = Json::array();
@@ -200,9 +271,87 @@ class SearchCommand : public Command {
     return out + "\n";
   }
 
-  std::string index_, query_, image_, folder_, model_, out_;
+  // Prints the groups, each named by its most typical passage.
+  int cluster() const {
+    const SearchIndex index = open();
+    Json groups = Json::array();
+    std::string out;
+    for (const PassageCluster& group : index.cluster(clusters_)) {
+      Json typical = Json::array();
+      out += fmt::format("{} passages, cohesion {:.2f}\n", group.passages, group.cohesion);
+      for (const FoundPassage& found : group.typical) {
+        const std::string file = path_of(index, found);
+        typical.push_back(as_json(file, found, {}));
+        out += fmt::format("  {:.4f}  {}:{}  {}\n", found.score, printable(file), found.line,
+                           printable(excerpt(found.text, kTypicalBytes)));
+      }
+      groups.push_back({{"passages", group.passages},
+                        {"cohesion", group.cohesion},
+                        {"typical", std::move(typical)}});
+      out += '\n';
+    }
+    print(json ? json_line({{"clusters", groups}}) + "\n" : out);
+    return 0;
+  }
+
+  int answer(const SearchIndex& index, const std::vector<FoundPassage>& found,
+             const OptionTable& table) const {
+    const Model model = open_model(answerer_, WeightPrecision::stored);
+    const auto chat = chat_format(answerer_, "", model.tokenizer());
+    catch_signals();
+    GenerateOptions generation = generation_;
+    generation.sampling.seed = clusters_.seed;
+    if (!table.given("--predict")) generation.max_tokens = kUsualAnswer;
+    const PassageAnswer answer = answer_from_passages(model, chat, query_, found, generation,
+                                                      answer_, [&](std::string_view piece) {
+                                                        if (!json) print(std::string(piece));
+                                                        return !asked_to_stop();
+                                                      });
+    if (asked_to_stop()) return stop_code();
+    report(index, answer);
+    return 0;
+  }
+
+  // Prints the sources of an answer; as JSON, the answer too.
+  void report(const SearchIndex& index, const PassageAnswer& answer) const {
+    if (answer.sources.empty())
+      note(fmt::format("no passage has a similarity of at least {} to the question\n",
+                       answer_.least_similarity));
+    else if (!answer.answered)
+      note("the passages do not answer the question, by the model's judgement\n");
+    for (const int64_t number : answer.unknown)
+      note(fmt::format("warning: the answer cites [{}], which is not a passage\n", number));
+    Json sources = Json::array();
+    std::string out = answer.text.empty() ? "" : "\n\n";
+    for (size_t i = 0; i < answer.sources.size(); ++i) {
+      const FoundPassage& source = answer.sources[i];
+      const auto number = static_cast<int64_t>(i + 1);
+      const bool cited = std::ranges::count(answer.cited, number) > 0;
+      const std::string file = path_of(index, source);
+      Json object = {{"number", number}, {"cited", cited}};
+      object.update(as_json(file, source, {}));
+      sources.push_back(std::move(object));
+      if (cited) out += fmt::format("[{}] {}:{}\n", number, printable(file), source.line);
+    }
+    print(json ? json_line({{"question", query_},
+                            {"answered", answer.answered},
+                            {"answer", answer.text},
+                            {"sources", sources},
+                            {"unknown_citations", answer.unknown}}) +
+                     "\n"
+               : out);
+  }
+
+  static constexpr size_t kTypicalBytes = 100;
+  static constexpr int64_t kUsualAnswer = 256;  // tokens of an answer
+
+  std::string index_, query_, image_, folder_, model_, out_, reranker_, answerer_;
   SearchBuildOptions build_;
-  int64_t top_ = 5;
+  SearchOptions search_;
+  ClusterOptions clusters_;
+  AnswerOptions answer_;
+  GenerateOptions generation_;
+  int64_t top_ = 5, candidates_ = 50;
   bool explain_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/fields.h"
+#include "fovea/answer.h"
 #include "fovea/bench.h"
 #include "fovea/classify.h"
 #include "fovea/convert.h"
@@ -82,8 +83,9 @@ using All =
     testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
                    EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions, RerankOptions,
                    ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
-                   SearchBuildOptions, TokenizerTraining, TraceOptions, InspectInput, HeadPlace,
-                   ExplainOptions, ProbeOptions>;
+                   SearchBuildOptions, SearchOptions, ClusterOptions, AnswerOptions,
+                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace, ExplainOptions,
+                   ProbeOptions>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {

@@ -3,6 +3,7 @@
 
 #include "embed/multi_vector_model.h"
 
+#include "fovea/convert.h"
 #include "fovea/retrieval.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
@@ -42,6 +43,32 @@ class MultiVectorTest : public testing::Test {
 TEST_F(MultiVectorTest, MatchesTheReference) { compare_all(folder_); }
 
 TEST_F(MultiVectorTest, ReadsTheFilesOfPyLate) { compare_all(GoldenFolder("pylate_model")); }
+
+TEST_F(MultiVectorTest, ReadsTheOriginalColbert) {
+  std::map<std::string, Tensor> tensors;
+  const SafeTensors file(folder_ / "model.safetensors");
+  for (const StoredTensor& stored : file.stored())
+    tensors["bert." + stored.name] = copy(file.tensor(stored.name));
+  const SafeTensors dense(folder_ / "1_Dense/model.safetensors");
+  tensors["linear.weight"] = copy(dense.tensor("linear.weight"));
+  write_safetensors(folder_ / "model.safetensors", tensors);
+  for (const char* name :
+       {"modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"})
+    std::filesystem::remove(folder_ / name);
+  folder_.set("config.json", "architectures", {"HF_ColBERT"});
+  folder_.write("artifact.metadata", {{"query_maxlen", 10}, {"doc_maxlen", 12}});
+  compare_all(folder_);
+  expect_error(ErrorKind::Unsupported, {"projection"},
+               [&] { convert_model(folder_.path(), folder_ / "converted", {}); });
+  folder_.write("artifact.metadata", {{"query_maxlen", 0}});
+  refused(ErrorKind::BadFile, {"artifact.metadata", "query_maxlen"});
+  folder_.write("artifact.metadata", nlohmann::json::object());
+  refused(ErrorKind::BadFile, {"32", "20"});  // the default of queries exceeds the context
+  tensors["linear.weight"] = zeros({8, 15});
+  write_safetensors(folder_ / "model.safetensors", tensors);
+  folder_.write("artifact.metadata", {{"query_maxlen", 10}});
+  refused(ErrorKind::BadFile, {"linear.weight", "[8, 15]", "16"});
+}
 
 TEST_F(MultiVectorTest, ExtendsQueriesToAMinimum) {
   folder_.set("sentence_bert_config.json", "query_expansion",

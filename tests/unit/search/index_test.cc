@@ -59,8 +59,11 @@ class IndexFolder : public testing::Test {
   IndexFolder() {
     std::vector<IndexedPassage> passages;
     for (int i = 0; i < 5; ++i) passages.push_back({"a.txt", i + 1, i + 2, "passage \"ä\"\n"});
+    std::vector<std::string_view> texts;
+    for (const IndexedPassage& passage : passages) texts.push_back(passage.text);
     const IndexSettings settings = {"/texts", "/model", "0123", 8, Similarity::dot};
-    write_index(path_, {settings, passages, VectorGraph(random_vectors(5, 8), Similarity::dot)});
+    write_index(path_, {settings, passages, VectorGraph(random_vectors(5, 8), Similarity::dot),
+                        std::nullopt, WordIndex(texts)});
   }
   void refused(const std::string& name) {
     expect_error(ErrorKind::BadFile, {path_ + "/" + name}, [&] { read_index(path_); });
@@ -78,11 +81,11 @@ TEST_F(IndexFolder, RoundTrips) {
   EXPECT_EQ(index.passages[4].text, "passage \"ä\"\n");
   EXPECT_EQ(index.passages[4].last_line, 6);
   const Tensor vectors = random_vectors(5, 8);
-  EXPECT_EQ(index.graph.nearest({vectors.data_as<float>() + 16, 8}, 1)[0].number, 2);
+  EXPECT_EQ(index.graph->nearest({vectors.data_as<float>() + 16, 8}, 1)[0].number, 2);
 }
 
 TEST_F(IndexFolder, DetectsEveryFlippedByte) {
-  for (const char* name : {"graph.hnsw", "passages.jsonl", "index.json"}) {
+  for (const char* name : {"graph.hnsw", "passages.jsonl", "words.safetensors", "index.json"}) {
     const std::string file = path_ + "/" + name, whole = read_file(file);
     for (size_t at = 0; at < whole.size(); at += 1 + whole.size() / 13) {
       std::string bytes = whole;

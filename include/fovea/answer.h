@@ -1,0 +1,48 @@
+#pragma once
+
+// Answers to questions from the passages of a search, with the passages quoted by number.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fovea/chat.h"
+#include "fovea/generate.h"
+#include "fovea/search.h"
+
+namespace fovea {
+
+struct AnswerOptions {
+  // Passages whose vectors are less similar to the question are not used. Without any passage, the
+  // question is not answered.
+  double least_similarity = 0.25;
+};
+void visit(AnswerOptions& options, OptionVisitor& visitor);  // fovea/options.h
+
+struct PassageAnswer {
+  // Whether the question was answered; false if no passage is similar enough, or if the model
+  // writes that the passages do not answer it.
+  bool answered = false;
+  std::string text;                   // as generated
+  std::vector<FoundPassage> sources;  // the passages that the model read; source n is sources[n-1]
+  std::vector<int64_t> cited;         // numbers of sources in the text, ascending
+  std::vector<int64_t> unknown;       // numbers in the text that no source has, ascending
+  FinishReason finish = FinishReason::none;
+};
+
+// Asks `model` to answer a question from passages, the best first, and to quote them as [1], [2],
+// ... `chat`: the model's chat format; unset: the model continues a plain text. Passages that do
+// not fit into the context are left out, from the last. Throws the errors of generate() and of
+// ChatFormat::render, and InvalidArgument if not even the first passage fits. `stream`: see
+// generate().
+PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatFormat>& chat,
+                                   const std::string& question,
+                                   const std::vector<FoundPassage>& passages,
+                                   const GenerateOptions& generation,
+                                   const AnswerOptions& options = {}, const TextSink& stream = {});
+
+// Returns the numbers n of all [n] in a text, also in lists such as [1, 2], ascending.
+std::vector<int64_t> cited_numbers(const std::string& text);
+
+}  // namespace fovea

@@ -1,0 +1,105 @@
+#include "fovea/answer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "base/error.h"
+#include "base/fields.h"
+
+namespace fovea {
+namespace {
+
+// What the model writes if the passages do not answer the question.
+constexpr std::string_view kNoAnswer = "NO ANSWER";
+// Tokens for the answer that a prompt leaves free if the options have no limit.
+constexpr int64_t kUsualRoom = 256;
+
+// One message with everything, since some chat templates have no system role.
+std::string task_text(const std::string& question, const std::vector<FoundPassage>& passages) {
+  std::string text = fmt::format(
+      "Answer the question with the numbered passages, and with nothing else. After each "
+      "statement, write the number of the passage that supports it in brackets, such as [1]. If "
+      "the passages do not answer the question, write only {}.\n",
+      kNoAnswer);
+  for (size_t i = 0; i < passages.size(); ++i)
+    text += fmt::format("\n[{}] {}\n", i + 1, passages[i].text);
+  return text + "\nQuestion: " + question + "\n";
+}
+
+std::vector<int32_t> ids_of(const Model& model, const std::optional<ChatFormat>& chat,
+                            const std::string& text) {
+  if (!chat) return prompt_ids(model, text + "Answer:");
+  const Tokenizer& tokenizer = model.tokenizer();
+  ChatRequest request;
+  request.messages = messages_json({{"user", text}});
+  return tokenizer.encode(chat->render(guarded(request, tokenizer)), SpecialTokens::guarded);
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n*\"");
+  return begin == text.npos ? std::string_view() : text.substr(begin);
+}
+
+}  // namespace
+
+void visit(AnswerOptions& o, OptionVisitor& v) {
+  v.number({"least_similarity",
+            "answers use only passages whose vector has at least this similarity to the question"},
+           o.least_similarity, -1e9, 1e9);
+}
+
+std::vector<int64_t> cited_numbers(const std::string& text) {
+  constexpr int64_t kMost = 1'000'000'000;
+  std::set<int64_t> numbers;
+  for (size_t at = 0; (at = text.find('[', at)) != text.npos; ++at) {
+    const size_t end = text.find_first_not_of("0123456789, ", at + 1);
+    if (end == text.npos || text[end] != ']') continue;
+    int64_t number = -1;  // -1 = between numbers
+    for (size_t i = at + 1; i <= end; ++i) {
+      if (std::isdigit(static_cast<unsigned char>(text[i])) != 0) {
+        number = std::min(kMost, std::max<int64_t>(number, 0) * 10 + (text[i] - '0'));
+      } else if (number >= 0) {
+        numbers.insert(number);
+        number = -1;
+      }
+    }
+  }
+  return {numbers.begin(), numbers.end()};
+}
+
+PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatFormat>& chat,
+                                   const std::string& question,
+                                   const std::vector<FoundPassage>& passages,
+                                   const GenerateOptions& generation, const AnswerOptions& options,
+                                   const TextSink& stream) {
+  check_fields(options);
+  PassageAnswer answer;
+  std::ranges::copy_if(passages, std::back_inserter(answer.sources), [&](const FoundPassage& p) {
+    return double{p.similarity} >= options.least_similarity;
+  });
+  if (answer.sources.empty()) return answer;
+  const int64_t room = generation.max_tokens >= 0 ? generation.max_tokens : kUsualRoom;
+  const int64_t context = model.spec().context;
+  const int64_t most = std::max<int64_t>(context / 2, context - room);
+  std::vector<int32_t> ids = ids_of(model, chat, task_text(question, answer.sources));
+  while (std::ssize(ids) > most && answer.sources.size() > 1) {
+    answer.sources.pop_back();
+    ids = ids_of(model, chat, task_text(question, answer.sources));
+  }
+  check(std::ssize(ids) <= most,
+        "question: has {} tokens with one passage; expected at most {}, of which {} are for the "
+        "answer (an index of shorter passages, or a model with a longer context)",
+        ids.size(), most, context - most);
+  const Generation written = generate(model, ids, generation, stream).at(0);
+  answer.text = written.text;
+  answer.finish = written.finish;
+  answer.answered = !trimmed(answer.text).empty() && !trimmed(answer.text).starts_with(kNoAnswer);
+  for (const int64_t number : cited_numbers(answer.text)) {
+    const bool known = number >= 1 && number <= std::ssize(answer.sources);
+    (known ? answer.cited : answer.unknown).push_back(number);
+  }
+  return answer;
+}
+
+}  // namespace fovea

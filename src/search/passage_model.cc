@@ -1,0 +1,88 @@
+#include "search/passage_model.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace fovea {
+namespace {
+
+void scale_rows_to_unit_length(SparseVectors& vectors) {
+  for (size_t row = 0; row + 1 < vectors.starts.size(); ++row) {
+    const auto begin = static_cast<size_t>(vectors.starts[row]),
+               end = static_cast<size_t>(vectors.starts[row + 1]);
+    double squares = 0;
+    for (size_t i = begin; i < end; ++i) squares += double{vectors.values[i]} * vectors.values[i];
+    for (size_t i = begin; i < end && squares > 0; ++i)
+      vectors.values[i] = static_cast<float>(vectors.values[i] / std::sqrt(squares));
+  }
+}
+
+}  // namespace
+
+PassageModel PassageModel::open(const std::string& folder) {
+  switch (vector_kind(folder)) {
+    case VectorKind::dense: return PassageModel(Embedder::open(folder));
+    case VectorKind::sparse: {
+      PassageModel model(SparseEmbedder::open(folder));
+      if (model.similarity() != Similarity::dot && model.similarity() != Similarity::cosine)
+        fail(ErrorKind::Unsupported, "{}: compares sparse vectors by {}; expected dot or cosine",
+             folder, name_of(model.similarity()));
+      return model;
+    }
+    case VectorKind::multiple: break;
+  }
+  fail(ErrorKind::Unsupported,
+       "{}: the model computes a vector for each token; expected one vector for each passage (such "
+       "a model can sort the results of a search)",
+       folder);
+}
+
+int64_t PassageModel::width() const {
+  return std::visit([](const auto& model) { return model.width(); }, model_);
+}
+int64_t PassageModel::max_tokens() const {
+  return std::visit([](const auto& model) { return model.max_tokens(); }, model_);
+}
+Similarity PassageModel::similarity() const {
+  return std::visit([](const auto& model) { return *similarity_named(model.similarity_name()); },
+                    model_);
+}
+const Tokenizer& PassageModel::tokenizer() const {
+  return std::visit([](const auto& model) -> const Tokenizer& { return model.tokenizer(); },
+                    model_);
+}
+const std::vector<std::string>& PassageModel::warnings() const {
+  return std::visit(
+      [](const auto& model) -> const std::vector<std::string>& { return model.warnings(); },
+      model_);
+}
+std::string PassageModel::fingerprint() const {
+  return hash_text(std::visit([](const auto& model) { return model.fingerprint(); }, model_));
+}
+
+EmbedOptions PassageModel::options_for(TextRole role) const {
+  EmbedOptions options;
+  if (!sparse() && similarity() == Similarity::cosine) options.normalise = true;
+  options.prompt_name =
+      std::visit([&](const auto& model) { return prompt_name_for(model.prompts(), role); }, model_);
+  return options;
+}
+
+Embeddings PassageModel::dense_vectors(const std::vector<std::string>& texts, TextRole role,
+                                       EmbedOptions options) const {
+  const EmbedOptions own = options_for(role);
+  options.prompt_name = own.prompt_name;
+  options.normalise = own.normalise;
+  return dense_model().embed(texts, options);
+}
+
+SparseVectors PassageModel::sparse_vectors(const std::vector<std::string>& texts, TextRole role,
+                                           const EmbedOptions& options) const {
+  SparseVectors vectors = sparse_model().embed(texts, role, options);
+  if (similarity() == Similarity::cosine) scale_rows_to_unit_length(vectors);
+  return vectors;
+}
+
+}  // namespace fovea
