@@ -23,18 +23,22 @@ enum class Schedule { cosine, trapezoid, constant, inverse_root };
 // natively, else fp32.
 enum class Precision { automatic, fp32, bf16 };
 
-// The training objective. next_token: predict the next token (decoders). masked: predict masked
-// tokens (encoders; Devlin et al. 2019). spans: predict spans that were cut out of the text
-// (encoder-decoders; Raffel et al. 2020). pairs: predict a target text from a source text
-// (encoder-decoders). labels: predict the label of a text or of each word, several labels, or a
-// number. automatic: pairs or
-// labels if such data is given, chats if `data` holds conversations, else the objective that fits
-// the model. chats: predict the assistant's part of conversations (decoders; needs `from`). reward,
-// dpo, kto, orpo, simpo: learn preferences (docs/align.md; need `from`); automatic: dpo if `data`
-// holds pairs of answers, kto if it holds judged answers. ppo, grpo: write answers to prompts that
-// get high rewards (decoders and encoder-decoders; need `from` and `reinforcement`). skip_gram: word
-// vectors without a Transformer (Mikolov et al. 2013). replaced_tokens: tell which tokens a small
-// generator replaced (encoders; Clark et al. 2020).
+// The training objective.
+//   automatic        by the data: pairs, labels, chats, dpo for pairs of answers, kto for judged
+//                    answers; else the objective that fits the model
+//   next_token       predict the next token (decoders)
+//   masked           predict masked tokens (encoders; Devlin et al. 2019)
+//   spans            predict spans that were cut out of the text (encoder-decoders; Raffel et al.
+//                    2020)
+//   pairs            predict a target text from a source text (encoder-decoders)
+//   labels           predict the label of a text or of each word, several labels, or a number
+//   chats            predict the assistant's part of conversations (decoders; needs `from`)
+//   reward, dpo, kto, orpo, simpo
+//                    learn preferences (docs/align.md; need `from`)
+//   ppo, grpo        write answers to prompts that get high rewards (decoders and encoder-decoders;
+//                    need `from` and `reinforcement`)
+//   skip_gram        word vectors without a Transformer (Mikolov et al. 2013)
+//   replaced_tokens  detect the tokens that a small generator replaced (encoders; Clark et al. 2020)
 enum class Objective {
   automatic,
   next_token,

@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "families/refuse_path.h"
+#include "families/model_path.h"
 
 namespace fovea {
 namespace {
