@@ -32,8 +32,7 @@ class ClassifyCommand : public Command {
             "places of mask tokens. With --labels, a model of natural language inference "
             "chooses among any labels. With --explain, prints what a label rests on: the tokens' "
             "contributions by several methods, each with a deletion test. Reads the lines of files "
-            "or of standard input, or TEXT "
-            "arguments.") {}
+            "or of standard input, or TEXT arguments.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_, "model directory"));

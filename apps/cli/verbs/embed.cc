@@ -83,9 +83,11 @@ class EmbedCommand : public Command {
       throw UsageError("--evaluate: cannot be combined with FILE arguments");
     check_explain_options(table);
     explaining_ = table.given("--explain");
-    for (const char* option : {"--evaluate", "--format", "--precision"})
+    for (const char* option : {"--evaluate", "--precision"})
       if (explaining_ && table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
+    if (explaining_ && format() == VectorFormat::npy)
+      throw UsageError("--format: npy cannot hold explanations; expected text or jsonl");
     const Embedder embedder = open();
     return table.given("--evaluate") ? evaluate(embedder) : embed(embedder, table);
   }
@@ -159,7 +161,7 @@ class EmbedCommand : public Command {
     std::string out;
     size_t index = block.first;
     for (const Explanation& one : explain(embedder, block.lines, other_, explain_, options)) {
-      if (json)
+      if (format() == VectorFormat::json_lines)
         out +=
             json_line({{"index", index}, {"explanation", inspector::explanation_json(one)}}) + "\n";
       else
