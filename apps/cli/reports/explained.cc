@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kToken = 14, kBar = 12;  // widths of tokens and of bars, in characters
 constexpr size_t kColumn = 26;            // of a method: score, bar and space
 constexpr int kOrange = 208, kBlue = 33;  // of the 256 colours
-constexpr size_t kListed = 8;              // removed tokens to list
+constexpr size_t kListed = 8;             // removed tokens to list
 
 const char* title_of(AttributionMethod method) {
   switch (method) {

@@ -108,9 +108,11 @@ class EmbedCommand : public Command {
       throw UsageError("--evaluate: cannot be combined with FILE arguments");
     check_explain_options(table);
     explaining_ = table.given("--explain");
-    for (const char* option : {"--evaluate", "--format", "--precision", "--sparse"})
+    for (const char* option : {"--evaluate", "--precision", "--sparse"})
       if (explaining_ && table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
+    if (explaining_ && format() == VectorFormat::npy)
+      throw UsageError("--format: npy cannot hold explanations; expected text or jsonl");
     if (ImageModel::reads_images(model_)) return embed_pictures(table);
     const VectorKind kind = vector_kind(model_);
     if (sparse_ || kind != VectorKind::dense) return embed_for_retrieval(table, kind);
@@ -235,7 +237,7 @@ class EmbedCommand : public Command {
     std::string out;
     size_t index = block.first;
     for (const Explanation& one : explain(embedder, block.lines, other_, explain_, options)) {
-      if (json)
+      if (format() == VectorFormat::json_lines)
         out +=
             json_line({{"index", index}, {"explanation", inspector::explanation_json(one)}}) + "\n";
       else

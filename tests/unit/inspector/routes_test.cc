@@ -6,9 +6,9 @@
 
 #include <cstring>
 
+#include "fovea/explain.h"
 #include "inspector/page.h"
 #include "inspector/save.h"
-#include "fovea/explain.h"
 #include "support/expect_error.h"
 #include "unit/inspector/routes_fixture.h"
 
