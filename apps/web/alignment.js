@@ -44,8 +44,8 @@ function curve(metrics, name, title, meaning, size) {
 /** The range of the values, with some room if they are all equal. @param {number[]} values @returns {[number, number]} */
 function visible(values) {
   const [least, most] = range(values);
-  const room = least === most ? Math.max(Math.abs(most) / 2, 0.5) : 0;
-  return [least - room, most + room];
+  const more = least === most ? Math.max(Math.abs(most) / 2, 0.5) : 0;
+  return [least - more, most + more];
 }
 
 /** @param {Log} log @returns {Node[]} */
