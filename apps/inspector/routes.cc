@@ -178,7 +178,8 @@ Answer failure(int status, const std::string& message) {
 int64_t written(const std::string& folder) {
   const std::filesystem::path path(folder);
   std::error_code none;
-  for (const auto& file : {path / "model.safetensors", path / "config.json", path}) {
+  for (const auto& file : {path / "model.safetensors", path / "adapter_model.safetensors",
+                           path / "config.json", path}) {
     if (file == path && std::filesystem::is_directory(path, none)) break;
     const auto time = std::filesystem::last_write_time(file, none);
     if (!none) return time.time_since_epoch().count();

@@ -107,7 +107,7 @@ std::string rewards_config(const Job& job, const std::vector<BaseModel>& judges)
     rewards.push_back(fmt::format("{}*{}", asked[n].weight, reward));
   }
   Json config;
-  config["train"]["rewards"] = rewards;
+  config["train"]["reward"] = rewards;
   return pretty(config);
 }
 

@@ -24,10 +24,10 @@ const CURVES = [
 /** @param {Log} log @param {number} most the last step @returns {Node[]} */
 export function alignmentCurves(log, most) {
   const metrics = log.metrics ?? {};
-  const half = { end: most, width: room() > 640 ? room() / 2 - 20 : room() };
+  const third = { end: most, width: room() > 900 ? room() / 3 - 20 : room() > 640 ? room() / 2 - 20 : room() };
   const shown = CURVES.filter(([name]) => metrics[name] || metrics[`held_out_${name}`]);
   if (shown.length === 0) return [];
-  return [h("div", { class: "pair", style: { "margin-top": "1rem" } }, shown.map(([name, title, meaning]) => curve(metrics, name, title, meaning, half))), ...samples(log)];
+  return [h("div", { class: "pair", style: { "margin-top": "1rem" } }, shown.map(([name, title, meaning]) => curve(metrics, name, title, meaning, third))), ...samples(log)];
 }
 
 /** @param {Record<string, number[][]>} metrics @param {string} name @param {string} title @param {string} meaning @param {{end: number, width: number}} size */
@@ -36,9 +36,16 @@ function curve(metrics, name, title, meaning, size) {
   if (metrics[name]) lines.push({ name: "training", values: smooth(spread(metrics[name], size.end)) });
   if (metrics[`held_out_${name}`]) lines.push({ name: "held-out prompts or pairs", values: spread(metrics[`held_out_${name}`], size.end) });
   const last = (metrics[name] ?? metrics[`held_out_${name}`]).at(-1)?.[1] ?? NaN;
-  return h("div", { "data-curve": name }, h("h3", {}, `${title} `, h("b", { class: "mono" }, figure(last, 3))),
-    plot(title, lines, range(lines.flatMap((line) => line.values)), "step", size), lines.length > 1 && key(lines),
+  return h("div", { "data-curve": name }, h("h3", {}, `${title} `, h("b", { class: "mono" }, figure(last, 4))),
+    plot(title, lines, visible(lines.flatMap((line) => line.values)), "step", size), lines.length > 1 && key(lines),
     meaning && h("p", { class: "quiet small" }, meaning));
+}
+
+/** The range of the values, with some room if they are all equal. @param {number[]} values @returns {[number, number]} */
+function visible(values) {
+  const [least, most] = range(values);
+  const more = least === most ? Math.max(Math.abs(most) / 2, 0.5) : 0;
+  return [least - more, most + more];
 }
 
 /** @param {Log} log @returns {Node[]} */

@@ -30,12 +30,12 @@ after(closeBrowser);
 
 test("two models answer a prompt, and the divergence is that of their logits", { skip }, async () => {
   const server = await served(base, aligned);
-  const page = await opened(`${server.address}#view=compare&text=To+be&model=0&other=1`);
+  const page = await opened(`${server.address}#view=compare&text=To+be&model=0&other=1%406`);
   await page.waitForSelector("[data-mean]");
   const answers = await page.locator("[data-answer] .sample").allTextContents();
   assert.equal(answers.length, 2);
   const ask = async (path, body) => (await fetch(`${server.address}api/${path}`, { method: "POST", body: JSON.stringify(body) })).json();
-  const written = await ask("answer", { model: "1", prompt: "To be", tokens: 64 });
+  const written = await ask("answer", { model: "1@6", prompt: "To be", tokens: 64 });
   assert.equal(answers[1].trim(), written.text.trim());
   const logits = async (model) => {
     const { run } = await ask("run", { model, ids: written.ids });
@@ -47,7 +47,7 @@ test("two models answer a prompt, and the divergence is that of their logits", {
     const sum = all.reduce((a, b) => a + b);
     return all.map((each) => each / sum);
   };
-  const [p, q] = [softmax(await logits("0")), softmax(await logits("1"))];
+  const [p, q] = [softmax(await logits("0")), softmax(await logits("1@6"))];
   const kl = p.reduce((sum, each, i) => sum + each * Math.log(each / q[i]), 0);
   const title = await page.locator("[data-token='4']").getAttribute("title");
   assert.ok(Math.abs(number(title.replace("KL ", "")) - kl) <= 1e-3 * kl + 1e-4, `${title}, ${kl}`);

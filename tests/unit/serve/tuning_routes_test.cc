@@ -234,7 +234,7 @@ TEST_F(TuningRoutesTest, JobsLearnFromGraders) {
   TuningFolder::wait_for(tuning_, id, tuning::JobStatus::succeeded);
   const Json config =
       Json::parse(read_file(folder_.path("jobs folder/" + folder + "rewards.json")));
-  EXPECT_EQ(config["train"]["rewards"],
+  EXPECT_EQ(config["train"]["reward"],
             (Json{"0.8*string_check:eq:{{item.answer}}", "0.1*length:1-9",
                   "1*schema:" + folder + "schema-3.json", "1*model:/models/judge"}));
   EXPECT_EQ(Json::parse(read_file(folder_.path("jobs folder/" + folder + "schema-3.json"))),

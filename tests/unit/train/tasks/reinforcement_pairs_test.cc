@@ -67,7 +67,7 @@ class ReinforceTranslator : public testing::TestWithParam<Translator> {
     o.reinforcement.answer_tokens = 4;
     o.reinforcement.batch_epochs = 3;
     o.reinforcement.kl_weight = 0.1;
-    o.reinforcement.rewards = {"exact"};
+    o.reinforcement.rewards = {"regex:\\A[3-5]"};
     return o;
   }
 
@@ -81,7 +81,6 @@ TEST_P(ReinforceTranslator, LearnsFromRewardsAlone) {
   o.reinforcement.prompts = o.reinforcement.answers = 8;
   o.reinforcement.batch_epochs = 1;
   o.reinforcement.kl_weight = 0;
-  o.reinforcement.rewards = {"regex:\\A[3-5]"};
   o.learning_rate = 1e-2;
   train({}, o);
   const std::map<int64_t, double> reward = logged(o, "reward");
