@@ -210,6 +210,19 @@ http::Response response_of(const SpeechRequest& request, const Transcript& trans
   return json_response({{"text", transcript.text}, {"usage", usage_of(transcript)}});
 }
 
+// A damaged upload is the client's error.
+ApiError speech_error(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::BadFile || error.kind() == ErrorKind::Unsupported)
+      return {400, error.what(), "file", "invalid_file"};
+  } catch (...) {
+    return api_error(thrown);
+  }
+  return api_error(thrown);
+}
+
 // Transcribes one request and sends its response; with `stream`, each segment as soon as it is
 // known.
 void answer_speech(const SpeechRequest& request, const Model& model,
@@ -239,7 +252,7 @@ void answer_speech(const SpeechRequest& request, const Model& model,
                     sse_event("[DONE]"));
     exchange->finish();
   } catch (...) {
-    const ApiError error = api_error(std::current_exception());
+    const ApiError error = speech_error(std::current_exception());
     if (!begun) return exchange->send(error_response(ErrorShape::openai, error));
     exchange->write(
         sse_event(http::error_object(error.status, error.message, error.param, error.code)));
