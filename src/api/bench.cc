@@ -122,7 +122,7 @@ TrainBench bench_training(const BenchOptions& bench) {
   const std::vector<uint32_t> tokens = random_tokens(spec.vocabulary);
   const NextTokenExamples examples({tokens.data(), 4, kTokens, kTokens}, {},
                                    {spec.context, options.batch, 0, options.seed});
-  const NextTokenTask task(examples, {.compute = compute, .seed = options.seed});
+  const NextTokenTask task(examples, {.compute = compute, .passes = {}, .seed = options.seed});
   Stepper step(model, task, options);
   std::vector<double> times;
   for (int64_t i = 0; i < bench.steps + kWarmup; ++i) {

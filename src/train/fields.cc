@@ -293,10 +293,9 @@ void visit(OptimizerChoice& o, OptionVisitor& v) {
       {"muon_rate",
        "muon: learning rate of the matrices of layers, as a multiple of that of all others", muon},
       o.muon_rate, 0, 1e6);
-  v.boolean(
-      {"relative_rate", "adafactor: multiply the rate by the root mean square of each parameter",
-       true},
-      o.relative_rate);
+  v.boolean({"relative_rate",
+             "adafactor: multiply the rate by the root mean square of each parameter", true},
+            o.relative_rate);
 }
 
 void visit(AdapterOptions& o, OptionVisitor& v) {

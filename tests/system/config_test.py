@@ -56,7 +56,7 @@ class Config(FoveaTest):
         self.refused(fovea("train", self.text, "--dry-run", "--config", self.folder), 2, self.folder)
 
     def test_an_invalid_model_is_refused(self):
-        for wrong in (["--heads", "3"], ["--kv-heads", "3"], ["--layers", "0"], ["--width", "0"]):
+        for wrong in (["--heads", "3"], ["--kv-heads", "3"], ["--layers", "4097"], ["--width", "0"]):
             self.refused(fovea("train", self.text, "--dry-run", *wrong), 2)
 
     def test_an_unknown_preset_is_refused(self):

@@ -182,7 +182,7 @@ class Help(FoveaTest):
         text = " ".join(self.ok(fovea("plan", "--help-all")).stdout.decode().split())
         self.assertIn("maximum tokens in one sequence (1 to 16777216; default: the model's;", text)
         text = " ".join(self.ok(fovea("train", "--help-all")).stdout.decode().split())
-        self.assertIn("--encoder-layers N number of layers (1 to 4096; default: the model's)", text)
+        self.assertIn("--encoder-layers N number of layers; 0 = embeddings only (0 to 4096; default: the model's)", text)
 
     def test_the_help_of_a_section_lists_its_options_only(self):
         text = self.ok(fovea("help", "train", "model")).stdout.decode()
