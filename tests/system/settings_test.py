@@ -50,7 +50,7 @@ class Sources(FoveaTest):
         self.assertEqual(self.dumped("embed", "--config", path), {"embed": {}})
 
     def test_training_reads_yaml_and_the_environment(self):
-        path = self.file("run.yaml", "width: 96\ncontext: 64\ndecoder:\n  layers: 3\ntrain:\n  steps: 77\n  batch: 5\n  freeze: [0-1]\n")
+        path = self.file("run.yaml", "width: 96\ncontext: 64\ndecoder:\n  layers: 3\n  attention: {heads: 4}\ntrain:\n  steps: 77\n  batch: 5\n  freeze: [0-1]\n")
         config = self.dumped("train", "--config", path, env={"FOVEA_BATCH": "6"})
         self.assertEqual((config["width"], config["train"]["steps"], config["train"]["batch"], config["train"]["freeze"]), (96, 77, 6, ["0-1"]))
         self.ok(fovea("plan", path))
