@@ -25,7 +25,7 @@ struct JsonVocabulary::Tokens {
 };
 
 JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends) {
-  check(!ends.empty(), "the model has no end-of-text token; expected one, to end the JSON");
+  check(!ends.empty(), "the model has no end-of-text token; expected one, to end the text");
   auto tokens = std::make_unique<Tokens>();
   tokens->size = tokenizer.size();
   tokens->ends = std::move(ends);

@@ -108,11 +108,11 @@ class Completion(FoveaTest):
                     seen += os.read(master, 65536)
             return seen
 
-        typed(f"fpath=('{functions}' $fpath); autoload -Uz compinit; compinit -u -D; unsetopt zle_bracketed_paste; PS1='ready> '\n".encode(), b"\nready> ")
+        typed(f"fpath=('{functions}' $fpath); autoload -Uz compinit; compinit -u -D; unset zle_bracketed_paste; PS1='ready> '\n".encode(), b"\rready> ")
         typed(b"fovea gen\t", b"fovea generate ")
         typed(b"--temper\t", b"--temperature ")
         typed(b"0.5 --dtype b\t", b"--dtype bf16 ")
-        typed(b"\x15fovea tr\t", b"translate lines of text")
+        typed(b"\x15fovea tra\t", b"translate lines of text")
 
     def test_other_shells_are_refused(self):
         self.refused(fovea("--completion", "ksh"), 2, "--completion: \"ksh\"", "bash, zsh or fish")

@@ -8,7 +8,7 @@ from support import FoveaTest, fovea
 
 
 class Sources(FoveaTest):
-    def text(self, *options, env=None):
+    def said(self, *options, env=None):
         return json.loads(self.ok(fovea("generate", self.model(), "-p", "The ", "--json", "--seed", 3, *options, env=env)).stdout)
 
     def dumped(self, *arguments, env=None):
@@ -16,11 +16,11 @@ class Sources(FoveaTest):
 
     def test_the_command_line_precedes_the_environment_and_a_file(self):
         both = {"FOVEA_PREDICT": "5", "FOVEA_CONFIG": str(self.file("options.yaml", "generate:\n  predict: 7\n  top-k: 1\n"))}
-        self.assertEqual(self.text("-n", 3, env=both)["tokens"], 3)
-        self.assertEqual(self.text(env=both)["tokens"], 5)
-        self.assertEqual(self.text(env={"FOVEA_CONFIG": both["FOVEA_CONFIG"]})["tokens"], 7)
-        self.assertEqual(self.text("--config", both["FOVEA_CONFIG"])["ids"], self.text("-n", 7, "--greedy")["ids"])
-        self.assertEqual(self.text()["tokens"], 256)
+        self.assertEqual(self.said("-n", 3, env=both)["tokens"], 3)
+        self.assertEqual(self.said(env=both)["tokens"], 5)
+        self.assertEqual(self.said(env={"FOVEA_CONFIG": both["FOVEA_CONFIG"]})["tokens"], 7)
+        self.assertEqual(self.said("--config", both["FOVEA_CONFIG"])["ids"], self.said("-n", 7, "--greedy")["ids"])
+        self.assertEqual(self.said()["tokens"], 256)
 
     def test_a_model_and_flags_are_options_too(self):
         env = {"FOVEA_MODEL": str(self.model()), "FOVEA_ECHO": "true", "FOVEA_GREEDY": "0", "FOVEA_PREDICT": "4"}
@@ -34,7 +34,7 @@ class Sources(FoveaTest):
         self.assertEqual((config["generate"]["predict"], config["generate"]["ignore_eos"]), (9, True))
         path = self.file("options.json", json.dumps(config))
         again = json.loads(self.ok(fovea("generate", "--config", path)).stdout)
-        self.assertEqual(again["ids"], self.text(*options)["ids"])
+        self.assertEqual(again["ids"], self.said(*options)["ids"])
         self.assertEqual(self.dumped("generate", "--config", path), config)
 
     def test_every_verb_has_the_options(self):
@@ -44,13 +44,13 @@ class Sources(FoveaTest):
 
     def test_a_file_may_hold_several_verbs(self):
         path = self.file("all.yaml", "# for all\ngenerate: {predict: 4, top_k: 1}\nchat:\n  system: 'Be kind: always.'\ntrain:\n  steps: 3\n")
-        self.assertEqual(self.text("--config", path)["tokens"], 4)
+        self.assertEqual(self.said("--config", path)["tokens"], 4)
         self.assertEqual(self.dumped("chat", "--config", path), {"chat": {"system": "Be kind: always."}})
         self.assertEqual(self.dumped("train", "--config", path)["train"]["steps"], 3)
         self.assertEqual(self.dumped("embed", "--config", path), {"embed": {}})
 
     def test_training_reads_yaml_and_the_environment(self):
-        path = self.file("run.yaml", "layers: 3\nwidth: 96\nheads: 3\ntrain:\n  steps: 77\n  batch: 5\n  freeze: [0-1]\n")
+        path = self.file("run.yaml", "width: 96\ncontext: 64\ndecoder:\n  layers: 3\n  attention: {heads: 4}\ntrain:\n  steps: 77\n  batch: 5\n  freeze: [0-1]\n")
         config = self.dumped("train", "--config", path, env={"FOVEA_BATCH": "6"})
         self.assertEqual((config["width"], config["train"]["steps"], config["train"]["batch"], config["train"]["freeze"]), (96, 77, 6, ["0-1"]))
         self.ok(fovea("plan", path))

@@ -26,8 +26,8 @@ std::vector<Alternative> alternatives(const Model& model, const std::vector<int3
   const Generation begun = generate(model, prompt, first, sink).front();
   if (std::ssize(begun.ids) < at)
     throw FieldError(ErrorKind::InvalidArgument, "at",
-                     fmt::format("at: {}; expected at most {}, the length of the text in tokens",
-                                 at, begun.ids.size()));
+                     fmt::format("{}; expected at most {}, the length of the text in tokens", at,
+                                 begun.ids.size()));
   std::vector<Alternative> all;
   for (const auto& [id, logprob] : begun.logprobs.back().top) {
     GenerateOptions other = options;
