@@ -77,8 +77,8 @@ class Embedder {
   std::vector<EmbeddedToken> embed_tokens(const std::string& text,
                                           const EmbedOptions& options = {}) const;
 
-  int64_t width() const;                       // elements of a vector
-  int64_t max_tokens() const;                  // maximum tokens of a text, special tokens included
+  int64_t width() const;       // elements of a vector
+  int64_t max_tokens() const;  // maximum tokens of a text, special tokens included
   // Describes how the vectors of tokens become one vector, with the weights of layers if several
   // layers contribute.
   std::string pooling() const;

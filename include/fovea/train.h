@@ -38,7 +38,8 @@ enum class Precision { automatic, fp32, bf16 };
 //   ppo, grpo        write answers to prompts that get high rewards (decoders and encoder-decoders;
 //                    need `from` and `reinforcement`)
 //   skip_gram        word vectors without a Transformer (Mikolov et al. 2013)
-//   replaced_tokens  detect the tokens that a small generator replaced (encoders; Clark et al. 2020)
+//   replaced_tokens  detect the tokens that a small generator replaced (encoders; Clark et al.
+//                    2020)
 enum class Objective {
   automatic,
   next_token,

@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "audio/log_mel.h"
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
-#include "audio/log_mel.h"
 #include "families/model_parts.h"
 #include "inspect/trace.h"
 

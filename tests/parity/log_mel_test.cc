@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <numbers>
 
-#include "checkpoint/safetensors.h"
 #include "audio/log_mel.h"
+#include "checkpoint/safetensors.h"
 #include "support/shared_folder.h"
 
 namespace fovea {

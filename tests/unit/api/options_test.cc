@@ -79,13 +79,12 @@ class Survey : public OptionVisitor {
 
 template <class Options>
 class Descriptions : public testing::Test {};
-using All =
-    testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                   EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions, RerankOptions,
-                   ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
-                   SearchBuildOptions, SearchOptions, ClusterOptions, AnswerOptions,
-                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace, ExplainOptions,
-                   ProbeOptions>;
+using All = testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
+                           EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions,
+                           RerankOptions, ClassifyOptions, PlanOptions, EvaluationData,
+                           BenchOptions, ConvertOptions, SearchBuildOptions, SearchOptions,
+                           ClusterOptions, AnswerOptions, TokenizerTraining, TraceOptions,
+                           InspectInput, HeadPlace, ExplainOptions, ProbeOptions>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
