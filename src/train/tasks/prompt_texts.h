@@ -27,9 +27,9 @@ struct PromptTexts {
 };
 
 // Converts prompts to tokens. Without `validation`, evenly spaced ones are held out, a part `share`
-// of all. Those that leave no room for an answer in the context are skipped; `say` receives their
-// number. `chat`: the chat template; unset if the model has none. Throws BadFile if none are left
-// for training, and InvalidArgument if a prompt does not suit the model.
+// of all. Those that leave no room for an answer in the context are skipped and reported by `say`.
+// `chat`: the chat template; unset if the model has none. Throws BadFile if none are left for
+// training, and InvalidArgument if a prompt does not suit the model.
 PromptTexts prompt_texts(Prompts data, Prompts validation, double share, const Spec& spec,
                          const std::optional<ModelChat>& chat, const Tokenizer& tokenizer,
                          const Say& say);
