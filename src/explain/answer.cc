@@ -26,7 +26,9 @@ std::vector<double> pooled_rows(Pooling pooling, int64_t rows) {
   switch (pooling) {
     case Pooling::first: weights.front() = 1; break;
     case Pooling::last: weights.back() = 1; break;
-    case Pooling::mean: weights.assign(weights.size(), 1 / static_cast<double>(rows));
+    case Pooling::mean: weights.assign(weights.size(), 1 / static_cast<double>(rows)); break;
+    case Pooling::first_and_mean:
+    case Pooling::attention: break;  // of images, which have no tokens to explain
   }
   return weights;
 }

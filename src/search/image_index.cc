@@ -49,9 +49,10 @@ std::unordered_map<std::string, std::vector<float>> known_images(const std::stri
   if (!is_index(path)) return known;
   try {
     const IndexFiles index = read_index(path);
-    if (index.settings.fingerprint != fingerprint || index.settings.width != width) return known;
+    if (index.settings.fingerprint != fingerprint || index.settings.width != width || !index.graph)
+      return known;
     for (size_t i = 0; i < index.passages.size(); ++i)
-      known.emplace(index.passages[i].text, index.graph.vector(static_cast<int64_t>(i)));
+      known.emplace(index.passages[i].text, index.graph->vector(static_cast<int64_t>(i)));
   } catch (const Error&) {  // a damaged index is built again
     known.clear();
   }
@@ -97,10 +98,15 @@ ImageIndexBuild build_image_index(
       std::copy_n(found.values.begin() + static_cast<std::ptrdiff_t>(i) * width, width,
                   vectors.data_as<float>() + static_cast<int64_t>(fresh[first + i]) * width);
   }
+  std::vector<std::string_view> names;
+  for (const IndexedPassage& image : images) names.push_back(image.file);
+  WordIndex words(names);
   write_index(index, {{absolute_path(folder), absolute_path(model_folder), fingerprint, width,
                        Similarity::cosine},
                       std::move(images),
-                      VectorGraph(vectors, Similarity::cosine)});
+                      VectorGraph(vectors, Similarity::cosine),
+                      std::nullopt,
+                      std::move(words)});
   return result;
 }
 
@@ -126,7 +132,7 @@ ImageIndex ImageIndex::open(const std::string& index, const std::string& model_f
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
   check(files.settings.fingerprint == hash_text(model.fingerprint()) &&
-            files.settings.width == model.width(),
+            files.settings.width == model.width() && files.graph,
         "{}: was built with another model than {}; expected the same model, or a new index", index,
         folder);
   return ImageIndex(std::make_shared<Parts>(Parts{std::move(files), model}));
@@ -134,7 +140,7 @@ ImageIndex ImageIndex::open(const std::string& index, const std::string& model_f
 
 std::vector<FoundImage> ImageIndex::nearest(const Embeddings& query, int64_t count) const {
   std::vector<FoundImage> found;
-  for (const auto& [number, similarity] : parts_->files.graph.nearest(query.values, count))
+  for (const auto& [number, similarity] : parts_->files.graph->nearest(query.values, count))
     found.push_back({parts_->files.passages[static_cast<size_t>(number)].file, similarity});
   return found;
 }
