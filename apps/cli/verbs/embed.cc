@@ -81,14 +81,11 @@ class EmbedCommand : public Command {
                               "of the line's tokens",
                               other_)));
     training_.declare(table);
-    table.show_only({"MODEL",           "FILE",          "--out",
-                     "--format",        "--precision",   "--prompt-name",
-                     "--dimensions",    "--normalize",   "--dtype",
-                     "--task",          "--sparse",      "--top",
-                     "--evaluate",      "--explain",     "--train",
-                     "--validation",    "--epochs",      "--batch",
-                     "--learning-rate", "--temperature", "--evaluate-every",
-                     "--patience",      "--dry-run",     "--seed"});
+    table.show_only({"MODEL",           "FILE",          "--out",        "--format",
+                     "--precision",     "--prompt-name", "--dimensions", "--normalize",
+                     "--dtype",         "--sparse",      "--evaluate",   "--explain",
+                     "--train",         "--validation",  "--epochs",     "--batch",
+                     "--learning-rate", "--temperature", "--dry-run",    "--seed"});
   }
 
   int run(const OptionTable& table) override {
