@@ -152,7 +152,7 @@ void Transcription::decode_next(int64_t end) {
   const int64_t frames = std::min(window_, end - seek_);
   const Tensor memory = decoder_.encode({spectrogram_.window_at(seek_)})[0];
   settle_language(memory);
-  peak_ = spectrogram_.peak();
+  if (seek_ == 0) peak_ = spectrogram_.peak();  // it never falls
   const WindowText text = decoder_.decode({window_of(memory)})[0];
   int64_t next = frames;
   // Text that was sampled at a high temperature is a bad guide for the next window.

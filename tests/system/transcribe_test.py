@@ -15,12 +15,18 @@ PLAIN = {"--logprob-threshold": "0", "--compression-ratio-threshold": "0", "--no
 WORD_SECONDS = 0.04  # tolerance of the times of words
 
 
+def switched(options):
+    """Replaces fields that are set to false by the flags that switch them off."""
+    return {"--no-" + name[2:] if value == "false" else name: value if value not in ("true", "false") else True
+            for name, value in options.items() if value != "true"}
+
+
 def arguments_of(case):
     options = dict(PLAIN)
     given = iter(case["options"])
     for name in given:
         options[name] = True if name == "--translate" else next(given)
-    return [part for name, value in options.items() for part in ([name] if value is True else [name, value])]
+    return [part for name, value in switched(options).items() for part in ([name] if value is True else [name, value])]
 
 
 class TranscribeTest(FoveaTest):
@@ -174,7 +180,7 @@ class TranscribeTest(FoveaTest):
         path = self.wav("a.wav", sounds.voice(0.5, 3))
         for options, text in ((["--language", "klingon"], "--language: 'klingon' is unknown; expected a code such as de"),
                               (["--language", "ko"], "--language: ko; expected one of the model's 6 languages"),
-                              (["--word-timestamps", "--timestamps", "false"], "--word-timestamps: requires"),
+                              (["--word-timestamps", "--no-timestamps"], "--word-timestamps: requires"),
                               (["--max-tokens", "64"], "--max-tokens: 64; expected less than 64")):
             self.refused(fovea("transcribe", MODEL, path, *options), 2, text)
         self.refused(fovea("transcribe", MODEL, self.folder / "none.wav"), 2, "none.wav: does not exist; expected a sound file")

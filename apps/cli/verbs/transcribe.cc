@@ -78,11 +78,15 @@ class TranscribeCommand : public Command {
                 {"compression_ratio", {}, "--compression-ratio-threshold"},
                 {"logprob", {}, "--logprob-threshold"},
                 {"no_speech", {}, "--no-speech-threshold"},
-                {"previous_text", {"--condition-on-previous-text"}},
+                {.field = "timestamps", .omitted = true},
+                {.field = "previous_text", .omitted = true},
                 {"prompt", {"--initial-prompt"}},
                 {"suppress", {}, "--suppress-tokens"},
                 {"voice_only", {"--vad-filter"}, "--vad"},
                 {"windows", {"--batch-size"}}});
+    table.add(flag("--no-timestamps", {}, "predict no times of segments", no_times_));
+    table.add(flag("--no-previous-text", {}, "do not continue the text of earlier windows",
+                   no_previous_));
     Option temperature =
         as("X,X,...", text("--temperature", {},
                            "temperatures that are tried in order while a text repeats itself or is "
@@ -108,6 +112,8 @@ class TranscribeCommand : public Command {
   int run(const OptionTable&) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     read_temperatures();
+    options_.timestamps = !no_times_;
+    options_.previous_text = !no_previous_;
     if (json) format_ = static_cast<int>(TranscriptFormat::json);
     raw_.type = static_cast<SampleType>(sample_type_);
     if (files_.empty()) files_.emplace_back("-");
@@ -205,7 +211,7 @@ class TranscribeCommand : public Command {
   TranscribeOptions options_;
   RawSound raw_;
   int format_ = 0, precision_ = 0, sample_type_ = 0;
-  bool into_folder_ = false;
+  bool into_folder_ = false, no_times_ = false, no_previous_ = false;
 };
 
 }  // namespace
