@@ -50,7 +50,7 @@ class Transcription {
   bool follows_ = true;           // the next window follows written_
   int64_t seek_ = 0;              // frame at which the next window begins
   double last_end_ = 0;           // of the last word
-  float peak_ = 0;                // of the spectrogram when the last window was decoded
+  float peak_ = 0;                // of the spectrogram when the first window was decoded
   std::optional<std::vector<FrameRange>> voice_;  // of the whole sound
   bool stopped_ = false;
   Transcript transcript_;

@@ -83,7 +83,8 @@ class TranscribeTest(FoveaTest):
                 stream = json.loads(self.ok(result).stdout)
                 self.assertEqual(stream["segments"], file["segments"])
                 self.assertIn(b"...", result.stderr)
-                self.assertEqual(louder, b"transcribing again" in result.stderr)
+                if louder:
+                    self.assertIn(b"transcribing again", result.stderr)
 
     def test_partial_text_comes_before_the_sound_ends(self):
         process = subprocess.Popen([FOVEA, "transcribe", str(MODEL), "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
