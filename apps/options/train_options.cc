@@ -268,13 +268,13 @@ void TrainRequest::declare(OptionTable& table) {
         flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
   }
   std::vector<std::string> shown = {
-      "DATA",    "--pairs",  "--labels",        "--images",  "--out",           "--lora",
-      "--steps", "--batch",  "--learning-rate", "--dtype",   "--seed",          "--context",
-      "--width", "--layers", "--heads",         "--dry-run", "--evaluate-every"};
-  const auto also = distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
-                                                       "--alpha", "--top-k", "--cache"}
-                            : std::vector<std::string>{"--from", "--tokenizer", "--preset",
-                                                       "--inspect", "--dropout"};
+      "DATA",   "--pairs",   "--labels", "--images",        "--out",
+      "--lora", "--steps",   "--batch",  "--learning-rate", "--dtype",
+      "--seed", "--context", "--width",  "--layers",        "--dry-run"};
+  const auto also =
+      distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
+                                         "--alpha", "--top-k", "--cache"}
+              : std::vector<std::string>{"--from", "--tokenizer", "--preset", "--inspect"};
   shown.insert(shown.end(), also.begin(), also.end());
   table.show_only(shown);
 }

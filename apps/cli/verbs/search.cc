@@ -75,6 +75,9 @@ class SearchCommand : public Command {
     table.add(as("DIR", text("--build", {}, "directory of text files to index", folder_)));
     table.add(as("DIR", text("--out", {"-o", "--output"}, "the index to write", out_)));
     add_fields(table, build_);
+    table.show_only({"INDEX", "QUERY", "--top", "--hybrid", "--rerank", "--explain", "--model",
+                     "--image", "--answer", "--predict", "--cluster", "--build", "--out",
+                     "--passage-tokens", "--overlap-tokens"});
   }
 
   int run(const OptionTable& table) override {

@@ -50,6 +50,8 @@ class TraceCommand : public Command {
         table, explain_,
         explain_spellings(
             {.field = "method", .name = "--explain", .placeholder = "[METHOD]", .implied = "all"}));
+    table.show_only({"MODEL", "--adapter", "--text", "--ids", "--input", "--what", "--layers",
+                     "--patch", "--gradients", "--out", "--list", "--explain", "--target"});
   }
 
   int run(const OptionTable& table) override {
