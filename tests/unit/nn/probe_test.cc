@@ -38,7 +38,7 @@ struct LayerRun {
 
   explicit LayerRun(const StackSpec& spec, Stack::Kind kind = Stack::Kind::decoder,
                     const Tensor& memory = {})
-      : stack(spec, {}, kWidth, 8, kind) {
+      : stack(spec, {}, {kWidth, 0}, 8, kind) {
     test::randomise(stack, 3);
     const Probe probe{
         .see = [this](const ProbePoint& point, Tensor& value) { found[name_of(point)] = value; },
