@@ -24,6 +24,7 @@ Spec static_spec(int64_t vocabulary, int64_t width) {
   spec.width = width;
   spec.decoder.reset();
   StackSpec& stack = spec.encoder.emplace();
+  stack.layers = 0;
   stack.position.kind = PositionKind::none;
   stack.final_norm = false;
   stack.attention.heads = stack.attention.head_width = 1;  // of no layer

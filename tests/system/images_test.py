@@ -86,7 +86,9 @@ class Images(FoveaTest):
         text.write_text("hello")
         self.refused(fovea("classify", DEIT, IMAGES / "005.png", text), 2, "text.png: not a picture; expected a PNG, JPEG or WebP file")
         self.refused(fovea("classify", DEIT), 2, "expected pictures, folders")
-        self.refused(fovea("embed", DEIT, self.folder), 2, "no pictures")
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.refused(fovea("embed", DEIT, empty), 2, "no pictures")
 
 
 class TrainImages(FoveaTest):
