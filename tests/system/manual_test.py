@@ -59,7 +59,7 @@ class Completion(FoveaTest):
 
     @needs("bash")
     def test_bash_completes_verbs_options_and_values(self):
-        self.assertEqual(self.bash("fovea", "tr"), ["train", "translate", "trace"])
+        self.assertEqual(self.bash("fovea", "tr"), ["train", "translate", "transcribe", "trace"])
         self.assertEqual(self.bash("fovea", "help", "ch"), ["chat"])
         self.assertEqual(self.bash("fovea", "generate", "--temp"), ["--temperature"])
         self.assertEqual(self.bash("fovea", "generate", "model", "--dtype", "b"), ["bf16"])
@@ -83,7 +83,7 @@ class Completion(FoveaTest):
             self.assertEqual(done.stderr, b"")
             return [each.split("\t")[0] for each in done.stdout.decode().splitlines()]
 
-        self.assertEqual(sorted(offered("fovea tr")), ["trace", "train", "translate"])
+        self.assertEqual(sorted(offered("fovea tr")), ["trace", "train", "transcribe", "translate"])
         self.assertIn("--temperature", offered("fovea generate --temp"))
         self.assertEqual(offered("fovea generate model --dtype b"), ["bf16"])
 

@@ -126,7 +126,7 @@ class Names(FoveaTest):
 
     def test_errors_of_the_library_name_the_option(self):
         # The library's errors name fields, such as data or best; the program names the options instead.
-        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--pairs", "a"), 2, "DATA: several kinds of data; expected only one of DATA, --pairs and --labels")
+        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--pairs", "a"), 2, "DATA: several kinds of data; expected only one of DATA, --pairs, --labels and --images")
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
