@@ -47,7 +47,7 @@ Head::Head(const Spec& s, const StackSpec& last)
     : spec(s.head), unpooled(s.input.class_tokens + s.input.registers) {
   const HeadSpec& h = s.head;
   const NormSpec& norm_spec = last.norm;
-  if (h.pooling == Pooling::attention) attention = AttentionPooling(last, s.width);
+  if (h.pooling == Pooling::attention) attention.emplace_back(last, s.width);
   const bool words = h.kind == HeadKind::language_model;
   const int64_t width = words && s.embedding_width > 0 ? s.embedding_width : s.width;
   if (h.transform) transform = Linear(s.width, width, h.transform_bias);
@@ -63,7 +63,7 @@ Head::Head(const Spec& s, const StackSpec& last)
 }
 
 Tensor Head::pooled(const Tensor& hidden, const std::vector<Interval>& valid) const {
-  if (spec.pooling == Pooling::attention) return attention(hidden, valid);
+  if (spec.pooling == Pooling::attention) return attention[0](hidden, valid);
   if (spec.pooling != Pooling::first_and_mean) return pool(hidden, spec.pooling, valid);
   const std::vector<Interval> patches(static_cast<size_t>(hidden.dim(0)),
                                       {unpooled, hidden.dim(1)});

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "fovea/spec.h"
 #include "nn/attention.h"
 #include "nn/ffn.h"
@@ -12,12 +14,11 @@ namespace fovea {
 // Pools tokens by attention (Zhai et al. 2022, "Scaling Vision Transformers", 3.4):
 // y = attention(query, hidden) + ffn(norm(attention(query, hidden))).
 struct AttentionPooling {
-  Parameter query;  // [1, C]; empty = another pooling
+  Parameter query;  // [1, C]
   Attention attention;
   Norm norm;
   FeedForward ffn;
 
-  AttentionPooling() = default;
   AttentionPooling(const StackSpec& stack, int64_t width);
 
   // hidden [B, T, C] -> [B, C]
@@ -25,7 +26,6 @@ struct AttentionPooling {
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
-    if (!query.present()) return;
     visit(f, name + ".query", query);
     attention.each(f, name + ".attention");
     norm.each(f, name + ".norm");
@@ -37,9 +37,9 @@ struct AttentionPooling {
 // each part may be missing.
 struct Head {
   HeadSpec spec;
-  AttentionPooling attention;
-  Linear transform, output;  // output.weight is empty if it is the token embedding
-  Linear distilled;          // the output layer of an image's distillation token
+  std::vector<AttentionPooling> attention;  // at most one, outside of the struct: it is large
+  Linear transform, output;                 // output.weight is empty if it is the token embedding
+  Linear distilled;                         // the output layer of an image's distillation token
   Norm norm;
   int64_t unpooled = 0;  // first_and_mean: tokens of an image that are not patches
 
@@ -66,7 +66,7 @@ struct Head {
 
   template <class Visitor>
   void each(Visitor& f, const std::string& name) {
-    attention.each(f, name + ".pooling");
+    for (AttentionPooling& one : attention) one.each(f, name + ".pooling");
     transform.each(f, name + ".transform");
     norm.each(f, name + ".norm");
     output.each(f, name + ".output");

@@ -120,6 +120,10 @@ Tensor full(const Shape& shape, double value, DType dtype, const Device& device)
       y.data_as<bf16>()[i] = narrow(static_cast<float>(value));
     else if (dtype == DType::i32)
       y.data_as<int32_t>()[i] = static_cast<int32_t>(value);
+    else if (dtype == DType::i8)
+      y.data_as<int8_t>()[i] = static_cast<int8_t>(value);
+    else if (dtype == DType::u8)
+      y.data_as<uint8_t>()[i] = static_cast<uint8_t>(value);
     else
       y.data_as<float>()[i] = static_cast<float>(value);
   }

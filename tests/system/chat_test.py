@@ -170,8 +170,14 @@ class Terminal:
 
     def end(self):
         """Leaves by Ctrl-D; returns the last output."""
-        self.type(b"\x04")
-        self.test.assertEqual(self.process.wait(timeout=30), 0)
+        for _ in range(30):  # a key that is typed before the program reads single keys may be lost
+            self.type(b"\x04")
+            try:
+                self.process.wait(timeout=1)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+        self.test.assertEqual(self.process.poll(), 0)
         while select.select([self.master], [], [], 0)[0]:
             try:
                 self.seen += os.read(self.master, 65536)
@@ -217,6 +223,7 @@ class OnATerminal(Talker):
         chat.type(b"Hello\n")
         chat.wait_for(b"Hello\r\n")
         said = chat.wait_for(b"\r\n> ").decode()
+        said = said.removeprefix("Hello\r\n")  # the terminal may echo keys too, before the program reads them
         self.assertRegex(said, r"(?s)^\r\n[^\r].*\r\n\r\ncut off at the length limit$")
         self.assertTrue(chat.end().endswith(b"\r\n"))  # the shell's prompt begins a line
 

@@ -25,6 +25,9 @@ class ApiTest : public testing::Test {
     embedder_ = new Embedder(Embedder::open("tests/goldens/sentence_model"));
     reranker_ = new Reranker(Reranker::open("tests/goldens/cross_encoder"));
     classifier_ = new Classifier(Classifier::open("tests/goldens/classifiers/texts"));
+    sparse_ = new SparseEmbedder(SparseEmbedder::open("tests/goldens/sparse_model"));
+    multiple_ =
+        new MultiVectorEmbedder(MultiVectorEmbedder::open("tests/goldens/multi_vector_model"));
     tokenizer_ = new Tokenizer(train_tokenizer({path}, options, {})->tokenizer);
   }
   static void TearDownTestSuite() {
@@ -32,6 +35,8 @@ class ApiTest : public testing::Test {
     delete embedder_;
     delete reranker_;
     delete classifier_;
+    delete sparse_;
+    delete multiple_;
   }
 
   void SetUp() override {
@@ -63,6 +68,12 @@ class ApiTest : public testing::Test {
     fourth_->facts.name = "fourth";
     fourth_->classifier = *classifier_;
     fourth_->classify_queue = std::make_shared<ClassifyQueue>(*classifier_);
+    fifth_->facts.name = "fifth";
+    fifth_->sparse_embedder = *sparse_;
+    fifth_->sparse_queue = std::make_shared<SparseQueue>(*sparse_);
+    sixth_->facts.name = "sixth";
+    sixth_->multi_vector_embedder = *multiple_;
+    sixth_->multi_vector_queue = std::make_shared<MultiVectorQueue>(*multiple_);
     model_->translator =
         Translator{[](const std::string& line, const std::string& prefix, int64_t hypotheses) {
                      const std::string text = prefix + line;
@@ -183,12 +194,16 @@ class ApiTest : public testing::Test {
   static inline Embedder* embedder_ = nullptr;
   static inline Reranker* reranker_ = nullptr;
   static inline Classifier* classifier_ = nullptr;
+  static inline SparseEmbedder* sparse_ = nullptr;
+  static inline MultiVectorEmbedder* multiple_ = nullptr;
   const std::string kChatPath = "/v1/chat/completions", kCompletionPath = "/v1/completions";
   std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> other_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> third_ = std::make_shared<ServedModel>();
   std::shared_ptr<ServedModel> fourth_ = std::make_shared<ServedModel>();
-  Api api_{{model_, other_, third_, fourth_}};
+  std::shared_ptr<ServedModel> fifth_ = std::make_shared<ServedModel>();
+  std::shared_ptr<ServedModel> sixth_ = std::make_shared<ServedModel>();
+  Api api_{{model_, other_, third_, fourth_, fifth_, sixth_}};
   http::Router router_;
 
   std::vector<std::string> pieces_ = {"Hel", "", "lo"};

@@ -378,6 +378,8 @@ Json sound_body(const std::string& path) {
       {"/detokenize", {{"tokens", {1}}}},
       {"/v1/embeddings", {{"model", "second/model"}, {"input", "a"}}},
       {"/embed", {{"model", "second/model"}, {"inputs", "a"}}},
+      {"/embed_sparse", {{"model", "fifth"}, {"inputs", "a"}}},
+      {"/embed_all", {{"model", "sixth"}, {"inputs", "a"}}},
       {"/rerank", {{"model", "third"}, {"query", "a"}, {"texts", {"b", "c"}}}},
       {"/v1/classify", {{"model", "fourth"}, {"input", "a"}}},
       {"/predict", {{"model", "fourth"}, {"inputs", "a"}}},
