@@ -212,7 +212,10 @@ std::vector<Field> result_fields() {
        "a grammar in llama.cpp's notation (GBNF) that the text satisfies",
        [](const Json& v, ApiRequest& r) { r.guide.grammar = v; }},
       {"guided_grammar", kBoth, FieldType::text, 0, kMostGrammar, "none", "alias of grammar",
-       [](const Json& v, ApiRequest& r) { r.guide.grammar = v; }},
+       [](const Json& v, ApiRequest& r) {
+         r.guide.grammar = v;
+         r.guide.grammar_field = "guided_grammar";
+       }},
       {"guided_regex", kBoth, FieldType::text, 0, kMostGrammar, "none",
        "a regular expression that matches the whole text",
        [](const Json& v, ApiRequest& r) { r.guide.regex = v; }},
@@ -222,7 +225,10 @@ std::vector<Field> result_fields() {
        "a JSON Schema, as an object or a text, that the text satisfies",
        [](const Json& v, ApiRequest& r) { r.guide.schema = v; }},
       {"json_schema", kBoth, FieldType::any, 0, 0, "none", "alias of guided_json",
-       [](const Json& v, ApiRequest& r) { r.guide.schema = v; }},
+       [](const Json& v, ApiRequest& r) {
+         r.guide.schema = v;
+         r.guide.schema_field = "json_schema";
+       }},
   };
 }
 

@@ -137,7 +137,7 @@ Constraint guided(const ApiRequest& request, ServedModel& model, const char*& pa
   const ApiRequest::Guide& guide = request.guide;
   const int64_t most = request.options.max_tokens;
   if (!guide.grammar.empty()) {
-    param = "grammar";
+    param = guide.grammar_field;
     return gbnf_constraint(model.json_vocabulary(), guide.grammar, most);
   }
   if (!guide.regex.empty()) {
@@ -149,7 +149,7 @@ Constraint guided(const ApiRequest& request, ServedModel& model, const char*& pa
     return choice_constraint(model.json_vocabulary(), guide.choices, most);
   }
   if (guide.schema.is_null()) return {};
-  param = "guided_json";
+  param = guide.schema_field;
   const bool text = guide.schema.is_string();
   return json_constraint(model.json_vocabulary(),
                          text ? guide.schema.get<std::string>() : guide.schema.dump(), most);
@@ -177,7 +177,8 @@ void constrain(ApiRequest& request, ServedModel& model, const ToolChoice& choice
     request.options.constrain =
         json_constraint(model.json_vocabulary(), *schema, request.options.max_tokens);
   } catch (const Error& error) {
-    throw ApiError{400, std::string(param) + ": " + error.what(), param, "invalid_schema"};
+    const std::string prefix = std::string(param) + ": ", what = error.what();
+    throw ApiError{400, what.starts_with(prefix) ? what : prefix + what, param, "invalid_schema"};
   }
 }
 

@@ -43,6 +43,8 @@ struct ApiRequest {
     std::string grammar, regex;
     std::vector<std::string> choices;
     Json schema;
+    // The names of the fields that are given, for errors: each has an alias.
+    const char *grammar_field = "grammar", *schema_field = "guided_json";
   } guide;
   AttentionTraceOptions trace;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -47,8 +48,8 @@ std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& co
 std::string name_of_head(const Spec& spec, const Family& family) {
   Spec untied = spec;
   untied.head.tied = false;
-  Transformer model(untied);
-  for (const FileTensor& tensor : file_tensors(family, model))
+  const auto model = std::make_unique<Transformer>(untied);  // 40 KB: too large for small stacks
+  for (const FileTensor& tensor : file_tensors(family, *model))
     if (tensor.parts[0] == "head.output.weight") return tensor.name;
   return "";
 }
@@ -56,8 +57,8 @@ std::string name_of_head(const Spec& spec, const Family& family) {
 // Returns whether the file has a pooler (the dense layer on the first token); models that are used
 // only for token vectors may lack it.
 bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {
-  Transformer model(spec);
-  const auto tensors = file_tensors(family, model);
+  const auto model = std::make_unique<Transformer>(spec);
+  const auto tensors = file_tensors(family, *model);
   return std::any_of(tensors.begin(), tensors.end(), [&](const FileTensor& tensor) {
     return tensor.parts[0].starts_with("pooler.") && loader.find(tensor.name) != nullptr;
   });
@@ -122,9 +123,9 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
   }
   Loader loader(file, family, loading, files, path);
   if (spec.head.tied) {
-    Transformer tied(spec);
+    const auto tied = std::make_unique<Transformer>(spec);
     const std::string head = name_of_head(spec, family);
-    const auto tensors = file_tensors(family, tied);
+    const auto tensors = file_tensors(family, *tied);
     if (is_another(file, head, loader.find(tensors.front().name))) {
       spec.head.tied = false;
       files.warnings.push_back(
@@ -137,7 +138,7 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
   }
   if (spec.head.kind == HeadKind::pooled && spec.head.transform)
     spec.head.transform = has_pooler(spec, family, loader);
-  files.model = Transformer(spec);
+  files.model = std::move(*std::make_unique<Transformer>(spec));
   if (loading.only_sizes) {
     files.sizes = loader.sizes(files.model);
     return files;
