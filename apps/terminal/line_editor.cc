@@ -16,6 +16,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr int kRemembered = 1000;  // lines in the history
+constexpr char kCtrlD = 4;
 
 // libedit's default reader continues after a signal. This reader periodically checks for an
 // interrupt, since a signal may arrive at any time and on any thread.
@@ -29,6 +30,8 @@ int read_character(EditLine*, wchar_t* character) {
     const ssize_t count = read(STDIN_FILENO, &byte, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return static_cast<int>(count);
+    // Ctrl-D that was typed while the terminal still collected lines arrives as NUL.
+    if (byte == '\0') byte = kCtrlD;
     const size_t used = std::mbrtowc(character, &byte, 1, &state);
     constexpr auto kBad = static_cast<size_t>(-1), kUnfinished = static_cast<size_t>(-2);
     if (used == kUnfinished) continue;

@@ -170,14 +170,8 @@ class Terminal:
 
     def end(self):
         """Leaves by Ctrl-D; returns the last output."""
-        for _ in range(30):  # a key that is typed before the program reads single keys may be lost
-            self.type(b"\x04")
-            try:
-                self.process.wait(timeout=1)
-                break
-            except subprocess.TimeoutExpired:
-                pass
-        self.test.assertEqual(self.process.poll(), 0)
+        self.type(b"\x04")
+        self.test.assertEqual(self.process.wait(timeout=30), 0)
         while select.select([self.master], [], [], 0)[0]:
             try:
                 self.seen += os.read(self.master, 65536)
@@ -252,6 +246,13 @@ class OnATerminal(Talker):
             else:
                 lines[-1] += part
         return [line.rstrip() for line in lines]
+
+    def test_ctrl_d_ends_the_conversation_before_single_keys_are_read(self):
+        """The system passes a Ctrl-D of the time before as NUL, after which no Ctrl-D ended the conversation."""
+        chat = self.open("-n", 2)
+        chat.wait_for(b"> ")
+        chat.type(b"\0")
+        self.assertEqual(chat.process.wait(timeout=30), 0)
 
     def test_lines_are_recalled_in_later_sessions(self):
         first = self.open("-n", 2)
