@@ -175,7 +175,8 @@ class Generate(FoveaTest):
         self.assertEqual(found["alternatives"][0]["ids"], whole["ids"])  # greedy: the likeliest token
         text = self.said("-p", "The ", "-n", "12", "--greedy", "--alternatives", "3", "--at", "4")
         self.assertEqual(text.count("%"), 3)
-        self.refused(fovea("generate", self.model(60), "-p", "The ", "-n", "3", "--alternatives", "2", "--at", "9", "--stop", "e"), 2, "--at: 9; expected at most")
+        early = ("-p", "The ", "--greedy", "--stop", whole["text"][2], "--alternatives", "2", "--at", "9")  # the text ends before token 9
+        self.refused(fovea("generate", self.model(60), *early), 2, "--at: 9; expected at most")
         self.refused(fovea("generate", self.model(60), "--at", "2"), 2, "--at: requires --alternatives")
         self.refused(fovea("generate", self.model(60), "-p", "a", "--alternatives", "2", "--beams", "2"), 2, "--alternatives: cannot be combined")
 
