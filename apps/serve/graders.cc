@@ -157,7 +157,7 @@ std::vector<tuning::JobReward> rewards_of(const Json& grader) {
   std::vector<std::string> used;
   for (const Term& term : terms_of(text_of(grader, "calculate_output", ""))) {
     if (!graders->contains(term.name))
-      refuse_grader("calculate_output", term.name + " is none of the graders");
+      refuse_grader("calculate_output", term.name + " is not one of the graders");
     used.push_back(term.name);
     rewards.push_back(reward_of((*graders)[term.name], "graders." + term.name + ".", term.weight));
   }

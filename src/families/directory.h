@@ -116,7 +116,7 @@ std::vector<int32_t> ids_under(const nlohmann::json& json, const char* key);
 std::vector<std::string> labels_of(const nlohmann::json& config);
 
 // Returns the problem_type; automatic if it is missing or null. Throws Unsupported, naming the
-// file, if it is none that transformers knows.
+// file, if transformers does not know it.
 ProblemType problem_type_of(const nlohmann::json& config, const std::string& file);
 
 // Makes a model from its config and tensors. Errors name the config `name` and the model `path`.

@@ -274,7 +274,7 @@ TEST_F(TuningRoutesTest, WrongGradersAreRefused) {
   };
   wrong(multi("a"), "calculate_output does not use the grader b");
   wrong(multi("a + b"), "graders.b. expected an object");
-  wrong(multi("a + c"), "calculate_output c is none of the graders");
+  wrong(multi("a + c"), "calculate_output c is not one of the graders");
   for (const char* formula : {"a +", "2 * 3 * a", "a * b", "min(a, b)", "a - b", "1e999 * a"})
     wrong(multi(formula), "calculate_output ");
   EXPECT_TRUE(tuning_.jobs().empty());
