@@ -3,9 +3,9 @@
 import { captured } from "./api.js";
 
 const DEFAULTS = {
-  view: "sentence", model: "0", text: "The animal didn't cross the street because it was too tired.", target: "",
-  look: "self", layer: "0", heads: "0", mean: "", token: "", hide: "", muted: "", direction: "to",
-  temperature: "1", k: "0", p: "1", place: "", step: "0", play: "attention", question: "0", other: "", sort: "induction", answer: "", method: "integrated_gradients",
+  view: "sentence", model: "0", text: "The animal didn't cross the street because it was too tired.", target: "", ids: "", second: "",
+  look: "", layer: "0", heads: "0", mean: "", token: "", hide: "", muted: "", direction: "to",
+  temperature: "1", k: "0", p: "1", place: "", step: "0", play: "attention", question: "0", other: "", sort: "induction", answer: "", method: "integrated_gradients", sink: "", chapter: "",
 };
 /** @typedef {typeof DEFAULTS} State */
 export const defaultText = DEFAULTS.text;
@@ -21,6 +21,7 @@ function read() {
   const parts = new URLSearchParams(hash.replace(/^#\/?/, ""));
   const found = { ...DEFAULTS };
   for (const key of /** @type {(keyof State)[]} */ (Object.keys(DEFAULTS))) found[key] = parts.get(key) ?? DEFAULTS[key];
+  if (hash === "" || hash === "#") found.view = "home"; // an address without a view, such as that of a saved file, shows the attention
   return found;
 }
 
