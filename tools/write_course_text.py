@@ -1,6 +1,9 @@
 """Writes the text on which the small model of `fovea learn` is trained: sentences made from word lists.
 
     python3 tools/write_course_text.py > course.txt
+    python3 tools/write_course_text.py --words > words.txt
+
+With --words, each punctuation mark has its own line: a tokenizer that is trained on this text never joins it to a word.
 
 The words and patterns are those that the course looks at: pronouns and what they refer to, subjects and verbs with a noun
 between them, names that are repeated, words with two meanings, and lists that are repeated once, which teach a model to copy.
@@ -8,6 +11,7 @@ All text is made by this script, so that it may be used for anything. The same s
 """
 
 import random
+import re
 import sys
 
 SEED = 7
@@ -34,8 +38,10 @@ def plural(noun):
 def pronoun(pick):
     animal, place = pick(ANIMALS), pick(PLACES)
     verb = pick(["cross", "leave", "like"])
-    tired = pick([True, False])
-    reason = pick(TIRED if tired else WIDE)
+    # Each animal and each place has its own two reasons: the word after "too" depends on what "it" stands for.
+    one, all_ = (animal, TIRED) if pick([True, False]) else (place, WIDE)
+    at = (ANIMALS if all_ is TIRED else PLACES).index(one)
+    reason = pick([all_[at % len(all_)], all_[(at + 1) % len(all_)]])
     return f"The {animal} didn't {verb} the {place} because it was too {reason}."
 
 
@@ -70,8 +76,18 @@ def bank(pick):
 
 
 def repeated(pick):
-    words = [pick(RANDOM) for _ in range(pick(range(4, 16)))]
+    """A list that is repeated once, of words or of parts of words, so that every token of the vocabulary is repeated."""
+    count = pick(range(4, 28))
+    if pick([True, False]):
+        words = [pick(RANDOM) for _ in range(count)]
+    else:
+        words = [part(pick, pick(RANDOM)) for _ in range(count)]
     return " ".join(words + words) + "."
+
+
+def part(pick, word):
+    begin = pick(range(len(word)))
+    return word[begin:begin + pick(range(1, 6))]
 
 
 def line(random_):
@@ -82,8 +98,10 @@ def line(random_):
 
 def main():
     random_ = random.Random(SEED)
+    words = sys.argv[1:] == ["--words"]
     for _ in range(LINES):
-        sys.stdout.write(line(random_) + "\n")
+        text = line(random_)
+        sys.stdout.write((re.sub(r"([.,'])", r"\n\1\n", text) if words else text) + "\n")
 
 
 if __name__ == "__main__":

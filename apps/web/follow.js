@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { color, ink, signed } from "./colors.js";
-import { announce, figure, h, replace, shown } from "./dom.js";
+import { announce, figure, h, replace, shown, track } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { formulaOf } from "./formula.js";
 import { change } from "./state.js";
@@ -125,8 +125,8 @@ function table(step, names) {
   const most = share ? Math.max(...step.values, 1) : Math.max(...step.values.map(Math.abs), 1e-9); // a router may scale its weights
   return h("div", { class: "bars", role: "list" }, names.map((name, i) => h("div", { class: "bar-row", role: "listitem" },
     h("span", { class: "name", dir: "auto" }, name),
-    h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * Math.abs(step.values[i]) / most}%`, background: step.values[i] < 0 ? "var(--negative)" : "var(--accent)" } })),
-    h("span", { class: "number", "data-value": i }, figure(step.values[i], 6)))));
+    track(step.values[i], most, step.values.some((x) => x < 0)),
+    h("span", { class: "number", "data-value": i, title: String(step.values[i]) }, figure(step.values[i])))));
 }
 
 /** @param {Step} step */

@@ -3,7 +3,7 @@
 import { ask, captured, forgetRuns, startRun } from "./api.js";
 import { announce, h, replace } from "./dom.js";
 import { ModelShape } from "./model.js";
-import { change, current, defaultText, hashOf, listen } from "./state.js";
+import { change, current, defaultText, hashOf, listen, wantedRun } from "./state.js";
 import { savePanel } from "./export.js";
 import { sentenceView, sides } from "./sentence.js";
 import { overviewView } from "./overview.js";
@@ -58,16 +58,6 @@ let shownView = "";
 let session = null;
 let sessionName = "";
 let asked = 0;
-
-/** @param {import("./state.js").State} state */
-function wantedRun(state) {
-  const muted = state.muted === "" ? [] : state.muted.split(",").map((head) => {
-    const [look, layer, number] = head.split(".");
-    return [look, Number(layer), Number(number)];
-  });
-  const ids = state.ids === "" ? {} : { ids: state.ids.split(",").map(Number) };
-  return { model: state.model, text: state.ids === "" ? state.text : "", target: state.target, ...ids, muted };
-}
 
 /** @param {import("./state.js").State} state */
 async function openSession(state) {
@@ -247,7 +237,7 @@ function refuseLong(event) {
 
 function send() {
   if (tooLong(textBox.value)) return;
-  change({ text: textBox.value, target: targetBox.value, ids: "", token: "", second: "", place: "", layer: current().view === "sentence" ? current().layer : "0" });
+  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", place: "", layer: current().view === "sentence" ? current().layer : "0" });
   announce("Reading the text.");
 }
 

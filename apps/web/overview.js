@@ -31,7 +31,7 @@ export function overviewView(root) {
     close: () => flow?.stop(),
     update(session, state, before) {
       if (!session) return;
-      if (before && before.text === state.text && before.model === state.model && before.target === state.target && before.muted === state.muted && before.ids === state.ids && flow) return;
+      if (before && before.text === state.text && before.model === state.model && before.target === state.target && before.muted === state.muted && before.ids === state.ids && before.tids === state.tids && flow) return;
       flow?.stop();
       void suggestions(chips, session, state);
       flow = new Flow(drawPicture(picture, session, state), side, session);

@@ -10,6 +10,8 @@ import { change } from "./state.js";
 const PRONOUNS = new Set("it he she they him her them its his their who which that this er sie es ihn il elle".split(" "));
 const SMALL = new Set("the a an of to in on at and or but not did didn was were is are be been too so because when for with by as if then there than had has have do does would could we i you don t s".split(" "));
 
+const ARTICLES = new Set("the a an my your his her our their".split(" "));
+
 /** @param {Token} token */
 export const wordOf = (token) => token.text.trim().toLowerCase();
 /** Whether a token carries meaning of its own. @param {Token} token */
@@ -50,7 +52,10 @@ export async function openingPlace(session, look) {
   if (tokens.length > 512) return null;
   const pronoun = tokens.findLastIndex((token) => PRONOUNS.has(wordOf(token)) && !token.special);
   const from = pronoun > 0 ? pronoun : tokens.findLastIndex(telling);
-  const keys = [...tokens.keys()].filter((i) => i > 0 && (session.shape.causal(look) ? i < from : i !== from) && telling(tokens[i]) && wordOf(tokens[i]) !== wordOf(tokens[from]));
+  const all = [...tokens.keys()].filter((i) => i > 0 && (session.shape.causal(look) ? i < from : i !== from) && telling(tokens[i]) && wordOf(tokens[i]) !== wordOf(tokens[from]));
+  // Nouns are preferred: words after an article, and names.
+  const nouns = all.filter((i) => ARTICLES.has(wordOf(tokens[i - 1])) || /^\s*\p{Lu}/u.test(tokens[i].text));
+  const keys = nouns.length ? nouns : all;
   if (from < 0 || keys.length === 0) return null;
   let best = { layer: 0, head: 0, key: keys[0], weight: -1 };
   for (const { layer, rows: [heads] } of await rowsOf(session, look, [from]))

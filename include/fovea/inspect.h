@@ -31,6 +31,7 @@ struct InspectInput {
   std::vector<int32_t> target_ids;
 
   bool special_tokens = true;      // add the tokenizer's special tokens around `text`
+  bool parse_special = false;      // read names of special tokens in the texts as special tokens
   std::vector<HeadPlace> muted{};  // heads whose output is set to zero
 };
 void visit(InspectInput& input, OptionVisitor& visitor);
