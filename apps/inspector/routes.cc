@@ -114,6 +114,18 @@ Json walk_json(const Inspection& run, const Query& query) {
   return steps;
 }
 
+// Returns the numbers of vectors and of their elements as int32, then float32 elements.
+Answer vectors_answer(const Inspection& run, const Query& query) {
+  const auto all = run.vectors(query.kind(), query.number("token"));
+  std::string bytes;
+  for (const size_t size : {all.size(), all.front().size()}) {
+    const auto narrow = static_cast<int32_t>(size);
+    append(bytes, &narrow, sizeof narrow);
+  }
+  for (const auto& vector : all) append(bytes, vector.data(), vector.size() * sizeof(float));
+  return binary(std::move(bytes));
+}
+
 Json routing_json(const Inspection& run, const Query& query) {
   Json tokens = Json::array();
   for (const auto& token : run.routing(query.kind(), query.number("layer"))) {
@@ -385,11 +397,12 @@ Answer Routes::dispatch(const Question& question) {
       {"api/sizes", sizes_json}};
   const auto found = about_runs.find(path);
   const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits" ||
-                     path == "api/divergence";
+                     path == "api/vectors" || path == "api/divergence";
   if (!known) return page_file(path);
   const std::shared_ptr<const Inspection> inspection = run(query.text("run"));
   if (!inspection) return failure(410, "run: evicted by newer runs; request it again");
   if (path == "api/map") return map_answer(*inspection, query);
+  if (path == "api/vectors") return vectors_answer(*inspection, query);
   if (path == "api/divergence") {
     const std::shared_ptr<const Inspection> other = run(query.text("other"));
     if (!other) return failure(410, "other: evicted by newer runs; request it again");

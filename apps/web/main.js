@@ -16,6 +16,7 @@ import { playView } from "./play.js";
 import { quizView } from "./quiz.js";
 import { learnView } from "./learn.js";
 import { compareView } from "./compare.js";
+import { twiceView } from "./twice.js";
 
 /**
  * The model, the run and the shape that a view shows.
@@ -40,6 +41,7 @@ const views = [
   { name: "say", title: "Predictions", needsRun: true, create: sayView },
   { name: "explain", title: "Contributions", needsRun: true, create: explainView },
   { name: "heads", title: "Heads", needsRun: true, create: headsView },
+  { name: "twice", title: "Two texts", needsRun: true, create: twiceView },
   { name: "compare", title: "Side by side", needsRun: false, create: compareView },
   { name: "learn", title: "Training", needsRun: false, create: learnView },
   { name: "play", title: "Playgrounds", needsRun: false, create: playView },
@@ -186,7 +188,7 @@ function drawBanner(state) {
 
 /** Whether a saved file holds what a view shows. @param {string} name */
 function kept(name) {
-  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", compare: "api/answer", learn: "api/training" })[name];
+  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", twice: "api/vectors", compare: "api/answer", learn: "api/training" })[name];
   return needed === undefined || name === current().view || Object.keys(captured?.answers ?? {}).some((each) => each.startsWith(needed));
 }
 

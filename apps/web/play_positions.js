@@ -16,8 +16,9 @@ export function room() {
  * @param {{end?: number, width?: number}} [options] end: by default, x counts the values; width: in pixels
  */
 export function plot(label, lines, range, across, { end, width = room() } = {}) {
-  const [height, left, bottom] = [260, 46, 30];
+  const [height, bottom] = [260, 30];
   const most = Math.max(...lines.map((line) => line.values.length)) - 1;
+  const left = Math.max(46, 14 + 7 * Math.max(...roundTicks(range[0], range[1], 4).map((tick) => figure(tick, 0).length)));
   const x = (/** @type {number} */ i) => left + (i / Math.max(most, 1)) * (width - left - 10);
   const y = (/** @type {number} */ value) => 10 + ((range[1] - value) / (range[1] - range[0] || 1)) * (height - bottom - 10);
   const ticks = roundTicks(range[0], range[1], 4);
