@@ -75,7 +75,7 @@ function drawTokens(root, found, state) {
     h("div", { class: "sentence contributions" }, found.tokens.map((token, t) =>
       h("span", { class: token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t])}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
     h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text."),
-    about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0), 5)}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0)}, the difference is ${figure(found.value - (about.baseline_value ?? 0))}: the completeness error is `, h("span", { class: "mono", "data-completeness": "" }, figure(about.completeness_error)), "."),
+    about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0))}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0)}, the difference is ${figure(found.value - (about.baseline_value ?? 0))}: the completeness error is `, h("span", { class: "mono", "data-completeness": "", title: String(about.completeness_error) }, figure(about.completeness_error)), "."),
     h("div", { class: "bars", role: "list", "aria-label": "Contributions by size" }, order.map((t) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, shown(found.tokens[t].text)),
       track(scores[t], most, scores.some((x) => x < 0)),

@@ -16,6 +16,7 @@ import { playView } from "./play.js";
 import { quizView } from "./quiz.js";
 import { learnView } from "./learn.js";
 import { compareView } from "./compare.js";
+import { courseView } from "./course.js";
 import { twiceView } from "./twice.js";
 
 /**
@@ -46,6 +47,7 @@ const views = [
   { name: "learn", title: "Training", needsRun: false, create: learnView },
   { name: "play", title: "Playgrounds", needsRun: false, create: playView },
   { name: "quiz", title: "Quiz", needsRun: false, create: quizView },
+  { name: "course", title: "Course", needsRun: false, create: courseView },
 ];
 
 const top = /** @type {HTMLElement} */ (document.getElementById("top"));
@@ -188,7 +190,7 @@ function drawBanner(state) {
 
 /** Whether a saved file holds what a view shows. @param {string} name */
 function kept(name) {
-  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", twice: "api/vectors", compare: "api/answer", learn: "api/training" })[name];
+  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", course: "api/none", twice: "api/vectors", compare: "api/answer", learn: "api/training" })[name];
   return needed === undefined || name === current().view || Object.keys(captured?.answers ?? {}).some((each) => each.startsWith(needed));
 }
 
@@ -311,6 +313,7 @@ async function meetModel() {
 }
 
 async function start() {
+  document.body.classList.toggle("embedded", current().embedded !== "");
   buildTop();
   models = await ask("api/models");
   await meetModel();

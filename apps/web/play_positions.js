@@ -3,6 +3,7 @@
 import { headColor } from "./colors.js";
 import { figure, h, replace, svg } from "./dom.js";
 import { alibiSlope, dot, randomOf, rotated, softmax, wave, wavelength } from "./math.js";
+import { formulaOf } from "./formula.js";
 import { slider } from "./play.js";
 
 /** The width of a panel in pixels, so that letters have their normal size. */
@@ -60,7 +61,7 @@ export function wavesPlay(root) {
   const out = h("div");
   const fields = h("div", { class: "row" });
   root.append(h("section", { class: "panel" }, h("h2", {}, "Sinusoidal positions"),
-    h("p", {}, "Each dimension of the position vector is a sinusoid: low dimensions have short wavelengths, high ones long wavelengths, like the hands of many clocks. The vector is added to the embedding."), h("div", { class: "formula", tabindex: "0" }, "P[t, 2i] = sin(t / 10000^(2i/d))     P[t, 2i+1] = cos(t / 10000^(2i/d))"),
+    h("p", {}, "Each dimension of the position vector is a sinusoid: low dimensions have short wavelengths, high ones long wavelengths, like the hands of many clocks. The vector is added to the embedding."), h("div", { class: "formula math", tabindex: "0" }, formulaOf("P_{t,2i} = sin({t}/{10000^{2i/d}})"), formulaOf("P_{t,2i+1} = cos({t}/{10000^{2i/d}})")),
     h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Width d", { least: 4, most: 128, step: 2, value: 64 }, (x) => { here.width = x; choose(); draw(); }).row,
       slider("Positions", { least: 20, most: 400, step: 10, value: 100 }, (x) => { here.positions = x; draw(); }).row), fields, out));
   const choose = () => replace(fields, here.dimensions.map((dimension, n) => h("label", {}, h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "━"), "dimension", h("input", { type: "number", min: "0", max: here.width - 1, value: Math.min(dimension, here.width - 1), style: { width: "5rem" }, oninput: (/** @type {Event} */ event) => {
