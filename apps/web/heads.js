@@ -5,7 +5,7 @@ import { color, ink } from "./colors.js";
 import { announce, figure, h, replace, shown } from "./dom.js";
 import { drawCards } from "./head_cards.js";
 import { drawHeadBar } from "./headbar.js";
-import { change, wantedRun } from "./state.js";
+import { change, hashOf, wantedRun } from "./state.js";
 import { filtered } from "./sampling.js";
 
 /** @typedef {Record<string, number>} Scores */
@@ -82,7 +82,7 @@ function drawTable(root, state, rows) {
   const most = Math.max(...rows.map((row) => row.scores.distance), 1);
   const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset;
   replace(root, h("h2", {}, "Head scores"),
-    h("p", { class: "quiet small" }, "Most scores are fractions of the head's attention, averaged over this text; 2.5 is head 5 of layer 2. Click the name of a column to sort, or a head to see its map."),
+    h("p", { class: "quiet small" }, "Most scores are fractions of the head's attention, averaged over this text; 2.5 is head 5 of layer 2. Click the name of a column to sort, or a head to see its map. ", h("a", { href: hashOf({ ...state, view: "learn" }).replace("#", "#/") }, "Layer by layer"), ": the sizes of the stream and the entropies of all heads."),
     clearest(rows, columns),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Scores of the heads", style: { "max-height": "40rem", overflow: "auto" } }, h("table", { class: "scores" },
       h("thead", {}, h("tr", {}, by("layer", "head", "head"), columns.map(([key, name, help]) => by(key, name, help)), h("th", { scope: "col" }, "off"))),

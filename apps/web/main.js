@@ -7,7 +7,7 @@ import { change, current, defaultText, hashOf, listen, wantedRun } from "./state
 import { savePanel } from "./export.js";
 import { sentenceView, sides } from "./sentence.js";
 import { overviewView } from "./overview.js";
-import { openingPlace } from "./suggestions.js";
+import { openingPlace, opensAtLink } from "./suggestions.js";
 import { followView } from "./follow.js";
 import { sayView } from "./say.js";
 import { headsView } from "./heads.js";
@@ -94,7 +94,7 @@ const PATIENCE = 350; // milliseconds to look for a telling head before the firs
 
 /** The head to begin with, if the address names none. @param {import("./state.js").State} state @param {Session} of */
 async function opening(state, of) {
-  if (state.view !== "sentence" || state.token !== "" || state.layer !== "0" || state.heads !== "0" || state.mean || (state.look !== "" && state.look !== "self")) return {};
+  if (state.view !== "sentence" || state.token !== "" || state.layer !== "0" || state.heads !== "0" || state.mean || (state.look !== "" && state.look !== "self") || !opensAtLink(of)) return {};
   const late = new Promise((resolve) => { setTimeout(() => resolve(null), PATIENCE); });
   return await Promise.race([openingPlace(of, of.shape.both ? "cross" : "self"), late]) ?? {};
 }

@@ -1,13 +1,13 @@
 // The home of the page: the whole model in one picture, through which the sentence flows from the bottom to the top.
 
-import { ask, askBytes, captured } from "./api.js";
+import { ask, askBytes, captured, startRun } from "./api.js";
 import { headColor, tint } from "./colors.js";
 import { diagramOf } from "./diagram.js";
 import { announce, figure, h, percent, replace, shown, svg } from "./dom.js";
 import { axesOf, MEANING } from "./steps.js";
 import { partsOf, ROLES } from "./roles.js";
 import { filtered } from "./sampling.js";
-import { change, current, hashOf } from "./state.js";
+import { change, current, hashOf, wantedRun } from "./state.js";
 import { suggestions } from "./suggestions.js";
 
 /** @typedef {import("./diagram.js").Box} Box */
@@ -214,6 +214,7 @@ class Flow {
 async function drawLens(root, session) {
   const { tokens, run } = session.run;
   const place = tokens.length - 1;
+  if (captured) return; // a saved file has no predictions
   if (!session.shape.languageModel) {
     replace(root, h("p", { class: "quiet small" }, "The head of this model predicts no tokens; “Predictions” shows its output."));
     return;
@@ -234,6 +235,29 @@ async function drawLens(root, session) {
     h("p", { class: "small", style: { "margin-top": ".6rem" } }, h("a", { href: hashOf({ ...current(), view: "say" }).replace("#", "#/") }, "All predictions")));
 }
 
+/** Measures what the loss is without any head, which leaves the feed-forward parts only. @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+function measure(session, state) {
+  if (!session.shape.languageModel || captured) return null;
+  const result = h("p", { class: "small", role: "status" });
+  const lossOf = async (/** @type {string} */ muted) => {
+    const { run } = await startRun(wantedRun({ ...state, muted }));
+    const all = await ask("api/surprise", { run });
+    return all.reduce((/** @type {number} */ sum, /** @type {{probability: number}} */ each) => sum - Math.log(each.probability), 0) / Math.max(all.length, 1);
+  };
+  const heads = session.shape.looks().flatMap((look) => Array.from({ length: session.shape.stack(look).layers }, (_, layer) => layer).filter((layer) => session.shape.attends(look, layer))
+    .flatMap((layer) => Array.from({ length: session.shape.stack(look).attention.heads }, (_, head) => `${look}.${layer}.${head}`)));
+  return h("div", {}, h("button", { class: "small", "data-measure": "attention", onclick: async () => {
+    result.textContent = "Measuring …";
+    try {
+      const [before, after] = [await lossOf(""), await lossOf(heads.join(","))];
+      result.textContent = `Loss on this text: ${figure(before)} with all heads, ${figure(after)} with none.`;
+      result.title = `${before} ${after}`;
+    } catch (error) {
+      result.textContent = error instanceof Error ? error.message : String(error);
+    }
+  } }, "Leave all heads out"), result);
+}
+
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
 function drawRoles(root, session, state) {
   const parts = partsOf(diagramOf(session.shape.spec, { T: session.run.tokens.length, S: session.run.source.length }));
@@ -250,6 +274,6 @@ function drawRoles(root, session, state) {
           event.preventDefault();
           change({ view: "follow", look: look(boxes[0]), step: boxes[0].step });
         } }, [...new Set(boxes.map((box) => box.title))].slice(0, 3).join(", "))),
-        h("td", {}, does), h("td", {}, why), h("td", {}, without), h("td", { class: "quiet" }, [...new Set(boxes.map((box) => box.detail))].slice(0, 3).join("; ")));
+        h("td", {}, does), h("td", {}, why), h("td", {}, without, part === "attention" && measure(session, state)), h("td", { class: "quiet" }, [...new Set(boxes.map((box) => box.detail))].slice(0, 3).join("; ")));
       })))));
 }

@@ -21,7 +21,7 @@ export async function drawPair(root, session, state, { rows, keys }, still) {
   if (root.hidden) return;
   const links = await linksBetween(session, state.look, from, to);
   const head = Number(state.heads.split(",")[0]);
-  const product = await productOf(session, state, from, to, head);
+  const product = await productOf(session, state, from, to, head).catch(() => null); // a saved file has no queries and keys
   if (!still()) return;
   const [a, b] = [shown(rows[from].text), shown(keys[to].text)];
   const both = state.look !== "cross";

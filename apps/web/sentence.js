@@ -42,7 +42,7 @@ export function sentenceView(root) {
         if (mine !== turn) return;
         drawWords(words, arcs, session, state, found);
         drawList(list, session, state, found);
-        void drawPair(two, session, state, sides(session, state.look), () => mine === turn);
+        drawPair(two, session, state, sides(session, state.look), () => mine === turn).catch((error) => { if (mine === turn) replace(two, h("p", { class: "error", role: "alert" }, error.message)); });
       }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
       const free = drawn.then(onScreen);
       void drawThumbnails(thumbs, session, state, before, free);

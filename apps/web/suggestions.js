@@ -34,11 +34,18 @@ async function rowsOf(session, look, queries) {
   const heads = Array.from({ length: stack.attention.heads }, (_, i) => i).join(",");
   const { tokens, source, run } = session.run;
   const cells = (look === "encoder" ? source : tokens).length * (look === "self" ? tokens : source).length * stack.attention.heads;
-  const layers = Array.from({ length: stack.layers }, (_, i) => i).filter((layer) => session.shape.attends(look, layer));
-  return Promise.all(layers.map(async (layer) => ({ layer, rows: await Promise.all(queries.map(async (query) => {
-    const map = await askMap({ run, look, layer, heads, q: `${query}-${query + 1}` }, cells);
-    return Array.from({ length: map.heads }, (_, head) => map.weights.subarray(head * map.keys, (head + 1) * map.keys));
-  })) })));
+  const found = [];
+  for (let layer = 0; layer < stack.layers; ++layer) {
+    if (!session.shape.attends(look, layer)) continue;
+    // One request after the other: those of the reader's clicks come in between.
+    const rows = [];
+    for (const query of queries) {
+      const map = await askMap({ run, look, layer, heads, q: `${query}-${query + 1}` }, cells);
+      rows.push(Array.from({ length: map.heads }, (_, head) => map.weights.subarray(head * map.keys, (head + 1) * map.keys)));
+    }
+    found.push({ layer, rows });
+  }
+  return found;
 }
 
 /**
@@ -49,18 +56,34 @@ async function rowsOf(session, look, queries) {
 export async function openingPlace(session, look) {
   if (captured || look !== "self") return null;
   const { tokens } = session.run;
-  if (tokens.length > 512) return null;
+  if (tokens.length > 512) return null; // a long text has no sentence to begin with
   const pronoun = tokens.findLastIndex((token) => PRONOUNS.has(wordOf(token)) && !token.special);
   const from = pronoun > 0 ? pronoun : tokens.findLastIndex(telling);
   const all = [...tokens.keys()].filter((i) => i > 0 && (session.shape.causal(look) ? i < from : i !== from) && telling(tokens[i]) && wordOf(tokens[i]) !== wordOf(tokens[from]));
+  if (from < 0) return null;
   // Nouns are preferred: words after an article, and names.
   const nouns = all.filter((i) => ARTICLES.has(wordOf(tokens[i - 1])) || /^\s*\p{Lu}/u.test(tokens[i].text));
   const keys = nouns.length ? nouns : all;
-  if (from < 0 || keys.length === 0) return null;
+  if (keys.length === 0) return null;
   let best = { layer: 0, head: 0, key: keys[0], weight: -1 };
   for (const { layer, rows: [heads] } of await rowsOf(session, look, [from]))
     heads.forEach((weights, head) => keys.forEach((key) => { if (weights[key] > best.weight) best = { layer, head, key, weight: weights[key] }; }));
-  return { layer: String(best.layer), heads: String(best.head), token: String(from), second: String(best.key) };
+  return best.weight < 0 ? null : { layer: String(best.layer), heads: String(best.head), token: String(from), second: String(best.key) };
+}
+
+const LARGE = 3e7; // parameters: the rows of all heads of a larger model take longer than a reader waits for the first map
+
+/** Whether the strongest link is looked for before the first map, not after it. @param {import("./main.js").Session} session */
+export const opensAtLink = (session) => session.shape.parameters <= LARGE;
+
+/** For a large model: offers the strongest link when it is found. @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+async function offerLink(root, session, state) {
+  if (opensAtLink(session) || state.view !== "sentence") return;
+  const found = await openingPlace(session, state.look);
+  if (!found || !root.isConnected) return;
+  const { tokens } = session.run;
+  root.append(h("button", { "data-try": "link", onclick: () => change({ ...found, direction: "to", mean: "" }, { replace: true }) },
+    `head ${found.layer}.${found.heads} links “${wordOf(tokens[Number(found.token)])}” to “${wordOf(tokens[Number(found.second)])}”`));
 }
 
 /** @type {[string, string, string, (tokens: Token[]) => [number, number]][]} name, help, text, the two tokens to look at */
@@ -86,6 +109,7 @@ export async function suggestions(root, session, state) {
     const here = { ...session, run };
     const [from, to] = find(look === "encoder" ? run.source : run.tokens);
     const [best] = await linksBetween(here, look, from, to);
-    change({ view: "sentence", text, target: "", ids: "", muted: "", look, direction: "to", layer: String(best.layer), heads: String(best.head), mean: "", token: String(from), second: String(to) });
+    change({ view: "sentence", text, target: "", ids: "", tids: "", muted: "", look, direction: "to", layer: String(best.layer), heads: String(best.head), mean: "", token: String(from), second: String(to) });
   } }, name)));
+  await offerLink(root, session, state).catch(() => {}); // a later request reports the error
 }

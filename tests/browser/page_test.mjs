@@ -91,6 +91,10 @@ test("the first page is the whole model, and its boxes lead to their steps with 
   for (const title of ["Embedding", "Attention", "Feed-forward", "Head", "Softmax"]) assert.ok(titles.includes(title), titles.join());
   assert.match(await page.locator(".picture .box.attention .shape").first().textContent(), /^\[H 4, T \d+, S \d+\]$/);
   assert.ok(await page.locator(".roles tbody tr").count() >= 7);
+  await page.locator("[data-measure=attention]").click();
+  await page.waitForSelector("text=Loss on this text");
+  const [whole, without] = (await page.locator(".roles [title]").getAttribute("title")).split(" ").map(Number);
+  assert.ok(without > whole + 0.5, `${without} without heads, ${whole} with them`);
   await page.getByRole("button", { name: "One box on" }).click();
   await page.waitForSelector(".box.now");
   await page.waitForSelector(".numbers:not(:empty)");
