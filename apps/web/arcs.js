@@ -37,7 +37,8 @@ export function drawArcs(root, { rows, keys, state, found }) {
   const base = height + 4;
   const paths = shown_.map(({ other, head, weight }) => {
     const x = /** @type {number} */ (at.get(other));
-    const up = other === chosen ? 18 : Math.min(height, 14 + Math.abs(x - from) * 0.4);
+    // The arcs of several heads have different heights, so that none hides another.
+    const up = other === chosen ? 18 + 3 * head : Math.min(height, 14 + Math.abs(x - from) * 0.4) * (1 - 0.25 * (head / found.heads.length));
     const d = other === chosen ? `M${from - 7},${base} C${from - 16},${base - up * 1.4} ${from + 16},${base - up * 1.4} ${from + 7},${base}`
       : `M${from},${base} C${from},${base - up * 1.3} ${x},${base - up * 1.3} ${x},${base}`;
     return svg("path", { d, "data-head": head, stroke: found.heads.length > 1 ? headColor(head) : "var(--accent)", "stroke-width": (0.6 + 6 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.7 * Math.sqrt(weight)).toFixed(2) });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { diagramOf } from "../../apps/web/diagram.js";
@@ -194,6 +194,21 @@ test("names of special tokens in a text are read as special tokens", { skip }, a
   await page.waitForSelector(".sentence .special");
   assert.deepEqual(await page.locator(".sentence .special").allTextContents(), ["<|endoftext|>"]);
   await quiet(page);
+});
+
+test("a chat model reads a text in its chat format", { skip }, async () => {
+  const chat = join(folder, "chat");
+  cpSync(model, chat, { recursive: true });
+  const config = join(chat, "tokenizer_config.json");
+  const template = "{% for m in messages %}<|endoftext|>{{ m.role }}: {{ m.content }}{% endfor %}{% if add_generation_prompt %}<|endoftext|>{% endif %}";
+  writeFileSync(config, JSON.stringify({ ...JSON.parse(readFileSync(config, "utf8")), chat_template: template }));
+  const chats = await served(chat);
+  const page = await opened(`${chats.address}#view=say&text=The+dog`, { reducedMotion: "reduce" });
+  await page.locator("[data-chat]").click();
+  await page.waitForFunction(() => location.hash.includes("ids="));
+  assert.equal(await page.getByLabel("Text that the model reads").inputValue(), "<|endoftext|>user: The dog<|endoftext|>");
+  await quiet(page);
+  chats.stop();
 });
 
 test("heads have cards, and a banner names those that are off", { skip }, async () => {
