@@ -4,14 +4,13 @@ import { ask, askAnew, askMap, startRun } from "./api.js";
 import { figure, h, percent, replace } from "./dom.js";
 import { change } from "./state.js";
 import { wordOf } from "./suggestions.js";
-import { TAGGED } from "./tagged.js";
+import { OFFSETS, TAGGED, taggedHead } from "./tagged.js";
 
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{role: string, meaning: string, layer: number, head: number, score: number, least: number, unit: string}} Card `least`: what a head without this role reaches */
-/** @typedef {{layer: number, head: number, row: Float32Array}} Row the weights of one query in one head */
-/** @typedef {{from: number, to: Set<number>, rows: Row[]}} Example */
+/** @typedef {import("./tagged.js").Row} Row */
+/** @typedef {import("./tagged.js").Example} Example */
 
-const OFFSETS = 8; // farthest fixed offset
 const CLEAR = 0.3; // least mean weight of a pattern that is shown
 
 /** @param {import("./main.js").Session} session @param {number} from @param {string} look @param {import("./api.js").Run} run @returns {Promise<Row[]>} */
@@ -36,29 +35,6 @@ export function tokensOf(tokens, word) {
     begin = end;
     return inside ? [i] : [];
   });
-}
-
-/** Whether a row's largest weight, apart from the first token and the token itself, is on the target. @param {Example} example @param {Float32Array} row */
-function hits({ from, to }, row) {
-  let best = -1;
-  row.forEach((weight, key) => { if (key !== from && (key > 0 || to.has(0)) && weight > 0 && (best < 0 || weight > row[best])) best = key; });
-  return to.has(best);
-}
-
-/** @param {Example[]} examples @param {(example: Example) => boolean} right */
-const share = (examples, right) => examples.filter(right).length / Math.max(examples.length, 1);
-
-/** The head of a tagged link, with its score on the half that did not choose it. @param {Example[]} examples @returns {{layer: number, head: number, score: number, least: number} | null} */
-export function taggedHead(examples) {
-  const [choosing, testing] = [examples.filter((_, i) => i % 2 === 0), examples.filter((_, i) => i % 2 === 1)];
-  if (choosing.length < 2 || testing.length < 2) return null;
-  const of = (/** @type {Example[]} */ some, /** @type {number} */ n) => share(some, (example) => hits(example, example.rows[n].row));
-  const best = choosing[0].rows.map((_, n) => n).reduce((a, b) => (of(choosing, b) > of(choosing, a) ? b : a), 0);
-  const fixed = (/** @type {Example[]} */ some, /** @type {number} */ offset) => share(some, ({ from, to }) => to.has(from - offset));
-  const offsets = Array.from({ length: 2 * OFFSETS + 1 }, (_, i) => i - OFFSETS).filter(Boolean);
-  const offset = offsets.reduce((a, b) => (fixed(choosing, b) > fixed(choosing, a) ? b : a), 1);
-  const { layer, head } = choosing[0].rows[best];
-  return { layer, head, score: of(testing, best), least: fixed(testing, offset) };
 }
 
 /** @type {Map<string, Promise<Card[]>>} by model and stack: the tagged sentences do not change */

@@ -1,6 +1,10 @@
 // Sentences with tagged links between two words, written for this page: half of them choose a head, the others test it.
 
+/** @typedef {{layer: number, head: number, row: Float32Array}} Row the weights of one query in one head */
+/** @typedef {{from: number, to: Set<number>, rows: Row[]}} Example */
 /** @typedef {[string, string, string]} Tagged a text, the word whose query is asked, and the word that it should attend to; #2 is the second occurrence */
+export const OFFSETS = 8; // farthest fixed offset with which a head is compared
+
 /** @type {Record<string, {name: string, meaning: string, pairs: Tagged[]}>} */
 export const TAGGED = {
   subject: { name: "verb to its subject", meaning: "from a verb to the noun that it agrees with, past a noun between them", pairs: [
@@ -33,3 +37,26 @@ export const TAGGED = {
     ["Tom likes the hat but Anna wants a cup.", "but", "likes"], ["The child ran because it was cold.", "because", "ran"],
     ["The farmer sat when the fox came.", "when", "sat"], ["Paul knows the road but Max lost it.", "but", "knows"]] },
 };
+
+/** Whether a row's largest weight, apart from the first token and the token itself, is on the target. @param {Example} example @param {Float32Array} row */
+function hits({ from, to }, row) {
+  let best = -1;
+  row.forEach((weight, key) => { if (key !== from && (key > 0 || to.has(0)) && weight > 0 && (best < 0 || weight > row[best])) best = key; });
+  return to.has(best);
+}
+
+/** @param {Example[]} examples @param {(example: Example) => boolean} right */
+const share = (examples, right) => examples.filter(right).length / Math.max(examples.length, 1);
+
+/** The head of a tagged link, with its score on the half that did not choose it. @param {Example[]} examples @returns {{layer: number, head: number, score: number, least: number} | null} */
+export function taggedHead(examples) {
+  const [choosing, testing] = [examples.filter((_, i) => i % 2 === 0), examples.filter((_, i) => i % 2 === 1)];
+  if (choosing.length < 2 || testing.length < 2) return null;
+  const of = (/** @type {Example[]} */ some, /** @type {number} */ n) => share(some, (example) => hits(example, example.rows[n].row));
+  const best = choosing[0].rows.map((_, n) => n).reduce((a, b) => (of(choosing, b) > of(choosing, a) ? b : a), 0);
+  const fixed = (/** @type {Example[]} */ some, /** @type {number} */ offset) => share(some, ({ from, to }) => to.has(from - offset));
+  const offsets = Array.from({ length: 2 * OFFSETS + 1 }, (_, i) => i - OFFSETS).filter(Boolean);
+  const offset = offsets.reduce((a, b) => (fixed(choosing, b) > fixed(choosing, a) ? b : a), 1);
+  const { layer, head } = choosing[0].rows[best];
+  return { layer, head, score: of(testing, best), least: fixed(testing, offset) };
+}

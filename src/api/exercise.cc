@@ -135,7 +135,8 @@ bool same(const Array& a, const Array& b) {
 }
 
 // Attention of one head (Vaswani et al. 2017, eq. 1), each step with its frequent mistakes.
-std::vector<Computed> attention(const Array& q, const Array& k, const Array& v, const Array* seen) {
+std::vector<Computed> attention_steps(const Array& q, const Array& k, const Array& v,
+                                      const Array* seen) {
   const auto width = static_cast<double>(k.dim(1));
   const Array scores = product(q, k, true);                            // [T, S]
   const Array scaled = scaled_by(scores, 1 / std::sqrt(width), seen);  // [T, S]
@@ -226,7 +227,7 @@ std::vector<Computed> one_head(const Json& file) {
   expect_shape(k, "K", {k.dim(0), q.dim(1)});
   expect_shape(v, "V", {k.dim(0), v.dim(1)});
   const std::optional<Array> seen = visible_keys(file, q.dim(0), k.dim(0));
-  return attention(q, k, v, seen ? &*seen : nullptr);
+  return attention_steps(q, k, v, seen ? &*seen : nullptr);
 }
 
 std::vector<Computed> several_heads(const Json& file) {
@@ -250,7 +251,7 @@ std::vector<Computed> several_heads(const Json& file) {
                                   {"keys", product(x, head_of(wk, h), false)},
                                   {"values", product(x, head_of(wv, h), false)}};
     for (Computed& step :
-         attention(head[0].result, head[1].result, head[2].result, seen ? &*seen : nullptr))
+         attention_steps(head[0].result, head[1].result, head[2].result, seen ? &*seen : nullptr))
       head.push_back(std::move(step));
     for (size_t i = 0; i < head.size(); ++i) stack_onto(steps[i], head[i]);
   }

@@ -6,9 +6,8 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { diagramOf } from "../../apps/web/diagram.js";
-import { taggedHead } from "../../apps/web/head_cards.js";
 import { partsOf } from "../../apps/web/roles.js";
-import { TAGGED } from "../../apps/web/tagged.js";
+import { TAGGED, taggedHead } from "../../apps/web/tagged.js";
 import { closeBrowser, folder, fovea, missing, opened, rowOf, served, shared, tensors, traced } from "./support.mjs";
 
 const skip = missing();
