@@ -40,6 +40,8 @@ std::unique_ptr<Command> make_transcribe();
 std::unique_ptr<Command> make_eval();
 std::unique_ptr<Command> make_trace();
 std::unique_ptr<Command> make_inspect();
+std::unique_ptr<Command> make_learn();
+std::unique_ptr<Command> make_check();
 std::unique_ptr<Command> make_plan();
 std::unique_ptr<Command> make_serve();
 std::unique_ptr<Command> make_tokenize();

@@ -77,6 +77,20 @@ Json answer_json(const Model& model, const std::string& folder, const Json& aske
   return found;
 }
 
+bool has_chat_format(const Model& model, const std::string& folder) {
+  return model.spec().decoder && !model.spec().encoder && model.has_tokenizer() &&
+         chat_format(folder, "", model.tokenizer()).has_value();
+}
+
+Json prompt_json(const Model& model, const std::string& folder, const Json& asked) {
+  require(has_chat_format(model, folder), "model: has no chat template; expected a chat model");
+  const auto prompt = asked.value("prompt", std::string());
+  require(!prompt.empty(), "prompt: is empty; expected a text");
+  const Tokenizer& tokenizer = model.tokenizer();
+  const std::vector<int32_t> ids = chat_ids(*chat_format(folder, "", tokenizer), tokenizer, prompt);
+  return {{"ids", ids}, {"text", tokenizer.decode(ids)}};
+}
+
 Json divergence_json(const Inspection& one, const Inspection& other) {
   require(same_tokens(one.tokens(), other.tokens()) && same_tokens(one.source(), other.source()),
           "other: has different tokens; expected two runs over the same tokens");

@@ -14,6 +14,12 @@ namespace fovea::inspector {
 nlohmann::ordered_json answer_json(const Model& model, const std::string& folder,
                                    const nlohmann::ordered_json& asked);
 
+// Returns the tokens of a user's message `asked.prompt` in the chat template of `folder`, up to the
+// beginning of the answer: {"ids", "text"}. Throws InvalidArgument if there is no template.
+nlohmann::ordered_json prompt_json(const Model& model, const std::string& folder,
+                                   const nlohmann::ordered_json& asked);
+bool has_chat_format(const Model& model, const std::string& folder);
+
 // Compares the distributions p and q of the next token after each token of two runs: [token]:
 // {"kl": KL(p || q), "reverse": KL(q || p)}. Throws InvalidArgument if the runs have different
 // tokens or outputs of different sizes.

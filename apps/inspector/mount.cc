@@ -3,10 +3,12 @@
 namespace fovea::inspector {
 namespace {
 
-// The page may load only files of this server, and no other page may embed it in a frame.
+// The page may load only files of this server, and only its own page, for the course, may embed it
+// in a frame.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-src 'self'; "
+    "frame-ancestors 'self'";
 
 void handle(Routes& routes, http::Request request, http::Exchange& exchange) {
   Answer answer = routes.answer(

@@ -8,6 +8,7 @@ namespace {
 std::string_view type_of(const std::string& path) {
   if (path.ends_with(".js")) return "text/javascript; charset=utf-8";
   if (path.ends_with(".css")) return "text/css; charset=utf-8";
+  if (path.ends_with(".md")) return "text/markdown; charset=utf-8";
   return "text/html; charset=utf-8";
 }
 

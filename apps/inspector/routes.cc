@@ -114,6 +114,18 @@ Json walk_json(const Inspection& run, const Query& query) {
   return steps;
 }
 
+// Returns the numbers of vectors and of their elements as int32, then float32 elements.
+Answer vectors_answer(const Inspection& run, const Query& query) {
+  const auto all = run.vectors(query.kind(), query.number("token"));
+  std::string bytes;
+  for (const size_t size : {all.size(), all.front().size()}) {
+    const auto narrow = static_cast<int32_t>(size);
+    append(bytes, &narrow, sizeof narrow);
+  }
+  for (const auto& vector : all) append(bytes, vector.data(), vector.size() * sizeof(float));
+  return binary(std::move(bytes));
+}
+
 Json routing_json(const Inspection& run, const Query& query) {
   Json tokens = Json::array();
   for (const auto& token : run.routing(query.kind(), query.number("layer"))) {
@@ -161,6 +173,7 @@ InspectInput input_of(const Json& asked) {
   input.ids = ids_of(asked, "ids");
   input.target_ids = ids_of(asked, "target_ids");
   input.special_tokens = asked.value("special", true);
+  input.parse_special = asked.value("parse_special", true);
   const Json muted = asked.value("muted", Json::array());
   for (const Json& head : muted.get_ref<const Json::array_t&>()) {
     const auto number = [&](size_t i) { return whole_number(head.at(i), "muted"); };
@@ -187,6 +200,29 @@ int64_t written(const std::string& folder) {
   return 0;
 }
 
+// Returns the names of directories: the last part of each path, and as many parts before it as tell
+// it from the others.
+std::vector<std::string> distinct_names(const std::vector<std::string>& folders) {
+  constexpr size_t kMostParts = 4;
+  const auto name_of = [](const std::string& folder, size_t parts) {
+    std::filesystem::path path(folder), name;
+    if (!path.has_filename()) path = path.parent_path();
+    for (; parts > 0 && path.has_filename(); --parts, path = path.parent_path())
+      name = name.empty() ? path.filename() : path.filename() / name;
+    return name.string();
+  };
+  std::vector<std::string> names;
+  for (const std::string& folder : folders) {
+    size_t parts = 1;
+    const auto shared = [&](const std::string& other) {
+      return other != folder && name_of(other, parts) == name_of(folder, parts);
+    };
+    while (parts < kMostParts && std::any_of(folders.begin(), folders.end(), shared)) ++parts;
+    names.push_back(name_of(folder, parts));
+  }
+  return names;
+}
+
 // Splits a client's model name, such as "0@500", into number and step; without a step, -1.
 std::pair<size_t, int64_t> parts_of(const std::string& name) {
   const size_t at = name.find('@');
@@ -211,10 +247,10 @@ Routes::Routes(std::string name, const Model& model) : folders_{std::move(name)}
 
 std::string Routes::models() const {
   Json all = Json::array();
+  const std::vector<std::string> names = distinct_names(folders_);
   for (size_t i = 0; i < folders_.size(); ++i) {
     const std::filesystem::path folder(folders_[i]);
-    const std::string name = folder.has_filename() ? folder.filename().string()
-                                                   : folder.parent_path().filename().string();
+    const std::string name = names[i];
     const std::string number = std::to_string(i);
     const std::string adapted = i == 0 && !adapters_.empty() ? " with adapters" : "";
     const bool training = std::filesystem::exists(folder / "log.jsonl");
@@ -258,7 +294,8 @@ std::string Routes::spec(const std::string& name) {
   const Model model = this->model(name);
   return json_line({{"spec", Json::parse(write_spec(model.spec()))},
                     {"parameters", model.parameters()},
-                    {"tokenizer", model.has_tokenizer()}});
+                    {"tokenizer", model.has_tokenizer()},
+                    {"chat", has_chat_format(model, folders_[parts_of(name).first])}});
 }
 
 // Reuses the run of an identical earlier request.
@@ -307,6 +344,13 @@ std::string Routes::written_answer(const std::string& body) {
   return json_line(answer_json(model, folders_[parts_of(name).first], asked));
 }
 
+std::string Routes::chat_prompt(const std::string& body) {
+  const Json asked = parse_ordered_json(body, "request");
+  const auto name = asked.value("model", std::string("0"));
+  const Model model = this->model(name);
+  return json_line(prompt_json(model, folders_[parts_of(name).first], asked));
+}
+
 // Returns null if the run was evicted.
 std::shared_ptr<const Inspection> Routes::run(const std::string& id) {
   const std::lock_guard lock(mutex_);
@@ -323,6 +367,7 @@ Answer Routes::dispatch(const Question& question) {
   if (question.method == "POST") {
     if (path == "api/run") return {200, "application/json", start(question.body)};
     if (path == "api/explain") return {200, "application/json", explain(question.body)};
+    if (path == "api/prompt") return {200, "application/json", chat_prompt(question.body)};
     if (path == "api/answer") return {200, "application/json", written_answer(question.body)};
     return failure(404, excerpt(path) + ": unknown route");
   }
@@ -352,11 +397,12 @@ Answer Routes::dispatch(const Question& question) {
       {"api/sizes", sizes_json}};
   const auto found = about_runs.find(path);
   const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits" ||
-                     path == "api/divergence";
+                     path == "api/vectors" || path == "api/divergence";
   if (!known) return page_file(path);
   const std::shared_ptr<const Inspection> inspection = run(query.text("run"));
   if (!inspection) return failure(410, "run: evicted by newer runs; request it again");
   if (path == "api/map") return map_answer(*inspection, query);
+  if (path == "api/vectors") return vectors_answer(*inspection, query);
   if (path == "api/divergence") {
     const std::shared_ptr<const Inspection> other = run(query.text("other"));
     if (!other) return failure(410, "other: evicted by newer runs; request it again");

@@ -56,6 +56,7 @@ class Routes {
   std::string start(const std::string& body);
   std::string explain(const std::string& body);
   std::string written_answer(const std::string& body);
+  std::string chat_prompt(const std::string& body);
   Model model(const std::string& name);
   std::shared_ptr<const Inspection> run(const std::string& id);
 

@@ -2,7 +2,7 @@
 // cross-attention, two lines of tokens. The drawing is redundant: the words above it work with the keyboard, and the list has the numbers.
 
 import { headColor } from "./colors.js";
-import { figure, replace, shown, svg } from "./dom.js";
+import { figure, h, replace, shown, svg } from "./dom.js";
 import { change } from "./state.js";
 
 const MOST_TOKENS = 160; // on the line, around the selected one
@@ -37,15 +37,28 @@ export function drawArcs(root, { rows, keys, state, found }) {
   const base = height + 4;
   const paths = shown_.map(({ other, head, weight }) => {
     const x = /** @type {number} */ (at.get(other));
-    const up = other === chosen ? 18 : Math.min(height, 14 + Math.abs(x - from) * 0.4);
+    // The arcs of several heads have different heights, so that none hides another.
+    const up = other === chosen ? 18 + 3 * head : Math.min(height, 14 + Math.abs(x - from) * 0.4) * (1 - 0.25 * (head / found.heads.length));
     const d = other === chosen ? `M${from - 7},${base} C${from - 16},${base - up * 1.4} ${from + 16},${base - up * 1.4} ${from + 7},${base}`
       : `M${from},${base} C${from},${base - up * 1.3} ${x},${base - up * 1.3} ${x},${base}`;
-    return svg("path", { d, stroke: found.heads.length > 1 ? headColor(head) : "var(--accent)", "stroke-width": (0.6 + 6 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.7 * Math.sqrt(weight)).toFixed(2) });
+    return svg("path", { d, "data-head": head, stroke: found.heads.length > 1 ? headColor(head) : "var(--accent)", "stroke-width": (0.6 + 6 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.7 * Math.sqrt(weight)).toFixed(2) });
   });
   const best = strongest(found);
   const names = indices.map((i, n) => token(rows[i], i, centers[n], widths[n], base, best[i], i === chosen));
-  replace(root, svg("svg", { width: total, height: base + 44, role: "img", "aria-label": state.direction === "to" ? "Arcs to the tokens that the selected token attends to" : "Arcs from the tokens that attend to the selected token" }, paths, names));
+  replace(root, svg("svg", { width: total, height: base + 44, role: "img", "aria-label": state.direction === "to" ? "Arcs to the tokens that the selected token attends to" : "Arcs from the tokens that attend to the selected token" }, paths, names), legend(root, found.heads));
   keepInSight(root, from);
+}
+
+/** The heads by colour; pointing at one, or at an arc of it, leaves only its arcs. @param {HTMLElement} root @param {number[]} heads */
+function legend(root, heads) {
+  if (heads.length < 2) return null;
+  const single = (/** @type {string | undefined} */ nth) => {
+    for (const path of root.querySelectorAll("path[data-head]")) path.classList.toggle("faded", nth !== undefined && /** @type {SVGElement} */ (path).dataset.head !== nth);
+  };
+  root.onpointerover = (event) => single(/** @type {HTMLElement} */ (event.target).dataset?.head);
+  root.onpointerleave = () => single(undefined);
+  return h("div", { class: "row small arc-heads" }, heads.map((head, n) => h("button", { class: "small", "data-head": n, onfocus: () => single(String(n)), onblur: () => single(undefined) },
+    h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "■ "), `head ${head}`)));
 }
 
 /** @param {import("./sentence.js").Found} found */
@@ -105,13 +118,13 @@ function drawBetween(root, { rows, keys, state, found }) {
   const paths = arcsOf(found, at).map(({ other, head, weight }) => {
     const x = /** @type {number} */ (at.get(other));
     const [top, bottom] = to ? [from, x] : [x, from];
-    return svg("path", { d: `M${top},46 C${top},100 ${bottom},100 ${bottom},152`, stroke: found.heads.length > 1 ? headColor(head) : "var(--accent)", "stroke-width": (0.6 + 6 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.7 * Math.sqrt(weight)).toFixed(2) });
+    return svg("path", { "data-head": head, d: `M${top},46 C${top},100 ${bottom},100 ${bottom},152`, stroke: found.heads.length > 1 ? headColor(head) : "var(--accent)", "stroke-width": (0.6 + 6 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.7 * Math.sqrt(weight)).toFixed(2) });
   });
   const best = strongest(found);
   const width = Math.max(upper.total, lower.total);
   replace(root, svg("svg", { width, height: 200, role: "img", "aria-label": "Lines between the target, above, and the source, below" }, paths,
     above.map((i, n) => between(rows[i], i, upper.centers[n], 4, to ? NaN : best[i], to && i === chosen, () => change({ token: String(i), direction: "to" }, { replace: true }))),
-    below.map((i, n) => between(keys[i], i, lower.centers[n], 154, to ? best[i] : NaN, !to && i === chosen, () => change({ token: String(i), direction: "from" }, { replace: true })))));
+    below.map((i, n) => between(keys[i], i, lower.centers[n], 154, to ? best[i] : NaN, !to && i === chosen, () => change({ token: String(i), direction: "from" }, { replace: true })))), legend(root, found.heads));
   keepInSight(root, from);
 }
 

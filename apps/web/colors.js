@@ -44,9 +44,18 @@ export function ink(weight) {
 
 // Okabe and Ito 2008, without black and yellow; distinguishes heads.
 const HEADS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c6d31"];
-/** @param {number} nth */
+/** Further heads get hues at the golden angle, in turns dark and pale, so that no two are alike. @param {number} nth */
 export function headColor(nth) {
-  return HEADS[nth % HEADS.length];
+  return nth < HEADS.length ? HEADS[nth] : hex((nth * 137.508) % 360, 0.62, nth % 2 ? 0.36 : 0.58);
+}
+
+/** @param {number} hue in degrees @param {number} saturation @param {number} lightness */
+function hex(hue, saturation, lightness) {
+  const reach = saturation * Math.min(lightness, 1 - lightness);
+  return `#${[0, 8, 4].map((n) => {
+    const k = (n + hue / 30) % 12;
+    return Math.round(255 * (lightness - reach * Math.max(-1, Math.min(k - 3, 9 - k, 1)))).toString(16).padStart(2, "0");
+  }).join("")}`;
 }
 
 /** A translucent colour of the page, limited so that text on it stays readable. @param {string} name @param {number} share */

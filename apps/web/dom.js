@@ -66,11 +66,21 @@ export function put(element, name, value) {
 }
 
 /** Formats a number with `digits` decimals and a true minus sign; very small and very large numbers in exponential notation. @param {number} x @param {number} [digits] */
-export function figure(x, digits = 4) {
+export function figure(x, digits = 3) {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : x < 0 ? "−∞" : "not a number";
   const size = Math.abs(x);
   const text = digits > 3 && size !== 0 && (size < 1e-4 || size >= 1e6) ? x.toExponential(digits - 2) : x.toFixed(digits);
   return text.replace("-", "−");
+}
+
+/**
+ * A bar from 0 to a value; if some of the values are negative, from a zero line in the middle, to the left or to the right.
+ * @param {number} value @param {number} most the largest size of a value @param {boolean} signed whether some are negative
+ */
+export function track(value, most, signed) {
+  const share = most > 0 ? Math.min(Math.abs(value) / most, 1) * (signed ? 50 : 100) : 0;
+  return h("span", { class: signed ? "track signed" : "track", "aria-hidden": "true" },
+    h("span", { class: "fill", style: { width: `${share}%`, background: signed ? `var(--${value < 0 ? "negative" : "positive"})` : "var(--accent)", ...(signed ? { "margin-left": `${value < 0 ? 50 - share : 50}%` } : {}) } }));
 }
 
 /** Formats a fraction as a percentage. @param {number} x */

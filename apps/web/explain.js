@@ -2,8 +2,8 @@
 
 import { post } from "./api.js";
 import { signed } from "./colors.js";
-import { figure, h, replace, shown } from "./dom.js";
-import { change } from "./state.js";
+import { figure, h, replace, shown, track } from "./dom.js";
+import { change, numbers } from "./state.js";
 
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{removed: number[], change: number, random_change: number, random_deviation: number}} Deletion */
@@ -28,8 +28,8 @@ export function explainView(root) {
     update(session, state, before) {
       if (!session) return;
       const mine = ++turn;
-      if (!before || before.text !== state.text || before.model !== state.model) replace(tokens, h("p", { class: "quiet" }, "Computing …"));
-      post("api/explain", { model: state.model, text: state.text, target: state.answer, method: state.method }).then((/** @type {Explanation} */ found) => {
+      if (!before || before.text !== state.text || before.ids !== state.ids || before.model !== state.model) replace(tokens, h("p", { class: "quiet" }, "Computing …"));
+      post("api/explain", { model: state.model, text: state.ids === "" ? state.text : "", ...(state.ids === "" ? {} : { ids: numbers(state.ids) }), target: state.answer, method: state.method }).then((/** @type {Explanation} */ found) => {
         if (mine !== turn) return;
         drawAnswers(answers, found, session.shape.languageModel);
         drawTokens(tokens, found, state);
@@ -53,8 +53,8 @@ function drawAnswers(root, found, next) {
     h("div", { class: "bars", role: "list", "aria-label": "Scores" }, found.answers.map(({ name, score, id }) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, h("button", { class: "small", "aria-pressed": String(name === found.target), "data-answer": name, title: name,
         onclick: () => change({ answer: id === undefined ? name : `#${id}` }, { replace: true }) }, shown(name))),
-      h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * Math.max(score, 0) / Math.max(most, 1)}%` } })),
-      h("span", { class: "number" }, figure(score, 6))))));
+      track(score, Math.max(most, 1), found.answers.some((each) => each.score < 0)),
+      h("span", { class: "number", title: String(score) }, figure(score))))));
 }
 
 /** @param {string} chosen */
@@ -71,15 +71,15 @@ function drawTokens(root, found, state) {
   const order = [...scores.keys()].sort((a, b) => Math.abs(scores[b]) - Math.abs(scores[a]) || a - b);
   replace(root, h("h2", {}, "What the answer rests on"), methodButtons(state.method),
     h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, METHODS.find(([name]) => name === state.method)?.[2]),
-    h("p", {}, `The ${found.value_name} of `, h("b", {}, shown(found.target)), ` is ${figure(found.value, 5)}.`, found.cut > 0 && ` ${found.cut} tokens were truncated.`),
+    h("p", {}, `The ${found.value_name} of `, h("b", {}, shown(found.target)), ` is ${figure(found.value)}.`, found.cut > 0 && ` ${found.cut} tokens were truncated.`),
     h("div", { class: "sentence contributions" }, found.tokens.map((token, t) =>
-      h("span", { class: token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t], 5)}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
+      h("span", { class: token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t])}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
     h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text."),
-    about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0), 5)}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0, 5)}, the difference is ${figure(found.value - (about.baseline_value ?? 0), 5)}: the completeness error is `, h("span", { class: "mono", "data-completeness": "" }, figure(about.completeness_error, 5)), "."),
+    about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0))}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0)}, the difference is ${figure(found.value - (about.baseline_value ?? 0))}: the completeness error is `, h("span", { class: "mono", "data-completeness": "", title: String(about.completeness_error) }, figure(about.completeness_error)), "."),
     h("div", { class: "bars", role: "list", "aria-label": "Contributions by size" }, order.map((t) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, shown(found.tokens[t].text)),
-      h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${most > 0 ? 100 * Math.abs(scores[t]) / most : 0}%`, background: scores[t] < 0 ? "var(--negative)" : "var(--positive)" } })),
-      h("span", { class: "number", "data-score": t }, figure(scores[t], 5))))));
+      track(scores[t], most, scores.some((x) => x < 0)),
+      h("span", { class: "number", "data-score": t, title: String(scores[t]) }, figure(scores[t]))))));
   if (focus) /** @type {HTMLElement | null} */ (root.querySelector(`[data-method="${focus}"]`))?.focus();
 }
 
@@ -91,7 +91,7 @@ function drawTest(root, found) {
     return;
   }
   const count = deletion.removed.length === 1 ? "1 token" : `${deletion.removed.length} tokens`;
-  const line = (/** @type {string} */ name, /** @type {number} */ value, /** @type {string} */ key) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number", [`data-${key}`]: "" }, figure(value, 5)));
+  const line = (/** @type {string} */ name, /** @type {number} */ value, /** @type {string} */ key) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number", [`data-${key}`]: "", title: String(value) }, figure(value)));
   replace(root, h("h2", {}, "Deletion test"),
     h("p", { class: "quiet small" }, `The change of the ${found.value_name} if ${count} are removed from the text. If the contributions are right, the tokens with the largest ones change it more than random tokens do.`),
     h("table", {}, h("tbody", {},

@@ -4,7 +4,7 @@ import { askMap, ask, base64, captured, keptAnswers, startRun } from "./api.js";
 import { color } from "./colors.js";
 import { announce, figure, h, replace, shown } from "./dom.js";
 import { ModelShape } from "./model.js";
-import { current, hashOf, numbers } from "./state.js";
+import { current, hashOf, numbers, wantedRun } from "./state.js";
 
 const WHOLE = 2 << 20; // weights of all layers that a file may contain: 11 MB as base64
 const THUMBNAIL = 32; // as in thumbnails.js
@@ -38,8 +38,7 @@ function download(content, name) {
 
 async function session() {
   const state = current();
-  const muted = state.muted === "" ? [] : state.muted.split(",").map((head) => { const [look, layer, number] = head.split("."); return [look, Number(layer), Number(number)]; });
-  const [spec, run] = await Promise.all([ask("api/spec", { model: state.model }), startRun({ model: state.model, text: state.text, target: state.target, muted })]);
+  const [spec, run] = await Promise.all([ask("api/spec", { model: state.model }), startRun(wantedRun(state))]);
   return { state, run, shape: new ModelShape(spec) };
 }
 

@@ -1,10 +1,11 @@
 // Scores of each head on this text, and the effect of switching heads off.
 
-import { ask, askBytes, startRun } from "./api.js";
+import { ask, askBytes, captured, startRun } from "./api.js";
 import { color, ink } from "./colors.js";
 import { announce, figure, h, replace, shown } from "./dom.js";
+import { drawCards } from "./head_cards.js";
 import { drawHeadBar } from "./headbar.js";
-import { change } from "./state.js";
+import { change, hashOf, wantedRun } from "./state.js";
 import { filtered } from "./sampling.js";
 
 /** @typedef {Record<string, number>} Scores */
@@ -24,7 +25,8 @@ export function headsView(root) {
   const bar = h("div", { class: "row panel" });
   const off = h("section", { class: "panel", "aria-label": "Switch heads off" });
   const table = h("section", { class: "panel", "aria-label": "Scores" });
-  root.append(bar, h("div", { class: "columns" }, table, off));
+  const cards = h("section", { class: "panel", "aria-label": "Heads with a role" });
+  root.append(bar, cards, h("div", { class: "columns" }, table, off));
   let turn = 0;
   /** @type {{name: string, rows: {layer: number, head: number, scores: Scores}[]}} */
   let known = { name: "", rows: [] };
@@ -35,6 +37,7 @@ export function headsView(root) {
       drawHeadBar(bar, session, state, { several: false });
       void drawOff(off, session, state, () => mine === turn);
       const name = `${session.run.run}/${state.look}`;
+      if (!captured) void drawCards(cards, session, state);
       if (known.name === name) {
         drawTable(table, state, known.rows);
         return;
@@ -79,7 +82,7 @@ function drawTable(root, state, rows) {
   const most = Math.max(...rows.map((row) => row.scores.distance), 1);
   const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset;
   replace(root, h("h2", {}, "Head scores"),
-    h("p", { class: "quiet small" }, "Most scores are fractions of the head's attention, averaged over this text; 2.5 is head 5 of layer 2. Click the name of a column to sort, or a head to see its map."),
+    h("p", { class: "quiet small" }, "Most scores are fractions of the head's attention, averaged over this text; 2.5 is head 5 of layer 2. Click the name of a column to sort, or a head to see its map. ", h("a", { href: hashOf({ ...state, view: "learn" }).replace("#", "#/") }, "Layer by layer"), ": the sizes of the stream and the entropies of all heads."),
     clearest(rows, columns),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Scores of the heads", style: { "max-height": "40rem", overflow: "auto" } }, h("table", { class: "scores" },
       h("thead", {}, h("tr", {}, by("layer", "head", "head"), columns.map(([key, name, help]) => by(key, name, help)), h("th", { scope: "col" }, "off"))),
@@ -131,7 +134,7 @@ async function movement(whole, session) {
   const cosine = product(a, b) / Math.sqrt(product(a, a) * product(b, b));
   const most = a.reduce((found, each, i) => Math.max(found, Math.abs(each - b[i])), 0);
   announce(`Cosine ${figure(cosine)}`);
-  return h("p", {}, "The output is a vector. Its cosine similarity with the output of the complete model is ", h("b", { class: "mono", id: "cosine" }, figure(cosine, 6)), `; its elements change by at most ${figure(most)}.`);
+  return h("p", {}, "The output is a vector. Its cosine similarity with the output of the complete model is ", h("b", { class: "mono", id: "cosine", title: String(cosine) }, figure(cosine)), `; its elements change by at most ${figure(most)}.`);
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {() => boolean} still */
@@ -150,7 +153,7 @@ async function drawOff(root, session, state, still) {
       h("button", { onclick: () => change({ muted: [...muted.filter((each) => !layerHeads.includes(each)), ...(allOff ? [] : layerHeads)].join(",") }, { replace: true }) }, allOff ? "Switch the layer on" : "Switch the layer off"),
       muted.length > 0 && h("button", { onclick: () => change({ muted: "" }, { replace: true }) }, "Switch all on")),
     muted.length > 0 && h("p", { class: "small" }, `Off: ${muted.map((each) => each.replace(/^self\./, "")).join(", ")}.`), result);
-  const whole = await startRun({ model: state.model, text: state.text, target: state.target, muted: [] });
+  const whole = await startRun(wantedRun({ ...state, muted: "" }));
   if (!session.shape.languageModel) {
     const moved = muted.length > 0 ? await movement(whole.run, session) : null;
     if (still()) replace(result, moved ?? h("p", { class: "quiet" }, "This model predicts no tokens, so there is no loss; the change of its output shows the effect of a head. Switch one off."));
@@ -162,7 +165,7 @@ async function drawOff(root, session, state, still) {
   replace(result, h("table", {},
     h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "all heads"), muted.length ? h("th", { scope: "col" }, "heads off") : h("td", {}))),
     h("tbody", {},
-      h("tr", {}, h("th", { scope: "row" }, "loss"), h("td", { class: "number", id: "loss-before" }, figure(before.loss, 6)), h("td", { class: "number", id: "loss-after" }, muted.length ? figure(after.loss, 6) : "")),
+      h("tr", {}, h("th", { scope: "row" }, "loss"), h("td", { class: "number", id: "loss-before", title: String(before.loss) }, figure(before.loss)), h("td", { class: "number", id: "loss-after", title: muted.length ? String(after.loss) : undefined }, muted.length ? figure(after.loss) : "")),
       before.top.map((/** @type {[string, number]} */ [text, probability], /** @type {number} */ i) => h("tr", {}, i === 0 ? h("th", { scope: "row" }, "next") : h("td", {}),
         h("td", {}, `${text} ${figure(probability, 3)}`), h("td", {}, muted.length ? `${after.top[i][0]} ${figure(after.top[i][1], 3)}` : ""))))),
     muted.length > 0 && h("p", { style: { "margin-top": ".7rem" } }, change_ >= 0 ? `The loss increases by ${figure(change_)} without ${muted.length > 1 ? "these heads" : "this head"}.` : `The loss decreases by ${figure(-change_)} without ${muted.length > 1 ? "these heads" : "this head"}.`));

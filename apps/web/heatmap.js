@@ -42,7 +42,8 @@ export class Heatmap {
     this.canvas.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
     this.labels = h("div", { class: "labels" });
     this.reading = h("p", { class: "reading small quiet", "aria-live": "polite" });
-    this.frame = h("div", { class: "map" }, this.canvas, this.labels);
+    this.tip = h("div", { class: "tip", "aria-hidden": "true", hidden: true });
+    this.frame = h("div", { class: "map" }, this.canvas, this.labels, this.tip);
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ act) =>
       h("button", { class: "icon", "aria-label": label, title: label, onclick: act }, text);
     this.legend = h("div", { class: "legend" });
@@ -80,7 +81,7 @@ export class Heatmap {
       || this.source.keySpan.join() !== source.keySpan.join();
     if (this.source?.name !== source.name) {
       this.tiles.clear();
-      replace(this.legend, source.heads.length > 1 ? headsLegend(source.heads) : scaleLegend());
+      replace(this.legend, source.heads.length > 1 ? headsLegend(source.heads) : scaleLegend(), ...blankLegend(source));
     }
     this.source = source;
     this.chosen = chosen;
@@ -364,11 +365,23 @@ export class Heatmap {
     this.bound();
   }
 
+  /** Writes the weight next to the cell, within the map. @param {{row: number, key: number}} cell @param {string} text */
+  label(cell, text) {
+    this.tip.textContent = text;
+    this.tip.hidden = false;
+    const x = this.left + (cell.key + 1 - this.x) * this.size + 8;
+    const y = TOP + (cell.row + 1 - this.y) * this.size + 6;
+    const { clientWidth: width, clientHeight: height } = this.frame;
+    this.tip.style.left = `${Math.max(0, Math.min(x, width - this.tip.offsetWidth - 4))}px`;
+    this.tip.style.top = `${y + this.tip.offsetHeight > height ? Math.max(0, y - this.size - this.tip.offsetHeight - 12) : y}px`;
+  }
+
   /** @param {{row: number, key: number} | null} cell */
   hover(cell) {
     this.cursor = cell;
     this.draw();
     const source = this.source;
+    this.tip.hidden = true;
     if (!source || !cell) {
       this.reading.textContent = "";
       return;
@@ -379,8 +392,15 @@ export class Heatmap {
       const values = Array.from({ length: map.heads }, (_, n) => map.weights[n * map.keys + at]);
       const unseen = source.sees(cell.row, cell.key) ? "" : " (masked)";
       this.reading.textContent = `“${shown(source.rows[cell.row].text)}” (${cell.row}) attends to “${shown(source.keys[cell.key].text)}” (${cell.key}): ${values.map((v) => figure(v)).join(", ")}${unseen}`;
+      this.label(cell, `${shown(source.rows[cell.row].text)} → ${shown(source.keys[cell.key].text)}: ${values.map((v) => figure(v)).join(", ")}${unseen}`);
     }, () => {});
   }
+}
+
+/** The legend of cells without a weight, if the map has some. @param {Source} source @returns {(Node | string)[]} */
+function blankLegend({ rowSpan: [first, end], keySpan: [k0, k1], sees }) {
+  const masked = !sees(first, k1 - 1) || !sees(end - 1, k0);
+  return masked ? [h("span", { class: "blank", "aria-hidden": "true" }), h("span", {}, "masked: this query does not see the key")] : [];
 }
 
 /** @param {string} text @param {number} most */

@@ -60,7 +60,7 @@ export function learnView(root) {
   const look = async () => {
     models = await askAnew("api/models", {});
     const training = models.find((each) => each.training);
-    if (training) await drawCurves(curves, training);
+    if (training) await drawCurves(curves, training, models.filter((each) => each.training && each !== training));
     else replace(curves, ...noTraining(models));
     const now = JSON.stringify(models);
     if (now === names) return;
@@ -69,7 +69,7 @@ export function learnView(root) {
     await open().catch(wrong(insides));
   };
   const again = () => {
-    look().catch(wrong(curves)).finally(() => { if (timer >= 0 && !captured) timer = window.setTimeout(again, EVERY); });
+    look().then(() => ended(curves, false), (error) => (curves.childElementCount > 1 ? ended(curves, true) : wrong(curves)(error))).finally(() => { if (timer >= 0 && !captured) timer = window.setTimeout(again, EVERY); });
   };
   again();
   return {
@@ -84,6 +84,13 @@ export function learnView(root) {
       else if (changed("layer", "heads")) compare().catch(wrong(beside));
     },
   };
+}
+
+/** Says below the curves that the server is gone: with a training run, its page ends. @param {HTMLElement} curves @param {boolean} gone */
+function ended(curves, gone) {
+  const known = curves.querySelector("[data-ended]");
+  if (!gone) known?.remove();
+  else if (!known) curves.append(h("p", { role: "status", "data-ended": true }, "The program that served this page has ended, as it does with a training run. These are its last curves; ", h("code", {}, "fovea inspect DIR"), " shows them again."));
 }
 
 /** @param {Known[]} models @returns {(Node | string)[]} */
@@ -104,8 +111,14 @@ export function chosenPair(models, state) {
   return steps.length > 1 ? [steps[0], steps[steps.length - 1]] : [usable[0], usable[usable.length - 1]];
 }
 
-/** @param {HTMLElement} root @param {Known} training */
-async function drawCurves(root, training) {
+/** The loss of further runs, for the same picture. @param {Known[]} others @param {number} most */
+async function otherCurves(others, most) {
+  const logs = await Promise.all(others.map((each) => askAnew("api/training", { model: each.model })));
+  return logs.map((log, i) => ({ name: `${others[i].name}: training loss`, values: smooth(spread(log.steps.map((/** @type {(number | null)[]} */ step) => [Number(step[0]), Number(step[1] ?? NaN)]), most)) }));
+}
+
+/** @param {HTMLElement} root @param {Known} training @param {Known[]} others */
+async function drawCurves(root, training, others) {
   /** @type {{steps: (number | null)[][], evaluations: {step: number, eval_loss: number, bpb?: number}[]} & import("./alignment.js").Log} */
   const log = await askAnew("api/training", { model: training.model });
   if (log.steps.length === 0) {
@@ -118,13 +131,14 @@ async function drawCurves(root, training) {
   const loss = column(1);
   const evaluated = spread(log.evaluations.map((each) => [each.step, each.eval_loss]), most);
   const lines = [{ name: "training loss", values: smooth(loss) }, ...(log.evaluations.length ? [{ name: "validation loss", values: evaluated }] : [])];
+  const all = [...lines, ...await otherCurves(others, most)];
   const best = Math.min(...log.evaluations.map((each) => each.eval_loss));
   const norms = smooth(column(2));
   const rates = column(3);
   const half = { end: most, width: room() > 640 ? room() / 2 - 20 : room() };
   replace(root, h("h2", {}, `${training.name}: step ${most.toLocaleString("en")}`),
     h("p", {}, "Loss ", h("b", { class: "mono" }, figure(Number(last[1]))), log.evaluations.length ? [", validation loss ", h("b", { class: "mono" }, figure(log.evaluations[log.evaluations.length - 1].eval_loss)), `, best ${figure(best)}`] : "", `; ${Math.round(Number(last[4])).toLocaleString("en")} tokens per second. Updated every three seconds.`),
-    plot("Loss", lines, range([...loss, ...evaluated]), "step", { end: most }), key(lines),
+    plot("Loss", all, range(all.flatMap((line) => line.values)), "step", { end: most }), key(all),
     h("div", { class: "pair", style: { "margin-top": "1rem" } },
       h("div", {}, h("h3", {}, "Gradient norm"), plot("Gradient norm", [{ name: "gradient norm", values: norms }], range(norms), "step", half)),
       h("div", {}, h("h3", {}, "Learning rate"), plot("Learning rate", [{ name: "learning rate", values: rates }], [0, Math.max(...rates.filter(Number.isFinite))], "step", half))),
@@ -227,7 +241,7 @@ async function difference(both, look, layer, head) {
     if (apart > most) [most, at] = [apart, i];
   });
   const { rows, keys } = named[0];
-  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by at most ", h("b", { class: "mono" }, figure(most, 6)), `${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” attending to “${shown(keys[at % a.keys].text)}”)` : ""}; the differences of a row add up to ${figure(sum / a.rows, 6)} on average.`);
+  return h("p", { style: { "margin-top": "1rem" } }, "The maps differ by at most ", h("b", { class: "mono", title: String(most) }, figure(most)), `${most > 0 ? ` (“${shown(rows[Math.floor(at / a.keys)].text)}” attending to “${shown(keys[at % a.keys].text)}”)` : ""}; the differences of a row add up to ${figure(sum / a.rows)} on average.`);
 }
 
 /** The map of a head in each snapshot. @param {Known} known @param {Known[]} models @param {{look: string, layer: number, head: number}} place */

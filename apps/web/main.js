@@ -3,9 +3,11 @@
 import { ask, captured, forgetRuns, startRun } from "./api.js";
 import { announce, h, replace } from "./dom.js";
 import { ModelShape } from "./model.js";
-import { change, current, defaultText, hashOf, listen } from "./state.js";
+import { change, current, defaultText, hashOf, listen, wantedRun } from "./state.js";
 import { savePanel } from "./export.js";
 import { sentenceView, sides } from "./sentence.js";
+import { overviewView } from "./overview.js";
+import { openingPlace, opensAtLink } from "./suggestions.js";
 import { followView } from "./follow.js";
 import { sayView } from "./say.js";
 import { headsView } from "./heads.js";
@@ -14,6 +16,8 @@ import { playView } from "./play.js";
 import { quizView } from "./quiz.js";
 import { learnView } from "./learn.js";
 import { compareView } from "./compare.js";
+import { courseView } from "./course.js";
+import { twiceView } from "./twice.js";
 
 /**
  * The model, the run and the shape that a view shows.
@@ -32,15 +36,18 @@ import { compareView } from "./compare.js";
 
 /** @type {ViewKind[]} */
 const views = [
+  { name: "home", title: "The model", needsRun: true, create: overviewView },
   { name: "sentence", title: "Attention", needsRun: true, create: sentenceView },
   { name: "follow", title: "Follow a token", needsRun: true, create: followView },
   { name: "say", title: "Predictions", needsRun: true, create: sayView },
   { name: "explain", title: "Contributions", needsRun: true, create: explainView },
   { name: "heads", title: "Heads", needsRun: true, create: headsView },
+  { name: "twice", title: "Two texts", needsRun: true, create: twiceView },
   { name: "compare", title: "Side by side", needsRun: false, create: compareView },
   { name: "learn", title: "Training", needsRun: false, create: learnView },
   { name: "play", title: "Playgrounds", needsRun: false, create: playView },
   { name: "quiz", title: "Quiz", needsRun: false, create: quizView },
+  { name: "course", title: "Course", needsRun: false, create: courseView },
 ];
 
 const top = /** @type {HTMLElement} */ (document.getElementById("top"));
@@ -57,15 +64,6 @@ let sessionName = "";
 let asked = 0;
 
 /** @param {import("./state.js").State} state */
-function wantedRun(state) {
-  const muted = state.muted === "" ? [] : state.muted.split(",").map((head) => {
-    const [look, layer, number] = head.split(".");
-    return [look, Number(layer), Number(number)];
-  });
-  return { model: state.model, text: state.text, target: state.target, muted };
-}
-
-/** @param {import("./state.js").State} state */
 async function openSession(state) {
   const wanted = wantedRun(state);
   const name = JSON.stringify(wanted);
@@ -80,7 +78,7 @@ async function openSession(state) {
 
 /** Corrects values of the address that this model does not have. @param {import("./state.js").State} state @param {Session} of */
 function fitted(state, of) {
-  const look = of.shape.looks().includes(/** @type {any} */ (state.look)) ? state.look : "self";
+  const look = of.shape.looks().includes(/** @type {any} */ (state.look)) ? state.look : of.shape.both ? "cross" : "self";
   const stack = of.shape.stack(look);
   const chosen = Math.min(Math.max(Number(state.layer) || 0, 0), stack.layers - 1);
   const layers = Array.from({ length: stack.layers }, (_, i) => i).filter((i) => state.view === "follow" || of.shape.attends(look, i));
@@ -90,6 +88,15 @@ function fitted(state, of) {
   const choosing = look === "cross" && state.direction === "from" ? keys : rows;
   const token = state.token !== "" && Number(state.token) < choosing.length ? state.token : String(tellingToken(choosing));
   return { look, layer, heads, token };
+}
+
+const PATIENCE = 350; // milliseconds to look for a telling head before the first one is shown
+
+/** The head to begin with, if the address names none. @param {import("./state.js").State} state @param {Session} of */
+async function opening(state, of) {
+  if (state.view !== "sentence" || state.token !== "" || state.layer !== "0" || state.heads !== "0" || state.mean || (state.look !== "" && state.look !== "self") || !opensAtLink(of)) return {};
+  const late = new Promise((resolve) => { setTimeout(() => resolve(null), PATIENCE); });
+  return await Promise.race([openingPlace(of, of.shape.both ? "cross" : "self"), late]) ?? {};
 }
 
 /** The token that is selected at first: the last word, which can attend to the most tokens. @param {import("./api.js").Token[]} tokens */
@@ -108,6 +115,7 @@ async function show(state, before) {
     view = kind.create(content);
     shownView = kind.name;
     before = null;
+    if (kind.needsRun) content.prepend(h("p", { class: "quiet", id: "waiting" }, "Running the model …"));
     document.title = `${kind.title} · fovea inspector`;
   }
   try {
@@ -119,11 +127,15 @@ async function show(state, before) {
     const here = await openSession(state);
     if (!here || shownView !== kind.name) return;
     clearError();
-    const fit = fitted(state, here);
+    /** @type {Partial<import("./state.js").State>} */
+    const fit = { ...fitted(state, here), ...await opening(state, here) };
+    if (shownView !== kind.name) return;
     const changed = Object.entries(fit).some(([key, value]) => state[/** @type {keyof typeof fit} */ (key)] !== value);
     if (changed) change(fit, { replace: true });
     else view?.update(here, state, before);
+    document.getElementById("waiting")?.remove();
   } catch (error) {
+    document.getElementById("waiting")?.remove();
     showError(error instanceof Error ? error.message : String(error));
   } finally {
     top.classList.remove("busy");
@@ -145,7 +157,7 @@ let textBox;
 let targetBox;
 
 function buildTop() {
-  const tabs = h("nav", { "aria-label": "Views" }, views.map((each) =>
+  const tabs = h("nav", { "aria-label": "Views" }, views.filter((each) => !captured || kept(each.name)).map((each) =>
     h("a", { href: `#/view=${each.name}`, "data-view": each.name, onclick: (/** @type {MouseEvent} */ event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return; // opens a new tab or window
       event.preventDefault();
@@ -163,7 +175,23 @@ function buildTop() {
       h("div", { id: "model" }), h("div", { class: "grow" }), savePanel(), themeButton()),
     tabs,
     h("form", { class: "ask", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
-      textBox, h("span", { class: "both quiet", "aria-hidden": "true" }, "→"), targetBox, captured ? null : go));
+      textBox, h("span", { class: "both quiet", "aria-hidden": "true" }, "→"), targetBox, captured ? null : go),
+    h("div", { class: "banner", role: "status", hidden: true }));
+}
+
+/** Names what differs from the model itself, in every view. @param {import("./state.js").State} state */
+function drawBanner(state) {
+  const banner = /** @type {HTMLElement} */ (top.querySelector(".banner"));
+  const muted = state.muted.split(",").filter(Boolean).map((each) => each.replace(/^self\./, ""));
+  banner.hidden = muted.length === 0;
+  if (muted.length) replace(banner, `Switched off: ${muted.length === 1 ? "head" : "heads"} ${muted.slice(0, 12).join(", ")}${muted.length > 12 ? ` and ${muted.length - 12} more` : ""}. `,
+    h("button", { class: "small", onclick: () => change({ muted: "" }, { replace: true }) }, "Switch all on"));
+}
+
+/** Whether a saved file holds what a view shows. @param {string} name */
+function kept(name) {
+  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", course: "api/none", twice: "api/vectors", compare: "api/answer", learn: "api/training" })[name];
+  return needed === undefined || name === current().view || Object.keys(captured?.answers ?? {}).some((each) => each.startsWith(needed));
 }
 
 function eye() {
@@ -213,7 +241,7 @@ function refuseLong(event) {
 
 function send() {
   if (tooLong(textBox.value)) return;
-  change({ text: textBox.value, target: targetBox.value, token: "", place: "" });
+  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", place: "", layer: current().view === "sentence" ? current().layer : "0" });
   announce("Reading the text.");
 }
 
@@ -259,6 +287,7 @@ function drawTop(state) {
       tab.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
   }
+  drawBanner(state);
   if (document.activeElement !== textBox) textBox.value = state.text;
   if (document.activeElement !== targetBox) targetBox.value = state.target;
   const needed = views.find((each) => each.name === state.view)?.needsRun ?? true;
@@ -284,6 +313,7 @@ async function meetModel() {
 }
 
 async function start() {
+  document.body.classList.toggle("embedded", current().embedded !== "");
   buildTop();
   models = await ask("api/models");
   await meetModel();

@@ -108,3 +108,29 @@ export function randomOf(text, count) {
   };
   return Array.from({ length: count }, () => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next()));
 }
+
+const bits = new DataView(new ArrayBuffer(4));
+/** Rounds to bfloat16, the upper half of a float32: to the nearest, ties to even. @param {number} x */
+export function bf16(x) {
+  if (!Number.isFinite(x)) return x;
+  bits.setFloat32(0, x);
+  const all = bits.getUint32(0);
+  bits.setUint32(0, ((all + 0x7fff + ((all >>> 16) & 1)) & 0xffff0000) >>> 0);
+  return bits.getFloat32(0);
+}
+
+/** A softmax as a program without a special case computes it, every result rounded. @param {number[]} scores @param {(x: number) => number} round */
+export function plainSoftmax(scores, round) {
+  const most = Math.max(...scores);
+  const exps = scores.map((x) => round(Math.exp(round(x - most)))); // −∞ − −∞ is not a number
+  const sum = exps.reduce((a, b) => round(a + b), 0);
+  return exps.map((x) => round(x / sum));
+}
+
+/**
+ * Vaswani et al. 2017, table 1: of one layer, multiplications, steps that wait for one another, and the longest path between two tokens.
+ * @param {number} n tokens @param {number} d width
+ */
+export function layerCosts(n, d) {
+  return { attention: { multiplications: n * n * d, steps: 1, path: 1 }, recurrence: { multiplications: n * d * d, steps: n, path: n - 1 } };
+}

@@ -13,11 +13,12 @@
  */
 
 export class ModelShape {
-  /** @param {{spec: any, parameters: number, tokenizer: boolean}} answer */
+  /** @param {{spec: any, parameters: number, tokenizer: boolean, chat?: boolean}} answer */
   constructor(answer) {
     this.spec = answer.spec;
     this.parameters = answer.parameters;
     this.tokenizer = answer.tokenizer;
+    this.chat = Boolean(answer.chat);
     this.both = Boolean(this.spec.encoder && this.spec.decoder);
     this.languageModel = this.spec.head.kind === "language_model";
   }

@@ -3,11 +3,12 @@
 import { headColor } from "./colors.js";
 import { figure, h, replace, svg } from "./dom.js";
 import { alibiSlope, dot, randomOf, rotated, softmax, wave, wavelength } from "./math.js";
+import { formulaOf } from "./formula.js";
 import { slider } from "./play.js";
 
 /** The width of a panel in pixels, so that letters have their normal size. */
 export function room() {
-  return Math.min(1140, document.documentElement.clientWidth - 60);
+  return Math.min(1680, document.documentElement.clientWidth - 60);
 }
 
 /**
@@ -16,17 +17,32 @@ export function room() {
  * @param {{end?: number, width?: number}} [options] end: by default, x counts the values; width: in pixels
  */
 export function plot(label, lines, range, across, { end, width = room() } = {}) {
-  const [height, left, bottom] = [260, 46, 30];
+  const [height, bottom] = [260, 30];
   const most = Math.max(...lines.map((line) => line.values.length)) - 1;
+  const left = Math.max(46, 14 + 7 * Math.max(...roundTicks(range[0], range[1], 4).map((tick) => figure(tick, 0).length)));
   const x = (/** @type {number} */ i) => left + (i / Math.max(most, 1)) * (width - left - 10);
   const y = (/** @type {number} */ value) => 10 + ((range[1] - value) / (range[1] - range[0] || 1)) * (height - bottom - 10);
-  const span = Math.abs(range[1] - range[0]);
-  const ticks = [range[0], (range[0] + range[1]) / 2, range[1]];
+  const ticks = roundTicks(range[0], range[1], 4);
+  const decimals = Math.max(0, ...ticks.map((tick) => (String(Number(tick.toPrecision(6))).split(".")[1] ?? "").length));
+  const last = end ?? most;
   return svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
-    ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(tick), y2: y(tick) }), svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, figure(tick, span > 20 ? 0 : span < 0.05 ? 4 : 2))]).flat(),
-    [0, 0.25, 0.5, 0.75, 1].map((share) => svg("text", { x: x(share * most), y: height - 12, "text-anchor": share === 1 ? "end" : "middle" }, Math.round(share * (end ?? most)))),
+    ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(tick), y2: y(tick) }), svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, figure(tick, Math.min(decimals, 6)))]).flat(),
+    roundTicks(0, last, 6).map((tick) => svg("text", { x: x((tick / (last || 1)) * most), y: height - 12, "text-anchor": tick === last ? "end" : "middle" }, Number(tick.toPrecision(6)).toLocaleString("en"))),
     svg("text", { x: width - 10, y: height - 1, "text-anchor": "end" }, across),
-    lines.map((line, n) => svg("path", { fill: "none", stroke: headColor(n), "stroke-width": 2, d: path(line.values, x, y) }, svg("title", {}, line.name))));
+    lines.map((line, n) => svg("path", { fill: "none", stroke: headColor(n), "stroke-width": 2, d: path(line.values, x, y) }, svg("title", {}, line.name))),
+    lines.map((line, n) => line.values.map((value, i) => (Number.isFinite(value) && !Number.isFinite(line.values[i - 1]) && !Number.isFinite(line.values[i + 1])
+      ? svg("circle", { cx: x(i), cy: y(value), r: 3.5, fill: headColor(n) }, svg("title", {}, `${line.name}: ${figure(value)}`)) : null))).flat());
+}
+
+/** Round numbers from `least` to `most`: 1, 2 or 5 times a power of ten apart. @param {number} least @param {number} most @param {number} count about as many */
+export function roundTicks(least, most, count) {
+  if (!(most > least)) return [least];
+  const rough = (most - least) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
+  const ticks = [];
+  for (let n = Math.ceil(least / step - 1e-9); n * step <= most + step * 1e-9; ++n) ticks.push(n * step);
+  return ticks;
 }
 
 /** @param {number[]} values @param {(i: number) => number} x @param {(value: number) => number} y */
@@ -45,7 +61,7 @@ export function wavesPlay(root) {
   const out = h("div");
   const fields = h("div", { class: "row" });
   root.append(h("section", { class: "panel" }, h("h2", {}, "Sinusoidal positions"),
-    h("p", {}, "Each dimension of the position vector is a sinusoid: low dimensions have short wavelengths, high ones long wavelengths, like the hands of many clocks. The vector is added to the embedding."), h("div", { class: "formula", tabindex: "0" }, "P[t, 2i] = sin(t / 10000^(2i/d))     P[t, 2i+1] = cos(t / 10000^(2i/d))"),
+    h("p", {}, "Each dimension of the position vector is a sinusoid: low dimensions have short wavelengths, high ones long wavelengths, like the hands of many clocks. The vector is added to the embedding."), h("div", { class: "formula math", tabindex: "0" }, formulaOf("P_{t,2i} = sin({t}/{10000^{2i/d}})"), formulaOf("P_{t,2i+1} = cos({t}/{10000^{2i/d}})")),
     h("div", { class: "controls", style: { "max-width": "34rem" } }, slider("Width d", { least: 4, most: 128, step: 2, value: 64 }, (x) => { here.width = x; choose(); draw(); }).row,
       slider("Positions", { least: 20, most: 400, step: 10, value: 100 }, (x) => { here.positions = x; draw(); }).row), fields, out));
   const choose = () => replace(fields, here.dimensions.map((dimension, n) => h("label", {}, h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "━"), "dimension", h("input", { type: "number", min: "0", max: here.width - 1, value: Math.min(dimension, here.width - 1), style: { width: "5rem" }, oninput: (/** @type {Event} */ event) => {

@@ -41,7 +41,7 @@ function draw(root, number, given) {
         draw(root, number, given);
         /** @type {HTMLElement | null} */ (root.querySelector("[data-next]"))?.focus();
       } }, `${answered && i === question.answer ? "✓ " : answered && i === choice ? "✗ " : ""}${text}`))),
-    answered && h("p", { id: "why", style: { "margin-top": "1rem" } }, h("b", {}, choice === question.answer ? "Right. " : "Wrong. "), question.why),
+    answered && h("p", { id: "why", style: { "margin-top": "1rem" } }, h("b", {}, choice === question.answer ? "Right. " : "Wrong. "), question.why, " ", question.view && h("a", { href: `#/${question.view}`, "data-see": true }, "See it")),
     h("div", { class: "row" }, h("button", { disabled: number === 0, onclick: () => change({ question: String(number - 1) }, { replace: true }) }, "← back"),
       h("button", { class: answered ? "primary" : undefined, "data-next": true, onclick: () => change({ question: String(number + 1) }, { replace: true }) }, answered ? "next →" : "skip →")));
 }

@@ -5,6 +5,7 @@ import { color, ink, signed, tint } from "./colors.js";
 import { figure, h, onceAFrame, oneStop, percent, replace, shown } from "./dom.js";
 import { change, current } from "./state.js";
 import { filtered } from "./sampling.js";
+import { append, drawWriting } from "./write.js";
 
 /** @typedef {import("./api.js").Token} Token */
 const BARS = 15;
@@ -22,7 +23,8 @@ export function sayView(root) {
   const sliders = h("section", { class: "panel", "aria-label": "Sampling" });
   const lens = h("section", { class: "panel", "aria-label": "Logit lens" });
   const surprise = h("section", { class: "panel", "aria-label": "Surprise" });
-  root.append(h("div", { class: "columns" }, next, sliders), surprise, lens);
+  const writing = h("section", { class: "panel", "aria-label": "Write on" });
+  root.append(h("div", { class: "columns" }, h("div", {}, next, writing), sliders), surprise, lens);
   /** @type {Float32Array | null} */
   let logits = null;
   /** @type {import("./main.js").Session | null} */
@@ -41,12 +43,13 @@ export function sayView(root) {
         replace(sliders, h("p", { class: "quiet" }, "The head of this model does not predict tokens, so there is no sampling, no logit lens and no surprise. The view “Heads” shows how its output changes if heads are switched off."));
         replace(lens);
         replace(surprise);
-        lens.hidden = surprise.hidden = true;
+        lens.hidden = surprise.hidden = writing.hidden = true;
         return;
       }
       if (fresh) {
         lens.hidden = surprise.hidden = false;
         here = session;
+        drawWriting(writing, session);
         drawSliders(sliders, state, () => bars());
         void drawSurprise(surprise, session);
       }
@@ -103,12 +106,15 @@ async function drawBars(root, session, state, logits) {
   const texts = await ask("api/texts", { model: session.model, ids: [...order].join(",") });
   const place = placeOf(session, state);
   const decoder = Boolean(session.shape.spec.decoder);
+  const last = decoder && place === session.run.tokens.length - 1;
+  const others = (/** @type {number} */ chosen) => texts.slice(0, 4).map((token, i) => /** @type {[string, number]} */ ([token.text, probabilities[i]])).filter((_, i) => i !== chosen);
   replace(root, h("h2", {}, decoder ? "Next token" : "Token at this position"),
     h("p", { class: "quiet small" }, decoder ? "After “" : "At “", h("b", {}, shown(session.run.tokens[place].text)), `” (token ${place}). ${kept === logits.length ? `All ${kept.toLocaleString("en")} tokens can be sampled.` : kept === 1 ? "1 token is left." : `${kept} tokens are left.`}`),
     h("div", { class: "bars", role: "list", "aria-label": "Probabilities" }, texts.map((token, i) => h("div", { class: `bar-row${i >= kept ? " cut" : ""}`, role: "listitem" },
-      h("span", { class: "name", dir: "auto", title: `id ${token.id}` }, shown(token.text)),
+      h("span", { class: "name", dir: "auto", title: `id ${token.id}` }, last && i < kept ? h("button", { class: "small", "data-append": token.id, title: "Append this token to the text",
+        onclick: () => append(session, token, probabilities[i], others(i)) }, shown(token.text)) : shown(token.text)),
       h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * probabilities[i]}%` } })),
-      h("span", { class: "number", "data-id": token.id }, i >= kept ? "—" : figure(probabilities[i], 6))))));
+      h("span", { class: "number", "data-id": token.id, title: i >= kept ? undefined : String(probabilities[i]) }, i >= kept ? "—" : figure(probabilities[i]))))));
 }
 
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {number} place */
@@ -134,12 +140,12 @@ async function drawSurprise(root, session) {
   const order = [...bits.keys()].sort((a, b) => bits[b] - bits[a]);
   const tell = async (/** @type {number} */ i) => {
     const [likeliest] = await ask("api/texts", { model: session.model, ids: all[i].likeliest });
-    note.textContent = `“${shown(tokens[i + ahead].text)}”: probability ${figure(all[i].probability, 6)}, ${figure(bits[i], 2)} bits, rank ${all[i].rank + 1}. Most likely: “${shown(likeliest.text)}” with ${figure(all[i].likeliest_probability, 4)}. Entropy ${figure(all[i].entropy / Math.LN2, 2)} bits.`;
+    note.textContent = `“${shown(tokens[i + ahead].text)}”: probability ${figure(all[i].probability)}, ${figure(bits[i], 2)} bits, rank ${all[i].rank + 1}. Most likely: “${shown(likeliest.text)}” with ${figure(all[i].likeliest_probability, 4)}. Entropy ${figure(all[i].entropy / Math.LN2, 2)} bits.`;
   };
   const word = (/** @type {number} */ i) => h("button", { onclick: () => void tell(i) }, `${shown(tokens[i + ahead].text)} ${figure(bits[i], 1)}`);
   replace(root, h("h2", {}, "Surprise"),
-    h("p", { class: "quiet small" }, ahead ? `The colour of a token shows its surprise: −log₂ of its probability given the preceding text. Mean loss ${figure(loss, 6)} nats, perplexity ${figure(Math.exp(loss), 2)}.`
-      : `The surprise of each input token, given the entire text. Mean ${figure(loss, 6)} nats.`),
+    h("p", { class: "quiet small" }, ahead ? `The colour of a token shows its surprise: −log₂ of its probability given the preceding text. Mean loss ${figure(loss)} nats, perplexity ${figure(Math.exp(loss), 2)}.`
+      : `The surprise of each input token, given the entire text. Mean ${figure(loss)} nats.`),
     oneStop(h("div", { class: "surprise", dir: "auto", role: "group", "aria-label": "Tokens by surprise" }, tokens.map((token, i) => {
       const at = i - ahead;
       if (at < 0) return h("span", { class: "quiet" }, token.text);

@@ -6,7 +6,9 @@ import { color, headColor, ink, tint } from "./colors.js";
 import { announce, figure, h, onScreen, oneStop, put, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap } from "./heatmap.js";
+import { drawPair } from "./pair.js";
 import { drawThumbnails } from "./thumbnails.js";
+import { suggestions } from "./suggestions.js";
 import { change, numbers } from "./state.js";
 
 /** @typedef {import("./api.js").Token} Token */
@@ -21,7 +23,10 @@ export function sentenceView(root) {
     h("p", { class: "quiet small" }, "Rows are queries, columns are keys. Click the name of a row for its numbers. Drag to move, double-click to zoom in."));
   const thumbs = h("div", { class: "panel" });
   const experts = h("div", { class: "panel", hidden: true });
-  root.append(bar, words, h("div", { class: "columns" }, mapPlace, list), thumbs, experts);
+  const chips = h("div", { class: "row panel chips", role: "group", "aria-label": "Try this" });
+  const two = h("section", { class: "panel", hidden: true, "aria-label": "Two words" });
+  root.append(chips, bar, words, h("div", { class: "columns" }, mapPlace, list), two, thumbs, experts);
+  replace(list, h("p", { class: "quiet" }, "Computing …"));
   const map = new Heatmap(mapPlace, { onRow: (row) => change({ token: String(row), direction: "to" }, { replace: true }) });
   let turn = 0;
   return {
@@ -30,12 +35,14 @@ export function sentenceView(root) {
       if (!session) return;
       const mine = ++turn;
       drawHeadBar(bar, session, state, {});
+      if (!chips.childElementCount || before?.model !== state.model) void suggestions(chips, session, state);
       // The map is shown first, then the words, then the overview.
       const mapped = showMap(map, session, state);
       const drawn = Promise.all([lookUp(session, state), mapped]).then(([found]) => {
         if (mine !== turn) return;
         drawWords(words, arcs, session, state, found);
         drawList(list, session, state, found);
+        drawPair(two, session, state, sides(session, state.look), () => mine === turn).catch((error) => { if (mine === turn) replace(two, h("p", { class: "error", role: "alert" }, error.message)); });
       }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
       const free = drawn.then(onScreen);
       void drawThumbnails(thumbs, session, state, before, free);
@@ -60,7 +67,13 @@ export function sides(session, look) {
  * @property {number[]} heads the selected heads, or [-1] for their average
  * @property {Float32Array[]} weights by head, for the tokens of the other side
  * @property {Token[]} others
+ * @property {number[]} first the weights of the first token, if it is left out
  */
+
+/** A row without the first token, on which many heads rest; the other weights then add up to 1. @param {Float32Array} row @param {number} first */
+function withoutFirst(row, first) {
+  return row.map((weight, i) => (i === 0 || first >= 1 ? 0 : weight / (1 - first)));
+}
 /** @param {import("./main.js").Session} session @param {import("./state.js").State} state @returns {Promise<Found | null>} */
 async function lookUp(session, state) {
   if (state.token === "") return null;
@@ -74,7 +87,9 @@ async function lookUp(session, state) {
     ...(to ? { q: span } : { k: span }) }, rows.length * keys.length);
   const others = to ? keys : rows;
   const heads = state.mean ? [-1] : numbers(state.heads);
-  return { heads, others, weights: heads.map((_, n) => map.weights.slice(n * others.length, (n + 1) * others.length)) };
+  const weights = heads.map((_, n) => map.weights.slice(n * others.length, (n + 1) * others.length));
+  const first = state.sink && to ? weights.map((row) => row[0]) : [];
+  return { heads, others, first, weights: first.length ? weights.map((row, n) => withoutFirst(row, first[n])) : weights };
 }
 
 /** @param {Heatmap} map @param {import("./main.js").Session} session @param {import("./state.js").State} state */
@@ -84,11 +99,19 @@ function showMap(map, session, state) {
   const layer = Number(state.layer);
   const query = { run, look: state.look, layer, heads: state.heads, mean: state.mean ? 1 : undefined };
   return map.show({
-    name: JSON.stringify(query), rows, keys,
-    rowSpan: span(rows, Boolean(state.hide)), keySpan: span(keys, Boolean(state.hide)),
-    load: (q, k, step) => askMap({ ...query, q, k, step: step === 1 ? undefined : step }, rows.length * keys.length),
+    name: JSON.stringify({ ...query, sink: state.sink }), rows, keys,
+    rowSpan: span(rows, Boolean(state.hide)), keySpan: state.sink ? [Math.max(1, span(keys, Boolean(state.hide))[0]), span(keys, Boolean(state.hide))[1]] : span(keys, Boolean(state.hide)),
+    load: async (q, k, step) => {
+      const map = await askMap({ ...query, q, k, step: step === 1 ? undefined : step }, rows.length * keys.length);
+      return state.sink && step === 1 ? rescaled(map, await askMap({ ...query, q, k: "0-1" }, rows.length * keys.length)) : map;
+    },
     sees: session.shape.mask(state.look, layer), heads: state.mean ? [-1] : numbers(state.heads),
   }, state.token !== "" && state.direction === "to" ? Number(state.token) : -1);
+}
+
+/** The weights of a map as fractions of what the first token leaves. @param {import("./api.js").WeightMap} map @param {import("./api.js").WeightMap} first */
+function rescaled(map, first) {
+  return { ...map, weights: map.weights.map((weight, i) => weight / Math.max(1 - first.weights[Math.floor(i / map.keys)], 1e-9)) };
 }
 
 /** Prefetches the other heads of the layer, so that switching heads is immediate. @param {import("./main.js").Session} session @param {import("./state.js").State} state */
@@ -121,12 +144,14 @@ function drawWords(root, arcs, session, state, found) {
   const choosing = to || !across ? rows : keys;
   const lines = [{ tokens: choosing, chosen, weights: across ? null : strongest, clickable: true }];
   if (across && found) lines.push({ tokens: found.others, chosen: -1, weights: strongest, clickable: false });
-  const name = [session.run.run, state.look, state.direction, state.hide, lines.length].join("/");
+  const name = [session.run.run, state.look, state.direction, state.hide, state.sink, lines.length].join("/");
   if (root.dataset.name !== name) {
     root.dataset.name = name;
     buildWords(root, arcs, state, lines);
   }
-  root.querySelectorAll(".sentence").forEach((line, n) => paintTokens(line, lines[n]));
+  root.querySelectorAll(".sentence").forEach((line, n, all) => paintTokens(line, lines[n], n === all.length - 1 && state.second !== "" ? Number(state.second) : -1));
+  const choice = /** @type {HTMLSelectElement | null} */ (root.querySelector("[data-control=second]"));
+  if (choice && choice.value !== state.second) choice.value = state.second;
   drawArcs(arcs, { rows, keys, state, found });
 }
 
@@ -142,13 +167,23 @@ function buildWords(root, arcs, state, lines) {
       h("div", { class: "segments", role: "group", "aria-label": "Direction" },
         direction("to", "attends to", state), direction("from", "attended by", state)),
       h("label", {}, h("input", { type: "checkbox", checked: state.hide !== "", "data-control": "hide", onchange: (/** @type {Event} */ event) =>
-        change({ hide: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }, { replace: true }) }), "hide special tokens")),
+        change({ hide: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }, { replace: true }) }), "hide special tokens"),
+      h("label", { title: "Many heads put what they do not need on the first token; the others are shown as fractions of the rest" }, h("input", { type: "checkbox", checked: state.sink !== "", "data-control": "sink", onchange: (/** @type {Event} */ event) =>
+        change({ sink: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }, { replace: true }) }), "leave the first token out")),
     lines.map((line, n) => [
       across && h("p", { class: "quiet small" }, (n === 0) === to ? `Target${n === 0 ? " (queries)" : ""}:` : `Source${n === 0 ? " (keys)" : ""}:`),
       sentence(line, state)]).flat(),
+    secondWord(state, lines),
     arcs);
   const again = control !== undefined ? `[data-control="${control}"]` : token !== undefined ? `button[data-token="${token}"]` : "";
   if (again) /** @type {HTMLElement | null} */ (root.querySelector(again))?.focus({ preventScroll: true });
+}
+
+/** Selects the word with which the first one is compared. @param {import("./state.js").State} state @param {Line[]} lines */
+function secondWord(state, lines) {
+  const others = lines[lines.length - 1].tokens;
+  return h("label", { class: "small second" }, "Second word (or Shift-click one): ", h("select", { "data-control": "second", onchange: (/** @type {Event} */ event) => change({ second: /** @type {HTMLSelectElement} */ (event.target).value }, { replace: true }) },
+    h("option", { value: "" }, "none"), others.slice(0, 600).map((token, i) => h("option", { value: i, selected: String(i) === state.second }, `${i}: ${shown(token.text)}`))));
 }
 
 /** @param {string} value @param {string} title @param {import("./state.js").State} state */
@@ -172,7 +207,11 @@ function sentence({ tokens, clickable }, state) {
     const text = token.special ? token.text : token.text.replace(/\n/g, "↵\n");
     return h("button", {
       class: token.special ? "special" : undefined, "data-token": i,
-      onclick: () => {
+      onclick: (/** @type {MouseEvent} */ event) => {
+        if (event.shiftKey) {
+          change({ second: String(i) }, { replace: true });
+          return;
+        }
         change({ token: String(i), ...(clickable ? {} : { direction: state.direction === "to" ? "from" : "to" }) }, { replace: true });
         announce(`${token.text} selected`);
       },
@@ -180,8 +219,8 @@ function sentence({ tokens, clickable }, state) {
   })));
 }
 
-/** Updates the tokens in place when the head changes, since a text may have thousands. @param {Element} root @param {Line} line */
-function paintTokens(root, { tokens, chosen, weights, clickable }) {
+/** Updates the tokens in place when the head changes, since a text may have thousands. @param {Element} root @param {Line} line @param {number} second */
+function paintTokens(root, { tokens, chosen, weights, clickable }, second) {
   for (const button of root.querySelectorAll("button")) {
     const i = Number(button.dataset.token);
     const weight = weights ? weights[i] : -1;
@@ -190,6 +229,7 @@ function paintTokens(root, { tokens, chosen, weights, clickable }) {
     if (button.style.background !== background) button.style.background = background;
     put(button, "title", weight >= 0 ? `${figure(weight)} · token ${tokens[i].id}` : `token ${tokens[i].id}`);
     if (clickable) put(button, "aria-pressed", String(i === chosen));
+    button.classList.toggle("second", second === i);
     if (chosen >= 0) put(button, "tabindex", i === chosen ? "0" : "-1");
   }
 }
@@ -220,7 +260,8 @@ function drawList(root, session, state, found) {
       h("span", { class: "track", "aria-hidden": "true" }, found.weights.map((weights, n) =>
         h("span", { class: "fill", style: { width: `${100 * weights[i]}%`, background: found.heads.length > 1 ? headColor(n) : "var(--accent)" } }))),
       h("span", { class: "number", "data-weight": i, title: found.weights.map((w) => String(w[i])).join("\n") },
-        found.weights.length === 1 ? figure(found.weights[0][i], 6) : figure(strongest[i], 6))))),
+        found.weights.length === 1 ? figure(found.weights[0][i]) : figure(strongest[i]))))),
+    found.first.length > 0 && h("p", { class: "quiet small" }, `The first token is left out. Its weight was ${found.first.map((x) => figure(x)).join(", ")}.`),
     state.hide && to && h("p", { class: "quiet small" }, `Weight of the hidden tokens: ${hidden.map((x) => figure(x)).join(", ")}.`),
     order.length > 14 && h("button", { onclick: () => {
       root.dataset.all = open ? "" : "1";

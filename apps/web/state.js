@@ -3,9 +3,9 @@
 import { captured } from "./api.js";
 
 const DEFAULTS = {
-  view: "sentence", model: "0", text: "The animal didn't cross the street because it was too tired.", target: "",
-  look: "self", layer: "0", heads: "0", mean: "", token: "", hide: "", muted: "", direction: "to",
-  temperature: "1", k: "0", p: "1", place: "", step: "0", play: "attention", question: "0", other: "", sort: "induction", answer: "", method: "integrated_gradients",
+  view: "sentence", model: "0", text: "The animal didn't cross the street because it was too tired.", target: "", ids: "", tids: "", second: "",
+  look: "", layer: "0", heads: "0", mean: "", token: "", hide: "", muted: "", direction: "to",
+  temperature: "1", k: "0", p: "1", place: "", step: "0", play: "attention", question: "0", other: "", sort: "induction", answer: "", method: "integrated_gradients", sink: "", chapter: "", text2: "", word: "", embedded: "",
 };
 /** @typedef {typeof DEFAULTS} State */
 export const defaultText = DEFAULTS.text;
@@ -21,6 +21,7 @@ function read() {
   const parts = new URLSearchParams(hash.replace(/^#\/?/, ""));
   const found = { ...DEFAULTS };
   for (const key of /** @type {(keyof State)[]} */ (Object.keys(DEFAULTS))) found[key] = parts.get(key) ?? DEFAULTS[key];
+  if (hash === "" || hash === "#") found.view = "home"; // an address without a view, such as that of a saved file, shows the attention
   return found;
 }
 
@@ -69,6 +70,21 @@ addEventListener("popstate", () => {
   state = read();
   if (hashOf(before) !== hashOf(state)) tell(before);
 });
+
+/** The heads that are switched off: kind of attention, layer, head. @param {State} of */
+export function mutedOf(of) {
+  return of.muted === "" ? [] : of.muted.split(",").map((head) => {
+    const [look, layer, number] = head.split(".");
+    return [look, Number(layer), Number(number)];
+  });
+}
+
+/** The request for the run of a state. A text that the model has continued is given by its ids. @param {State} of */
+export function wantedRun(of) {
+  const ids = of.ids === "" ? {} : { ids: numbers(of.ids) };
+  const written = of.tids === "" ? {} : { target_ids: numbers(of.tids) };
+  return { model: of.model, text: of.ids === "" ? of.text : "", target: of.tids === "" ? of.target : "", ...ids, ...written, muted: mutedOf(of) };
+}
 
 /** The numbers of a list such as "0,3". @param {string} text */
 export function numbers(text) {

@@ -76,7 +76,7 @@ function ownScore(scores, query, key, token) {
   const width = query.size;
   // Only the result is shown for models with a different scale, a softcap or a bias by distance.
   const scaled = Math.abs(product / Math.sqrt(width) - found) < 1e-4 * Math.max(1, Math.abs(found));
-  return line(`with its own key:  q · k = ${figure(product)}${scaled ? `,  divided by √${width} = ${figure(Math.sqrt(width))}:  ` : "  →  "}${figure(found, 6)}`);
+  return line(`with its own key:  q · k = ${figure(product)}${scaled ? `,  divided by √${width} = ${figure(Math.sqrt(width))}:  ` : "  →  "}${figure(found)}`);
 }
 
 /** @param {Step | undefined} scores @param {Step} weights @param {(key: number) => string} nameOf */
@@ -86,7 +86,7 @@ function shares(scores, weights, nameOf) {
   const most = Math.max(...scores.values);
   // Keys with small weights are missing, so the sum is computed from the weight itself.
   const total = Math.exp(scores.values[best] - most) / weights.values[best];
-  return line(`“${nameOf(weights.ids[best])}”:  exp(${figure(scores.values[best])} − ${figure(most)}) / ${figure(total)} = ${figure(weights.values[best], 6)}`);
+  return line(`“${nameOf(weights.ids[best])}”:  exp(${figure(scores.values[best])} − ${figure(most)}) / ${figure(total)} = ${figure(weights.values[best])}`);
 }
 
 /** @param {Step | undefined} weights @param {(key: number) => string} nameOf */

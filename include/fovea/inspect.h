@@ -31,6 +31,7 @@ struct InspectInput {
   std::vector<int32_t> target_ids;
 
   bool special_tokens = true;      // add the tokenizer's special tokens around `text`
+  bool parse_special = false;      // read names of special tokens in the texts as special tokens
   std::vector<HeadPlace> muted{};  // heads whose output is set to zero
 };
 void visit(InspectInput& input, OptionVisitor& visitor);
@@ -163,6 +164,9 @@ class Inspection {
 
   // Returns the intermediate results for one token, in the order of the computation.
   std::vector<WalkStep> walk(const WalkQuery& query) const;
+  // Returns all vectors of one token, [layers + 2][C]: the residual stream before each layer and
+  // after the last one, and the output of the stack, after its final norm.
+  std::vector<std::vector<float>> vectors(AttentionKind kind, int64_t token) const;
   // Returns the experts selected for each token, by descending weight; empty in a layer without
   // experts.
   std::vector<std::vector<Routed>> routing(AttentionKind kind, int64_t layer) const;

@@ -32,13 +32,18 @@ std::vector<int32_t> said(const Model& model, const std::vector<int32_t>& source
   return generate(model, source, options).front().ids;
 }
 
+SpecialTokens written(const InspectInput& input) {
+  return input.parse_special ? SpecialTokens::parsed : SpecialTokens::as_text;
+}
+
 // Returns the decoder's input of an encoder-decoder, with the start token. Unless the model writes
 // text, its decoder reads the source too, moved by one place.
 std::vector<InspectedToken> decoder_tokens(const Model& model, const InspectInput& input,
                                            const std::vector<int32_t>& source) {
   const int32_t start = special_id(model.parts().origin, "decoder_start_token_id").value_or(0);
   std::vector<int32_t> ids = input.target_ids;
-  if (ids.empty() && !input.target.empty()) ids = ids_of(tokenized(model, input.target, false));
+  if (ids.empty() && !input.target.empty())
+    ids = ids_of(tokenized(model, input.target, false, written(input)));
   const bool writes = model.spec().head.kind == HeadKind::language_model;
   if (ids.empty())
     ids = writes ? said(model, source) : std::vector<int32_t>(source.begin(), source.end() - 1);
@@ -52,9 +57,9 @@ std::vector<InspectedToken> decoder_tokens(const Model& model, const InspectInpu
 
 Inspection::Inspection(const Model& model, const InspectInput& input) {
   const FloatMode mode;
-  std::vector<InspectedToken> read = input.ids.empty()
-                                         ? tokenized(model, input.text, input.special_tokens)
-                                         : display_tokens(model, input.ids);
+  std::vector<InspectedToken> read =
+      input.ids.empty() ? tokenized(model, input.text, input.special_tokens, written(input))
+                        : display_tokens(model, input.ids);
   check(!read.empty(), "text: no tokens; expected at least one");
   const std::vector<int32_t> ids = ids_of(read);
   std::vector<InspectedToken> source;

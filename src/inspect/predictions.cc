@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "base/math.h"
 #include "base/threads.h"
 #include "inspect/inspection.h"
@@ -44,6 +45,21 @@ Tensor rows_of_stream(const Tensor& x, int64_t first, int64_t end) {
 Tensor Inspection::State::logits_of(const Tensor& rows) const {
   const NoGradient off;
   return model.logits(rows);
+}
+
+std::vector<std::vector<float>> Inspection::vectors(AttentionKind kind, int64_t token) const {
+  const InspectionCall call(*state_);
+  const StackRun& run = state_->run(kind);
+  check_field(token >= 0 && token < run.tokens(), "token", "{}; expected 0 to {}", token,
+              run.tokens() - 1);
+  std::vector<std::vector<float>> all;
+  const auto add = [&](const Tensor& x) {  // x [1, T, C]
+    const Tensor row = x.view({x.dim(1), x.dim(2)}).rows(token, token + 1);
+    all.emplace_back(row.data_as<float>(), row.data_as<float>() + row.dim(1));
+  };
+  for (const Tensor& stream : run.stream) add(stream);
+  add(run.output);
+  return all;
 }
 
 std::vector<float> Inspection::logits(int64_t position) const {

@@ -1,5 +1,7 @@
 #include "inspect/token_texts.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <string_view>
 
@@ -23,6 +25,14 @@ bool is_text(std::string_view bytes) {
     expected = byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : byte >= 0xC0 ? 1 : 0;
   }
   return expected == 0;
+}
+
+// Returns bytes that are no complete characters as hexadecimal numbers, such as <E2 82>.
+std::string shown_bytes(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes)
+    text += fmt::format("{}{:02X}", text.empty() ? "<" : " ", static_cast<unsigned char>(byte));
+  return text + ">";
 }
 
 // Parses a text for a model without a tokenizer: ids separated by spaces, commas or line breaks.
@@ -54,7 +64,11 @@ std::vector<InspectedToken> display_tokens(const Tokenizer* tokenizer,
       token.text = tokenizer->text_of(id);
       token.special = tokenizer->is_special(id);
       const std::string decoded = tokenizer->decode({id});
-      if (is_text(decoded) && decoded.find("\uFFFD") == std::string::npos) token.text = decoded;
+      const std::string bytes = tokenizer->bytes_of(id);
+      if (!token.special && !bytes.empty() && !is_text(bytes))
+        token.text = shown_bytes(bytes);
+      else if (is_text(decoded) && decoded.find("\uFFFD") == std::string::npos)
+        token.text = decoded;
     }
     tokens.push_back(std::move(token));
   }
@@ -65,17 +79,19 @@ std::vector<InspectedToken> display_tokens(const Model& model, const std::vector
   return display_tokens(model.has_tokenizer() ? &model.tokenizer() : nullptr, ids);
 }
 
-std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special) {
+std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special,
+                                      SpecialTokens written) {
   check(text.size() <= kInspectedBytes, "text: {} bytes; expected at most {}", text.size(),
         kInspectedBytes);
   if (!model.has_tokenizer()) return display_tokens(model, ids_in(text));
-  const Encoding encoding =
-      model.tokenizer().encoding(text, {special, SpecialTokens::as_text, false});
+  const Encoding encoding = model.tokenizer().encoding(text, {special, written, false});
   std::vector<InspectedToken> tokens = display_tokens(model, encoding.ids);
   for (size_t i = 0; i < tokens.size(); ++i) {
     const Offsets at = encoding.byte_offsets[i];
     const std::string_view part = std::string_view(text).substr(at.begin, at.end - at.begin);
-    if (is_text(part)) tokens[i].text = part;
+    // A token may be a part of a character: the text at its place is the whole character.
+    const bool whole = is_text(model.tokenizer().bytes_of(tokens[i].id));
+    if (whole && is_text(part)) tokens[i].text = part;
     if (encoding.special_mask[i] != 0) tokens[i].special = true;
   }
   return tokens;

@@ -15,8 +15,10 @@ std::vector<InspectedToken> display_tokens(const Tokenizer* tokenizer,
 std::vector<InspectedToken> display_tokens(const Model& model, const std::vector<int32_t>& ids);
 
 // Returns the tokens of a text, each with its part of the text if this is complete characters.
-// `special`: add the tokenizer's special tokens. If the model has no tokenizer, the text is a list
-// of ids. Throws InvalidArgument if the text is too long or is no such list.
-std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special);
+// `special`: add the tokenizer's special tokens; `written`: how their names in the text are read.
+// If the model has no tokenizer, the text is a list of ids. Throws InvalidArgument if the text is
+// too long or is no such list.
+std::vector<InspectedToken> tokenized(const Model& model, const std::string& text, bool special,
+                                      SpecialTokens written = SpecialTokens::as_text);
 
 }  // namespace fovea

@@ -19,13 +19,13 @@ async function expectShown(page, { scores, deletion, completeness_error: error }
   const last = scores.length - 1;
   const near = (text, wanted) => Math.abs(number(text) - wanted) <= 6e-6 + 1e-3 * Math.abs(wanted);
   await page.waitForFunction(({ at, wanted }) => {
-    const text = document.querySelector(`[data-score="${at}"]`)?.textContent ?? "x";
+    const text = document.querySelector(`[data-score="${at}"]`)?.title ?? "x";
     return Math.abs(Number(text.replace("−", "-")) - wanted) <= 6e-6 + 1e-3 * Math.abs(wanted);
   }, { at: last, wanted: scores[last] });
-  const shown = await page.$$eval("[data-score]", (all) => all.map((each) => [Number(each.dataset.score), each.textContent]));
+  const shown = await page.$$eval("[data-score]", (all) => all.map((each) => [Number(each.dataset.score), each.title]));
   assert.equal(shown.length, scores.length);
   for (const [token, text] of shown) assert.ok(near(text, scores[token]), `${token}: ${text}, ${scores[token]}`);
-  const value = async (name) => page.locator(`[data-${name}]`).textContent();
+  const value = async (name) => page.locator(`[data-${name}]`).getAttribute("title");
   assert.ok(near(await value("change"), deletion.change));
   assert.ok(near(await value("random"), deletion.random_change));
   assert.ok(near(await value("deviation"), deletion.random_deviation));
@@ -38,7 +38,7 @@ test("a classifier shows its labels and what they rest on", { skip }, async () =
   const page = await opened(`${server.address}#view=explain&text=${encodeURIComponent(TEXT)}`);
   const best = asked("classify", MODEL, TEXT).explanation;
   await expectShown(page, best.attributions[1]);
-  const labels = await page.$$eval("[data-answer]", (all) => all.map((each) => [each.dataset.answer, each.closest(".bar-row").querySelector(".number").textContent]));
+  const labels = await page.$$eval("[data-answer]", (all) => all.map((each) => [each.dataset.answer, each.closest(".bar-row").querySelector(".number").title]));
   assert.deepEqual(labels.map(([name]) => name), best.answers.map(({ name }) => name));
   labels.forEach(([, text], i) => assert.ok(Math.abs(number(text) - best.answers[i].score) <= 1e-6));
   const other = best.answers.at(-1).name;

@@ -24,8 +24,8 @@ const alone = ({ shape: [, H, T, S], data }, row) => ({ shape: [1, H, T, S], dat
 
 async function expectRow(page, wanted) {
   const best = wanted.indexOf(Math.max(...wanted));
-  await page.waitForFunction(({ key, least }) => Number(document.querySelector(`[data-weight="${key}"]`)?.textContent) > least, { key: best, least: wanted[best] - 1e-5 });
-  const told = await page.$$eval("[data-weight]", (all) => all.map((each) => [Number(each.dataset.weight), each.textContent]));
+  await page.waitForFunction(({ key, least }) => Number(document.querySelector(`[data-weight="${key}"]`)?.title) > least, { key: best, least: wanted[best] - 1e-5 });
+  const told = await page.$$eval("[data-weight]", (all) => all.map((each) => [Number(each.dataset.weight), each.title]));
   // The reference also computes in float32, so results may differ by 1e-5.
   for (const [key, text] of told) assert.ok(Math.abs(number(text) - wanted[key]) <= 1e-5, `${key}: ${text}, ${wanted[key]}`);
 }
@@ -49,7 +49,7 @@ test("cross-attention is shown with source and target", { skip }, async () => {
   await page.waitForSelector("[data-weight]");
   const source = await page.$$eval(".sentence", (all) => all.length);
   assert.equal(source, 2, "source and target are shown");
-  const told = await page.$$eval("[data-weight]", (all) => all.map((each) => Number(each.textContent)));
+  const told = await page.$$eval("[data-weight]", (all) => all.map((each) => Number(each.title)));
   assert.ok(Math.abs(told.reduce((a, b) => a + b, 0) - 1) < 1e-5);
   await page.getByRole("button", { name: "Encoder self-attention" }).click();
   await page.waitForFunction(() => document.querySelectorAll(".sentence button").length === 4);

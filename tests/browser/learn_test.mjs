@@ -27,7 +27,7 @@ test("the view shows curves, two snapshots side by side, and a head in each snap
   await page.waitForSelector("h2:has-text('Head 2 of layer 0')");
   await page.locator("[data-field=model]").selectOption("0");
   await page.locator("[data-field=other]").selectOption("0");
-  await page.waitForSelector("text=The maps differ by at most 0.000000");
+  await page.waitForSelector("text=The maps differ by at most 0.000");
   assert.deepEqual(page.problems, []);
   server.stop();
 });
@@ -42,7 +42,7 @@ test("the difference of two models is that of their traces", { skip }, async () 
   const map = new Float32Array((await (await fetch(`${server.address}api/map?run=${early}&layer=1&heads=1`)).arrayBuffer()), 12);
   let most = 0;
   tokens.forEach((_, t) => rowOf(late, 1, t).forEach((weight, s) => { most = Math.max(most, Math.abs(weight - map[t * tokens.length + s])); }));
-  const told = number((await page.locator("p:has-text('The maps differ by') b").textContent()));
+  const told = Number(await page.locator("p:has-text('The maps differ by') b").getAttribute("title"));
   assert.ok(Math.abs(told - most) <= 1e-6, `${told}, ${most}`);
   assert.deepEqual(page.problems, []);
   server.stop();
@@ -70,6 +70,11 @@ test("fovea train --inspect shows a training run from its first step", { skip },
   await page.getByRole("link", { name: "Attention" }).click();
   await page.waitForSelector("[data-weight]");
   assert.deepEqual(page.problems, []);
+  // The page ends with the run: its curves stay, and it says so.
+  await page.getByRole("link", { name: "Training" }).click();
+  await page.waitForSelector(".plot");
   training.kill("SIGINT");
   assert.equal(await ended, 130, said);
+  await page.waitForSelector("[data-ended]");
+  assert.ok(await page.locator(".plot").count() > 0);
 });

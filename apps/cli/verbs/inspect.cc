@@ -1,9 +1,6 @@
 #include "fovea/inspect.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -14,6 +11,7 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "cli/open_browser.h"
 #include "cli/page_server.h"
 #include "fovea/error.h"
 #include "inspector/save.h"
@@ -41,16 +39,6 @@ void write_whole(const std::string& path, const std::string& content) {
     throw Error(ErrorKind::Failed,
                 path + ": cannot be written; expected a writable directory with free space");
   }
-}
-
-// Opens the page in a browser if there is a display. Does not wait for the browser.
-void open_browser(const std::string& address) {
-  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
-  std::string program = "xdg-open", argument = address;
-  char* const arguments[] = {program.data(), argument.data(), nullptr};
-  pid_t child = 0;
-  if (posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments, environ) == 0)
-    std::thread([child] { waitpid(child, nullptr, 0); }).detach();
 }
 
 class InspectCommand : public Command {

@@ -3,6 +3,7 @@
 #include "inspector/routes.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <cstring>
 
@@ -38,6 +39,42 @@ TEST_F(RoutesTest, ReturnsBinaryMapsWithTheirShape) {
   std::memcpy(row, answer.body.data() + 12, sizeof row);
   EXPECT_NEAR(row[0] + row[1] + row[2], 1, 1e-6);
   EXPECT_EQ(row[3], 0);
+}
+
+TEST_F(RoutesTest, ReturnsTheVectorsOfATokenInEveryLayer) {
+  const std::string id = run("to be")["run"];
+  const Answer answer = get("api/vectors", {{"run", id}, {"token", "1"}});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  int32_t shape[2];
+  std::memcpy(shape, answer.body.data(), sizeof shape);
+  EXPECT_EQ(shape[0], 4);  // before two layers, after them, and after the final norm
+  EXPECT_EQ(shape[1], 16);
+  EXPECT_EQ(answer.body.size(), 8u + 4 * 4 * 16);
+  // The residual stream that the walk shows.
+  const Json steps = Json::parse(
+      get("api/walk",
+          {{"run", id}, {"layer", "1"}, {"head", "0"}, {"token", "1"}, {"values", "16"}})
+          .body);
+  const auto stream = std::find_if(steps.begin(), steps.end(),
+                                   [](const Json& step) { return step["name"] == "stream"; });
+  float row[16];
+  std::memcpy(row, answer.body.data() + 8 + 4 * 16, sizeof row);
+  for (size_t i = 0; i < 16; ++i) EXPECT_FLOAT_EQ((*stream)["values"][i].get<float>(), row[i]);
+  refused(get("api/vectors", {{"run", id}, {"token", "5"}}), 400, "expected 0 to 4");
+}
+
+TEST_F(RoutesTest, RefusesAChatPromptWithoutATemplate) {
+  EXPECT_EQ(Json::parse(get("api/spec", {{"model", "0"}}).body)["chat"], false);
+  refused(routes_.answer({"POST", "api/prompt", {}, R"({"prompt": "hi"})"}), 400,
+          "has no chat template");
+}
+
+TEST(RouteNames, TellModelsOfOneNameApartByTheirDirectories) {
+  Routes routes({"one/model", "two/model/", "two/other"});
+  const Json models = Json::parse(routes.answer({"GET", "api/models", {}, ""}).body);
+  EXPECT_EQ(models[0]["name"], "one/model");
+  EXPECT_EQ(models[1]["name"], "two/model");
+  EXPECT_EQ(models[2]["name"], "other");
 }
 
 TEST_F(RoutesTest, ServesEveryRoute) {
