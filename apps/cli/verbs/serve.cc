@@ -214,8 +214,9 @@ class ServeCommand : public Command {
          .name = "--guess",
          .values = {"-1|auto"}},
     };
-    for (const char* field : {"stop", "banned", "stop_ids", "ignore_end", "seed", "answers",
-                              "beams", "length_penalty", "logprobs"})
+    for (const char* field :
+         {"stop", "banned", "stop_ids", "ignore_end", "seed", "answers", "beams", "beam_groups",
+          "diversity_penalty", "required", "length_penalty", "logprobs"})
       spellings.push_back({.field = field, .omitted = true});
     add_fields(table, requests_, spellings);
   }
