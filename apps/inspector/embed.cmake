@@ -1,4 +1,4 @@
-# Writes FILES, the files of the page, as arrays into the C++ source OUT.
+# Writes FILES, the files of a page, as arrays into the C++ source OUT, for page_files() in SPACE, which HEADER declares.
 set(arrays "")
 set(rows "")
 set(number 0)
@@ -10,6 +10,6 @@ foreach(file IN LISTS FILES)
   string(APPEND rows "    {\"${name}\", {reinterpret_cast<const char*>(kFile${number}), sizeof kFile${number}}},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE ${OUT} "#include \"inspector/page.h\"\n\nnamespace fovea::inspector {\nnamespace {\n${arrays}}  // namespace\n
+file(WRITE ${OUT} "#include \"${HEADER}\"\n\nnamespace ${SPACE} {\nnamespace {\n${arrays}}  // namespace\n
 const std::map<std::string, std::string_view>& page_files() {
-  static const std::map<std::string, std::string_view> files = {\n${rows}  };\n  return files;\n}\n\n}  // namespace fovea::inspector\n")
+  static const std::map<std::string, std::string_view> files = {\n${rows}  };\n  return files;\n}\n\n}  // namespace ${SPACE}\n")
