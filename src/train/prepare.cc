@@ -281,6 +281,9 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   plan_epochs(job, task->loaded());
   plan_intervals(job);
   plan_data(job, spec, task->loaded());
+  if (constexpr double kMany = 50; job.plan.epochs > kMany)
+    say(fmt::format("the run reads the data {:.0f} times; more data, or fewer `steps`, would suit it",
+                    job.plan.epochs));
   job.plan.vocabulary = tokenizer.size();
   check_memory(job);
   job.settings = settings(job, spec, tokenizer, task->loaded());
