@@ -71,7 +71,7 @@ size_t placeholder_length(std::string_view text) {
   return ends ? at + 1 : 0;
 }
 
-std::string name_of(const std::string& tag) {
+std::string tag_name(const std::string& tag) {
   const size_t begin = tag.starts_with("</") ? 2 : 1;
   return tag.substr(begin, skip_name(tag, begin) - begin);
 }
@@ -88,7 +88,7 @@ void find_partners(std::vector<MarkedLine::Tag>& tags) {
       continue;
     }
     const auto match = std::find_if(open.rbegin(), open.rend(), [&](size_t one) {
-      return name_of(tags[one].text) == name_of(text);
+      return tag_name(tags[one].text) == tag_name(text);
     });
     if (match == open.rend()) continue;
     tags[*match].partner = i;

@@ -32,20 +32,20 @@ std::string varint(uint64_t value) {
   return bytes + static_cast<char>(value);
 }
 
-std::string key(unsigned number, Wire wire) {
+std::string field_key(unsigned number, Wire wire) {
   return varint(uint64_t{number} * 8 + static_cast<uint64_t>(wire));
 }
 std::string integer_field(unsigned number, int64_t value) {
-  return key(number, Wire::varint) + varint(static_cast<uint64_t>(value));
+  return field_key(number, Wire::varint) + varint(static_cast<uint64_t>(value));
 }
 std::string double_field(unsigned number, double value) {
-  return key(number, Wire::fixed64) + little_endian(value);
+  return field_key(number, Wire::fixed64) + little_endian(value);
 }
 std::string float_field(unsigned number, float value) {
-  return key(number, Wire::fixed32) + little_endian(value);
+  return field_key(number, Wire::fixed32) + little_endian(value);
 }
 std::string bytes_field(unsigned number, std::string_view bytes) {
-  return key(number, Wire::bytes) + varint(bytes.size()) + std::string(bytes);
+  return field_key(number, Wire::bytes) + varint(bytes.size()) + std::string(bytes);
 }
 std::string doubles_field(unsigned number, const std::vector<double>& values) {
   std::string packed;
@@ -55,17 +55,17 @@ std::string doubles_field(unsigned number, const std::vector<double>& values) {
 
 // The numbers of the fields in TensorFlow's event.proto, summary.proto, tensor.proto and
 // tensor_shape.proto.
-namespace event {
+namespace event_field {
 constexpr unsigned kTime = 1, kStep = 2, kVersion = 3, kSummary = 5, kSessionLog = 7;
 }
-namespace value {
+namespace value_field {
 constexpr unsigned kTag = 1, kNumber = 2, kHistogram = 5, kTensor = 8, kMetadata = 9;
 }
 constexpr unsigned kValueOfSummary = 1;
 
 std::string summary(const std::string& tag, const std::string& content) {
-  const std::string all = bytes_field(value::kTag, tag) + content;
-  return bytes_field(event::kSummary, bytes_field(kValueOfSummary, all));
+  const std::string all = bytes_field(value_field::kTag, tag) + content;
+  return bytes_field(event_field::kSummary, bytes_field(kValueOfSummary, all));
 }
 
 // The upper limits of the buckets of a histogram, as in TensorFlow: powers of 1.1 from 1e-12, their
@@ -117,14 +117,15 @@ EventFile::EventFile(const std::string& folder, int64_t step) {
   // TensorBoard reads the files of a folder in the order of their names.
   path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{:06}.{}", folder, time / 1'000'000,
                       host_name(), time % 1'000'000, getpid());
-  add(0, bytes_field(event::kVersion, "brain.Event:2"));
+  add(0, bytes_field(event_field::kVersion, "brain.Event:2"));
   constexpr unsigned kStatus = 1, kStart = 1;  // of SessionLog
-  add(step + 1, bytes_field(event::kSessionLog, integer_field(kStatus, kStart)));
+  add(step + 1, bytes_field(event_field::kSessionLog, integer_field(kStatus, kStart)));
 }
 
 void EventFile::scalars(int64_t step, const Scalars& values, const std::string& prefix) {
   for (const auto& [name, number] : values) {
-    add(step, summary(prefix + name, float_field(value::kNumber, static_cast<float>(number))));
+    add(step,
+        summary(prefix + name, float_field(value_field::kNumber, static_cast<float>(number))));
   }
 }
 
@@ -137,8 +138,8 @@ void EventFile::text(int64_t step, const std::string& tag, const std::string& te
   const std::string tensor =
       integer_field(kType, kString) + bytes_field(kShape, shape) + bytes_field(kStrings, text);
   const std::string plugin = bytes_field(kPlugin, bytes_field(kPluginName, "text"));
-  add(step, summary(tag + "/text_summary",
-                    bytes_field(value::kMetadata, plugin) + bytes_field(value::kTensor, tensor)));
+  add(step, summary(tag + "/text_summary", bytes_field(value_field::kMetadata, plugin) +
+                                               bytes_field(value_field::kTensor, tensor)));
 }
 
 void EventFile::histogram(int64_t step, const std::string& tag, const float* values,
@@ -165,13 +166,14 @@ void EventFile::histogram(int64_t step, const std::string& tag, const float* val
       double_field(kSquares, squares) +
       doubles_field(kLimits, {limits.begin() + first, limits.begin() + last}) +
       doubles_field(kBuckets, {counts.begin() + first, counts.begin() + last});
-  add(step, summary(tag, bytes_field(value::kHistogram, histogram)));
+  add(step, summary(tag, bytes_field(value_field::kHistogram, histogram)));
 }
 
 void EventFile::add(int64_t step, std::string_view fields) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const std::string data = double_field(event::kTime, std::chrono::duration<double>(now).count()) +
-                           integer_field(event::kStep, step) + std::string(fields);
+  const std::string data =
+      double_field(event_field::kTime, std::chrono::duration<double>(now).count()) +
+      integer_field(event_field::kStep, step) + std::string(fields);
   const std::string length = little_endian(static_cast<uint64_t>(data.size()));
   std::ofstream file(path_, std::ios::app | std::ios::binary);
   file << length << little_endian(masked_crc32c(length)) << data
