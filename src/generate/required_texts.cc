@@ -16,6 +16,10 @@ size_t begun(const std::vector<int32_t>& written, const std::vector<int32_t>& sp
   return 0;
 }
 
+bool is_of_word(char c) {
+  return c != ' ' && c != '\n' && c != '\t' && c != '"' && c != '(' && c != '-';
+}
+
 }  // namespace
 
 RequiredTexts::RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer)
@@ -23,12 +27,13 @@ RequiredTexts::RequiredTexts(const std::vector<std::string>& texts, const Tokeni
   for (const std::string& bytes : texts) {
     check_field(tokenizer.unknown(bytes).empty(), "required",
                 "\"{}\" has characters without a token; expected others", bytes);
-    Text text{bytes, {}, 0};
-    for (const std::string& written : {bytes, " " + bytes}) {
-      const std::vector<int32_t> ids = tokenizer.encode(written);
-      if (!ids.empty()) text.spellings.push_back(ids);
-      text.tokens = std::max<int64_t>(text.tokens, std::ssize(ids));
-    }
+    Text text{bytes, tokenizer.encode(bytes), {}, 0};
+    check_field(!text.begins.empty(), "required", "\"{}\" has no tokens; expected words", bytes);
+    // Many tokenizers have other tokens for a word after a space.
+    if (tokenizer.unknown(" ").empty() && !bytes.starts_with(' ') &&
+        !tokenizer.bytes_of(text.begins.front()).starts_with(' '))
+      text.continues = tokenizer.encode(" " + bytes);
+    text.tokens = std::max(std::ssize(text.begins), std::ssize(text.continues));
     texts_.push_back(std::move(text));
   }
 }
@@ -44,11 +49,14 @@ RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& written
       continue;
     }
     progress.left += text.tokens;
-    for (const std::vector<int32_t>& spelling : text.spellings) {
-      const size_t n = begun(written, spelling);
+    const bool in_word = !bytes.empty() && is_of_word(bytes.back());
+    for (const std::vector<int32_t>* spelling : {&text.begins, &text.continues}) {
+      if (spelling->empty()) continue;
+      const size_t n = begun(written, *spelling);
       most = std::max(most, n);
-      progress.next.push_back(spelling[n]);
-      if (n > 0) progress.next.push_back(spelling[0]);
+      if (n > 0) progress.next.push_back((*spelling)[n]);
+      const bool fits = text.continues.empty() || in_word == (spelling == &text.continues);
+      if (fits) progress.next.push_back(spelling->front());
     }
   }
   progress.done += static_cast<int64_t>(most);

@@ -25,8 +25,9 @@ class RequiredTexts {
  private:
   struct Text {
     std::string bytes;
-    std::vector<std::vector<int32_t>> spellings;  // its tokens at the start and within a line
-    int64_t tokens = 0;                           // of the longest spelling
+    std::vector<int32_t> begins;     // its tokens where no word precedes it
+    std::vector<int32_t> continues;  // its tokens after a word; empty = the same
+    int64_t tokens = 0;              // of the longer of both
   };
   const Tokenizer& tokenizer_;
   std::vector<Text> texts_;

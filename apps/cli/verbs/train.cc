@@ -93,9 +93,11 @@ class TrainCommand : public Command {
           printable(log)));
     }
     const std::string absolute = std::filesystem::absolute(out.given.back()).string();
-    for (const Option& option : before.all())
-      if (!option.given.empty() && table.find(option.name) != nullptr)
-        table.give(option.name, option.given, log);
+    const bool length = table.given("--steps") || table.given("--epochs");
+    for (const Option& option : before.all()) {
+      const bool replaced = length && (option.name == "--steps" || option.name == "--epochs");
+      if (!option.given.empty() && !replaced) table.give(option.name, option.given, log);
+    }
     std::error_code failed;
     if (!run.working_folder.empty()) std::filesystem::current_path(run.working_folder, failed);
     if (failed)
