@@ -33,6 +33,7 @@ class Command {
 
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_distil();
+std::unique_ptr<Command> make_runs();
 std::unique_ptr<Command> make_generate();
 std::unique_ptr<Command> make_chat();
 std::unique_ptr<Command> make_translate();

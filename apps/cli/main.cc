@@ -31,6 +31,7 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {"train", "train a Transformer on text", make_train},
       {"distil", "train a model to predict what a larger model predicts", make_distil},
+      {"runs", "list, compare and plot training runs", make_runs},
       {"generate", "generate text with a model", make_generate},
       {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},

@@ -1,4 +1,4 @@
-# Writes FILES as arrays into the C++ source OUT, which defines FUNCTION, declared in HEADER: the files by name.
+# Writes FILES as arrays into the C++ source OUT, which defines FUNCTION in SPACE, declared in HEADER: the files by name.
 set(arrays "")
 set(rows "")
 set(number 0)
@@ -10,6 +10,6 @@ foreach(file IN LISTS FILES)
   string(APPEND rows "    {\"${name}\", {reinterpret_cast<const char*>(kFile${number}), sizeof kFile${number}}},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE ${OUT} "#include \"${HEADER}\"\n\nnamespace fovea::inspector {\nnamespace {\n${arrays}}  // namespace\n
+file(WRITE ${OUT} "#include \"${HEADER}\"\n\nnamespace ${SPACE} {\nnamespace {\n${arrays}}  // namespace\n
 const std::map<std::string, std::string_view>& ${FUNCTION}() {
-  static const std::map<std::string, std::string_view> files = {\n${rows}  };\n  return files;\n}\n\n}  // namespace fovea::inspector\n")
+  static const std::map<std::string, std::string_view> files = {\n${rows}  };\n  return files;\n}\n\n}  // namespace ${SPACE}\n")

@@ -5,11 +5,11 @@ file(GLOB course_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/inspector/c
 set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_page.cc)
 set(embed ${CMAKE_CURRENT_SOURCE_DIR}/inspector/embed.cmake)
 add_custom_command(OUTPUT ${embedded}
-  COMMAND ${CMAKE_COMMAND} -DOUT=${embedded} -DFUNCTION=page_files -DHEADER=inspector/page.h "-DFILES=${page_files}" -P ${embed}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${embedded} -DSPACE=fovea::inspector -DFUNCTION=page_files -DHEADER=inspector/page.h "-DFILES=${page_files}" -P ${embed}
   DEPENDS ${page_files} ${embed} VERBATIM)
 set(embedded_course ${CMAKE_CURRENT_BINARY_DIR}/embedded_course.cc)
 add_custom_command(OUTPUT ${embedded_course}
-  COMMAND ${CMAKE_COMMAND} -DOUT=${embedded_course} -DFUNCTION=course_model_files -DHEADER=inspector/course.h "-DFILES=${course_files}" -P ${embed}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${embedded_course} -DSPACE=fovea::inspector -DFUNCTION=course_model_files -DHEADER=inspector/course.h "-DFILES=${course_files}" -P ${embed}
   DEPENDS ${course_files} ${embed} VERBATIM)
 set_source_files_properties(${embedded} ${embedded_course} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # equal names of arrays
 target_sources(fovea_inspector PRIVATE ${embedded} ${embedded_course})

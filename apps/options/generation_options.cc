@@ -48,6 +48,8 @@ void GenerationOptions::declare(OptionTable& table, const std::vector<std::strin
        .section = "Length"},
       {"stop_ids", {"--stop-token-ids"}},
       {"banned", {"--bad-words"}, "--ban"},
+      {"required", {"--force-words"}, "--must"},
+      {"beam_groups", {"--num-beam-groups"}},
       {"ignore_end", {}, "--ignore-eos"},
       {"min_tokens", {"--min-new-tokens"}},
       {.field = "temperature", .aliases = {"--temp"}, .section = "Sampling"},

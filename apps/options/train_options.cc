@@ -55,7 +55,8 @@ const Spellings& train_spellings() {
       {"warmup", {"--warmup-steps", "--warmup-iters", "--lr-warmup"}},
       {.field = "schedule",
        .aliases = {"--lr-scheduler-type"},
-       .values = {"inverse_root|inverse_sqrt"}},
+       .values = {"trapezoid|wsd|warmup_stable_decay", "inverse_root|inverse_sqrt",
+                  "linear|linear_decay"}},
       {"decay_fraction", {"--warmdown-ratio"}},
       {"optimizer", {"--optim"}},
       {"beta1", {"--adam-beta1"}},
@@ -188,7 +189,8 @@ const std::vector<std::string>& outside_config() {
                                                  "--reference-cache",
                                                  "--memory-limit",
                                                  "--token-cache",
-                                                 "--allow-change"};
+                                                 "--allow-change",
+                                                 "--tensorboard"};
   return names;
 }
 
@@ -211,6 +213,20 @@ void refuse_change_of_model(const TrainRequest& request, const OptionTable& tabl
     throw UsageError(fmt::format("{}: cannot be combined with {}, whose model determines it",
                                  option.name, request.distils ? "STUDENT" : "--from"));
   }
+}
+
+// A run that is shorter than the preset recommends has a shorter warm-up, and more evaluations per
+// step.
+void shorten_intervals(TrainRequest& request, const OptionTable& table) {
+  const TrainOptions recommended = preset_training(request.preset);
+  TrainOptions& o = request.options;
+  if (!table.given("--steps") || o.steps >= recommended.steps) return;
+  const auto shorten = [&](const char* name, int64_t TrainOptions::*field) {
+    if (table.given(name) || o.*field <= 0 || o.*field != recommended.*field) return;
+    o.*field = std::max<int64_t>(1, o.*field * o.steps / recommended.steps);
+  };
+  shorten("--warmup", &TrainOptions::warmup);
+  shorten("--evaluate-every", &TrainOptions::evaluate_every);
 }
 
 void apply_config(TrainRequest& request, OptionTable& table) {
@@ -326,6 +342,7 @@ void TrainRequest::apply(OptionTable& table) {
   }
   table.apply();
   if (table.given("--steps")) options.epochs = 0;  // that of --config
+  shorten_intervals(*this, table);
   options.from = find_model(options.from);
   options.distillation.teacher = find_model(options.distillation.teacher);
   if (distils && student_ != preset && student_ != config) options.from = student_;

@@ -76,6 +76,15 @@ void LogprobList::add(int32_t id, const TokenLogprob& logprob) {
   offset_ += token.size();
 }
 
+void LogprobList::add_first(int32_t id) {
+  const std::string token = text(id);
+  next(tokens_) += json_line(Json(token));
+  next(logprobs_) += "null";
+  next(top_) += "null";
+  next(offsets_) += std::to_string(offset_);
+  offset_ += token.size();
+}
+
 std::string LogprobList::take() {
   if (tokens_.empty()) return "null";
   const std::string tokens = std::exchange(tokens_, {});

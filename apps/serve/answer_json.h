@@ -31,6 +31,7 @@ class LogprobList {
  public:
   LogprobList(std::optional<Tokenizer> tokenizer, bool chat);
   void add(int32_t id, const TokenLogprob& logprob);
+  void add_first(int32_t id);  // the first token of a prompt, which has no log-probability
   bool empty() const { return tokens_.empty(); }
   size_t bytes() const { return tokens_.size() + logprobs_.size() + top_.size() + offsets_.size(); }
   std::string take();  // returns the JSON ("null" if the list is empty) and clears the list

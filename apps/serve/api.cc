@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "fovea/doctor.h"
+#include "fovea/excerpt.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
 #include "serve/classification.h"
@@ -11,6 +12,7 @@
 #include "serve/generation.h"
 #include "serve/handlers.h"
 #include "serve/info.h"
+#include "serve/page.h"
 #include "serve/prompts.h"
 #include "serve/translation.h"
 #include "serve/vectors.h"
@@ -31,8 +33,17 @@ Json model_json(const ServedModel& model) {
           {"meta",
            {{"n_ctx_train", facts.context},
             {"n_embd", facts.width},
+            {"n_layer", facts.layers},
+            {"n_head", facts.heads},
             {"n_params", facts.parameters},
             {"n_vocab", facts.vocabulary}}}};
+}
+
+// Returns the path of the requests of a kind, as in docs/serve.md.
+std::string path_of(unsigned route) {
+  for (const FieldsOf& each : routes_with_fields())
+    if (each.of == route) return each.path;
+  return "request";
 }
 
 bool any(const ServedModel&) { return true; }
@@ -71,8 +82,7 @@ std::shared_ptr<ServedModel> Api::model(const Json& body, Able able) const {
   for (const auto& model : models) {
     if (model->facts.name == name->get_ref<const std::string&>()) return model;
   }
-  throw ApiError{404, "model: unknown model; GET /v1/models lists the models", "model",
-                 "model_not_found"};
+  throw unknown_model(name->get_ref<const std::string&>());
 }
 
 void Api::list_models(const http::Request&, const Answer& answer) {
@@ -98,7 +108,21 @@ Api::Asked Api::read(const http::Request& request, Able able, unsigned route,
   Asked asked{model(body, able), {}};
   if (defaults) asked.request = defaults(*asked.model);
   read_fields(body, route, asked.model->facts.vocabulary, asked.request);
+  warn_of_unknown(body, route);
   return asked;
+}
+
+void Api::warn_of_unknown(const Json& body, unsigned route) const {
+  constexpr size_t kMostWarnings = 1000, kMostName = 64;
+  for (const std::string& key : unknown_keys(body, route)) {
+    const std::string line = fmt::format("{}: the field \"{}\" is unknown and ignored",
+                                         path_of(route), excerpt(key, kMostName));
+    {
+      const std::lock_guard lock(mutex_);
+      if (!warn_ || warned_.size() == kMostWarnings || !warned_.insert(line).second) continue;
+    }
+    warn_(line);
+  }
 }
 
 void Api::generate(const http::Request& request, const Answer& answer, bool chat) {
@@ -248,6 +272,7 @@ http::Router Api::router() {
     answer->send({200, "text/plain; version=0.0.4; charset=utf-8", {}, metrics_.text(models())});
   };
   router.add({"GET", "/metrics", true, metrics, true});
+  add_page(router);
   add("GET", "/v1/models", &Api::list_models);
   add("GET", "/v1/models/{id}", &Api::one_model);
   add("POST", "/v1/completions", &Api::complete);

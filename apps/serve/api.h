@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ class Api {
   void add(std::shared_ptr<ServedModel> model);
   Models models() const;
   Metrics& metrics() { return metrics_; }
+  // `warn` receives one line for each field of requests that the server ignores, once per field.
+  // Set it before requests arrive.
+  void set_warn(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
 
  private:
   using Answer = std::shared_ptr<http::Exchange>;
@@ -61,7 +65,12 @@ class Api {
   // capability, or else the first model. Throws ApiError 404 if the name is unknown.
   std::shared_ptr<ServedModel> model(const Json& body, Able able) const;
 
-  mutable std::mutex mutex_;  // of models_
+  // Reports fields that no request of this kind has.
+  void warn_of_unknown(const Json& body, unsigned route) const;
+
+  std::function<void(const std::string&)> warn_;
+  mutable std::mutex mutex_;  // of models_ and warned_
+  mutable std::set<std::string> warned_;
   Models models_;
   Metrics metrics_;
 };

@@ -1,6 +1,9 @@
 #include "serve/api_error.h"
 #include "base/ordered_json.h"
 
+#include <fmt/format.h>
+
+#include "fovea/excerpt.h"
 #include "fovea/options.h"
 #include "http/request_head.h"
 #include "serve/answer_json.h"
@@ -66,6 +69,14 @@ ApiError api_error(const std::exception_ptr& thrown) {
   } catch (const std::exception& error) {  // a bug; the server continues
     return {500, error.what(), "", ""};
   }
+}
+
+ApiError unknown_model(const std::string& name) {
+  constexpr size_t kMostName = 100;
+  return {404,
+          fmt::format("model: \"{}\" is not served; GET /v1/models lists the models",
+                      excerpt(name, kMostName)),
+          "model", "model_not_found"};
 }
 
 ApiError too_busy() {

@@ -23,5 +23,6 @@ ApiError api_error(const std::exception_ptr& thrown);
 int status_of(ErrorKind kind);
 // Status 429; error_response adds Retry-After.
 ApiError too_busy();
+ApiError unknown_model(const std::string& name);
 
 }  // namespace fovea::serve

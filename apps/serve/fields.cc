@@ -60,6 +60,25 @@ std::vector<Prompt> prompts(const Json& value) {
   return all;
 }
 
+void put_functions(const Json& value, ApiRequest& request) {
+  request.functions = true;
+  request.tools = Json::array();
+  for (const Json& function : value)
+    request.tools.push_back({{"type", "function"}, {"function", function}});
+}
+
+void put_function_call(const Json& value, ApiRequest& request) {
+  if (value.is_object() && value.contains("name")) {
+    request.tool_choice = {{"type", "function"}, {"function", {{"name", value["name"]}}}};
+    return;
+  }
+  if (value != "none" && value != "auto") {
+    throw ApiError{400, "function_call: expected none, auto or {\"name\": ...}", "function_call",
+                   "invalid_value"};
+  }
+  request.tool_choice = value;
+}
+
 void put_encoding(const Json& value, ApiRequest& request) {
   request.base64 = value == "base64";
   if (request.base64 || value == "float") return;
@@ -202,8 +221,11 @@ std::vector<Field> result_fields() {
        "return the token ids of each choice",
        [](const Json& v, ApiRequest& r) { r.return_ids = v; }},
       {"echo", kCompletion, FieldType::boolean, 0, 0, "false",
-       "return the prompt before the generated text",
+       "return the prompt before the generated text; with logprobs, also its log-probabilities",
        [](const Json& v, ApiRequest& r) { r.echo = v; }},
+      {"suffix", kCompletion, FieldType::text, 0, kMostText, "none",
+       "the text after the generated one, for models whose tokenizer has tokens for it",
+       [](const Json& v, ApiRequest& r) { r.suffix = v; }},
       {"response_format", kBoth, FieldType::object, 0, 16, "text",
        "{\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", "
        "\"json_schema\": {\"schema\": {...}}}",
@@ -239,6 +261,11 @@ std::vector<Field> chat_fields() {
       {"tool_choice", kChat, FieldType::any, 0, 0, "auto",
        "none, auto, required, or {\"type\": \"function\", \"function\": {\"name\": ...}}",
        [](const Json& v, ApiRequest& r) { r.tool_choice = v; }},
+      {"functions", kChat, FieldType::array, 0, 128, "none",
+       "older form of tools: the functions alone; the message has one function_call",
+       put_functions},
+      {"function_call", kChat, FieldType::any, 0, 0, "auto",
+       "older form of tool_choice: none, auto or {\"name\": ...}", put_function_call},
       {"documents", kChat, FieldType::array, 0, 128, "none", "documents for the chat template",
        [](const Json& v, ApiRequest& r) { r.documents = v; }},
       {"chat_template_kwargs", kChat, FieldType::object, 0, 64, "none",

@@ -74,10 +74,12 @@ std::vector<Field> tuning_fields();          // those of fine-tuning jobs, which
 // Throws ApiError if a request for a job has options of another method than its own.
 void check_methods(const ApiRequest& request);
 
-// Reads the fields of request kind `of` from `body`. Unknown fields are ignored, since clients
-// of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with the field's name
-// as `param`, if a value is invalid.
+// Reads the fields of request kind `of` from `body`. Unknown fields are ignored here,
+// since clients of other servers send many. `vocabulary` bounds token ids. Throws ApiError, with
+// the field's name as `param`, if a value is invalid.
 void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request);
+// Returns the keys of `body` that are no fields of these requests.
+std::vector<std::string> unknown_keys(const Json& body, unsigned of);
 
 // Returns the table as JSON, for tests and documentation.
 std::string fields_json();

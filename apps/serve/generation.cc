@@ -47,6 +47,7 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
                                            model_->facts.encoder ? start : prompt)});
   }
   whole_.resize(open_);
+  if (request_.echo && wants_logprobs()) score_prompts(prompts);
   submissions_->follow(*exchange_);
   try {
     for (size_t i = 0; i < prompts.size(); ++i) {
@@ -82,13 +83,15 @@ bool GenerationJob::take(size_t prompt, const Event& event) {
     fail({503, "the request took longer than --max-time", "", ""});
     return false;
   }
-  if (!any_token_ && event.id >= 0) {
-    any_token_ = true;
-    metrics_.first_token(seconds());
-  }
   const size_t index =
       prompt * static_cast<size_t>(request_.options.answers) + static_cast<size_t>(event.answer);
   Choice& choice = choices_[index];
+  if (event.id >= 0) {
+    const double now = seconds();
+    if (!std::exchange(any_token_, true)) metrics_.first_token(now);
+    const double last = std::exchange(choice.last_token, now);
+    if (last >= 0) metrics_.next_token(now - last);
+  }
   const size_t before = choice.bytes();
   if (event.trace != nullptr) choice.trace.add(event.id, *event.trace);
   if (request_.stream) stream_event(index, event);
@@ -101,6 +104,18 @@ bool GenerationJob::take(size_t prompt, const Event& event) {
   }
   if (event.finished != nullptr && --open_ == 0 && !failed_) finish();
   return !failed_;
+}
+
+void GenerationJob::score_prompts(const std::vector<std::vector<int32_t>>& prompts) {
+  const auto answers = static_cast<size_t>(request_.options.answers);
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    const auto found = model_->score(prompts[p], request_.options.logprobs);
+    for (size_t i = p * answers; i < (p + 1) * answers; ++i) {
+      LogprobList& list = choices_[i].logprobs;
+      list.add_first(prompts[p][0]);
+      for (size_t n = 1; n < found.size(); ++n) list.add(prompts[p][n], found[n]);
+    }
+  }
 }
 
 void GenerationJob::finish_choice(size_t index, const Event& event) {
@@ -137,6 +152,17 @@ std::string GenerationJob::echoed(size_t index) const {
   return model_->needs_tokenizer().decode(std::get<std::vector<int32_t>>(prompt));
 }
 
+// Adds calls to a message, in the older form with one call if the request has `functions`. Returns
+// the reason of the end.
+const char* GenerationJob::put_calls(Json calls, Json& message) const {
+  if (!request_.functions) {
+    message["tool_calls"] = std::move(calls);
+    return "tool_calls";
+  }
+  message["function_call"] = calls[0]["function"];
+  return "function_call";
+}
+
 std::string GenerationJob::whole_choice(size_t index, const Generation& generation) {
   LogprobList& logprobs = choices_[index].logprobs;
   if (wants_logprobs()) {
@@ -151,8 +177,7 @@ std::string GenerationJob::whole_choice(size_t index, const Generation& generati
     Json message = {{"role", "assistant"}, {"content", found.text}, {"refusal", nullptr}};
     if (!found.calls.empty()) {
       if (found.text.empty()) message["content"] = nullptr;
-      message["tool_calls"] = std::move(found.calls);
-      reason = "tool_calls";
+      reason = put_calls(std::move(found.calls), message);
     }
     choice["message"] = std::move(message);
   } else {
@@ -177,8 +202,8 @@ void GenerationJob::begin_choice(size_t index) {
                           {"logprobs", nullptr},
                           {"finish_reason", nullptr}}));
   } else if (const std::string text = echoed(index); !text.empty()) {
-    send_chunk(json_line(
-        {{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", nullptr}}));
+    const Json echo = {{"index", index}, {"text", text}, {"finish_reason", nullptr}};
+    send_chunk(json_object(echo, {{"logprobs", choices_[index].logprobs.take()}}));
   }
 }
 
@@ -234,9 +259,9 @@ void GenerationJob::stream_end(size_t index, const Generation& generation) {
       calls.push_back(std::move(call));
     }
     if (!calls.empty()) {
-      reason = "tool_calls";
-      const Json json = {
-          {"index", index}, {"delta", {{"tool_calls", calls}}}, {"finish_reason", nullptr}};
+      Json delta = Json::object();
+      reason = put_calls(std::move(calls), delta);
+      const Json json = {{"index", index}, {"delta", delta}, {"finish_reason", nullptr}};
       send_chunk(json_object(json, {{"logprobs", choice.logprobs.take()}}));
     }
   }

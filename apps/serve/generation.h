@@ -31,6 +31,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     ToolCallFilter filter = {};
     std::vector<int32_t> ids = {};
     bool begun = false;
+    double last_token = -1;  // seconds since the request started; -1 = none
     size_t bytes() const { return logprobs.bytes() + trace.bytes(); }
   };
 
@@ -45,12 +46,15 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   // Returns the members of a choice besides its text: log-probabilities, token ids and traces.
   Members extras(Choice& choice, const std::vector<int32_t>& ids) const;
   void begin_choice(size_t index);
+  const char* put_calls(Json calls, Json& message) const;
   std::string whole_choice(size_t index, const Generation& generation);
   void fail(const ApiError& error);
   void finish();
   void finish_stream();
   bool wants_logprobs() const { return request_.options.logprobs >= 0; }
   std::string echoed(size_t index) const;
+  // Adds the log-probabilities of the prompts to the choices.
+  void score_prompts(const std::vector<std::vector<int32_t>>& prompts);
 
   ApiRequest request_;
   AnswerHead head_;

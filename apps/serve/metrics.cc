@@ -97,6 +97,11 @@ void Metrics::first_token(double seconds) {
   first_tokens_.add(seconds);
 }
 
+void Metrics::next_token(double seconds) {
+  const std::lock_guard lock(mutex_);
+  next_tokens_.add(seconds);
+}
+
 std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& models) const {
   std::vector<std::pair<std::string, EngineStatus>> engines;
   std::vector<std::pair<std::string, QueueStatus>> queues;
@@ -126,6 +131,9 @@ std::string Metrics::text(const std::vector<std::shared_ptr<ServedModel>>& model
   head(out, "fovea_time_to_first_token_seconds", "histogram",
        "Time from a request to its first token.");
   first_tokens_.write(out, "fovea_time_to_first_token_seconds");
+  head(out, "fovea_time_per_output_token_seconds", "histogram",
+       "Time from a token to the next one of the same choice.");
+  next_tokens_.write(out, "fovea_time_per_output_token_seconds");
   return out;
 }
 

@@ -118,6 +118,9 @@ void set_writer(const Model& model, const std::string& folder, const ServedOptio
   GenerateOptions requests = generation_defaults(model, program_defaults());
   if (options.set_requests) options.set_requests(requests);
   set_defaults(served, requests);
+  served.score = [model](const std::vector<int32_t>& ids, int64_t alternatives) {
+    return score(model, ids, alternatives);
+  };
   served.most_seconds = options.most_seconds;
   if (!options.draft.empty()) served.defaults.guesses = options.draft_tokens;
   if (spec.encoder && served.tokenizer) {

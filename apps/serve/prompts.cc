@@ -27,6 +27,13 @@ Json template_message(Json message, bool knows_developer) {
     for (const Json& part : *content) text += part["text"].get<std::string>();
     *content = text;
   }
+  // The older form of a call, and of its result.
+  if (message["role"] == "function") message["role"] = "tool";
+  if (message.contains("function_call") && message["function_call"].is_object()) {
+    message["tool_calls"] = Json::array(
+        {{{"id", "call_0"}, {"type", "function"}, {"function", message["function_call"]}}});
+    message.erase("function_call");
+  }
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || !calls->is_array()) return message;
   for (Json& call : *calls) {
@@ -68,7 +75,8 @@ void check_shown(const ApiRequest& request, bool with_tools, const ChatFormat& c
                    param, "unsupported_by_template"};
   };
   if (with_tools && !chat.knows_tools) {
-    refuse("tools", ", or tool_choice \"required\" or the name of a function");
+    refuse(request.functions ? "functions" : "tools",
+           ", or tool_choice \"required\" or the name of a function");
   }
   if (!request.documents.empty() && !chat.knows_documents) refuse("documents", "");
 }
@@ -182,6 +190,45 @@ void constrain(ApiRequest& request, ServedModel& model, const ToolChoice& choice
   }
 }
 
+// The special tokens around the parts of a text whose middle is generated (Bavarian et al. 2022).
+struct MiddleTokens {
+  int32_t prefix, suffix, middle;
+};
+
+std::optional<MiddleTokens> middle_tokens(const Tokenizer& tokenizer) {
+  // StarCoder and Refact, Qwen and Codestral Mamba, CodeLlama, DeepSeek, CodeGemma.
+  static constexpr const char* kNames[][3] = {
+      {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+      {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
+      {"▁<PRE>", "▁<SUF>", "▁<MID>"},
+      {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
+      {"[PREFIX]", "[SUFFIX]", "[MIDDLE]"}};
+  for (const auto& [prefix, suffix, middle] : kNames) {
+    const auto p = tokenizer.id_of(prefix), s = tokenizer.id_of(suffix),
+               m = tokenizer.id_of(middle);
+    if (p && s && m) return MiddleTokens{*p, *s, *m};
+  }
+  return std::nullopt;
+}
+
+// Returns prefix token, prompt, suffix token, suffix, middle token.
+std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const std::string& suffix,
+                                     const Tokenizer& tokenizer) {
+  const std::optional<MiddleTokens> tokens = middle_tokens(tokenizer);
+  if (!tokens)
+    bad_value("suffix", "none: the tokenizer has no tokens to fill in the middle of a text");
+  std::vector<int32_t> ids = {tokens->prefix};
+  const auto append = [&](const std::vector<int32_t>& more) {
+    ids.insert(ids.end(), more.begin(), more.end());
+  };
+  const auto* const text = std::get_if<std::string>(&prompt);
+  append(text ? tokenizer.encode(*text) : std::get<std::vector<int32_t>>(prompt));
+  ids.push_back(tokens->suffix);
+  append(tokenizer.encode(suffix));
+  ids.push_back(tokens->middle);
+  return ids;
+}
+
 std::vector<int32_t> prompt_ids(const Prompt& prompt, const ServedModel& model) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     if (!ids->empty()) return *ids;
@@ -235,6 +282,9 @@ void bound_answers(ApiRequest& request, const PreparedPrompts& prompts, const Mo
     echoed +=
         text ? std::ssize(*text) : kTokenBytes * std::ssize(std::get<std::vector<int32_t>>(prompt));
   }
+  if (request.echo && request.options.logprobs >= 0)
+    for (const std::vector<int32_t>& ids : prompts.ids)
+      echoed += std::ssize(ids) * bytes_of_token(request, facts.width, facts.context);
   echoed *= request.options.answers;
   check_answer_bytes(echoed, "echo", "with fewer or shorter prompts, or without echo");
   const int64_t token = answers * bytes_of_token(request, facts.width, facts.context);
@@ -269,7 +319,6 @@ void check_combinations(ApiRequest& request, bool chat) {
   if (request.best_of != 0 && request.best_of != request.options.answers) {
     bad_value("best_of", "the value of n");
   }
-  if (request.echo && request.options.logprobs >= 0) bad_value("echo", "false with logprobs");
   if (!chat) return;
   if (request.options.logprobs > 0 && !request.logprobs)
     bad_value("logprobs", "true with top_logprobs");
@@ -295,9 +344,13 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
   } else {
     for (const Prompt& prompt : request.prompts) {
       if (exchange.gone()) throw ApiError{503, "the client has disconnected", "", ""};
-      prompts.ids.push_back(prompt_ids(prompt, model));
+      prompts.ids.push_back(request.suffix.empty()
+                                ? prompt_ids(prompt, model)
+                                : ids_with_suffix(prompt, request.suffix, model.needs_tokenizer()));
     }
   }
+  if (request.echo && request.options.logprobs >= 0 && (model.facts.encoder || !model.score))
+    bad_value("echo", "false with logprobs: the model is no decoder");
   bound_length(request, prompts, model, chat);
   bound_answers(request, prompts, model.facts);
   constrain(request, model, choice);

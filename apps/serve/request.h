@@ -35,9 +35,11 @@ struct ApiRequest {
 
   std::vector<Prompt> prompts;  // of completions
   bool echo = false;
+  std::string suffix;  // the text after the generated one
 
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
   bool add_generation_prompt = true;
+  bool functions = false;  // calls in the older form of OpenAI's API
   Json response_format;
   struct Guide {  // further descriptions of the text; at most one is set
     std::string grammar, regex;

@@ -70,6 +70,9 @@ class ServedModel {
   // sets embedder and embed_queue, one that labels texts sets classifier and classify_queue, one
   // that scores pairs of texts also sets rerank_queue, and one that transcribes sets speech.
   std::optional<TextEngine> engine;
+  // The log-probabilities of the tokens of a text, as score() in fovea/generate.h.
+  std::function<std::vector<TokenLogprob>(const std::vector<int32_t>& ids, int64_t alternatives)>
+      score;
   std::optional<Translator> translator;
   std::optional<Embedder> embedder;
   std::shared_ptr<EmbedQueue> embed_queue;  // for embedder

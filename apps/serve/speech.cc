@@ -160,8 +160,7 @@ std::shared_ptr<ServedModel> model_for(const SpeechRequest& request, const Serve
       throw ApiError{400, "model: " + request.model + ": reads no sound; expected a speech model",
                      "model", "wrong_model"};
     }
-  throw ApiError{404, "model: unknown model; GET /v1/models lists the models", "model",
-                 "model_not_found"};
+  throw unknown_model(request.model);
 }
 
 Json verbose_json(const SpeechRequest& request, const Transcript& transcript) {

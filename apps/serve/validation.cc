@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "serve/fields.h"
 
@@ -115,13 +116,19 @@ void check_biases(const Json& value, const Field& field, int64_t vocabulary) {
   }
 }
 
+constexpr const char* kRoles = "system, developer, user, assistant, tool or function";
+
 // Checks one message. Its content is a text, or an array of text parts.
 void check_message(const Json& message, const std::string& name) {
   if (!message.is_object()) wrong(name, "an object with role and content");
   const auto role = message.find("role");
   if (role == message.end() || !role->is_string()) {
-    wrong(name + ".role", "system, developer, user, assistant or tool");
+    wrong(name + ".role", kRoles);
   }
+  static const std::set<std::string> known = {"system",    "developer", "user",
+                                              "assistant", "tool",      "function"};
+  if (!known.contains(role->get_ref<const std::string&>()))
+    wrong(name + ".role", kRoles, "invalid_value");
   const auto content = message.find("content");
   if (content == message.end() || content->is_null() || content->is_string()) return;
   if (!content->is_array()) wrong(name + ".content", "a string or an array of parts");
@@ -203,6 +210,17 @@ const Json* value_of(const Json& body, std::string_view name) {
 }
 
 }  // namespace
+
+std::vector<std::string> unknown_keys(const Json& body, unsigned of) {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : body.items()) {
+    const bool known = std::any_of(fields().begin(), fields().end(), [&](const Field& field) {
+      return (field.of & of) != 0 && field.name == key;
+    });
+    if (!known) unknown.push_back(key);
+  }
+  return unknown;
+}
 
 void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& request) {
   for (const Field& field : fields()) {

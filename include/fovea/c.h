@@ -193,6 +193,11 @@ typedef struct fovea_generate_options {
   size_t dry_breaker_id_count;
   const char* const* banned;  // texts that are never generated
   size_t banned_count;
+  // Further beam search: see fovea/generate.h.
+  const char* const* required;  // texts that every hypothesis contains
+  size_t required_count;
+  int64_t beam_groups;
+  double diversity_penalty;
 } fovea_generate_options;
 // Sets the defaults: those of `model`, with its generation_config.json, or of the library if
 // `model` is NULL.

@@ -30,7 +30,8 @@ struct Sampling {
   // least the probability `xtc_threshold`, all but the least likely one are dropped; 0 = off.
   float xtc_probability = 0.0f, xtc_threshold = 0.1f;
   // The filters, separated by ";" or ",", each at most once; those that are not named are off.
-  // Empty: top_k;top_n_sigma;temperature;top_p;typical_p;min_p;xtc.
+  // Empty: top_k;top_n_sigma;temperature;top_p;typical_p;min_p;xtc. The penalties, and DRY, precede
+  // the filters unless "penalties" or "dry" is among the names.
   std::string samplers = {};
   // 2 = Mirostat 2.0 (Basu et al. 2021, algorithm 2) instead of the other filters, after the
   // temperature: keeps the mean surprisal of the text near `mirostat_tau` bits; 0 = off.
@@ -69,6 +70,11 @@ struct GenerateOptions {
   // Hypotheses are ranked by log-probability / length ^ length_penalty.
   float length_penalty = 1.0f;
   EarlyStopping early_stopping = EarlyStopping::no;
+  // Diverse beam search (Vijayakumar et al. 2018): the beams form this many groups of equal size,
+  // and the log-probability of a token is reduced by diversity_penalty for each time that an
+  // earlier group continues with this token at the same step (Hamming diversity).
+  int64_t beam_groups = 1;
+  float diversity_penalty = 0.5f;
 
   // Maximum number of generated tokens; -1 = no limit, but an Engine and a beam search also end
   // when the context is full.
@@ -79,7 +85,10 @@ struct GenerateOptions {
   std::vector<std::string> stop;
   std::vector<int32_t> stop_ids;    // tokens that end generation like the end-of-text token
   std::vector<std::string> banned;  // texts that are never generated, however they are tokenised
-  bool keep_special = false;        // keep special tokens in the text
+  // Beam search: texts that every hypothesis contains (dynamic beam allocation, Post and Vilar
+  // 2018). If the maximum number of tokens is too small for them, those that fit.
+  std::vector<std::string> required;
+  bool keep_special = false;  // keep special tokens in the text
   // The tokens with which the output begins.
   std::vector<int32_t> forced;
 

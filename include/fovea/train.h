@@ -16,9 +16,10 @@
 
 namespace fovea {
 
-// Learning-rate schedule after the warm-up. inverse_root: proportional to 1 / sqrt(step) (Vaswani
-// et al. 2017, 5.3). trapezoid: constant, then falling over the last `decay_fraction` of the steps.
-enum class Schedule { cosine, trapezoid, constant, inverse_root };
+// Learning-rate schedule after the warm-up. cosine and linear fall from its end to the end of the
+// run. inverse_root: proportional to 1 / sqrt(step) (Vaswani et al. 2017, 5.3). trapezoid:
+// constant, then falling over the last `decay_fraction` of the steps.
+enum class Schedule { cosine, trapezoid, constant, inverse_root, linear };
 // automatic: a resumed run keeps its precision; a new run uses bf16 if the CPU multiplies it
 // natively, else fp32.
 enum class Precision { automatic, fp32, bf16 };
@@ -164,8 +165,11 @@ struct TrainOptions {
   int64_t max_vocabulary = 0;  // char: keep only the most frequent characters; 0 = all
 
   double learning_rate = 1e-3;  // peak learning rate
-  double final_rate = 0.1;      // cosine, trapezoid: rate at the end, as a fraction of the peak
-  int64_t warmup = 100;         // number of first steps, in which the rate rises to the peak
+  // cosine, linear, trapezoid: rate at the end, as a fraction of the peak.
+  double final_rate = 0.1;
+  // Number of first steps, in which the rate rises to the peak; -1 = a twentieth of the steps, at
+  // most 100.
+  int64_t warmup = -1;
   Schedule schedule = Schedule::cosine;
   double decay_fraction = 0.2;  // trapezoid: final fraction of the steps, in which the rate falls
   OptimizerChoice optimizer;
@@ -201,9 +205,10 @@ struct TrainOptions {
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
 
-  int64_t evaluate_every = 250;    // steps between evaluations; 0 = only at the end
+  // Steps between evaluations and between generated samples; 0 = only at the end; -1 = an eighth
+  // and a quarter of the steps, at most 250 and 500.
+  int64_t evaluate_every = -1, sample_every = -1;
   int64_t evaluate_windows = 256;  // windows of held-out text per evaluation; 0 = all
-  int64_t sample_every = 500;      // steps between generated samples; 0 = only at the end
   int64_t sample_tokens = 120;     // tokens per sample; 0 = no samples
   int64_t save_every = 500;        // steps between snapshots; 0 = only at the end
   int64_t keep = 2;                // number of snapshots to keep
@@ -220,6 +225,9 @@ struct TrainOptions {
   uint64_t memory_limit = 0;         // bytes; 0 = the free memory of the machine or the cgroup
   uint64_t token_cache = 256 << 20;  // bytes; a larger text is tokenised into a memory-mapped file
   bool allow_change = false;         // resume even if data or options differ from the snapshot's
+  bool tensorboard = false;          // also write event files of TensorBoard, in `out`/tensorboard
+  // The command of the run and its working directory, for log.jsonl; empty = unknown.
+  std::vector<std::string> command = {};
 };
 
 void visit(DistillationOptions& options, OptionVisitor& visitor);  // fovea/options.h
@@ -249,8 +257,10 @@ struct TrainPlan {
   uint64_t weight_bytes = 0, optimizer_bytes = 0, activation_bytes = 0, process_bytes = 0,
            total_bytes = 0, available_bytes = 0;
   double flops_per_step = 0;
-  // Estimate from a few steps if they are fast, else from measured matrix products.
-  double seconds = 0;
+  // Estimates from a few steps if they are fast, else from measured matrix products: the time of
+  // the run, a part of which is spent on evaluations, samples and snapshots.
+  double seconds = 0, pause_seconds = 0;
+  double tokens_per_second = 0;  // while steps are taken
   std::string precision, isa;
   int threads = 0;
   std::vector<std::string> notes;  // messages: files used, characters dropped, ...
@@ -269,7 +279,9 @@ struct TrainProgress {
   // Other measurements of the last step, such as "margin" and "clip_fraction"; see docs/align.md.
   std::vector<std::pair<std::string, double>> step_metrics = {};
   double learning_rate = 0, gradient_norm = 0;
-  double tokens_per_second = 0, seconds_left = 0, step_seconds = 0;
+  // seconds_left includes evaluations, samples and snapshots; `seconds`: since the run was started
+  // or resumed.
+  double tokens_per_second = 0, seconds_left = 0, step_seconds = 0, seconds = 0;
   int64_t tokens = 0;       // processed so far
   uint64_t peak_bytes = 0;  // peak resident memory
   // Empty unless they occur at this step.
@@ -288,10 +300,11 @@ struct TrainResult {
   // Metrics before the first step, if the task measures them.
   std::vector<std::pair<std::string, double>> start_metrics = {};
   double bits_per_byte = 0;
-  double seconds = 0, tokens_per_second = 0;
-  uint64_t peak_bytes = 0;     // peak resident memory of the process so far
-  bool interrupted = false;    // a callback stopped the run
-  bool stopped_early = false;  // no improvement for `patience` evaluations
+  double seconds = 0;            // including evaluations, samples and snapshots
+  double tokens_per_second = 0;  // mean while steps were taken
+  uint64_t peak_bytes = 0;       // peak resident memory of the process so far
+  bool interrupted = false;      // a callback stopped the run
+  bool stopped_early = false;    // no improvement for `patience` evaluations
 };
 
 // Returns the plan of a run. Reads the data and checks every option; writes nothing. Throws the
@@ -310,19 +323,24 @@ struct ExamplePart {
 // InvalidArgument if the data holds none of them.
 std::vector<ExamplePart> training_example(const TrainOptions& options);
 
+// What a run does between two steps.
+enum class Pause : uint8_t { evaluation, sample, snapshot };
+
 // Trains a model. Resumes if `options.out` contains a snapshot of the same run. `reading` receives
 // the fraction of a long text that has been read; return false to stop before the model is written.
 // `planned` receives the plan before the first step; return false to stop. `progress` is called
-// after every step; return false to save a snapshot and stop. Throws InvalidArgument if an option
-// is out of range or differs from that of the run to resume, BadFile if a file is damaged,
-// OutOfMemory if the plan exceeds the memory, and Failed if another process uses `options.out`, if
-// a file cannot be written, or after `bad_steps` consecutive steps with a non-finite loss or
-// gradient. The callbacks are called on the caller's thread; their arguments are valid during the
-// call only.
+// after every step; return false to save a snapshot and stop. `pausing` is called before an
+// evaluation, a sample or a snapshot, with the seconds that it is expected to take. Throws
+// InvalidArgument if an option is out of range or differs from that of the run to resume, BadFile
+// if a file is damaged, OutOfMemory if the plan exceeds the memory, and Failed if another process
+// uses `options.out`, if a file cannot be written, or after `bad_steps` consecutive steps with a
+// non-finite loss or gradient. The callbacks are called on the caller's thread; their arguments are
+// valid during the call only.
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned = {},
                   const std::function<bool(const TrainProgress&)>& progress = {},
-                  const std::function<bool(double fraction)>& reading = {});
+                  const std::function<bool(double fraction)>& reading = {},
+                  const std::function<void(Pause, double seconds)>& pausing = {});
 
 // Returns the steps of the snapshots of a training run, ascending; empty if `folder` is not the
 // output directory of a run.

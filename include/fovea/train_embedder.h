@@ -59,6 +59,7 @@ TrainPlan plan_embedder_training(const EmbedderTraining& training);
 // training.out, or if the loss or a gradient is not finite. The callbacks are those of train().
 TrainResult train_embedder(const EmbedderTraining& training,
                            const std::function<bool(const TrainPlan&)>& planned = {},
-                           const std::function<bool(const TrainProgress&)>& progress = {});
+                           const std::function<bool(const TrainProgress&)>& progress = {},
+                           const std::function<void(Pause, double seconds)>& pausing = {});
 
 }  // namespace fovea

@@ -26,6 +26,14 @@ struct TranslateOptions {
   std::string task;    // instead of source_prefix: the name of one of the checkpoint's own prefixes
   std::string prefix;  // the first words of every translation
   bool alignment = false;  // also return word alignments
+  // A file of lines "source term<TAB>target term": if a line contains the source term as whole
+  // words, each hypothesis of its translation contains the target term. Needs at least 2 beams.
+  std::string terms;
+  // Keep mark-up: tags of XML and HTML are removed from a line and inserted into its translation
+  // next to the words that are aligned with their neighbours; URLs and placeholders such as {name},
+  // %s and $1 appear in the translation as they are, if the tokenizer can write them. Needs at
+  // least 2 beams.
+  bool markup = false;
   // Throw InvalidArgument for a line that exceeds the model's context instead of truncating it.
   bool refuse_long = false;
   std::function<std::string(size_t)> name_of_line;  // used in errors; unset: "line 1", ...

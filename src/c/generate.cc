@@ -55,6 +55,10 @@ GenerateOptions from_c(const fovea_generate_options& o) {
     options.stop.emplace_back(required(text, "stop"));
   for (const char* text : list_of(o.banned, o.banned_count, "banned"))
     options.banned.emplace_back(required(text, "banned"));
+  for (const char* text : list_of(o.required, o.required_count, "required"))
+    options.required.emplace_back(required(text, "required"));
+  if (o.beam_groups != 0) options.beam_groups = o.beam_groups;
+  options.diversity_penalty = static_cast<float>(o.diversity_penalty);
   options.stop_ids = list_of(o.stop_ids, o.stop_id_count, "stop_ids");
   options.keep_special = o.keep_special != 0;
   options.forced = list_of(o.forced_ids, o.forced_count, "forced_ids");
@@ -147,6 +151,8 @@ fovea_generate_options generate_defaults(const Model* model) {
   options.keep_special = o.keep_special;
   options.logprobs = o.logprobs;
   options.guesses = o.guesses;
+  options.beam_groups = o.beam_groups;
+  options.diversity_penalty = o.diversity_penalty;
   return options;
 }
 

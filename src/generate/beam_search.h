@@ -1,19 +1,21 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
+#include "generate/required_texts.h"
 #include "generate/rules.h"
 
 namespace fovea {
 
 // Beam search (Graves 2012; Sutskever et al. 2014) with the rules of the library transformers: the
 // best `beams` unfinished hypotheses continue, and finished ones compete by log-probability /
-// length ^ penalty.
+// length ^ penalty. With groups (GenerateOptions::beam_groups), each has its own hypotheses.
 class BeamSearch {
  public:
-  // The arguments must outlive the BeamSearch.
+  // The arguments must outlive the BeamSearch. `required` may be null.
   BeamSearch(const GenerationRules& rules, const GenerateOptions& options,
-             const std::vector<int32_t>& prompt);
+             const std::vector<int32_t>& prompt, const RequiredTexts* required = nullptr);
 
   struct Hypothesis {
     std::vector<int32_t> ids = {};  // generated tokens, including the end token
@@ -21,6 +23,7 @@ class BeamSearch {
     bool ended = false;  // ended by an end token, not by the length limit
     std::vector<float> logprobs = {};
     TokenCounts counts;
+    size_t group = 0;
   };
 
   struct Continuation {
@@ -41,21 +44,37 @@ class BeamSearch {
   const std::vector<Hypothesis>& hypotheses() const { return running_; }
   const std::vector<int64_t>& sources() const { return sources_; }
   // Returns the finished hypotheses, best first: at most as many as there are beams.
-  const std::vector<Hypothesis>& best() const { return finished_; }
+  std::vector<Hypothesis> best() const;
 
  private:
+  using Continuations = std::vector<Continuation>;
+  struct Group {
+    std::vector<Hypothesis> finished = {};
+    bool done = false;
+  };
+
   static bool better(const Continuation& a, const Continuation& b);
-  static float lowest(const std::vector<Continuation>& best, size_t kept, double before);
+  static float lowest(const Continuations& best, size_t kept, double before);
   size_t kept() const;
-  Hypothesis extended(const Continuation& continuation) const;
-  void finish(const Continuation& continuation, bool ended);
-  bool full() const { return std::ssize(finished_) >= options_.beams; }
-  bool can_improve() const;
+  void require(const RequiredTexts::Progress& progress, float* row, int64_t vocabulary) const;
+  Hypothesis extended(const Continuation& continuation, size_t group) const;
+  void finish(const Continuation& continuation, bool ended, size_t group);
+  bool full(const Group& group) const { return std::ssize(group.finished) >= size_; }
+  bool can_improve(const Group& group, const Hypothesis& best) const;
+  Continuations of_group(const std::vector<Continuations>& found, size_t group,
+                         const std::map<int32_t, int64_t>& taken) const;
+  void select(Continuations all, size_t group, std::vector<Hypothesis>& next,
+              std::vector<int64_t>& sources);
+  void select_required(Continuations all, std::vector<Hypothesis>& next,
+                       std::vector<int64_t>& sources);
 
   const GenerationRules& rules_;
   const GenerateOptions& options_;
   const std::vector<int32_t>& prompt_;
-  std::vector<Hypothesis> running_, finished_;
+  const RequiredTexts* required_;
+  int64_t size_;  // beams of a group
+  std::vector<Group> groups_;
+  std::vector<Hypothesis> running_;  // of all groups, one after the other
   std::vector<int64_t> sources_;
   int64_t length_ = 0;  // tokens generated so far
   bool done_ = false;

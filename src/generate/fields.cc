@@ -47,10 +47,12 @@ void visit_sampling(Sampling& s, OptionVisitor& v) {
            s.xtc_probability, 0, 1);
   v.number({"xtc_threshold", "XTC: probability above which a token is a top choice"},
            s.xtc_threshold, 0, 1);
-  v.text({"samplers",
-          "the filters in their order, separated by \";\"; others are off; unset: "
-          "top_k;top_n_sigma;temperature;top_p;typical_p;min_p;xtc"},
-         s.samplers);
+  v.text(
+      {"samplers",
+       "the filters in their order, separated by \";\"; others are off; unset: "
+       "top_k;top_n_sigma;temperature;top_p;typical_p;min_p;xtc; penalties and dry, if named, are "
+       "applied in this order too, else first"},
+      s.samplers);
   v.integer({"mirostat",
              "2 = Mirostat 2.0 instead of the filters, which keeps the surprisal of the text "
              "constant; 0 = off"},
@@ -104,6 +106,13 @@ void visit(GenerateOptions& o, OptionVisitor& v) {
   v.integer({"beams", "hypotheses of a beam search; 1 = sampling"}, o.beams, 1, kMostBeams);
   v.number({"length_penalty", "beams: hypotheses are ranked by log-probability / length ^ X"},
            o.length_penalty, -kMostLengthPenalty, kMostLengthPenalty);
+  v.integer({"beam_groups", "diverse beam search: groups of beams that avoid each other's tokens"},
+            o.beam_groups, 1, kMostBeams);
+  v.number({"diversity_penalty",
+            "beam groups: subtracted from the log-probability of a token for each time that an "
+            "earlier group has it at the same step"},
+           o.diversity_penalty, 0, 1000);
+  v.texts({"required", "beams: a text that every answer contains"}, o.required);
   v.integer({"logprobs",
              "return the log-probability of each token and of its N most likely alternatives; -1 = "
              "none"},
@@ -132,6 +141,11 @@ void visit(TranslateOptions& o, OptionVisitor& v) {
   v.boolean({"alignment", "also return word alignments between source and translation"},
             o.alignment);
   v.text({"prefix", "first words of every translation"}, o.prefix);
+  v.text({"terms",
+          "file of lines source term<TAB>target term: translations of lines with the source term "
+          "contain the target term"},
+         o.terms);
+  v.boolean({"markup", "keep tags, URLs and placeholders in place"}, o.markup);
   v.text({"source_prefix", "text prepended to every source line"}, o.source_prefix);
   v.text({"task",
           "instead of a source prefix: a task in config.json, such as "

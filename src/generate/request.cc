@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "generate/banned_texts.h"
 #include "generate/repetition.h"
 
@@ -83,7 +84,12 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     token_counts_.emplace_back(options.sampling, counted_);
   }
   if (options.beams > 1) {
-    beams_.emplace(rules_, options, counted_);
+    if (!options.required.empty()) {
+      check_field(tokenizer != nullptr, "required",
+                  "the model has no tokenizer; expected one that has");
+      required_.emplace(options.required, *tokenizer);
+    }
+    beams_.emplace(rules_, options, counted_, required_ ? &*required_ : nullptr);
     found_.resize(1);
   }
 }
@@ -166,8 +172,15 @@ void Request::process_logits(size_t branch, const float* logits) {
 int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,
                         TokenCounts& counts, Sampler& sampler) const {
   counts.follow(written);
-  restrain(logits.data(), std::ssize(logits), {rules_, task_.options, counted_, counts}, written);
-  return sampler(logits.data(), std::ssize(logits));
+  const Restraints restraints{rules_, task_.options, counted_, counts};
+  restrain(logits.data(), std::ssize(logits), restraints, written);
+  const auto adjust = [&](Filter filter, float* row) {
+    if (filter == Filter::penalties)
+      penalise_tokens(row, restraints);
+    else
+      penalise_dry(row, std::ssize(logits), restraints, written);
+  };
+  return sampler(logits.data(), std::ssize(logits), adjust);
 }
 
 // Draws the next token of a branch, `id`, from its logits; returns false if the answer ends.
@@ -311,7 +324,7 @@ void Request::advance_beams() {
 }
 
 void Request::finish_beams() {
-  const auto& best = beams_->best();
+  const std::vector<BeamSearch::Hypothesis> best = beams_->best();
   for (size_t i = 0; i < answers_.size(); ++i) {
     Answer& answer = answers_[i];
     std::string text;

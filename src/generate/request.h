@@ -128,6 +128,7 @@ class Request {
   std::vector<Answer> answers_;
   std::vector<Sampler> samplers_;          // one per answer
   std::vector<TokenCounts> token_counts_;  // one per answer
+  std::optional<RequiredTexts> required_;
   std::optional<BeamSearch> beams_;
   // The continuations of each beam; used when those of all beams are known.
   std::vector<std::vector<BeamSearch::Continuation>> found_;

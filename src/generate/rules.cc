@@ -52,22 +52,10 @@ void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
   }
 }
 
-void penalise(float* logits, int64_t vocabulary, const Restraints& r,
-              const std::vector<int32_t>& written) {
-  const Sampling& s = r.options.sampling;
-  for (const auto& [id, count] : r.counts.counts()) {
-    float& logit = logits[id];
-    // Keskar et al. 2019, section 4.1, as transformers applies it: once for each distinct token.
-    if (s.repetition_penalty != 1)
-      logit = logit > 0 ? logit / s.repetition_penalty : logit * s.repetition_penalty;
-    if (count > 0) logit -= s.presence_penalty + s.frequency_penalty * static_cast<float>(count);
-  }
-  const bool dry = s.dry_multiplier > 0 && s.dry_penalty_last_n != 0;
-  if (s.no_repeat_ngram == 0 && !dry) return;
+std::vector<int32_t> seen_by(const Restraints& r, const std::vector<int32_t>& written) {
   std::vector<int32_t> seen = r.prompt;
   seen.insert(seen.end(), written.begin(), written.end());
-  if (s.no_repeat_ngram > 0) forbid_ngrams(logits, seen, s.no_repeat_ngram);
-  if (dry) penalise_repetition(logits, vocabulary, seen, s);
+  return seen;
 }
 
 EarlyStopping early_stopping_of(const Origin& origin) {
@@ -159,6 +147,24 @@ bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t 
   return contains(options.stop_ids, id) || (!options.ignore_end && contains(rules.ends, id));
 }
 
+void penalise_tokens(float* logits, const Restraints& r) {
+  const Sampling& s = r.options.sampling;
+  for (const auto& [id, count] : r.counts.counts()) {
+    float& logit = logits[id];
+    // Keskar et al. 2019, section 4.1, as transformers applies it: once for each distinct token.
+    if (s.repetition_penalty != 1)
+      logit = logit > 0 ? logit / s.repetition_penalty : logit * s.repetition_penalty;
+    if (count > 0) logit -= s.presence_penalty + s.frequency_penalty * static_cast<float>(count);
+  }
+}
+
+void penalise_dry(float* logits, int64_t vocabulary, const Restraints& r,
+                  const std::vector<int32_t>& written) {
+  const Sampling& s = r.options.sampling;
+  if (s.dry_multiplier > 0 && s.dry_penalty_last_n != 0)
+    penalise_repetition(logits, vocabulary, seen_by(r, written), s);
+}
+
 void restrain(float* logits, int64_t vocabulary, const Restraints& r,
               const std::vector<int32_t>& written) {
   const GenerateOptions& o = r.options;
@@ -168,7 +174,10 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
   if (r.rules.forced_last && n + 1 == o.max_tokens && !o.ignore_end)
     return force(logits, vocabulary, *r.rules.forced_last);
   for (const auto& [id, bias] : o.sampling.logit_bias) logits[id] += bias;
-  penalise(logits, vocabulary, r, written);
+  if (!among_filters(o, "penalties")) penalise_tokens(logits, r);
+  if (o.sampling.no_repeat_ngram > 0)
+    forbid_ngrams(logits, seen_by(r, written), o.sampling.no_repeat_ngram);
+  if (!among_filters(o, "dry")) penalise_dry(logits, vocabulary, r, written);
   std::fill(logits + std::min(vocabulary, r.rules.tokens), logits + vocabulary, kNever);
   for (const int32_t id : r.rules.suppressed) set(logits, vocabulary, id, kNever);
   if (n == 0)
@@ -184,12 +193,20 @@ void check_options(const GenerateOptions& o, int64_t vocabulary) {
   check_fields(o);
   check_field(o.beams == 1 || o.answers <= o.beams, "answers",
               "{}; expected at most {}, the number of beams", o.answers, o.beams);
+  check_field(o.beam_groups <= o.beams && o.beams % o.beam_groups == 0, "beam_groups",
+              "{}; expected a divisor of the number of beams, {}", o.beam_groups, o.beams);
+  check_field(o.required.empty() || o.beams > 1, "required",
+              "given without beams; expected at least 2 `beams`");
+  check_field(o.required.empty() || o.beam_groups == 1, "required",
+              "given with `beam_groups`; expected one of them");
   check_field(o.logprobs <= vocabulary, "logprobs",
               "{}; expected at most {}, the size of the vocabulary", o.logprobs, vocabulary);
   static_cast<void>(filter_order(o.sampling.samplers));
   check_field(o.sampling.mirostat != 1, "mirostat", "1; expected 0, or 2 for Mirostat 2.0");
   for (const std::string& text : o.sampling.dry_sequence_breakers)
     check_field(!text.empty(), "dry_sequence_breakers", "\"\" is empty; expected a text");
+  for (const std::string& text : o.required)
+    check_field(!text.empty(), "required", "\"\" is empty; expected a text");
   for (const std::string& text : o.banned)
     check_field(!text.empty(), "banned", "\"\" is empty; expected a text");
   const auto known = [&](const char* field, int32_t id) {

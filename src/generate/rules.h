@@ -36,10 +36,16 @@ struct Restraints {
 };
 
 // Applies the rules to the logits [V] (or log-probabilities) of the token after `written`: bias,
-// penalties, repeated n-grams, forbidden and forced tokens, and options.constrain. Ids that the
+// penalties that are not among the filters, repeated n-grams, forbidden and forced tokens, and
+// options.constrain. Ids that the
 // tokenizer lacks have a logit of -infinity.
 void restrain(float* logits, int64_t vocabulary, const Restraints& restraints,
               const std::vector<int32_t>& written);
+
+// Apply the repetition, presence and frequency penalties, and DRY.
+void penalise_tokens(float* logits, const Restraints& restraints);
+void penalise_dry(float* logits, int64_t vocabulary, const Restraints& restraints,
+                  const std::vector<int32_t>& written);
 
 // Returns `program` overridden by the settings in generation_config.json or config.json. An
 // encoder-decoder decodes greedily unless do_sample is set.

@@ -209,8 +209,8 @@ void keep_unsurprising(Candidates& candidates, double most) {
 class FilterChain {
  public:
   FilterChain(const Sampling& options, const std::vector<Filter>& order, const float* logits,
-              int64_t V, float highest)
-      : options_(options), logits_(logits), V_(V), highest_(highest) {
+              int64_t V, float highest, const Sampler::Adjust& adjust)
+      : options_(options), logits_(logits), V_(V), highest_(highest), adjust_(adjust) {
     const bool all =
         order.empty() || order.front() != Filter::top_k || options.top_k == 0 || options.top_k >= V;
     candidates_ = all ? every_logit(logits, V) : largest_logits(logits, V, options.top_k);
@@ -240,7 +240,10 @@ class FilterChain {
       case Filter::min_p:
         if (o.min_p > 0) keep_likely(probable(), o.min_p), normal_ = false;
         return;
-      case Filter::xtc: exclude_top(probable(), o.xtc_threshold), normal_ = false;
+      case Filter::xtc: exclude_top(probable(), o.xtc_threshold), normal_ = false; return;
+      case Filter::penalties:
+      case Filter::dry:
+        if (adjust_) adjust(filter);
     }
   }
 
@@ -251,6 +254,19 @@ class FilterChain {
   }
 
  private:
+  // Changes the logits; the candidates hold logits again.
+  void adjust(Filter filter) {
+    if (adjusted_.empty()) adjusted_.assign(logits_, logits_ + V_);
+    adjust_(filter, adjusted_.data());
+    logits_ = adjusted_.data();
+    highest_ = -std::numeric_limits<float>::infinity();
+    for (auto& c : candidates_) {
+      c.probability = logits_[c.token];
+      highest_ = std::max(highest_, c.probability);
+    }
+    probable_ = normal_ = false;
+  }
+
   void set_temperature(float temperature) {
     temperature_ = temperature;
     if (!std::exchange(probable_, false)) return;
@@ -275,6 +291,8 @@ class FilterChain {
   const float* logits_;
   int64_t V_;
   float highest_, temperature_ = 1;
+  const Sampler::Adjust& adjust_;
+  std::vector<float> adjusted_;  // [V]: the logits after adjust()
   Candidates candidates_;
   bool probable_ = false;  // they hold probabilities
   bool normal_ = false;    // the sum of the probabilities is 1
@@ -305,11 +323,13 @@ std::vector<Sampler::Candidate> largest_logits(const float* logits, int64_t V, i
 }
 
 std::vector<Filter> filter_order(const std::string& samplers) {
-  static const std::vector<std::string> names = {"top_k",     "top_n_sigma", "temperature", "top_p",
-                                                 "typical_p", "min_p",       "xtc"};
+  static const std::vector<std::string> names = {"top_k", "top_n_sigma", "temperature",
+                                                 "top_p", "typical_p",   "min_p",
+                                                 "xtc",   "penalties",   "dry"};
   std::vector<Filter> order;
   if (samplers.empty()) {
-    for (size_t i = 0; i < names.size(); ++i) order.push_back(static_cast<Filter>(i));
+    for (int i = 0; i <= static_cast<int>(Filter::xtc); ++i)
+      order.push_back(static_cast<Filter>(i));
     return order;
   }
   for (size_t begin = 0, end = 0; begin <= samplers.size(); begin = end + 1) {
@@ -328,6 +348,12 @@ std::vector<Filter> filter_order(const std::string& samplers) {
   return order;
 }
 
+bool among_filters(const GenerateOptions& o, const char* name) {
+  const Sampling& s = o.sampling;
+  return o.beams == 1 && s.temperature > 0 && s.mirostat == 0 &&
+         s.samplers.find(name) != std::string::npos;
+}
+
 Sampler::Sampler(const Sampling& options, int64_t answer)
     : options_(options),
       order_(filter_order(options.samplers)),
@@ -335,7 +361,7 @@ Sampler::Sampler(const Sampling& options, int64_t answer)
       random_(options.seed, Stream::sampling, static_cast<uint32_t>(answer)) {}
 
 std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64_t vocabulary,
-                                                      bool excludes) const {
+                                                      bool excludes, const Adjust& adjust) const {
   const float highest = largest_of(logits, vocabulary);
   if (std::isnan(highest)) {
     fail(ErrorKind::Failed, "generate: the model's logits are NaN; expected finite weights");
@@ -347,7 +373,7 @@ std::vector<Sampler::Candidate> Sampler::distribution(const float* logits, int64
     return {{static_cast<int32_t>(index_of(highest, logits, vocabulary)), 1.0f}};
   }
   if (options_.mirostat == 0) {
-    FilterChain chain(options_, order_, logits, vocabulary, highest);
+    FilterChain chain(options_, order_, logits, vocabulary, highest, adjust);
     for (const Filter filter : order_)
       if (filter != Filter::xtc || excludes) chain.apply(filter);
     return chain.result();
@@ -365,10 +391,10 @@ void Sampler::settle_surprisal(float probability) {
   most_surprisal_ -= double{options_.mirostat_eta} * (surprisal - double{options_.mirostat_tau});
 }
 
-int32_t Sampler::operator()(const float* logits, int64_t vocabulary) {
+int32_t Sampler::operator()(const float* logits, int64_t vocabulary, const Adjust& adjust) {
   const bool excludes =
       options_.xtc_probability > 0 && random_.uniform_double() < options_.xtc_probability;
-  const auto candidates = distribution(logits, vocabulary, excludes);
+  const auto candidates = distribution(logits, vocabulary, excludes, adjust);
   double left = random_.uniform_double();
   const Candidate* drawn = &candidates.back();
   for (const Candidate& c : candidates) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/random.h"
@@ -9,9 +10,12 @@
 namespace fovea {
 
 // The filters of the next token's distribution.
-enum class Filter { top_k, top_n_sigma, temperature, top_p, typical_p, min_p, xtc };
+enum class Filter { top_k, top_n_sigma, temperature, top_p, typical_p, min_p, xtc, penalties, dry };
 // Parses Sampling::samplers. Throws InvalidArgument for unknown and repeated names.
 std::vector<Filter> filter_order(const std::string& samplers);
+
+// Returns whether the sampler applies the filter, which is penalties or dry, among the others.
+bool among_filters(const GenerateOptions& options, const char* name);
 
 // Draws tokens from logits. The n-th random number of a seed is always the same, independent of
 // other requests. The answers of one request have separate random streams.
@@ -20,9 +24,13 @@ class Sampler {
   // The options must be in range; see check_options() in rules.h.
   explicit Sampler(const Sampling& options, int64_t answer = 0);
 
-  // Draws a token from logits [V], to which the rules have been applied. Throws Failed if a logit
-  // is NaN or +infinity, or if no logit is finite.
-  int32_t operator()(const float* logits, int64_t vocabulary);
+  // Changes logits [V] as Filter::penalties or Filter::dry do.
+  using Adjust = std::function<void(Filter filter, float* logits)>;
+
+  // Draws a token from logits [V], to which the rules have been applied. `adjust` is called for the
+  // penalties that are among the filters. Throws Failed if a logit is NaN or +infinity, or if no
+  // logit is finite.
+  int32_t operator()(const float* logits, int64_t vocabulary, const Adjust& adjust = {});
 
   // Returns the distribution of the next token: pairs (token, probability), in an order that
   // depends only on the logits and the options. Throws the same errors.
@@ -32,7 +40,7 @@ class Sampler {
   };
   // `excludes`: XTC applies to this token.
   std::vector<Candidate> distribution(const float* logits, int64_t vocabulary,
-                                      bool excludes = false) const;
+                                      bool excludes = false, const Adjust& adjust = {}) const;
 
  private:
   void settle_surprisal(float probability);

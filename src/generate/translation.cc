@@ -5,7 +5,9 @@
 
 #include "base/fields.h"
 #include "generate/alignment.h"
+#include "generate/markup.h"
 #include "generate/scheduler.h"
+#include "generate/terms.h"
 
 namespace fovea {
 namespace {
@@ -24,6 +26,9 @@ void check_options(const TranslateOptions& o, const Generator& generator) {
   check_fields(o);
   check_field(o.best <= o.beams, "best", "{}; expected at most {}, the number of beams", o.best,
               o.beams);
+  check_field(o.terms.empty() || o.beams > 1, "terms",
+              "given with 1 beam; expected at least 2 `beams`");
+  check_field(!o.markup || o.beams > 1, "markup", "given with 1 beam; expected at least 2 `beams`");
   check_field(o.sequences >= o.beams, "sequences", "{}; expected at least {}, the number of beams",
               o.sequences, o.beams);
 }
@@ -51,14 +56,21 @@ class Translator {
   Translator(const Generator& generator, const TranslateOptions& options, uint64_t cache_bytes)
       : generator_(generator),
         options_(options),
-        scheduler_(make(generator, options, cache_bytes)) {}
+        scheduler_(make(generator, options, cache_bytes)) {
+    if (!options.terms.empty()) terms_ = Terms(options.terms, *generator.tokenizer);
+  }
 
   // Translates `lines`; `before` is the number of lines translated earlier.
   std::vector<Translation> operator()(const std::vector<std::string>& lines, size_t before) {
     std::vector<Translation> translations(lines.size());
     std::vector<TranslationRequest> requests;
+    std::vector<MarkedLine> marked;
     for (size_t i = 0; i < lines.size(); ++i) {
-      requests.push_back(translation_request(generator_, options_, lines[i], before + i));
+      marked.push_back(plain(lines[i]));
+      const std::string& line = marked[i].plain;
+      requests.push_back(translation_request(generator_, options_, line, before + i));
+      requests[i].options.required = terms_.targets_in(line);
+      for (const std::string& text : marked[i].fixed) requests[i].options.required.push_back(text);
       translations[i].cut = requests[i].cut;
     }
     std::vector<size_t> order(lines.size());
@@ -67,24 +79,50 @@ class Translator {
       return requests[a].source.size() > requests[b].source.size();
     });
     for (const size_t i : order)
-      if (!lines[i].empty()) ask(i, requests[i], translations[i]);
+      if (!marked[i].plain.empty()) ask(i, requests[i], translations[i]);
     while (scheduler_.step()) {
     }
     if (error_) throw *error_;
     for (size_t i = 0; i < lines.size(); ++i) {
       Translation& made = translations[i];
       made.best.resize(static_cast<size_t>(options_.best));
-      if (options_.alignment && !made.best[0].ids.empty()) {
-        const auto seen = most_seen(generator_.model, requests[i].source, *generator_.rules.start,
-                                    made.best[0].ids);
-        made.alignment = aligned_words({*generator_.source, *generator_.tokenizer},
-                                       options_.source_prefix + lines[i], made.best[0].ids, seen);
-      }
+      if (options_.alignment && !made.best[0].ids.empty())
+        made.alignment = alignment(requests[i], marked[i].plain, made.best[0].ids);
+      for (Generation& one : made.best) insert_tags(requests[i], marked[i], one);
     }
     return translations;
   }
 
  private:
+  MarkedLine plain(const std::string& line) const {
+    if (!options_.markup) return {line, {}, {}};
+    return without_markup(
+        line, [&](const std::string& text) { return generator_.tokenizer->unknown(text).empty(); });
+  }
+
+  std::vector<std::pair<int64_t, int64_t>> alignment(const TranslationRequest& request,
+                                                     const std::string& line,
+                                                     const std::vector<int32_t>& ids) const {
+    const auto seen = most_seen(generator_.model, request.source, *generator_.rules.start, ids);
+    return aligned_words({*generator_.source, *generator_.tokenizer}, options_.source_prefix + line,
+                         ids, seen);
+  }
+
+  void insert_tags(const TranslationRequest& request, const MarkedLine& line,
+                   Generation& translation) const {
+    if (line.tags.empty()) return;
+    std::vector<std::pair<int64_t, int64_t>> pairs;
+    if (!translation.ids.empty()) pairs = alignment(request, line.plain, translation.ids);
+    int64_t words = 0;  // of the prefix, which is not a part of the line
+    bool space = true;
+    for (const char c : options_.source_prefix) {
+      words += space && c != ' ';
+      space = c == ' ';
+    }
+    for (auto& [source, target] : pairs) source -= words;
+    translation.text = with_markup(line, translation.text, pairs);
+  }
+
   static Scheduler make(const Generator& generator, const TranslateOptions& options,
                         uint64_t cache_bytes) {
     SchedulerOptions all{.compute = generator.compute,
@@ -111,6 +149,7 @@ class Translator {
   const TranslateOptions& options_;
   Scheduler scheduler_;
   std::optional<Error> error_;
+  Terms terms_;
 };
 
 }  // namespace

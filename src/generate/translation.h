@@ -6,6 +6,7 @@
 namespace fovea {
 
 // Like the function in fovea/translate.h. `number`: number of lines before this one, for errors.
+// Terms and mark-up are left to translate().
 TranslationRequest translation_request(const Generator& generator, const TranslateOptions& options,
                                        const std::string& line, size_t number = 0);
 

@@ -26,16 +26,6 @@ class GbnfParser {
   }
 
  private:
-  static Syntax node(SyntaxNode::Kind kind) {
-    return std::make_unique<SyntaxNode>(SyntaxNode{kind});
-  }
-
-  static Syntax one_of(Ranges ranges) {
-    Syntax made = node(SyntaxNode::characters);
-    made->ranges = normal_ranges(std::move(ranges));
-    return made;
-  }
-
   size_t number_of(const std::string& name) {
     const auto [found, added] = numbers_.emplace(name, rules_.size());
     if (added) rules_.emplace_back();
@@ -82,7 +72,7 @@ class GbnfParser {
 
   Syntax choice(bool in_group) {
     const SyntaxReader::Nesting nesting(reader_);
-    Syntax all = node(SyntaxNode::choice);
+    Syntax all = syntax_node(SyntaxNode::choice);
     all->parts.push_back(sequence(in_group));
     while (reader_.take_if(U'|')) {
       skip(true);
@@ -92,7 +82,7 @@ class GbnfParser {
   }
 
   Syntax sequence(bool in_group) {
-    Syntax all = node(SyntaxNode::sequence);
+    Syntax all = syntax_node(SyntaxNode::sequence);
     while (true) {
       const char32_t c = reader_.peek();
       if (reader_.at_end() || !(c == '"' || c == '[' || c == '(' || c == '.' || in_name(c)))
@@ -111,14 +101,14 @@ class GbnfParser {
 
   Syntax atom() {
     if (in_name(reader_.peek())) {
-      Syntax call = node(SyntaxNode::rule);
+      Syntax call = syntax_node(SyntaxNode::rule);
       call->index = number_of(name());
       return call;
     }
     const char32_t c = reader_.take();
     if (c == '"') return quoted();
-    if (c == '.') return one_of(other_characters({}));
-    if (c == '[') return one_of(bracketed());
+    if (c == '.') return one_character_of(other_characters({}));
+    if (c == '[') return one_character_of(bracketed());
     skip(true);
     Syntax group = choice(true);
     reader_.expect(U')', "a closing parenthesis");
@@ -126,10 +116,10 @@ class GbnfParser {
   }
 
   Syntax quoted() {
-    Syntax text = node(SyntaxNode::sequence);
+    Syntax text = syntax_node(SyntaxNode::sequence);
     while (!reader_.take_if(U'"')) {
       const char32_t c = character();
-      text->parts.push_back(one_of({{c, c}}));
+      text->parts.push_back(one_character_of({{c, c}}));
     }
     return text;
   }

@@ -9,6 +9,7 @@
 #include "base/float_mode.h"
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"
+#include "grammar/key_scanner.h"
 #include "grammar/syntax.h"
 
 namespace fovea {
@@ -22,6 +23,7 @@ struct JsonVocabulary::Tokens {
   std::vector<std::string> bytes;
   std::vector<uint32_t> shared;  // length of the common prefix with the previous token
   std::vector<int32_t> places;   // by id: index in this order; -1 = special or without bytes
+  std::vector<size_t> quoting;   // indices in this order of the tokens with a quotation mark
 };
 
 JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> ends) {
@@ -50,6 +52,7 @@ JsonVocabulary::JsonVocabulary(const Tokenizer& tokenizer, std::vector<int32_t> 
   tokens->places.assign(static_cast<size_t>(tokens->size), -1);
   for (auto& [bytes, id] : all) {
     tokens->places[static_cast<size_t>(id)] = static_cast<int32_t>(tokens->bytes.size());
+    if (bytes.find('"') != std::string::npos) tokens->quoting.push_back(tokens->bytes.size());
     tokens->bytes.push_back(std::move(bytes));
   }
   tokens_ = std::move(tokens);
@@ -68,11 +71,12 @@ struct Allowed {
 class JsonConstraint {
  public:
   JsonConstraint(std::shared_ptr<const JsonVocabulary> vocabulary, SchemaGrammar grammar,
-                 int64_t most_tokens)
+                 int64_t most_tokens, bool of_json)
       : vocabulary_(std::move(vocabulary)),
         tokens_(vocabulary_->tokens()),
         grammar_(std::move(grammar)),
         most_tokens_(most_tokens),
+        of_json_(of_json),
         automaton_(grammar_.grammar, grammar_.root) {
     // Ignores the limit if it would truncate even the shortest value.
     if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
@@ -85,8 +89,15 @@ class JsonConstraint {
   }
 
  private:
+  struct Track {  // the state after the tokens of a generation
+    std::vector<int32_t> written;
+    int32_t state;
+    KeyScanner keys = {};
+  };
+
   void restrict(const std::vector<int32_t>& written, float* logits, int64_t vocabulary) {
-    const int32_t state = state_after(written);
+    const Track& track = track_of(written);
+    const int32_t state = track.state;
     const bool dead = state == GrammarAutomaton::kDead;
     const int64_t left = most_tokens_ < 0 ? std::numeric_limits<int64_t>::max()
                                           : most_tokens_ - static_cast<int64_t>(written.size());
@@ -101,8 +112,27 @@ class JsonConstraint {
       if (!ids[static_cast<size_t>(i)]) logits[i] = kForbidden;
     }
     std::fill(logits + known, logits + vocabulary, kForbidden);
+    if (of_json_ && !dead) forbid_repeated_keys(track, logits, vocabulary);
     if (!dead && !automaton_.accepts(state)) return;
     for (const auto& [end, logit] : ends) logits[end] = logit;
+  }
+
+  // Forbids the tokens that would end a key which the object has already, unless no token remains:
+  // a limit on the length comes first.
+  void forbid_repeated_keys(const Track& track, float* logits, int64_t vocabulary) const {
+    std::vector<std::pair<int32_t, float>> forbidden;
+    for (const size_t place : tokens_.quoting) {
+      const int32_t id = tokens_.ids[place];
+      if (id >= vocabulary || logits[id] == kForbidden) continue;
+      if (!track.keys.repeats(tokens_.bytes[place])) continue;
+      forbidden.emplace_back(id, logits[id]);
+      logits[id] = kForbidden;
+    }
+    if (forbidden.empty()) return;
+    const bool any =
+        std::any_of(logits, logits + vocabulary, [](float logit) { return logit != kForbidden; });
+    for (size_t i = 0; !any && i < forbidden.size(); ++i)
+      logits[forbidden[i].first] = forbidden[i].second;
   }
 
   static constexpr float kForbidden = -std::numeric_limits<float>::infinity();
@@ -110,11 +140,6 @@ class JsonConstraint {
   static constexpr int64_t kWorkOfToken = 1'000'000;
   // Limits of the cache; a mask has a bit for each token of the vocabulary.
   static constexpr size_t kMostBytes = size_t{4} << 20, kMostMasks = 64, kMostTracks = 512;
-
-  struct Track {  // the state after the tokens of a generation
-    std::vector<int32_t> written;
-    int32_t state;
-  };
 
   // Keeps only the states of the known generations.
   void forget() {
@@ -140,7 +165,7 @@ class JsonConstraint {
     return state;
   }
 
-  int32_t state_after(const std::vector<int32_t>& written) {
+  const Track& track_of(const std::vector<int32_t>& written) {
     // Finds a known generation that `written` continues.
     for (Track& track : tracks_) {
       const size_t known = track.written.size();
@@ -153,12 +178,16 @@ class JsonConstraint {
     return advance(tracks_.back(), written);
   }
 
-  int32_t advance(Track& track, const std::vector<int32_t>& written) {
+  const Track& advance(Track& track, const std::vector<int32_t>& written) {
     for (size_t i = track.written.size(); i < written.size(); ++i) {
-      if (track.state != GrammarAutomaton::kDead) track.state = read(track.state, written[i]);
+      if (track.state == GrammarAutomaton::kDead) break;
+      track.state = read(track.state, written[i]);
+      if (track.state == GrammarAutomaton::kDead || !of_json_) continue;
+      const int32_t place = tokens_.places[static_cast<size_t>(written[i])];
+      track.keys.read(tokens_.bytes[static_cast<size_t>(place)]);
     }
     track.written = written;
-    return track.state;
+    return track;
   }
 
   const Allowed& allowed(int32_t state, int64_t left) {
@@ -202,6 +231,7 @@ class JsonConstraint {
   const JsonVocabulary::Tokens& tokens_;
   SchemaGrammar grammar_;
   int64_t most_tokens_;
+  bool of_json_;  // objects must not repeat a key
   GrammarAutomaton automaton_;
   std::vector<Track> tracks_;
   std::unordered_map<int32_t, Allowed> masks_;
@@ -214,14 +244,14 @@ namespace {
 
 // `name`: of what describes the grammar, for errors.
 Constraint constraint_of(std::shared_ptr<const JsonVocabulary> vocabulary, SchemaGrammar grammar,
-                         int64_t most_tokens, const char* name) {
+                         int64_t most_tokens, const char* name, bool of_json = false) {
   const GrammarAutomaton automaton(grammar.grammar, grammar.root);
   check(automaton.need(automaton.start()) < Grammar::kNever,
         "{0}: the model's vocabulary cannot represent a text that satisfies it; expected another "
         "{0}",
         name);
-  auto constraint =
-      std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar), most_tokens);
+  auto constraint = std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar),
+                                                     most_tokens, of_json);
   return [constraint](const std::vector<int32_t>& written, float* logits, int64_t size) {
     (*constraint)(written, logits, size);
   };
@@ -233,7 +263,7 @@ Constraint json_constraint(std::shared_ptr<const JsonVocabulary> vocabulary,
                            std::string_view schema, int64_t most_tokens) {
   const FloatMode mode;
   SchemaGrammar grammar = schema_grammar(schema, vocabulary->tokens().usable);
-  return constraint_of(std::move(vocabulary), std::move(grammar), most_tokens, "schema");
+  return constraint_of(std::move(vocabulary), std::move(grammar), most_tokens, "schema", true);
 }
 
 Constraint gbnf_constraint(std::shared_ptr<const JsonVocabulary> vocabulary, std::string_view text,

@@ -29,26 +29,16 @@ class RegexParser {
   }
 
  private:
-  static Syntax node(SyntaxNode::Kind kind) {
-    return std::make_unique<SyntaxNode>(SyntaxNode{kind});
-  }
-
-  static Syntax one_of(Ranges ranges) {
-    Syntax made = node(SyntaxNode::characters);
-    made->ranges = normal_ranges(std::move(ranges));
-    return made;
-  }
-
   Syntax choice() {
     const SyntaxReader::Nesting nesting(reader_);
-    Syntax all = node(SyntaxNode::choice);
+    Syntax all = syntax_node(SyntaxNode::choice);
     do all->parts.push_back(sequence());
     while (reader_.take_if(U'|'));
     return all->parts.size() == 1 ? std::move(all->parts[0]) : std::move(all);
   }
 
   Syntax sequence() {
-    Syntax all = node(SyntaxNode::sequence);
+    Syntax all = syntax_node(SyntaxNode::sequence);
     while (!reader_.at_end() && reader_.peek() != '|' && reader_.peek() != ')') {
       if (reader_.peek() == '$' && reader_.peek(1) == 0) {
         reader_.take();
@@ -78,16 +68,16 @@ class RegexParser {
         reader_.expect(U')', "a closing parenthesis");
         return group;
       }
-      case '[': return one_of(bracketed());
-      case '.': return one_of(other_characters(kNewlineSet));
-      case '\\': return one_of(escaped(false));
+      case '[': return one_character_of(bracketed());
+      case '.': return one_character_of(other_characters(kNewlineSet));
+      case '\\': return one_character_of(escaped(false));
       case '^':
       case '$': reader_.refuse("an anchor inside the expression", "anchors at its ends only");
       case '*':
       case '+':
       case '?':
       case '{': reader_.refuse("nothing to repeat", "a character or a group before a quantifier");
-      default: return one_of({{c, c}});
+      default: return one_character_of({{c, c}});
     }
   }
 

@@ -212,6 +212,14 @@ SyntaxNode::Ranges other_characters(const SyntaxNode::Ranges& ranges) {
   return others;
 }
 
+Syntax syntax_node(SyntaxNode::Kind kind) { return std::make_unique<SyntaxNode>(SyntaxNode{kind}); }
+
+Syntax one_character_of(SyntaxNode::Ranges ranges) {
+  Syntax made = syntax_node(SyntaxNode::characters);
+  made->ranges = normal_ranges(std::move(ranges));
+  return made;
+}
+
 Syntax repetition(Syntax part, const Counts& counts) {
   auto all = std::make_unique<SyntaxNode>(SyntaxNode{SyntaxNode::repetition});
   all->parts.push_back(std::move(part));

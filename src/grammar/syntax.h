@@ -28,6 +28,8 @@ struct Counts {  // of a repetition
   std::optional<int64_t> most = {};
 };
 Syntax repetition(Syntax part, const Counts& counts);
+Syntax syntax_node(SyntaxNode::Kind kind);  // without parts
+Syntax one_character_of(SyntaxNode::Ranges ranges);
 
 // Returns sorted ranges without overlaps, or all other characters.
 SyntaxNode::Ranges normal_ranges(SyntaxNode::Ranges ranges);

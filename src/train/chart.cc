@@ -69,6 +69,14 @@ std::string axes(const Scale& s) {
   return svg;
 }
 
+// Returns the text with the characters of mark-up escaped.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+  return out;
+}
+
 // Returns the range of the curves with a margin. The margin is at least a millionth of the largest
 // loss: a smaller tick could be lost in rounding, and the loop over ticks would not end.
 Scale scale_of(const Curve& training, const Curve& validation) {
@@ -96,6 +104,16 @@ std::string dots(const Curve& curve, const Scale& scale, const char* colour) {
   return svg;
 }
 
+// The paper and the axes of a plot.
+std::string canvas(const Scale& scale) {
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" "
+             "font-family=\"sans-serif\" font-size=\"12\" fill=\"#777\">\n"
+             "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+             kWidth, kHeight) +
+         axes(scale);
+}
+
 // Draws BLEU, which has a separate axis.
 std::string course_of_bleu(const Curve& bleu, double last_step) {
   constexpr const char* kColour = "#228833";
@@ -118,12 +136,7 @@ std::string chart(const Curves& curves) {
   const Curve course = thinned(curves.training);
   const Curve& validation = curves.validation;
   const Scale scale = scale_of(course, validation);
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
-      "font-size=\"12\" "
-      "fill=\"#777\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      kWidth, kHeight);
-  svg += axes(scale);
+  std::string svg = canvas(scale);
   svg += line(course, scale, "#4477aa", 1.2) + line(validation, scale, "#cc6677", 2);
   svg += dots(validation, scale, "#cc6677");
   svg += fmt::format("<text x=\"{}\" y=\"22\" fill=\"#4477aa\">training loss</text>\n", kLeft);
@@ -132,6 +145,33 @@ std::string chart(const Curves& curves) {
                        kLeft + 110, validation.back().second);
   }
   if (!curves.bleu.empty()) svg += course_of_bleu(curves.bleu, scale.last_step);
+  return svg + "</svg>\n";
+}
+
+std::string overlaid(const std::vector<std::pair<std::string, Curve>>& curves,
+                     const std::string& title) {
+  // Distinguishable with any colour vision (Tol 2021, scheme "bright").
+  static constexpr const char* kColours[] = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
+                                             "#66ccee", "#aa3377", "#777777"};
+  std::vector<Curve> thin;
+  Scale scale{1, 1e300, -1e300};
+  for (const auto& [name, curve] : curves) {
+    thin.push_back(thinned(curve));
+    const Scale one = scale_of(thin.back(), {});
+    scale.last_step = std::max(scale.last_step, one.last_step);
+    scale.low = std::min(scale.low, one.low);
+    scale.high = std::max(scale.high, one.high);
+  }
+  if (curves.empty()) scale = {1, 0, 1};
+  std::string svg = canvas(scale);
+  svg += fmt::format("<text x=\"{}\" y=\"22\">{}</text>\n", kLeft, escaped(title));
+  for (size_t i = 0; i < thin.size(); ++i) {
+    const char* const colour = kColours[i % std::size(kColours)];
+    svg += line(thin[i], scale, colour, 1.5);
+    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"{}\">{} {:.4f}</text>\n",
+                       kWidth - kRight, 22 + 16 * i, colour, escaped(curves[i].first),
+                       curves[i].second.back().second);
+  }
   return svg + "</svg>\n";
 }
 

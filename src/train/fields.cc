@@ -155,12 +155,15 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans ||
                           o.objective == Objective::replaced_tokens;
   v.number({"learning_rate", "peak learning rate", true}, o.learning_rate, 0, 1000);
-  v.number({"final_rate", "cosine, trapezoid: learning rate at the end, as a fraction of the peak",
-            true},
+  v.number({"final_rate",
+            "cosine, linear, trapezoid: learning rate at the end, as a fraction of the peak", true},
            o.final_rate, 0, 1);
-  v.integer({"warmup", "steps of linear warm-up to the peak rate", true}, o.warmup, 0, kMostSteps);
+  v.integer({"warmup",
+             "steps of linear warm-up to the peak rate; -1 = a twentieth of the steps, at most 100",
+             true},
+            o.warmup, -1, kMostSteps);
   v.choice({"schedule", "learning-rate schedule after the warm-up", true}, o.schedule,
-           {"cosine", "trapezoid", "constant", "inverse_root"});
+           {"cosine", "trapezoid", "constant", "inverse_root", "linear"});
   v.number(
       {"decay_fraction", "trapezoid: final fraction of the steps, in which the rate falls", true},
       o.decay_fraction, 0, 1);
@@ -209,8 +212,11 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
                                            [&](const Metric& m) { return m.name == o.best_by; });
   // Averaging uses the weights at the steps of the evaluations.
-  v.integer({"evaluate_every", "steps between evaluations; 0 = only at the end", o.average > 1},
-            o.evaluate_every, 0, kMostSteps);
+  v.integer({"evaluate_every",
+             "steps between evaluations; 0 = only at the end; -1 = an eighth of the steps, at most "
+             "250",
+             o.average > 1},
+            o.evaluate_every, -1, kMostSteps);
   // Losses on different windows cannot be compared.
   v.integer({"evaluate_windows", "windows of text per evaluation; 0 = all", windows},
             o.evaluate_windows, 0, kMostSteps);
@@ -218,12 +224,17 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
              "held-out pairs translated per evaluation, for BLEU, chrF and ROUGE-L; 0 = none",
              pairs && by_translations},
             o.bleu_lines, 0, kMostSteps);
-  v.integer({"sample_every", "steps between generated samples; 0 = only at the end"},
-            o.sample_every, 0, kMostSteps);
+  v.integer(
+      {"sample_every",
+       "steps between generated samples; 0 = only at the end; -1 = a quarter of the steps, at "
+       "most 500"},
+      o.sample_every, -1, kMostSteps);
   v.integer({"sample_tokens", "tokens per sample; 0 = no samples"}, o.sample_tokens, 0, 65536);
   v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, o.save_every, 0,
             kMostSteps);
   v.integer({"keep", "number of snapshots to keep"}, o.keep, 1, 1'000'000);
+  v.boolean({"tensorboard", "also write event files of TensorBoard: curves, samples, weights"},
+            o.tensorboard);
 }
 
 void visit_machine(TrainOptions& o, OptionVisitor& v) {

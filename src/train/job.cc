@@ -150,10 +150,25 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
   check_memory(job);
 }
 
-void check_settings(const Job& job) {
+int64_t setting_of_snapshot(const Job& job, const std::string& name, int64_t missing) {
+  if (!job.snapshot) return missing;
+  const nlohmann::json kept = job.snapshot->state.value("settings", nlohmann::json::object());
+  const bool known = kept.is_object() && kept.contains(name) && kept[name].is_number_integer();
+  return known ? kept[name].get<int64_t>() : missing;
+}
+
+void check_settings(const Job& job, const Say& say) {
   if (!job.snapshot) return;
   std::vector<std::string> changed;
-  const nlohmann::json before = settings_in(*job.snapshot);
+  nlohmann::json before = settings_in(*job.snapshot);
+  if (const int64_t steps = setting_of_snapshot(job, "steps", job.options.steps);
+      steps < job.options.steps) {
+    before["steps"] = job.options.steps;
+    say(fmt::format(
+        "the run had {} steps and continues to step {}; from here on, its learning rate "
+        "is that of a run of {} steps",
+        steps, job.options.steps, job.options.steps));
+  }
   compare(before, job.settings, "", changed);
   if (!changed.empty() && !job.options.allow_change) {
     fail_field(ErrorKind::InvalidArgument, "out",

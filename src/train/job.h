@@ -44,9 +44,11 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size);
 // Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);
 
+// Returns an integer among the settings of the snapshot, or `missing` if there is none.
+int64_t setting_of_snapshot(const Job& job, const std::string& name, int64_t missing);
 // Throws InvalidArgument, naming each changed setting, if the snapshot has different settings and
-// options.allow_change is false.
-void check_settings(const Job& job);
+// options.allow_change is false. More steps than before are no change; calls `say` with a note.
+void check_settings(const Job& job, const Say& say);
 
 // Sets which parameters of a model are trained, as the task and the options require, and adds new
 // adapters if they request any. Throws InvalidArgument, naming the option, if they do not fit the

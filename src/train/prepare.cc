@@ -13,6 +13,7 @@
 #include "tokenizer/formats/vocab_files.h"
 #include "train/adapters.h"
 #include "train/check_options.h"
+#include "train/schedule.h"
 #include "train/settings.h"
 #include "train/tasks/examples_task.h"
 
@@ -206,6 +207,14 @@ void plan_epochs(Job& job, const Examples& examples) {
   job.plan.steps = o.steps;
 }
 
+// Sets the intervals that the options leave open. Those of a resumed run stay the same.
+void plan_intervals(Job& job) {
+  TrainOptions& o = job.options;
+  if (o.warmup < 0) o.warmup = setting_of_snapshot(job, "warmup", -1);
+  if (o.evaluate_every < 0) o.evaluate_every = setting_of_snapshot(job, "evaluate_every", -1);
+  choose_intervals(o);
+}
+
 nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenizer& tokenizer,
                                 const Examples& examples) {
   nlohmann::ordered_json s;
@@ -270,11 +279,15 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   add_own_cost(job, *task);
   add_teacher(job, *task, spec, tokenizers, say);
   plan_epochs(job, task->loaded());
+  plan_intervals(job);
   plan_data(job, spec, task->loaded());
+  if (constexpr double kMany = 50; job.plan.epochs > kMany)
+    say(fmt::format("the run reads the data {:.0f} times; more data, or fewer `steps`, would suit it",
+                    job.plan.epochs));
   job.plan.vocabulary = tokenizer.size();
   check_memory(job);
   job.settings = settings(job, spec, tokenizer, task->loaded());
-  check_settings(job);
+  check_settings(job, say);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
   choose_model(job, spec, [&] { begin_model(job, spec, beginning, say); });
   return job;

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+
+#include <fmt/chrono.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/math.h"
+#include "fovea/doctor.h"
 
 namespace fovea {
 
@@ -23,9 +27,14 @@ nlohmann::json entry_of(std::string_view line, const std::string& path) {
   }
 }
 
+std::string time_now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
 }  // namespace
 
-Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
+Record::Record(const TrainOptions& options, int64_t step)
+    : folder_(options.out), command_(options.command) {
   const std::string path = folder_ + "/log.jsonl";
   std::error_code ignored;
   const bool there = std::filesystem::exists(path, ignored);
@@ -48,11 +57,38 @@ Record::Record(const std::string& folder, int64_t step) : folder_(folder) {
       curves_.bleu.emplace_back(json["step"], json["bleu"]);
   }
   write_file_atomically(path, kept);
+  if (options.tensorboard) events_.emplace(folder_ + "/tensorboard", step);
 }
 
 void Record::append(const std::string& line) {
   std::ofstream file(folder_ + "/log.jsonl", std::ios::app);
   file << line << "\n";  // an error in writing the log must not end a training run
+}
+
+void Record::begin(int64_t step) {
+  nlohmann::ordered_json json;
+  json["step"] = step;
+  json["version"] = version();
+  json["time"] = time_now();
+  if (!command_.empty()) {
+    std::error_code ignored;
+    json["command"] = command_;
+    json["folder"] = std::filesystem::current_path(ignored).string();
+  }
+  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void Record::end(const TrainResult& result, const TrainPlan& plan) {
+  nlohmann::ordered_json json;
+  json["step"] = result.step;
+  json["time"] = time_now();
+  json["run_seconds"] = result.seconds;
+  json["planned_seconds"] = plan.seconds;
+  json["run_tokens_per_sec"] = std::round(result.tokens_per_second);
+  json["planned_tokens_per_sec"] = std::round(plan.tokens_per_second);
+  json["peak_mem_bytes"] = result.peak_bytes;
+  json["planned_mem_bytes"] = plan.total_bytes;
+  append(json.dump());
 }
 
 void Record::step(const TrainProgress& p) {
@@ -66,8 +102,16 @@ void Record::step(const TrainProgress& p) {
   json["tokens_per_sec"] = std::round(p.tokens_per_second);
   json["step_ms"] = std::round(p.step_seconds * 1e5) / 100;
   json["peak_mem_bytes"] = p.peak_bytes;
+  json["seconds"] = std::round(p.seconds * 1e3) / 1e3;
   for (const auto& [name, value] : p.step_metrics) json[name] = value;
   append(json.dump());
+  if (events_) {
+    events_->scalars(p.step, {{"train/loss", p.loss},
+                              {"train/grad_norm", p.gradient_norm},
+                              {"train/learning_rate", p.learning_rate},
+                              {"train/tokens_per_sec", p.tokens_per_second}});
+    events_->scalars(p.step, p.step_metrics, "train/");
+  }
   if (std::isfinite(p.loss)) curves_.training.emplace_back(p.step, p.loss);
 }
 
@@ -83,6 +127,10 @@ void Record::evaluation(const TrainProgress& p) {
     json[name] = value;
     if (name == "bleu") curves_.bleu.emplace_back(p.step, value);
   }
+  if (events_) {
+    if (p.validation_loss) events_->scalars(p.step, {{"eval/loss", *p.validation_loss}});
+    events_->scalars(p.step, p.metrics, "eval/");
+  }
   constexpr size_t kMostLabels = 50;  // more would make the lines of the log very long
   if (p.labels && p.labels->labels.size() <= kMostLabels)
     json.update(nlohmann::ordered_json::parse(label_json(*p.labels)));
@@ -96,7 +144,17 @@ void Record::sample(const TrainProgress& p) {
   nlohmann::ordered_json json;
   json["step"] = p.step;
   json["sample"] = p.sample;
+  if (events_) events_->text(p.step, "sample", p.sample);
   append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void Record::weights(int64_t step, Transformer& model) {
+  if (!events_) return;
+  model.each([&](const std::string& name, Parameter& p) {
+    if (!p.trainable || !p.value) return;
+    const Tensor host = p.value.to(cpu_device());
+    events_->histogram(step, "weights/" + name, host.data_as<float>(), host.size());
+  });
 }
 
 void Record::note(int64_t step, const std::string& text) {

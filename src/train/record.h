@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "fovea/runs.h"
 #include "fovea/train.h"
+#include "model/transformer.h"
+#include "train/event_file.h"
 
 namespace fovea {
-
-using Curve = std::vector<std::pair<int64_t, double>>;  // (step, value)
 
 struct Curves {
   Curve training = {}, validation = {};  // loss
@@ -20,17 +21,22 @@ struct Curves {
 // with dots for validation; BLEU has a separate axis on the right.
 std::string chart(const Curves& curves);
 
-// The log of a run: log.jsonl has one JSON object per step, evaluation or note; loss.svg is drawn
-// from it.
+// The log of a run: log.jsonl has one JSON object per step, evaluation, sample or note, and at the
+// beginning and at the end of each process; loss.svg is drawn from it. Event files of TensorBoard
+// have the same values if the options request them.
 class Record {
  public:
-  // Continues the log in the folder. Removes the entries of steps after `step`, since those steps
-  // are repeated.
-  Record(const std::string& folder, int64_t step);
+  // Continues the log in the output folder. Removes the entries of steps after `step`, since those
+  // steps are repeated.
+  Record(const TrainOptions& options, int64_t step);
 
+  void begin(int64_t step);  // version, time and command
+  void end(const TrainResult& result, const TrainPlan& plan);
   void step(const TrainProgress& progress);
   void evaluation(const TrainProgress& progress);
   void sample(const TrainProgress& progress);
+  // Adds histograms of the trained weights to the event file.
+  void weights(int64_t step, Transformer& model);
   void note(int64_t step, const std::string& text);
   void draw() const;  // writes loss.svg
 
@@ -38,7 +44,9 @@ class Record {
   void append(const std::string& line);
 
   std::string folder_;
+  std::vector<std::string> command_;
   Curves curves_;
+  std::optional<EventFile> events_;
 };
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/float_mode.h"
 #include "plan/speed.h"
+#include "train/pauses.h"
 #include "train/trainer.h"
 
 namespace fovea {
@@ -15,13 +16,13 @@ namespace {
 constexpr double kUsualShare = 0.7;
 constexpr double kQuickSeconds = 0.5;
 
-double estimated_seconds(Job& job) {
-  const double steps = static_cast<double>(job.options.steps - job.plan.first_step);
+// Returns the expected time of a step.
+double seconds_of_step(Job& job) {
   const double step_seconds =
       job.plan.flops_per_step / (kUsualShare * measured_flops(job.compute, 0.02));
   // Measuring takes a copy of all weights, which a frozen base may be too large for.
   if (step_seconds > kQuickSeconds || job.options.lora.rank > 0 || !job.task->measures_steps())
-    return steps * step_seconds;
+    return step_seconds;
   Transformer scratch(job.model.spec);
   initialise(scratch, 0);
   choose_trained(job, scratch);
@@ -30,8 +31,16 @@ double estimated_seconds(Job& job) {
   const auto start = std::chrono::steady_clock::now();
   step(1);
   step(2);
-  return steps * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
-         2;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 2;
+}
+
+void plan_time(Job& job) {
+  TrainPlan& plan = job.plan;
+  const double step = seconds_of_step(job);
+  plan.pause_seconds = PauseTimes(job, step).left_after(plan.first_step);
+  plan.seconds =
+      static_cast<double>(job.options.steps - plan.first_step) * step + plan.pause_seconds;
+  plan.tokens_per_second = static_cast<double>(plan.tokens_per_step) / step;
 }
 
 // Removes the new folder of a run, and the token cache in it, if the run does not start: refused
@@ -79,14 +88,15 @@ TrainPlan plan_run(const Preparation& prepare) {
   const FloatMode mode;
   std::vector<std::string> notes;
   Job job = prepare([&](std::string note) { notes.push_back(std::move(note)); });
-  job.plan.seconds = estimated_seconds(job);
+  plan_time(job);
   job.plan.notes = notes;
   return job.plan;
 }
 
 TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainPlan&)>& planned,
-                const std::function<bool(const TrainProgress&)>& progress) {
+                const std::function<bool(const TrainProgress&)>& progress,
+                const std::function<void(Pause, double)>& pausing) {
   const FloatMode mode;
   std::vector<std::string> notes;
   check_field(!out.empty(), "out", "no directory; expected one for the model");
@@ -96,7 +106,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
   Job job = prepare([&](std::string note) { notes.push_back(std::move(note)); });
   job.plan.notes = notes;
   const std::optional<TrainResult> finished = result_of_finished(job);
-  if (!finished) job.plan.seconds = estimated_seconds(job);
+  if (!finished) plan_time(job);
   if (planned && !planned(job.plan)) return {.step = job.plan.first_step};
   if (finished) return *finished;
   created.keep();
@@ -107,7 +117,7 @@ TrainResult run(const std::string& out, const Preparation& prepare,
                  "{}: another run was started there; expected a new directory", out);
     }
   }
-  return Trainer(job, *folder, progress).run();
+  return Trainer(job, *folder, progress, pausing).run();
 }
 
 }  // namespace fovea

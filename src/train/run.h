@@ -14,6 +14,7 @@ TrainPlan plan_run(const Preparation& prepare);
 // callbacks.
 TrainResult run(const std::string& out, const Preparation& prepare,
                 const std::function<bool(const TrainPlan&)>& planned,
-                const std::function<bool(const TrainProgress&)>& progress);
+                const std::function<bool(const TrainProgress&)>& progress,
+                const std::function<void(Pause, double)>& pausing = {});
 
 }  // namespace fovea

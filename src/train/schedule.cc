@@ -21,8 +21,10 @@ double learning_rate(const RateSchedule& s, int64_t step) {
       return s.peak * std::sqrt(static_cast<double>(s.warmup + 1) / static_cast<double>(step + 1));
     case Schedule::cosine:  // Loshchilov and Hutter 2017, eq. 5
       return last + 0.5 * (s.peak - last) * (1 + math::cos(std::numbers::pi * std::min(1.0, done)));
+    case Schedule::linear: return last + (s.peak - last) * (1 - std::min(1.0, done));
     case Schedule::trapezoid: {  // Zhai et al. 2022, section 3.5: flat, then linear to the end
-      const double start = static_cast<double>(s.steps) * (1 - s.decay_fraction);
+      const double start = std::max(static_cast<double>(s.warmup),
+                                    static_cast<double>(s.steps) * (1 - s.decay_fraction));
       if (static_cast<double>(step) < start) return s.peak;
       const double fall =
           (static_cast<double>(step) - start) / std::max(1.0, static_cast<double>(s.steps) - start);
@@ -30,6 +32,15 @@ double learning_rate(const RateSchedule& s, int64_t step) {
     }
   }
   return last;
+}
+
+void choose_intervals(TrainOptions& o) {
+  const auto part = [&](int64_t divisor, int64_t most) {
+    return std::clamp<int64_t>(o.steps / divisor, 1, most);
+  };
+  if (o.warmup < 0) o.warmup = std::min<int64_t>(o.steps / 20, 100);
+  if (o.evaluate_every < 0) o.evaluate_every = part(8, 250);
+  if (o.sample_every < 0) o.sample_every = part(4, 500);
 }
 
 namespace {

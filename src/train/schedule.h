@@ -7,7 +7,8 @@ namespace fovea {
 struct RateSchedule {
   Schedule kind = Schedule::cosine;
   double peak = 1e-3;
-  double final_rate = 0.1;      // cosine, trapezoid: rate at the end, as a fraction of the peak
+  // cosine, linear, trapezoid: rate at the end, as a fraction of the peak.
+  double final_rate = 0.1;
   int64_t steps = 0;            // number of steps of the run
   int64_t warmup = 0;           // steps in which the rate rises linearly to the peak
   double decay_fraction = 0.2;  // trapezoid: final fraction of the steps, in which the rate falls
@@ -15,6 +16,10 @@ struct RateSchedule {
 
 // Returns the learning rate of step `step`, which counts from 0.
 double learning_rate(const RateSchedule& schedule, int64_t step);
+
+// Sets the warm-up and the intervals of evaluations and samples that follow from the number of
+// steps.
+void choose_intervals(TrainOptions& options);
 
 // A number that grows evenly from `first` to `last` during the first `steps` steps of a run.
 struct Growth {

@@ -11,10 +11,11 @@ TrainPlan plan_training(const Spec& spec, const TrainOptions& options) {
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned,
                   const std::function<bool(const TrainProgress&)>& progress,
-                  const std::function<bool(double fraction)>& reading) try {
+                  const std::function<bool(double fraction)>& reading,
+                  const std::function<void(Pause, double seconds)>& pausing) try {
   return run(
       options.out, [&](const Say& say) { return prepare(spec, options, false, say, reading); },
-      planned, progress);
+      planned, progress, pausing);
 } catch (const ReadingStopped&) {
   return {.interrupted = true};
 }

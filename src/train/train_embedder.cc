@@ -11,10 +11,11 @@ TrainPlan plan_embedder_training(const EmbedderTraining& training) {
 
 TrainResult train_embedder(const EmbedderTraining& training,
                            const std::function<bool(const TrainPlan&)>& planned,
-                           const std::function<bool(const TrainProgress&)>& progress) {
+                           const std::function<bool(const TrainProgress&)>& progress,
+                           const std::function<void(Pause, double seconds)>& pausing) {
   return run(
       training.out, [&](const Say& say) { return prepare_embedder(training, say); }, planned,
-      progress);
+      progress, pausing);
 }
 
 }  // namespace fovea

@@ -21,13 +21,18 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 Trainer::Trainer(Job& job, SnapshotFolder& folder,
-                 const std::function<bool(const TrainProgress&)>& progress)
+                 const std::function<bool(const TrainProgress&)>& progress,
+                 const std::function<void(Pause, double)>& pausing)
     : job_(job),
       options_(job.options),
       folder_(folder),
       report_(progress),
+      pausing_(pausing),
       stepper_(job.model, *job.task, job.options),
-      record_(job.options.out, job.plan.first_step),
+      record_(job.options, job.plan.first_step),
+      pauses_(job, job.plan.tokens_per_second > 0
+                       ? static_cast<double>(job.plan.tokens_per_step) / job.plan.tokens_per_second
+                       : 0),
       evaluation_(job.task->evaluation()) {
   progress_.steps = options_.steps;
   if (options_.average > 1) average_.emplace(job.model, options_.average);
@@ -63,34 +68,36 @@ void Trainer::resume() {
 
 TrainResult Trainer::run() {
   TrainResult result;
-  const Clock::time_point start = Clock::now();
+  start_ = Clock::now();
+  record_.begin(progress_.step);
+  const int64_t tokens_before = progress_.tokens;
   double smooth = 0;  // seconds per step, averaged over about ten steps
   bool go_on = true;
   job_.task->begin(job_.model, progress_.step);
   if (progress_.step == 0 && job_.task->evaluates_start()) {
-    evaluate();
+    pause(Pause::evaluation, [&] { evaluate(); });
     start_metrics_ = progress_.metrics;
-    progress_.sample = job_.task->sample(job_.model, 0);
-    record_.sample(progress_);
+    take_sample();
   }
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
     const Stepper::Outcome outcome = step();
     ++progress_.step;
     progress_.step_seconds = seconds_since(step_start);
+    stepping_ += progress_.step_seconds;
+    progress_.seconds = seconds_since(start_);
     smooth = smooth == 0 ? progress_.step_seconds : 0.9 * smooth + 0.1 * progress_.step_seconds;
     take(outcome, smooth);
     guard(outcome);
     record_.step(progress_);
 
     const bool last = progress_.step == options_.steps;
-    if (due(options_.evaluate_every) || last) evaluate();
+    if (due(options_.evaluate_every) || last) pause(Pause::evaluation, [&] { evaluate(); });
     result.stopped_early = options_.patience > 0 && stale_ >= options_.patience;
-    if (due(options_.sample_every) || last) {
-      progress_.sample = job_.task->sample(job_.model, progress_.step);
-      if (job_.task->evaluates_start()) record_.sample(progress_);
-    }
-    if (due(options_.save_every) || last || result.stopped_early) save();
+    if (due(options_.sample_every) || last) take_sample();
+    if (due(options_.save_every) || last || result.stopped_early)
+      pause(Pause::snapshot, [&] { save(); });
+    set_time_left(smooth);
     go_on = !report_ || report_(progress_);
     progress_.sample.clear();
     progress_.saved.clear();
@@ -98,7 +105,7 @@ TrainResult Trainer::run() {
   }
   result.interrupted = !go_on && progress_.step < options_.steps;
   if (saved_step_ != progress_.step) {
-    save();
+    pause(Pause::snapshot, [&] { save(); });
     if (report_) report_(progress_);
   }
   result.step = progress_.step;
@@ -107,10 +114,32 @@ TrainResult Trainer::run() {
   result.bits_per_byte = progress_.bits_per_byte;
   result.metrics = progress_.best_metrics;
   result.start_metrics = start_metrics_;
-  result.seconds = seconds_since(start);
+  result.seconds = seconds_since(start_);
   result.peak_bytes = resident_peak();
-  result.tokens_per_second = progress_.tokens_per_second;
+  if (stepping_ > 0)
+    result.tokens_per_second = static_cast<double>(progress_.tokens - tokens_before) / stepping_;
+  record_.end(result, job_.plan);
   return result;
+}
+
+// Does what interrupts the steps, and measures its time.
+void Trainer::pause(Pause kind, const std::function<void()>& work) {
+  const bool idle = (kind == Pause::evaluation && !job_.task->evaluates()) ||
+                    (kind == Pause::sample && options_.sample_tokens == 0);
+  if (pausing_ && !idle) pausing_(kind, pauses_.seconds_of(kind));
+  const Clock::time_point start = Clock::now();
+  work();
+  pauses_.measured(kind, seconds_since(start));
+}
+
+void Trainer::take_sample() {
+  pause(Pause::sample, [&] { progress_.sample = job_.task->sample(job_.model, progress_.step); });
+  record_.sample(progress_);
+}
+
+void Trainer::set_time_left(double step_seconds) {
+  const auto steps = static_cast<double>(options_.steps - progress_.step);
+  progress_.seconds_left = steps * step_seconds + pauses_.left_after(progress_.step);
 }
 
 // Takes a step. If a task fails, such as a program that computes rewards, the state is saved first.
@@ -134,7 +163,6 @@ void Trainer::take(const Stepper::Outcome& outcome, double seconds) {
   progress_.tokens += outcome.tokens;
   progress_.epoch = static_cast<double>(progress_.step) / job_.task->steps_per_epoch();
   progress_.tokens_per_second = static_cast<double>(job_.plan.tokens_per_step) / seconds;
-  progress_.seconds_left = seconds * static_cast<double>(options_.steps - progress_.step);
   progress_.peak_bytes = resident_peak();
 }
 
@@ -187,6 +215,7 @@ void Trainer::evaluate() {
   progress_.labels = found.labels;
   progress_.bits_per_byte = found.bits_per_byte;
   record_.evaluation(progress_);
+  record_.weights(progress_.step, job_.model);
   record_.draw();
   const bool newest = options_.best_by == kNewest;
   const double good = merit(found);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 #include "train/job.h"
+#include "train/pauses.h"
 #include "train/record.h"
 #include "train/stepper.h"
 #include "train/weight_average.h"
@@ -17,7 +19,8 @@ constexpr const char* kNewest = "newest";
 class Trainer {
  public:
   Trainer(Job& job, SnapshotFolder& folder,
-          const std::function<bool(const TrainProgress&)>& progress);
+          const std::function<bool(const TrainProgress&)>& progress,
+          const std::function<void(Pause, double)>& pausing);
   TrainResult run();
 
  private:
@@ -40,15 +43,20 @@ class Trainer {
   void require_finite() const;
   Transformer& judged();  // the weights that are evaluated and written
   std::string last_good() const;
+  void pause(Pause kind, const std::function<void()>& work);
+  void take_sample();
+  void set_time_left(double step_seconds);
   bool due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
 
   Job& job_;
   const TrainOptions& options_;
   SnapshotFolder& folder_;
   const std::function<bool(const TrainProgress&)>& report_;
+  const std::function<void(Pause, double)>& pausing_;
   Stepper stepper_;
   std::optional<WeightAverage> average_;
   Record record_;
+  PauseTimes pauses_;
   TrainProgress progress_;
   const EvaluationTask evaluation_;
   MetricValues start_metrics_;  // metrics before the first step
@@ -56,6 +64,8 @@ class Trainer {
   int64_t stale_ = 0;  // evaluations since the best one
   int64_t bad_in_row_ = 0;
   int64_t saved_step_ = -1;
+  std::chrono::steady_clock::time_point start_;
+  double stepping_ = 0;  // seconds in steps
 };
 
 }  // namespace fovea

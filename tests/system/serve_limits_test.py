@@ -86,13 +86,13 @@ class ServeLimits(ServeTest):
         self.assertEqual(len(self.good("/embed", {"model": "sentence_model", "inputs": "a"})), 1)
         self.expect_healthy()
 
-    def test_every_route_but_health_requires_the_key(self):
+    def test_every_route_but_health_and_the_page_requires_the_key(self):
         self.serve(env={"FOVEA_API_KEY": "s3cret"})
         documented = (ROOT / "docs/serve.md").read_text()
         routes = re.findall(r"`(GET|POST) (/\S*?)`", documented.split("## Routes")[1].split("\n\n")[1])
         self.assertGreater(len(routes), 11)
         for method, path in routes:
-            self.assertEqual(self.ask(method, path)[0], 200 if path == "/health" else 401, path)
+            self.assertEqual(self.ask(method, path)[0], 200 if path in ("/", "/health") else 401, path)
 
     def test_prompts_are_isolated(self):
         self.serve("--parallel", 8, context=512)

@@ -88,7 +88,11 @@ std::string plan_table(const TrainPlan& plan, const std::string& out) {
   table += plan_row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
                                            plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
   table += plan_row("memory", memory_row(plan));
-  table += plan_row("time", "about " + duration(plan.seconds));
+  table +=
+      plan_row("time", fmt::format("about {}, of which {} for evaluations, samples and snapshots; "
+                                   "{} tokens/s",
+                                   duration(plan.seconds), duration(plan.pause_seconds),
+                                   amount(plan.tokens_per_second)));
   if (!out.empty()) table += plan_row("out", printable(out));
   for (const std::string& text : plan.notes) table += plan_row("note", printable(text));
   return table;
@@ -118,6 +122,8 @@ std::string plan_json(const TrainPlan& plan, const std::string& out) {
                      {"available_bytes", plan.available_bytes},
                      {"flops_per_step", finite(plan.flops_per_step)},
                      {"seconds", finite(plan.seconds)},
+                     {"pause_seconds", finite(plan.pause_seconds)},
+                     {"tokens_per_second", finite(plan.tokens_per_second)},
                      {"precision", plan.precision},
                      {"isa", plan.isa},
                      {"threads", plan.threads},
@@ -152,7 +158,19 @@ void TrainReport::step(const TrainProgress& p) {
   const double fraction =
       static_cast<double>(p.step) / static_cast<double>(std::max<int64_t>(p.steps, 1));
   const bool last = p.step == p.steps;
-  line_.show(fraction, where + rest, "step " + where + rest, measured || last);
+  course_ = where + rest;
+  fraction_ = fraction;
+  line_.show(fraction, course_, "step " + course_, measured || last);
+}
+
+// Announces a pause that is long enough to be noticed.
+void TrainReport::pause(Pause kind, double seconds) {
+  constexpr double kNoticed = 0.5;
+  if (seconds < kNoticed) return;
+  static constexpr const char* kNames[] = {"evaluating", "writing a sample", "saving"};
+  const std::string what =
+      fmt::format("{}, about {}", kNames[static_cast<size_t>(kind)], duration(seconds));
+  line_.show(fraction_, course_.empty() ? what : course_ + "  " + what, what, true);
 }
 
 void TrainReport::end() { line_.clear(); }
@@ -165,12 +183,13 @@ std::string result_text(const TrainResult& r, const TrainOptions& options, const
   for (const auto& [name, value] : r.metrics) best += fmt::format(", {} {:.4g}", name, value);
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
   return fmt::format(
-      "{} at step {} after {} ({} tokens/s): loss {:.4f}{}\nPeak memory: {}; planned: {}\nThe "
-      "model is in {}\n",
+      "{} at step {}: loss {:.4f}{}\nTime: {}, planned: {}; speed: {} tokens/s, planned: {}; peak "
+      "memory: {}, planned: {}\nThe model is in {}\n",
       r.interrupted     ? "Interrupted"
       : r.stopped_early ? "Stopped early, since the evaluations no longer improved,"
                         : "Done",
-      r.step, duration(r.seconds), amount(r.tokens_per_second), r.loss, best, size(r.peak_bytes),
+      r.step, r.loss, best, duration(r.seconds), duration(plan.seconds),
+      amount(r.tokens_per_second), amount(plan.tokens_per_second), size(r.peak_bytes),
       size(plan.total_bytes), printable(options.out));
 }
 
@@ -182,7 +201,9 @@ std::string result_json(const TrainResult& r, const TrainOptions& options, const
                {"best_loss", finite(r.best_loss)},
                {"bits_per_byte", finite(r.bits_per_byte)},
                {"seconds", finite(r.seconds)},
+               {"planned_seconds", finite(plan.seconds)},
                {"tokens_per_second", finite(r.tokens_per_second)},
+               {"planned_tokens_per_second", finite(plan.tokens_per_second)},
                {"parameters", plan.parameters},
                {"peak_bytes", r.peak_bytes},
                {"planned_bytes", plan.total_bytes},
@@ -193,6 +214,29 @@ std::string result_json(const TrainResult& r, const TrainOptions& options, const
                {"stopped_early", r.stopped_early}};
   for (const auto& [name, value] : r.metrics) json[name] = finite(value);
   return json_line(json) + "\n";
+}
+
+std::vector<std::string> given_arguments(const OptionTable& table) {
+  std::vector<std::string> arguments;
+  for (const Option& option : table.all()) {
+    // Options of one process, and those that no run starts with.
+    static const std::vector<std::string> left_out = {"--dry-run", "--show-example",
+                                                      "--dump-config", "--inspect"};
+    const bool out = option.section == "Common" ||
+                     std::find(left_out.begin(), left_out.end(), option.name) != left_out.end();
+    if (out || option.given.empty() || option.source.starts_with("FOVEA_")) continue;
+    if (option.kind == Kind::flag) {
+      arguments.push_back(option.name);
+    } else if (option.name.starts_with("--")) {
+      for (const std::string& value : option.given) {
+        arguments.push_back(option.name);
+        arguments.push_back(value);
+      }
+    } else {
+      arguments.insert(arguments.end(), option.given.begin(), option.given.end());
+    }
+  }
+  return arguments;
 }
 
 std::string resume_command(const std::string& verb, const std::vector<std::string>& arguments) {
@@ -214,8 +258,7 @@ std::string longer_command(const std::string& verb, const std::vector<std::strin
       ++i;  // skips the option's value
     }
   }
-  // The schedule depends on the number of steps, so a different number changes the run.
-  return resume_command(verb, kept) + fmt::format(" --steps {} --allow-change", 2 * steps);
+  return resume_command(verb, kept) + fmt::format(" --steps {}", 2 * steps);
 }
 
 std::string shell_quoted(const std::string& word) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/train.h"
+#include "options/options.h"
 #include "terminal/progress.h"
 
 namespace fovea::cli {
@@ -18,12 +19,15 @@ class TrainReport {
  public:
   void reading(double fraction);  // fraction of the text read, before the plan
   void step(const TrainProgress& progress);
+  void pause(Pause kind, double seconds);  // expected to take this time
   void end();
 
  private:
   ProgressLine line_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<double> validation_;
+  std::string course_;  // the rest of the last line
+  double fraction_ = 0;
   std::string reward_;  // of the last batch of answers
   std::vector<std::pair<std::string, double>> metrics_;
 };
@@ -32,6 +36,9 @@ std::string result_text(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
 std::string result_json(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
+
+// Returns the arguments of a run, as typed or recorded, for log.jsonl.
+std::vector<std::string> given_arguments(const OptionTable& table);
 
 // Returns the command that resumes an interrupted run of `fovea VERB`.
 std::string resume_command(const std::string& verb, const std::vector<std::string>& arguments);

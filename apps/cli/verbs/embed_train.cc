@@ -64,7 +64,8 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
       [&](const TrainProgress& now) {
         line.step(now);
         return !asked_to_stop();
-      });
+      },
+      [&](Pause kind, double seconds) { line.pause(kind, seconds); });
   line.end();
   report(result, seen, json);
   if (training_.learn_pooling != LearnedPooling::none && !json)

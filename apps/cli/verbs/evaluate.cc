@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -102,8 +103,13 @@ class EvalCommand : public Command {
     translation.sequences = std::max(translation.sequences, translation.beams);
     if (data_.pairs.empty()) data_.translation.reset();
     ProgressLine line;
+    const auto start = std::chrono::steady_clock::now();
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
-      line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
+      const double taken =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const std::string eta =
+          fraction > 0 ? "  ETA " + duration(taken / fraction * (1 - fraction)) : "";
+      line.show(fraction, "reading" + eta, fmt::format("read {:.0f}%{}", 100 * fraction, eta));
       return !asked_to_stop();
     });
     line.clear();

@@ -214,8 +214,9 @@ class ServeCommand : public Command {
          .name = "--guess",
          .values = {"-1|auto"}},
     };
-    for (const char* field : {"stop", "banned", "stop_ids", "ignore_end", "seed", "answers",
-                              "beams", "length_penalty", "logprobs"})
+    for (const char* field :
+         {"stop", "banned", "stop_ids", "ignore_end", "seed", "answers", "beams", "beam_groups",
+          "diversity_penalty", "required", "length_penalty", "logprobs"})
       spellings.push_back({.field = field, .omitted = true});
     add_fields(table, requests_, spellings);
   }
@@ -276,7 +277,8 @@ class ServeCommand : public Command {
   std::string name_of(size_t i) const {
     if (i < names_.size()) return names_[i];
     const std::filesystem::path folder = std::filesystem::absolute(models_[i]).lexically_normal();
-    return (folder.has_filename() ? folder : folder.parent_path()).filename();
+    const std::filesystem::path last = folder.has_filename() ? folder : folder.parent_path();
+    return last.extension() == ".gguf" ? last.stem() : last.filename();
   }
 
   // The adapters of the first model. Their names differ from one another and from the models'.
@@ -359,6 +361,7 @@ class ServeCommand : public Command {
     for (size_t i = 0; i < models_.size(); ++i)
       for (const auto& model : open(i)) served.push_back(model);
     serve::Api api(served);
+    api.set_warn([](const std::string& warning) { warn({warning}); });
     std::optional<tuning::FineTuning> jobs;
     http::Router router = api.router();
     serve::add_speech_routes(

@@ -9,6 +9,7 @@
 #include "cli/page_server.h"
 #include "cli/reports/train_report.h"
 #include "fovea/error.h"
+#include "fovea/runs.h"
 #include "fovea/train.h"
 #include "options/open_model.h"
 #include "options/train_options.h"
@@ -22,12 +23,13 @@ namespace {
 class TrainCommand : public Command {
  public:
   TrainCommand()
-      : Command("train DATA... --out DIR [OPTIONS]",
-                "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
-                "(--labels) or on labelled pictures (--images), from random weights or from a "
-                "model (--from), also on conversations. "
-                "Repeat the command to resume an interrupted run; add --steps and --allow-change "
-                "to train longer. Ctrl-C saves a snapshot and exits.") {}
+      : Command(
+            "train DATA... --out DIR [OPTIONS]",
+            "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
+            "(--labels) or on labelled pictures (--images), from random weights or from a "
+            "model (--from), also on conversations. "
+            "Repeat the command, or give --out DIR alone, to resume an interrupted run; a larger "
+            "--steps trains longer. Ctrl-C saves a snapshot and exits.") {}
   explicit TrainCommand(bool distils)
       : Command("distil TEACHER STUDENT DATA... --out DIR [OPTIONS]",
                 "Trains a model, the student, to predict what another model with the same "
@@ -41,7 +43,13 @@ class TrainCommand : public Command {
 
   void declare(OptionTable& table) override { request_.declare(table); }
   void apply(OptionTable& table) override {
+    const std::string out = take_recorded_run(table);
+    request_.options.command = given_arguments(table);
+    request_.options.command.insert(request_.options.command.begin(), verb_);
+    const std::vector<std::string> command = request_.options.command;
     request_.apply(table);
+    request_.options.command = command;  // apply() sets the options of the preset
+    if (!out.empty()) request_.options.out = out;
     for (const char* name : {"--steps", "--epochs"}) {
       const std::vector<std::string>& aliases = table.find(name)->aliases;
       steps_spellings_.insert(steps_spellings_.end(), aliases.begin(), aliases.end());
@@ -62,6 +70,45 @@ class TrainCommand : public Command {
   }
 
  private:
+  // If only an output directory with an earlier run is given, gives the table the options of that
+  // run, and enters its working directory. Returns the absolute path of the output directory, or
+  // "" if the options are complete.
+  std::string take_recorded_run(OptionTable& table) {
+    const Option& out = *table.find("--out");
+    for (const char* data : {"DATA", "--pairs", "--labels", "--images"})
+      if (table.find(data) != nullptr && table.given(data)) return "";
+    if (out.given.empty() || snapshots(out.given.back()).empty()) return "";
+    const RunLog run = read_run(out.given.back());
+    if (run.command.empty() || run.command.front() != verb_) return "";
+    const std::vector<std::string> words(run.command.begin() + 1, run.command.end());
+    TrainCommand recorded = verb_ == "train" ? TrainCommand() : TrainCommand(true);
+    OptionTable before;
+    recorded.declare(before);
+    before.parse(words);
+    const std::string log = out.given.back() + "/log.jsonl";
+    if (before.find("--reward-command") != nullptr && before.given("--reward-command")) {
+      throw UsageError(fmt::format(
+          "--out: {} names a program for --reward-command; expected the whole command, since a "
+          "directory must not choose which program runs",
+          printable(log)));
+    }
+    const std::string absolute = std::filesystem::absolute(out.given.back()).string();
+    const bool length = table.given("--steps") || table.given("--epochs");
+    for (const Option& option : before.all()) {
+      const bool replaced = length && (option.name == "--steps" || option.name == "--epochs");
+      if (!option.given.empty() && !replaced) table.give(option.name, option.given, log);
+    }
+    std::error_code failed;
+    if (!run.working_folder.empty()) std::filesystem::current_path(run.working_folder, failed);
+    if (failed)
+      throw UsageError(
+          fmt::format("--out: {} names the working directory {}, which cannot be "
+                      "entered; expected the whole command",
+                      printable(log), printable(run.working_folder)));
+    note("Resuming the run of\n  " + resume_command(verb_, words) + "\n");
+    return absolute;
+  }
+
   void require(const OptionTable& table) const {
     const TrainOptions& o = request_.options;
     for (const char* model : {"TEACHER", "STUDENT"})
@@ -124,7 +171,9 @@ class TrainCommand : public Command {
       report.step(now);
       return !asked_to_stop();
     };
-    const TrainResult result = train(request_.spec, request_.options, planned, progress, reading);
+    const auto pausing = [&](Pause kind, double seconds) { report.pause(kind, seconds); };
+    const TrainResult result =
+        train(request_.spec, request_.options, planned, progress, reading, pausing);
     report.end();
     const bool moved = result.step > seen.first_step;
     if (moved) note(result_text(result, request_.options, seen));

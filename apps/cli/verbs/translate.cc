@@ -39,6 +39,8 @@ class TranslateCommand : public Command {
                 {"best", {}, "--n-best"},
                 {"prefix", {"--prefix"}, "--force-decode"},
                 {"task", {}, "", "NAME"},
+                {"terms", {"--glossary", "--terminology"}, "", "FILE"},
+                {"markup", {}, "--keep-markup"},
                 {"length_factor", {}, "--max-length-factor"},
                 {"max_tokens", {"--max-length", "--max-new-tokens"}},
                 {"min_tokens", {"--min-length"}}});

@@ -295,7 +295,7 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   open_snapshot(job, say);
   plan_embedder(job, *task, spec);
   job.settings = settings(training, spec, task->tokenizer());
-  check_settings(job);
+  check_settings(job, say);
   if (const std::string change = change_of_class(job); !change.empty()) say(change);
   choose_model(job, spec, [&] {
     job.model = std::move(transformer);

@@ -222,5 +222,27 @@ TEST(Dry, StaysFiniteForLongRepetitions) {
   EXPECT_EQ(logits[2], 0);
 }
 
+TEST(Filters, ApplyPenaltiesInTheirOrder) {
+  const FurtherFloats logits = logs({0.4f, 0.3f, 0.2f, 0.1f});
+  Sampling options = unfiltered();
+  options.top_k = 2;
+  // Token 0 is made impossible.
+  const Sampler::Adjust adjust = [](Filter filter, float* row) {
+    ASSERT_EQ(filter, Filter::penalties);
+    row[0] -= 100;
+  };
+  const auto with = [&](const char* samplers) {
+    options.samplers = samplers;
+    std::vector<double> p(4);
+    for (const auto& c : Sampler(options).distribution(logits.data(), 4, false, adjust))
+      p[static_cast<size_t>(c.token)] = double{c.probability};
+    return p;
+  };
+  expect_near(with("penalties;top_k"), {0, 0.6, 0.4, 0});
+  expect_near(with("top_k;penalties"), {0, 1, 0, 0});
+  expect_near(with("top_k;temperature;penalties"), {0, 1, 0, 0});
+  expect_near(with("top_k"), {4 / 7.0, 3 / 7.0, 0, 0});
+}
+
 }  // namespace
 }  // namespace fovea

@@ -1,0 +1,74 @@
+#include "generate/required_texts.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+
+namespace fovea {
+namespace {
+
+// Returns how many of the first tokens of `spelling`, but not all, are the last ones of `written`.
+size_t begun(const std::vector<int32_t>& written, const std::vector<int32_t>& spelling) {
+  for (size_t n = std::min(written.size(), spelling.size() - 1); n > 0; --n)
+    if (std::equal(spelling.begin(), spelling.begin() + static_cast<std::ptrdiff_t>(n),
+                   written.end() - static_cast<std::ptrdiff_t>(n)))
+      return n;
+  return 0;
+}
+
+bool is_of_word(char c) {
+  return c != ' ' && c != '\n' && c != '\t' && c != '"' && c != '(' && c != '-';
+}
+
+}  // namespace
+
+RequiredTexts::RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer) {
+  for (const std::string& bytes : texts) {
+    check_field(tokenizer.unknown(bytes).empty(), "required",
+                "\"{}\" has characters without a token; expected others", bytes);
+    Text text{bytes, tokenizer.encode(bytes), {}, 0};
+    check_field(!text.begins.empty(), "required", "\"{}\" has no tokens; expected words", bytes);
+    // Many tokenizers have other tokens for a word after a space.
+    if (tokenizer.unknown(" ").empty() && !bytes.starts_with(' ') &&
+        !tokenizer.bytes_of(text.begins.front()).starts_with(' '))
+      text.continues = tokenizer.encode(" " + bytes);
+    text.tokens = std::max(std::ssize(text.begins), std::ssize(text.continues));
+    texts_.push_back(std::move(text));
+  }
+}
+
+RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& written) const {
+  std::string bytes;
+  for (const int32_t id : written) bytes += tokenizer_.bytes_of(id);
+  Progress progress;
+  size_t most = 0;  // tokens of the text that is begun
+  for (const Text& text : texts_) {
+    if (bytes.find(text.bytes) != std::string::npos) {
+      progress.done += text.tokens;
+      continue;
+    }
+    progress.left += text.tokens;
+    const bool in_word = !bytes.empty() && is_of_word(bytes.back());
+    for (const std::vector<int32_t>* spelling : {&text.begins, &text.continues}) {
+      if (spelling->empty()) continue;
+      const size_t n = begun(written, *spelling);
+      most = std::max(most, n);
+      if (n > 0) progress.next.push_back((*spelling)[n]);
+      const bool fits = text.continues.empty() || in_word == (spelling == &text.continues);
+      if (fits) progress.next.push_back(spelling->front());
+    }
+  }
+  progress.done += static_cast<int64_t>(most);
+  progress.left -= static_cast<int64_t>(most);
+  std::sort(progress.next.begin(), progress.next.end());
+  progress.next.erase(std::unique(progress.next.begin(), progress.next.end()), progress.next.end());
+  return progress;
+}
+
+int64_t RequiredTexts::done_after(std::vector<int32_t> written, int32_t id) const {
+  written.push_back(id);
+  return after(written).done;
+}
+
+}  // namespace fovea

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/tokenizer.h"
+
+namespace fovea {
+
+// Texts that the output of a beam search contains (GenerateOptions::required).
+class RequiredTexts {
+ public:
+  RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
+
+  struct Progress {
+    int64_t done = 0;                // tokens of the texts that are written, a begun text included
+    std::vector<int32_t> next = {};  // tokens that begin or continue a text that is not yet written
+    int64_t left = 0;                // tokens of the texts that are not written
+  };
+  Progress after(const std::vector<int32_t>& written) const;
+  // Returns Progress::done for `written` followed by `id`.
+  int64_t done_after(std::vector<int32_t> written, int32_t id) const;
+
+ private:
+  struct Text {
+    std::string bytes;
+    std::vector<int32_t> begins;     // its tokens where no word precedes it
+    std::vector<int32_t> continues;  // its tokens after a word; empty = the same
+    int64_t tokens = 0;              // of the longer of both
+  };
+  const Tokenizer& tokenizer_;
+  std::vector<Text> texts_;
+};
+
+}  // namespace fovea

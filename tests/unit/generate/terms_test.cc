@@ -1,0 +1,50 @@
+#include "generate/terms.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "fovea/train_tokenizer.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace fovea {
+namespace {
+
+Tokenizer tokenizer_of(const TemporaryFolder& folder, const std::string& text) {
+  std::ofstream(folder / "text.txt") << text;
+  TokenizerTraining options;
+  options.kind = TokenizerKind::character;
+  options.vocabulary = 0;
+  return train_tokenizer({folder / "text.txt"}, options)->tokenizer;
+}
+
+TEST(Terms, ReturnsTheTargetsOfWholeWords) {
+  const TemporaryFolder folder;
+  const Tokenizer tokenizer = tokenizer_of(folder, "abcdefghijklmnopqrstuvwxyz ");
+  std::ofstream(folder / "terms.tsv")
+      << "# a comment\nHund\tdog\n\nweisser Hund\twhite dog\r\nAuge\teye\n";
+  const Terms terms(folder / "terms.tsv", tokenizer);
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(terms.targets_in("der Hund, das Auge"), (Texts{"dog", "eye"}));
+  EXPECT_EQ(terms.targets_in("Hundehütte"), Texts());
+  EXPECT_EQ(terms.targets_in("ein weisser Hund"), Texts{"white dog"});  // the longer term
+  EXPECT_EQ(terms.targets_in("ein weisser Hund und ein Hund"), (Texts{"dog", "white dog"}));
+}
+
+TEST(Terms, RefusesOtherLines) {
+  const TemporaryFolder folder;
+  const Tokenizer tokenizer = tokenizer_of(folder, "abc");
+  const auto refused = [&](const std::string& content, const std::string& part) {
+    std::ofstream(folder / "terms.tsv") << content;
+    expect_error(ErrorKind::BadFile, {"terms.tsv", part},
+                 [&] { Terms(folder / "terms.tsv", tokenizer); });
+  };
+  refused("a\tb\nHund dog\n", "line 2: expected source term<TAB>target term");
+  refused("a\tb\tc\n", "line 1");
+  refused("a\tx\n", "\"x\" has characters that the model cannot write");
+}
+
+}  // namespace
+}  // namespace fovea
