@@ -124,12 +124,13 @@ void Connection::on_head(const RequestHead& head) {
     return answer_unread(std::move(*refused));
   }
   if (route_ == nullptr) return answer_unread(std::move(std::get<Response>(found)));
-  if (route_->most_body > 0 && head.body_bytes + head.chunked > 0) {
+  const size_t usual = all_.options.limits.body;
+  if (route_->most_body > 0 && (head.body_bytes > usual || head.chunked)) {
     if (all_.large_bodies >= kMostLargeBodies) return answer_unread(overloaded("uploads"));
     large_ = std::make_shared<LargeBody>(all_.large_bodies);
   }
   try {
-    const size_t most = route_->most_body > 0 ? route_->most_body : all_.options.limits.body;
+    const size_t most = std::max(route_->most_body, usual);
     body_.emplace(head.body_bytes, head.chunked, most);
   } catch (const Refusal& refusal) {
     return refuse(refusal);

@@ -56,11 +56,17 @@ std::string identity_of(const std::vector<AdapterUse>& adapters) {
   return text;
 }
 
+Option mmproj_option(std::string& file) {
+  return as("FILE",
+            text("--mmproj", {},
+                 ".gguf file of llama.cpp with an encoder of images for a model of texts", file));
+}
+
 Model open_model(const std::string& folder, WeightPrecision precision, CachePrecision cache,
-                 const std::vector<AdapterUse>& adapters) {
+                 const std::vector<AdapterUse>& adapters, const std::string& mmproj) {
   Model model = Model::open(folder, precision, cache, adapters);
   warn(model.warnings());
-  return model;
+  return mmproj.empty() ? model : model.with_image_encoder(mmproj, precision);
 }
 
 Embedder open_embedder(const std::string& folder, WeightPrecision precision,

@@ -21,10 +21,14 @@ std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed);
 // Returns a text that identifies the files of the adapters and their weights.
 std::string identity_of(const std::vector<AdapterUse>& adapters);
 
-// Opens a model and prints the warnings about its files.
+// --mmproj FILE
+Option mmproj_option(std::string& file);
+
+// Opens a model and prints the warnings about its files. `mmproj`: a file with an encoder of
+// images; empty = the model's, if it has one.
 Model open_model(const std::string& folder, WeightPrecision precision = WeightPrecision::full,
                  CachePrecision cache = CachePrecision::automatic,
-                 const std::vector<AdapterUse>& adapters = {});
+                 const std::vector<AdapterUse>& adapters = {}, const std::string& mmproj = {});
 
 Embedder open_embedder(const std::string& folder, WeightPrecision precision,
                        const std::vector<AdapterUse>& adapters = {});

@@ -137,7 +137,7 @@ void Api::generate(const http::Request& request, const Answer& answer, bool chat
   const PreparedPrompts prompts = prepare(asked, chat, *served, *answer);
   const auto job =
       std::make_shared<GenerationJob>(std::move(asked), chat, served, answer, metrics_);
-  job->start(prompts.ids, prompts.find_calls);
+  job->start(prompts);
 }
 
 void Api::openai_embeddings(const http::Request& request, const Answer& answer) {
@@ -248,17 +248,18 @@ void Api::detokenize(const http::Request& request, const Answer& answer) {
   answer->send(json_response({{"content", text}}));
 }
 
-http::Router Api::router() {
+http::Router Api::router(size_t most_chat) {
   http::Router router;
-  const auto add = [&](const char* method, const char* path, Answerer answerer,
-                       ErrorShape shape = ErrorShape::openai) {
-    router.add(guarded_route(
+  const auto route_of = [&](const char* method, const char* path, Answerer answerer,
+                            ErrorShape shape = ErrorShape::openai) {
+    return guarded_route(
         method, path,
         [this, answerer](const http::Request& request, const Answer& answer) {
           (this->*answerer)(request, answer);
         },
-        shape));
+        shape);
   };
+  const auto add = [&](const auto&... arguments) { router.add(route_of(arguments...)); };
   const http::Handler well = [](const http::Request&, const Answer& answer) {
     answer->send(json_response({{"status", "ok"}}));
   };
@@ -276,7 +277,10 @@ http::Router Api::router() {
   add("GET", "/v1/models", &Api::list_models);
   add("GET", "/v1/models/{id}", &Api::one_model);
   add("POST", "/v1/completions", &Api::complete);
-  add("POST", "/v1/chat/completions", &Api::chat);
+  http::Route chats = route_of("POST", "/v1/chat/completions", &Api::chat);
+  for (const auto& model : models())
+    if (model->image_prompt) chats.most_body = most_chat;
+  router.add(std::move(chats));
   add("POST", "/v1/embeddings", &Api::openai_embeddings);
   add("POST", "/embed", &Api::embed, ErrorShape::embeddings);
   add("POST", "/embed_sparse", &Api::embed_sparse, ErrorShape::embeddings);

@@ -18,7 +18,8 @@ class Api {
  public:
   using Models = std::vector<std::shared_ptr<ServedModel>>;
   explicit Api(Models models);  // at least one
-  http::Router router();
+  // `most_chat`: maximum bytes of a chat if a model reads pictures, unless the server accepts more.
+  http::Router router(size_t most_chat = 0);
   // Serves one more model. Safe to call while requests are answered.
   void add(std::shared_ptr<ServedModel> model);
   Models models() const;

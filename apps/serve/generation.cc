@@ -34,8 +34,9 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
   head_.chat = chat;
 }
 
-void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls) {
-  find_calls_ = find_calls;
+void GenerationJob::start(const PreparedPrompts& prepared) {
+  const auto& prompts = prepared.ids;
+  find_calls_ = prepared.find_calls;
   // In an encoder-decoder, the encoder reads the prompt; the decoder begins with a token of empty
   // text.
   const std::vector<int32_t> start = {-1};
@@ -51,7 +52,7 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
   submissions_->follow(*exchange_);
   try {
     for (size_t i = 0; i < prompts.size(); ++i) {
-      if (!submit(i, prompts[i])) return;
+      if (!submit(i, {prompts[i], prepared.images})) return;
     }
   } catch (...) {
     submissions_->cancel();
@@ -60,13 +61,13 @@ void GenerationJob::start(const std::vector<std::vector<int32_t>>& prompts, bool
 }
 
 // Returns false if the client has disconnected.
-bool GenerationJob::submit(size_t prompt, const std::vector<int32_t>& ids) {
-  const uint64_t number = model_->needs_engine().submit(
-      ids, request_.options,
-      [self = shared_from_this(), prompt](const Event& event) { return self->take(prompt, event); },
+bool GenerationJob::submit(size_t number, const ImagePrompt& prompt) {
+  const uint64_t submitted = model_->needs_engine().submit(
+      prompt, request_.options,
+      [self = shared_from_this(), number](const Event& event) { return self->take(number, event); },
       request_.trace);
-  if (number == 0) throw too_busy();
-  return submissions_->add(number);
+  if (submitted == 0) throw too_busy();
+  return submissions_->add(submitted);
 }
 
 double GenerationJob::seconds() const {

@@ -9,6 +9,7 @@
 #include "serve/answer_limits.h"
 #include "serve/attention_trace_json.h"
 #include "serve/metrics.h"
+#include "serve/prompts.h"
 #include "serve/submissions.h"
 #include "serve/tool_calls.h"
 
@@ -21,8 +22,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   GenerationJob(ApiRequest request, bool chat, std::shared_ptr<ServedModel> model,
                 std::shared_ptr<http::Exchange> exchange, Metrics& metrics);
 
-  // `find_calls`: parse tool calls in the text. Throws ApiError 429 if the engine is full.
-  void start(const std::vector<std::vector<int32_t>>& prompts, bool find_calls);
+  // Throws ApiError 429 if the engine is full.
+  void start(const PreparedPrompts& prompts);
 
  private:
   struct Choice {
@@ -35,7 +36,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     size_t bytes() const { return logprobs.bytes() + trace.bytes(); }
   };
 
-  bool submit(size_t prompt, const std::vector<int32_t>& ids);
+  bool submit(size_t number, const ImagePrompt& prompt);
   bool take(size_t prompt, const Event& event);
   void finish_choice(size_t index, const Event& event);
   double seconds() const;  // seconds since the request started

@@ -23,9 +23,9 @@ bool is_cross_encoder(const Spec& spec) {
 TextEngine text_engine(const std::shared_ptr<Engine>& engine, size_t model, int64_t most_waiting) {
   TextEngine text;
   text.most_waiting = most_waiting;
-  text.submit = [engine, model](const std::vector<int32_t>& ids, const GenerateOptions& options,
+  text.submit = [engine, model](const ImagePrompt& prompt, const GenerateOptions& options,
                                 Engine::Sink sink, const AttentionTraceOptions& trace) {
-    return engine->submit(ids, options, std::move(sink), trace, model);
+    return engine->submit(prompt, options, std::move(sink), trace, model);
   };
   text.cancel = [engine](uint64_t request) { engine->cancel(request); };
   text.status = [engine] { return engine->status(); };
@@ -114,6 +114,13 @@ void set_writer(const Model& model, const std::string& folder, const ServedOptio
   served.facts.encoder = spec.encoder.has_value();
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
   served.chat = chat_format(folder, options.template_file, served.tokenizer);
+  if (reads_images(model)) {
+    served.image_mark = image_mark(model);
+    served.image_prompt = [model](const std::string& text, size_t count, const auto& image,
+                                  const std::vector<std::string>& names) {
+      return image_prompt(model, text, count, image, SpecialTokens::guarded, names);
+    };
+  }
   served.ends = end_ids(model);
   GenerateOptions requests = generation_defaults(model, program_defaults());
   if (options.set_requests) options.set_requests(requests);
@@ -131,7 +138,8 @@ void set_writer(const Model& model, const std::string& folder, const ServedOptio
 // Adds the model and its adapters, which share the engine.
 void open_writer(const std::string& folder, const ServedOptions& options, const Warn& warn,
                  std::vector<std::shared_ptr<ServedModel>>& all) {
-  const Model model = Model::open(folder, options.precision, options.cache);
+  Model model = Model::open(folder, options.precision, options.cache);
+  if (!options.mmproj.empty()) model = model.with_image_encoder(options.mmproj, options.precision);
   warn_all(model.warnings(), warn);
   set_writer(model, folder, options, *all.emplace_back(std::make_shared<ServedModel>()));
   EngineOptions engine_options = options.engine;

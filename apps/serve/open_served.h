@@ -21,6 +21,7 @@ struct ServedOptions {
   std::string template_file;  // chat template to use instead of the model's
   std::string languages;      // of a translation model, such as "de-en"; empty = as in its files
   std::string draft;          // directory of a draft model for speculative tokens; empty = none
+  std::string mmproj;         // file with the encoder of images; empty = the model's, if it has one
   int64_t draft_tokens = -1;  // speculative tokens per pass, with a draft; -1 = automatic
   WeightPrecision precision = WeightPrecision::stored;
   CachePrecision cache = CachePrecision::automatic;

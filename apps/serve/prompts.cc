@@ -8,6 +8,7 @@
 #include "fovea/error.h"
 #include "fovea/grammar.h"
 #include "serve/answer_limits.h"
+#include "serve/chat_pictures.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
@@ -18,13 +19,18 @@ namespace {
 }
 
 // Joins the parts of a message's content and parses the arguments of its calls, since templates
-// expect a string and objects.
-Json template_message(Json message, bool knows_developer) {
+// expect a string and objects. Models that read pictures get the parts.
+Json template_message(Json message, bool knows_developer, bool reads_images) {
   if (message["role"] == "developer" && !knows_developer) message["role"] = "system";
   if (const auto content = message.find("content");
-      content != message.end() && content->is_array()) {
+      content != message.end() && content->is_array() && !reads_images) {
     std::string text;
-    for (const Json& part : *content) text += part["text"].get<std::string>();
+    for (const Json& part : *content) {
+      if (!part.contains("text"))
+        throw ApiError{400, "messages: the model reads no pictures; expected parts of type text",
+                       "messages", "unsupported"};
+      text += part["text"].get<std::string>();
+    }
     *content = text;
   }
   // The older form of a call, and of its result.
@@ -51,8 +57,13 @@ Json template_message(Json message, bool knows_developer) {
 // A message that only calls tools may have no content. Templates that do not support tool calls
 // expect a string: if rendering fails, it is repeated with empty strings.
 std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages) {
+  const auto render = [&] {
+    return model.image_prompt
+               ? render_with_images(*model.chat, chat, model.needs_tokenizer(), model.image_mark)
+               : model.chat->render(guarded(chat, model.needs_tokenizer()));
+  };
   try {
-    return model.chat->render(guarded(chat, model.needs_tokenizer()));
+    return render();
   } catch (const Error&) {
     bool any = false;
     for (Json& message : messages) {
@@ -63,7 +74,7 @@ std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages
     if (!any) throw;
   }
   chat.messages = messages.dump();
-  return model.chat->render(guarded(chat, model.needs_tokenizer()));
+  return render();
 }
 
 // Rejects fields that the template would silently ignore.
@@ -81,7 +92,9 @@ void check_shown(const ApiRequest& request, bool with_tools, const ChatFormat& c
   if (!request.documents.empty() && !chat.knows_documents) refuse("documents", "");
 }
 
-std::string conversation(const ApiRequest& request, bool with_tools, const ServedModel& model) {
+// Returns the text of a conversation, and its pictures.
+std::string conversation(const ApiRequest& request, bool with_tools, const ServedModel& model,
+                         std::vector<ChatPicture>& pictures) {
   if (!model.chat) {
     throw ApiError{400,
                    "messages: the model has no chat template; use /v1/completions, or start the "
@@ -91,8 +104,10 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
   ChatRequest chat;
   Json messages = Json::array();
   for (const Json& message : request.messages) {
-    messages.push_back(template_message(message, model.chat->knows_developer));
+    messages.push_back(
+        template_message(message, model.chat->knows_developer, model.image_prompt != nullptr));
   }
+  if (model.image_prompt) pictures = take_pictures(messages);
   chat.messages = messages.dump();
   if (with_tools) chat.tools = request.tools.dump();
   if (!request.documents.empty()) chat.documents = request.documents.dump();
@@ -326,6 +341,25 @@ void check_combinations(ApiRequest& request, bool chat) {
   if (request.logprobs && request.options.logprobs < 0) request.options.logprobs = 0;
 }
 
+void read_conversation(const ApiRequest& request, const ServedModel& model,
+                       PreparedPrompts& prompts) {
+  std::vector<ChatPicture> pictures;
+  const std::string text = conversation(request, prompts.find_calls, model, pictures);
+  if (!model.image_prompt) {
+    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
+    return;
+  }
+  std::vector<std::string> names;
+  for (const ChatPicture& picture : pictures) names.push_back(picture.place);
+  try {
+    ImagePrompt prompt = model.image_prompt(text, pictures.size(), PictureDecoder(pictures), names);
+    prompts.ids.push_back(std::move(prompt.ids));
+    prompts.images = std::move(prompt.images);
+  } catch (const Error& error) {
+    throw ApiError{400, std::string("messages: ") + error.what(), "messages", "invalid_image"};
+  }
+}
+
 }  // namespace
 
 PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
@@ -338,8 +372,7 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
     choice = tool_choice(request);
     prompts.find_calls = !choice.none;
     if (model.chat) check_shown(request, prompts.find_calls && !choice.required, *model.chat);
-    const std::string text = conversation(request, prompts.find_calls, model);
-    prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
+    read_conversation(request, model, prompts);
     if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
   } else {
     for (const Prompt& prompt : request.prompts) {

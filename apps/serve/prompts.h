@@ -9,8 +9,9 @@
 namespace fovea::serve {
 
 struct PreparedPrompts {
-  std::vector<std::vector<int32_t>> ids;  // token ids of each prompt
-  bool find_calls = false;                // parse tool calls in the text
+  std::vector<std::vector<int32_t>> ids;            // token ids of each prompt
+  std::shared_ptr<const PromptImages> images = {};  // the pictures of a chat; null = none
+  bool find_calls = false;                          // parse tool calls in the text
 };
 // Tokenises the prompts of a request. Limits its max_tokens by the context and by the size of the
 // response, and converts response_format and tool_choice to a constraint. Throws ApiError.

@@ -23,7 +23,7 @@ namespace fovea::serve {
 // The functions of Engine that the API uses; tests replace them. Sinks are called on the engine's
 // thread, possibly before submit() returns.
 struct TextEngine {
-  std::function<uint64_t(const std::vector<int32_t>&, const GenerateOptions&, Engine::Sink,
+  std::function<uint64_t(const ImagePrompt&, const GenerateOptions&, Engine::Sink,
                          const AttentionTraceOptions&)>
       submit;
   std::function<void(uint64_t)> cancel;
@@ -63,6 +63,12 @@ class ServedModel {
   std::optional<ChatFormat> chat;  // unset: the model has no chat template
   // Command-line options override generation_config.json, which overrides the program's defaults.
   GenerateOptions defaults;
+  // Returns the prompt of a text that a chat template rendered; unset: the model reads no pictures.
+  std::function<ImagePrompt(const std::string& text, size_t count,
+                            const std::function<Image(size_t)>& image,
+                            const std::vector<std::string>& names)>
+      image_prompt;
+  std::string image_mark;             // see fovea::image_mark()
   std::vector<int32_t> ends;          // end-of-text tokens
   std::optional<int64_t> max_tokens;  // set by an option or generation_config.json
   double most_seconds = 0;            // limit per request; 0 = unlimited

@@ -91,7 +91,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
   bool submit_more() {
     while (under_way_ < kAtOnce && next_ < asked_.size()) {
       const uint64_t number = model_->needs_engine().submit(
-          asked_[next_].request.source, asked_[next_].request.options,
+          ImagePrompt{asked_[next_].request.source}, asked_[next_].request.options,
           [self = shared_from_this(), line = next_](const Event& event) {
             return self->take(self->asked_[line], event);
           },

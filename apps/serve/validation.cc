@@ -118,7 +118,8 @@ void check_biases(const Json& value, const Field& field, int64_t vocabulary) {
 
 constexpr const char* kRoles = "system, developer, user, assistant, tool or function";
 
-// Checks one message. Its content is a text, or an array of text parts.
+// Checks one message. Its content is a text, or an array of parts: texts, and pictures if the model
+// reads them.
 void check_message(const Json& message, const std::string& name) {
   if (!message.is_object()) wrong(name, "an object with role and content");
   const auto role = message.find("role");
@@ -134,7 +135,9 @@ void check_message(const Json& message, const std::string& name) {
   if (!content->is_array()) wrong(name + ".content", "a string or an array of parts");
   for (const Json& part : *content) {
     const bool text = part.is_object() && part.contains("text") && part["text"].is_string();
-    if (!text) wrong(name + ".content", "parts of type text; other types are not supported");
+    const bool picture = part.is_object() && part.contains("image_url");
+    if (!text && !picture)
+      wrong(name + ".content", "parts of type text or image_url; other types are not supported");
   }
 }
 

@@ -134,7 +134,15 @@ struct ChatFormat {
   // Whether the template uses the role "developer" (if not, use "system"), tools and documents.
   bool knows_developer = false;
   bool knows_tools = true, knows_documents = true;
+  // Whether contents may be lists of parts {"type": "text", "text": ...} and {"type": "image"}.
+  bool knows_parts = false;
 };
+
+// Returns the text of a conversation with pictures: contents are texts or lists of these parts. If
+// the template does not know parts, `mark` and a line break take the place of each picture. Special
+// tokens in texts are guarded(). Throws the errors of ChatFormat::render and of guarded().
+std::string render_with_images(const ChatFormat& format, const ChatRequest& request,
+                               const Tokenizer& tokenizer, const std::string& mark);
 
 // Returns the format of `template_file`, with the special tokens of `tokenizer`. If `template_file`
 // is empty, returns the format of the model in `folder`, or nothing if the model has no template

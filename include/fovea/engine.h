@@ -95,6 +95,10 @@ class Engine {
   // cache. `model`: 0 for the engine's model, or a number returned by add().
   uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
                   const AttentionTraceOptions& trace = {}, size_t model = 0);
+  // Does the same for a prompt with pictures. The vectors of the pictures are computed on the
+  // engine's thread, unless the keys and values of the same pixels and tokens are in the cache.
+  uint64_t submit(const ImagePrompt& prompt, const GenerateOptions& options, Sink sink,
+                  const AttentionTraceOptions& trace = {}, size_t model = 0);
   // Ends a request without a last event; the event in progress may still arrive. Does nothing if
   // the request does not exist or has ended.
   void cancel(uint64_t request);

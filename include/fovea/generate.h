@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/image_prompt.h"
 #include "fovea/model.h"
 
 namespace fovea {
@@ -170,6 +171,11 @@ std::vector<Generation> generate(const Model& model, const std::string& prompt,
 // prompt; the results stay the same. Throws BadFile if the file is damaged or of another model, and
 // Unsupported if the model's keys depend on the length of the text.
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
+                                 const GenerateOptions& options, const TextSink& stream = {},
+                                 const Model* draft = nullptr, const PromptCache* cache = nullptr);
+
+// Does the same for a prompt with pictures, which ends when the context is full.
+std::vector<Generation> generate(const Model& model, const ImagePrompt& prompt,
                                  const GenerateOptions& options, const TextSink& stream = {},
                                  const Model* draft = nullptr, const PromptCache* cache = nullptr);
 

@@ -52,6 +52,11 @@ class Model {
   // one. Throws the errors of open(), InvalidArgument if this model has adapters already, and
   // Unsupported if an adapter replaces parameters (modules_to_save) or has a head.
   Model with_adapters(const std::vector<AdapterUse>& adapters) const;
+  // Returns this model of texts with the encoder of images in a .gguf file of llama.cpp (mmproj),
+  // so that prompts may have pictures; it shares the weights with this one. Throws BadFile if the
+  // file is damaged or does not fit, and Unsupported if the encoder is not supported.
+  Model with_image_encoder(const std::string& mmproj,
+                           WeightPrecision precision = WeightPrecision::stored) const;
   // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
   // size. Throws the errors of validated().
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);

@@ -35,6 +35,12 @@ std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt) {
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  const Model* draft, const PromptCache* cache) {
+  return generate(model, ImagePrompt{prompt}, options, stream, draft, cache);
+}
+
+std::vector<Generation> generate(const Model& model, const ImagePrompt& prompt,
+                                 const GenerateOptions& options, const TextSink& stream,
+                                 const Model* draft, const PromptCache* cache) {
   const FloatMode mode;
   if (draft != nullptr) check_draft(model, *draft);
   return generate(generator_of(model, draft), prompt, options, stream, available_memory() / 2,

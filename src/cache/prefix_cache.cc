@@ -5,10 +5,13 @@
 
 namespace fovea {
 
-PrefixCache::Entries::iterator PrefixCache::find(uint64_t before, const std::vector<int32_t>& ids,
-                                                 size_t page) {
+PrefixCache::Key PrefixCache::key_of(uint64_t before, const std::vector<int32_t>& ids, size_t page,
+                                     const PageContents& contents) {
   const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(page) * kPageTokens;
-  return entries_.find({before, {begin, begin + kPageTokens}});
+  const auto found = contents.find(page);
+  return {before,
+          {begin, begin + kPageTokens},
+          found == contents.end() ? std::string() : found->second};
 }
 
 // Returns whether all pages that are read after the prefix are present.
@@ -22,12 +25,14 @@ bool PrefixCache::continues(const std::vector<Entry*>& prefix) const {
   return true;
 }
 
-void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids, uint64_t kind) {
+void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids, uint64_t kind,
+                        const PageContents& contents) {
   ++clock_;
   std::vector<Entry*> prefix;
   const size_t full = ids.empty() ? 0 : (ids.size() - 1) / kPageTokens;
   while (prefix.size() < full) {
-    const auto found = find(prefix.empty() ? kind : prefix.back()->number, ids, prefix.size());
+    const auto found = entries_.find(
+        key_of(prefix.empty() ? kind : prefix.back()->number, ids, prefix.size(), contents));
     if (found == entries_.end()) break;
     prefix.push_back(&found->second);
   }
@@ -49,16 +54,15 @@ void PrefixCache::begin(CachedText& text, const std::vector<int32_t>& ids, uint6
 }
 
 void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids, int64_t length,
-                       uint64_t kind) {
+                       uint64_t kind, const PageContents& contents) {
   ++clock_;
   text.kept = length / kPageTokens;
   uint64_t before = kind;
   Entry* parent = nullptr;
   for (size_t page = 0; page < static_cast<size_t>(text.kept); ++page) {
-    auto found = find(before, ids, page);
+    const Key key = key_of(before, ids, page, contents);
+    auto found = entries_.find(key);
     if (found == entries_.end()) {
-      const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(page) * kPageTokens;
-      const Key key{before, {begin, begin + kPageTokens}};
       const std::vector<int32_t> missing(pool_.groups(), -1);
       found = entries_.emplace(key, Entry{++numbers_, missing, clock_}).first;
       if (parent != nullptr) ++parent->followers;
@@ -83,7 +87,8 @@ void PrefixCache::keep(CachedText& text, const std::vector<int32_t>& ids, int64_
 PrefixCache::Contents PrefixCache::contents(const std::vector<int32_t>& ids) {
   std::vector<const Entry*> prefix;
   while (prefix.size() < ids.size() / kPageTokens) {
-    const auto found = find(prefix.empty() ? 0 : prefix.back()->number, ids, prefix.size());
+    const auto found =
+        entries_.find(key_of(prefix.empty() ? 0 : prefix.back()->number, ids, prefix.size(), {}));
     if (found == entries_.end()) break;
     prefix.push_back(&found->second);
   }

@@ -42,7 +42,8 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
     }
   };
   return ChatFormat{render, names(source, "developer"), names(source_with_tools, "tools"),
-                    names(source, "documents")};
+                    names(source, "documents"),
+                    names(source, "'image'") || names(source, "\"image\"")};
 }
 
 }  // namespace fovea

@@ -115,6 +115,15 @@ Found find_templates(const std::filesystem::path& folder) {
   if (!found.config.is_object())
     fail(ErrorKind::BadFile, "{}: is not an object; expected a JSON object", found.config_path);
   add_configured(found.templates, found.config, found.config_path);
+  // Where transformers 4 keeps the template of a model that reads pictures.
+  const std::string of_processor = (folder / "chat_template.json").string();
+  if (is_file(of_processor)) {
+    const Json json = read_json(of_processor);
+    if (!json.is_object())
+      fail(ErrorKind::BadFile, "{}: is not an object; expected a JSON object", of_processor);
+    if (json.contains("chat_template")) found.templates.clear();
+    add_configured(found.templates, json, of_processor);
+  }
   const std::string file = (folder / "chat_template.jinja").string();
   if (is_file(file)) add_file(found.templates, "default", file);
   const std::string more = (folder / "additional_chat_templates").string();

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
+#include "families/image_text.h"
 #include "families/loader.h"
 #include "families/model_path.h"
 #include "families/open_adapters.h"
@@ -117,10 +118,9 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
   files.origin.carried = reader.carried();
   files.origin.labels = labels_of(config);
   files.origin.problem = problem_type_of(config, name);
-  if (loading.new_head != nullptr) {
-    spec.head = *loading.new_head;
-    spec = validated(spec);
-  }
+  if (loading.new_head != nullptr) spec.head = *loading.new_head;
+  if (!loading.final_norm) spec.encoder->final_norm = false;
+  if (loading.new_head != nullptr || !loading.final_norm) spec = validated(spec);
   Loader loader(file, family, loading, files, path);
   if (spec.head.tied) {
     const auto tied = std::make_unique<Transformer>(spec);
@@ -168,10 +168,21 @@ ModelFiles open_files(const std::string& path, Loading loading) {
          "{}: the weights are quantised (quantization_config); expected full weights to train",
          config_path);
   }
-  const Family& family = family_named(get_string(config, "model_type", config_path), config_path);
-  ModelFiles files =
-      load_model(family, config, config_path,
-                 std::make_shared<SafeTensors>(SafeTensors::open_model(path)), loading, path);
+  const Family* family = nullptr;
+  std::shared_ptr<const TensorSource> tensors;
+  if (reads_images(config)) {
+    if (loading.weights == Weights::owned)
+      fail(ErrorKind::Unsupported,
+           "{}: a model of texts with pictures cannot be trained; expected a model of texts", path);
+    TextPart part = text_part(config, path);
+    family = part.family;
+    config = std::move(part.config);
+    tensors = std::move(part.tensors);
+  } else {
+    family = &family_named(get_string(config, "model_type", config_path), config_path);
+    tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(path));
+  }
+  ModelFiles files = load_model(*family, config, config_path, tensors, loading, path);
   if (const std::string generation = path + "/generation_config.json"; is_file(generation))
     files.origin.generation = read_json(generation);
   files.end_ids = end_ids(path, config);

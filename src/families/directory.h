@@ -78,11 +78,12 @@ struct Packing {
   int64_t group = 32;
 };
 
-// Opens a directory or a .gguf file, or the base of an adapter's directory with this adapter, and
-// adds the weighted sum of `adapters`. A single adapter of weight 1 is kept as it is stored if
-// `weights` is `mapped`; `owned` throws Unsupported for adapters. Throws BadFile if the files are
-// inconsistent, and Unsupported if the library cannot run the model. The message names the file and
-// the key or tensor; one message lists all missing, unknown and misshapen tensors.
+// Opens a directory or a .gguf file (of a model of texts with pictures, the decoder), or the base
+// of an adapter's directory with this adapter, and adds the weighted sum of `adapters`. A single
+// adapter of weight 1 is kept as it is stored if `weights` is `mapped`; `owned` throws Unsupported
+// for adapters. Throws BadFile if the files are inconsistent, and Unsupported if the library cannot
+// run the model. The message names the file and the key or tensor; one message lists all missing,
+// unknown and misshapen tensors.
 ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing = {},
                             const std::vector<AdapterUse>& adapters = {});
 
@@ -105,6 +106,7 @@ struct Loading {
   // The copies of tensors that wait to be packed may take this number of bytes.
   size_t most_copied = size_t{128} << 20;
   bool only_sizes = false;  // read no weights
+  bool final_norm = true;   // false: an encoder's output has no norm, whose tensors are not read
 };
 
 // Returns the token ids under a key of a config, which holds one id or a list; other values are

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "families/image_text.h"
+#include "families/mmproj.h"
 #include "families/model_parts.h"
 #include "families/open_adapters.h"
 #include "model/pack.h"
@@ -73,6 +75,9 @@ Model Model::open(const std::string& folder, WeightPrecision precision, CachePre
   parts->warnings = std::move(files.warnings);
   parts->origin = std::move(files.origin);
   parts->end_ids = std::move(files.end_ids);
+  if (const std::string& base = files.base.empty() ? folder : files.base; reads_images(base))
+    parts->images = open_image_encoder(base, parts->transformer.spec, weights_of(precision),
+                                       packing_by_output(precision));
   parts->cache = cache_type(parts->transformer, cache);
   auto tokenizers = making.get();
   if (!tokenizers && !files.base.empty()) tokenizers = tokenizers_of(files.base);
@@ -97,6 +102,15 @@ Model Model::with_adapters(const std::vector<AdapterUse>& adapters) const {
   return Model(std::move(parts));
 }
 
+Model Model::with_image_encoder(const std::string& mmproj, WeightPrecision precision) const {
+  const FloatMode mode;
+  auto parts = std::make_shared<Parts>(*parts_);
+  auto encoder = open_mmproj(mmproj, spec(), weights_of(precision), packing_by_output(precision));
+  if (const auto token = tokenizer().id_of("<image>")) encoder->token = *token;
+  parts->images = std::move(encoder);
+  return Model(std::move(parts));
+}
+
 Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed) {
   const FloatMode mode;
   Spec sized = spec;
@@ -112,6 +126,9 @@ Model Model::create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed)
 
 void Model::save(const std::string& folder) const {
   const FloatMode mode;
+  if (parts_->images)
+    fail(ErrorKind::Unsupported,
+         "{}: a model of texts with pictures cannot be saved; expected a model of texts", folder);
   make_directories(folder);
   const auto& ends = parts_->end_ids;
   save_model_files(folder, parts_->transformer,

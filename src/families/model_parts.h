@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "families/directory.h"
+#include "families/image_encoder.h"
 #include "fovea/model.h"
 
 namespace fovea {
@@ -26,7 +27,8 @@ struct Model::Parts {
   // The tokenizers of the input and of the generated text; those of a translation model may differ.
   std::optional<Tokenizer> tokenizer, target_tokenizer;
   std::vector<int32_t> end_ids;
-  DType cache = DType::f32;  // dtype of keys and values during generation
+  std::shared_ptr<const ImageEncoder> images;  // null: the model reads no pictures
+  DType cache = DType::f32;                    // dtype of keys and values during generation
 };
 
 // Returns whether the directory or the .gguf file contains a tokenizer.

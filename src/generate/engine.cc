@@ -65,11 +65,12 @@ class Engine::Worker {
     thread_.join();
   }
 
-  uint64_t submit(const std::vector<int32_t>& prompt, const GenerateOptions& options, Sink sink,
+  uint64_t submit(const ImagePrompt& prompt, const GenerateOptions& options, Sink sink,
                   const AttentionTraceOptions& trace, size_t model) {
     const uint64_t number = ++numbers_;
-    auto request =
-        scheduler_.request(Task{number, prompt, options, std::move(sink), false, trace, model});
+    Task task{number, prompt.ids, options, std::move(sink), false, trace, model};
+    task.images = prompt.images;
+    auto request = scheduler_.request(std::move(task));
     {
       const std::lock_guard lock(mutex_);
       if (waiting_ >= options_.most_waiting) return 0;
@@ -188,6 +189,10 @@ Engine::~Engine() = default;
 
 uint64_t Engine::submit(const std::vector<int32_t>& prompt, const GenerateOptions& options,
                         Sink sink, const AttentionTraceOptions& trace, size_t model) {
+  return submit(ImagePrompt{prompt}, options, std::move(sink), trace, model);
+}
+uint64_t Engine::submit(const ImagePrompt& prompt, const GenerateOptions& options, Sink sink,
+                        const AttentionTraceOptions& trace, size_t model) {
   const FloatMode mode;
   return worker_->submit(prompt, options, std::move(sink), trace, model);
 }

@@ -60,14 +60,14 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
   return ids.empty() ? beginning(tokenizer) : ids;
 }
 
-std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
+std::vector<Generation> generate(const Generator& generator, const ImagePrompt& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  uint64_t cache_bytes, const PromptCache* cache) {
   const Spec& spec = checked_writer(generator.model.spec);
   check_options(options, spec.vocabulary);
   Scheduler scheduler(generator.model, generator.rules, generator.tokenizer,
-                      options_of(generator, prompt.size(), options, cache_bytes));
-  if (cache != nullptr) load_prompt(*cache, spec, prompt, scheduler);
+                      options_of(generator, prompt.ids.size(), options, cache_bytes));
+  if (cache != nullptr) load_prompt(*cache, spec, prompt.ids, scheduler);
   std::vector<Generation> results(static_cast<size_t>(options.answers));
   std::optional<Error> error;
   const auto sink = [&](const Event& event) {
@@ -75,12 +75,20 @@ std::vector<Generation> generate(const Generator& generator, const std::vector<i
     if (event.finished != nullptr) results[static_cast<size_t>(event.answer)] = *event.finished;
     return event.answer != 0 || event.text.empty() || !stream || stream(event.text);
   };
-  scheduler.add(scheduler.request({1, prompt, options, sink, true}));
+  Task task{1, prompt.ids, options, sink, prompt.images == nullptr};
+  task.images = prompt.images;
+  scheduler.add(scheduler.request(std::move(task)));
   while (scheduler.step()) {
   }
   if (error) throw Error(*error);
-  if (cache != nullptr) save_prompt(*cache, prompt, scheduler);
+  if (cache != nullptr) save_prompt(*cache, prompt.ids, scheduler);
   return results;
+}
+
+std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
+                                 const GenerateOptions& options, const TextSink& stream,
+                                 uint64_t cache_bytes, const PromptCache* cache) {
+  return generate(generator, ImagePrompt{prompt}, options, stream, cache_bytes, cache);
 }
 
 }  // namespace fovea

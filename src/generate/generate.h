@@ -18,6 +18,9 @@ struct Generator {
 
 // Like the functions in fovea/generate.h, for one request. The request's keys and values take at
 // most `cache_bytes`.
+std::vector<Generation> generate(const Generator& generator, const ImagePrompt& prompt,
+                                 const GenerateOptions& options, const TextSink& stream,
+                                 uint64_t cache_bytes, const PromptCache* cache = nullptr);
 std::vector<Generation> generate(const Generator& generator, const std::vector<int32_t>& prompt,
                                  const GenerateOptions& options, const TextSink& stream,
                                  uint64_t cache_bytes, const PromptCache* cache = nullptr);

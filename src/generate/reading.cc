@@ -4,6 +4,15 @@
 #include <map>
 
 namespace fovea {
+namespace {
+
+Tensor integer_tensor(const std::vector<int32_t>& values) {
+  const Tensor x = empty({std::ssize(values)}, DType::i32);
+  std::copy(values.begin(), values.end(), x.data_as<int32_t>());
+  return x;
+}
+
+}  // namespace
 
 bool shares_beginnings(const Spec& spec) {
   const PositionSpec& position = spec.decoder->position;
@@ -75,9 +84,13 @@ void remember_source(const Transformer& model, PagePool& pool, CachedText& text,
 
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
                   const std::vector<int32_t>& tokens, DType compute, const Probe* probe,
-                  const std::vector<size_t>& adapters) {
-  const Tensor ids = empty({1, std::ssize(tokens)}, DType::i32);
-  std::copy(tokens.begin(), tokens.end(), ids.data_as<int32_t>());
+                  const std::vector<size_t>& adapters, const TokenVectors& vectors) {
+  Sequence sequence{integer_tensor(tokens).view({1, std::ssize(tokens)}), {}, {}, {}};
+  if (!vectors.rows.empty()) {
+    const int64_t N = std::ssize(vectors.rows);
+    sequence.vectors = from(vectors.values, {N, std::ssize(vectors.values) / N});
+    sequence.vector_rows = integer_tensor(vectors.rows);
+  }
   std::vector<std::pair<size_t, int64_t>> texts;
   for (size_t i = 0; i < adapters.size(); ++i) texts.emplace_back(adapters[i], members[i].tokens);
   KvCache cache(pool, std::move(members));
@@ -86,14 +99,13 @@ Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache:
   pass.compute = compute;
   pass.cache = &cache;
   pass.probe = probe;
-  const Tensor hidden = model.hidden(ids, pass);  // [1, R, C]
+  const Tensor hidden = model.spec.decoder ? model.decode(sequence, pass)
+                                           : model.encode(sequence, pass);  // [1, R, C]
   return hidden.view({hidden.dim(1), hidden.dim(2)});
 }
 
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows) {
-  const Tensor at = empty({std::ssize(rows)}, DType::i32);
-  std::copy(rows.begin(), rows.end(), at.data_as<int32_t>());
-  return model.logits(gather(at, hidden)).to(cpu_device());
+  return model.logits(gather(integer_tensor(rows), hidden)).to(cpu_device());
 }
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cache/kv_cache.h"
+#include "model/prompt_images.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -35,10 +36,10 @@ void remember_source(const Transformer& model, PagePool& pool, CachedText& text,
 std::vector<AdaptedRows> rows_by_adapter(const std::vector<std::pair<size_t, int64_t>>& texts);
 
 // Returns the hidden states [R, C] of the new tokens of a ragged batch. `adapters` has the adapter
-// of each text; empty = all 0.
+// of each text; empty = all 0. `vectors` replace the embeddings of some tokens.
 Tensor read_batch(const Transformer& model, PagePool& pool, std::vector<KvCache::Member> members,
                   const std::vector<int32_t>& tokens, DType compute, const Probe* probe = nullptr,
-                  const std::vector<size_t>& adapters = {});
+                  const std::vector<size_t>& adapters = {}, const TokenVectors& vectors = {});
 
 // Returns the logits [rows, V] of the given rows of `hidden`, in host memory.
 Tensor logits_of(const Transformer& model, const Tensor& hidden, const std::vector<int32_t>& rows);

@@ -68,6 +68,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     if (!task_.beginning.empty()) first.ids = task_.beginning;
   }
   counted_ = first.ids;
+  if (task_.images) page_contents_ = task_.images->page_contents();
   if (task_.slide && std::ssize(first.ids) > context_) {
     dropped_ = std::ssize(first.ids) - std::max<int64_t>(1, context_ / 2);
     first.ids.erase(first.ids.begin(), first.ids.begin() + dropped_);

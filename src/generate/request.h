@@ -13,6 +13,7 @@
 #include "generate/guess_count.h"
 #include "generate/ngram_index.h"
 #include "generate/sampler.h"
+#include "model/prompt_images.h"
 
 namespace fovea {
 
@@ -49,6 +50,7 @@ struct Task {
   std::vector<int32_t> beginning = {};
   // The encoder's output [1, S, C], instead of that for `prompt`, which may then be empty.
   Tensor memory = {};
+  std::shared_ptr<const PromptImages> images = {};  // null = none; not with `slide`
 };
 
 // Returns the number of tokens that each of `texts` texts may add to a common prefix of `beginning`
@@ -68,6 +70,8 @@ class Request {
   size_t adapter() const { return task_.adapter; }
   const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
   const Tensor& memory() const { return task_.memory; }                // or its output
+  const PromptImages* images() const { return task_.images.get(); }    // null = none
+  const PageContents& page_contents() const { return page_contents_; }
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }
   int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
@@ -123,6 +127,7 @@ class Request {
   PagePool& pool_;
   int64_t context_, vocabulary_;
   int64_t horizon_ = 0;
+  PageContents page_contents_;    // of the prompt's pictures
   std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones
   std::vector<Branch> branches_;
   std::vector<Answer> answers_;

@@ -149,7 +149,7 @@ void Scheduler::admit() {
     places -= request.most_branches();
     if (shares_beginnings(model_.spec)) {
       Branch& branch = request.branches()[0];
-      prefixes_.begin(branch.text, branch.ids, request.adapter());
+      prefixes_.begin(branch.text, branch.ids, request.adapter(), request.page_contents());
       request.count_cached(branch.text.length);
       status_.cached_tokens += branch.text.length;
     }
@@ -224,8 +224,23 @@ std::vector<Scheduler::Row> Scheduler::plan() {
       }
     }
   }
+  encode_images(rows);
   std::erase_if(rows, [](const Row& row) { return row.request->done(); });
   return rows;
+}
+
+// Computes the vectors of the pictures that the rows read. If that fails, the request ends.
+void Scheduler::encode_images(const std::vector<Row>& rows) {
+  const NoGradient off;
+  for (const Row& row : rows) {
+    const PromptImages* images = row.request->images();
+    if (images == nullptr || row.request->done()) continue;
+    try {
+      images->encode(row.request->branches()[row.branch].text.length, row.tokens);
+    } catch (const std::exception& error) {
+      row.request->fail(error);
+    }
+  }
 }
 
 void Scheduler::compute(const std::vector<Row>& rows) {
@@ -233,6 +248,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
   std::vector<KvCache::Member> members;
   std::vector<int32_t> tokens;
   std::vector<size_t> adapters;
+  TokenVectors vectors;
   AttentionTracer tracer;
   for (const Row& row : rows) {
     Branch& branch = row.request->branches()[row.branch];
@@ -243,12 +259,14 @@ void Scheduler::compute(const std::vector<Row>& rows) {
     }
     members.push_back({&branch.text, row.tokens, row.request->horizon()});
     adapters.push_back(row.request->adapter());
+    if (const PromptImages* images = row.request->images())
+      images->add_vectors(branch.text.length, row.tokens, std::ssize(tokens), vectors);
     const auto begin = branch.ids.begin() + branch.text.length;
     tokens.insert(tokens.end(), begin, begin + row.tokens);
     if (row.tokens > 1 + branch.guesses) status_.prompt_tokens += row.tokens;
   }
   const Tensor hidden = read_batch(model_, pool_, std::move(members), tokens, options_.compute,
-                                   tracer.probe(), adapters);
+                                   tracer.probe(), adapters, vectors);
   deliver(rows, hidden, tracer);
 }
 
@@ -264,7 +282,8 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
     // A page with guesses, which may be rejected and replaced, is not stored.
     const int64_t certain = branch.text.length - branch.guesses;
     if (shares_beginnings(model_.spec) && certain / kPageTokens > branch.text.kept)
-      prefixes_.keep(branch.text, branch.ids, certain, row.request->adapter());
+      prefixes_.keep(branch.text, branch.ids, certain, row.request->adapter(),
+                     row.request->page_contents());
     release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);

@@ -58,6 +58,7 @@ class Scheduler {
   void admit();
   void guess();
   std::vector<Row> plan();
+  static void encode_images(const std::vector<Row>& rows);
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);

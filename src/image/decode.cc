@@ -41,6 +41,22 @@ constexpr Format kFormats[] = {{"\x89PNG\r\n\x1a\n", decode_png},
                                {"\xff\xd8\xff", decode_jpeg},
                                {"RIFF????WEBP", decode_webp}};
 
+// Other files, which are refused by name.
+struct OtherFormat {
+  std::string_view start;
+  const char* name;
+};
+constexpr OtherFormat kOtherFormats[] = {{"????ftypavif", "an AVIF picture"},
+                                         {"????ftyphei", "a HEIC picture"},
+                                         {"????ftypmif1", "a HEIC picture"},
+                                         {"????ftyp", "a video (MP4 or MOV)"},
+                                         {"\x1a\x45\xdf\xa3", "a video (Matroska or WebM)"},
+                                         {"RIFF????AVI ", "a video (AVI)"},
+                                         {"GIF8", "a GIF picture"},
+                                         {"BM", "a BMP picture"},
+                                         {std::string_view("II*\0", 4), "a TIFF picture"},
+                                         {std::string_view("MM\0*", 4), "a TIFF picture"}};
+
 bool begins_with(std::string_view bytes, std::string_view start) {
   if (bytes.size() < start.size()) return false;
   for (size_t i = 0; i < start.size(); ++i)
@@ -57,6 +73,10 @@ Image decode_image(std::string_view bytes, const std::string& name) {
     DecodedImage decoded = format.decode(bytes, name);
     return turned(std::move(decoded.image), decoded.orientation);
   }
+  for (const OtherFormat& format : kOtherFormats)
+    if (begins_with(bytes, format.start))
+      fail(ErrorKind::BadFile, "{}: {}; expected a PNG, JPEG or WebP file, or a folder of them",
+           name, format.name);
   fail(ErrorKind::BadFile, "{}: not a picture; expected a PNG, JPEG or WebP file", name);
 }
 

@@ -32,7 +32,11 @@ constexpr Defaults kDefaults[] = {
     {"Bit", 224, true, true, Resampling::bicubic, kClipMean, kClipDeviation},
     {"CLIP", 224, true, true, Resampling::bicubic, kClipMean, kClipDeviation},
     {"Siglip", 224, true, false, Resampling::bicubic, kHalf, kHalf},
+    {"Llava", 224, true, true, Resampling::bicubic, kClipMean, kClipDeviation},
+    {"Idefics3", 364, false, false, Resampling::lanczos, kHalf, kHalf},
+    {"SmolVLM", 364, false, false, Resampling::lanczos, kHalf, kHalf},
 };
+bool makes_tiles(const Defaults& defaults) { return defaults.resampling == Resampling::lanczos; }
 
 const Defaults& defaults_of(const Json& json, const std::string& file) {
   std::string type;
@@ -70,6 +74,15 @@ ImageProcessor::Size size_of(const Json& json, const char* key, bool shortest,
           0};
 }
 
+// Reads {"longest_edge": N}.
+int64_t longest_edge(const Json& json, const char* key, int64_t absent, const std::string& file) {
+  const auto found = json.find(key);
+  if (found == json.end() || found->is_null()) return absent;
+  if (!found->is_object() || found->size() != 1 || !found->contains("longest_edge"))
+    fail(ErrorKind::Unsupported, "{}: {} is {}; expected longest_edge", file, key, brief(*found));
+  return get_int(*found, "longest_edge", file, 1, kMostSide);
+}
+
 void read_channels(const Json& json, const char* key, double least, std::array<float, 3>& values,
                    const std::string& file) {
   const auto found = json.find(key);
@@ -87,18 +100,28 @@ ImageProcessor processor_of(const Json& json, const std::string& file) {
   const auto does = [&](const char* key, bool absent) {
     return find_bool(json, key, file).value_or(absent);
   };
-  if (does("do_pad", false))
+  const bool pads = defaults.name == std::string_view("Llava") && does("do_pad", false);
+  // All tiles have the same size, so that padding changes nothing.
+  if (does("do_pad", false) && !makes_tiles(defaults) && !pads)
     fail(ErrorKind::Unsupported, "{}: do_pad is true; expected false", file);
   const int64_t side = defaults.side;
   // The default of Siglip is a square, although a number in its file is the shorter side.
   const bool keeps_ratio = defaults.shortest && defaults.crops;
   ImageProcessor p;
-  p.resize = size_of(
-      json, "size", defaults.shortest,
-      keeps_ratio ? ImageProcessor::Size{0, 0, side} : ImageProcessor::Size{side, side, 0}, file);
-  p.crop = size_of(json, "crop_size", false, {224, 224, 0}, file);
-  if (!does("do_resize", true)) p.resize = {};
-  if (!does("do_center_crop", defaults.crops)) p.crop = {};
+  p.pads = pads;
+  if (makes_tiles(defaults)) {
+    const int64_t tile = longest_edge(json, "max_image_size", side, file);
+    p.resize = {tile, tile, 0};
+    if (does("do_resize", true)) p.longest = longest_edge(json, "size", 4 * side, file);
+    p.divides = does("do_image_splitting", true);
+  } else {
+    p.resize = size_of(
+        json, "size", defaults.shortest,
+        keeps_ratio ? ImageProcessor::Size{0, 0, side} : ImageProcessor::Size{side, side, 0}, file);
+    p.crop = size_of(json, "crop_size", false, {224, 224, 0}, file);
+    if (!does("do_resize", true)) p.resize = {};
+    if (!does("do_center_crop", defaults.crops)) p.crop = {};
+  }
   if (p.crop.shortest > 0 || p.height() == 0)
     fail(ErrorKind::Unsupported,
          "{}: the pictures keep different sizes; expected a size of height and width, or "
@@ -153,7 +176,11 @@ std::string ImageProcessor::json() const {
   return pretty(written);
 }
 
-Image ImageProcessor::fitted(const Image& image, const std::string& name) const {
+Image ImageProcessor::fitted(const Image& given, const std::string& name) const {
+  std::array<uint8_t, 3> colour = {};
+  for (size_t c = 0; c < 3; ++c)
+    colour[c] = static_cast<uint8_t>(std::clamp(255 * double{mean[c]}, 0.0, 255.0));
+  const Image image = pads ? padded_to_square(given, colour, name) : given;
   int64_t H = image.height, W = image.width;
   if (resize.shortest > 0) {
     const int64_t least = std::min(H, W), most = std::max(H, W);
@@ -164,12 +191,7 @@ Image ImageProcessor::fitted(const Image& image, const std::string& name) const 
   } else if (resize.height > 0) {
     H = resize.height, W = resize.width;
   }
-  if (H > kMostPixels / W || pixels_between(image, H, W) > kMostPixels)
-    fail(ErrorKind::BadFile,
-         "{}: the picture has {} x {} pixels, resized to {} x {}; expected sides whose ratio keeps "
-         "the resized picture below {} pixels",
-         name, image.width, image.height, W, H, kMostPixels);
-  const Image sized = resized(image, H, W, resampling);
+  const Image sized = resized_within_limit(image, H, W, resampling, name);
   return crop.empty() ? sized : centre_of(sized, crop.height, crop.width);
 }
 

@@ -161,6 +161,33 @@ int64_t pixels_between(const Image& image, int64_t height, int64_t width) {
   return shrinks_columns_first(image, height, width) ? height * image.width : image.height * width;
 }
 
+Image resized_within_limit(const Image& image, int64_t height, int64_t width, Resampling filter,
+                           const std::string& name) {
+  if (height > kMostPixels / width || pixels_between(image, height, width) > kMostPixels)
+    fail(ErrorKind::BadFile,
+         "{}: the picture has {} x {} pixels, resized to {} x {}; expected sides whose ratio keeps "
+         "the resized picture below {} pixels",
+         name, image.width, image.height, width, height, kMostPixels);
+  return resized(image, height, width, filter);
+}
+
+Image padded_to_square(const Image& image, const std::array<uint8_t, 3>& colour,
+                       const std::string& name) {
+  const int64_t side = std::max(image.height, image.width);
+  if (image.height == image.width) return image;
+  if (side > kMostPixels / side)
+    fail(ErrorKind::BadFile,
+         "{}: the picture has {} x {} pixels, padded to a square of {}; expected at most {} pixels",
+         name, image.width, image.height, side, kMostPixels);
+  Image square{side, side, std::vector<uint8_t>(static_cast<size_t>(3 * side * side))};
+  for (size_t i = 0; i < square.pixels.size(); ++i) square.pixels[i] = colour[i % 3];
+  const int64_t top = (side - image.height) / 2, left = (side - image.width) / 2;
+  for (int64_t y = 0; y < image.height; ++y)
+    std::copy_n(image.pixels.begin() + 3 * y * image.width, 3 * image.width,
+                square.pixels.begin() + 3 * ((top + y) * side + left));
+  return square;
+}
+
 Image centre_of(const Image& image, int64_t height, int64_t width) {
   Image y{height, width, std::vector<uint8_t>(static_cast<size_t>(height * width * 3))};
   // The begin of the part in the picture, and its place in the result, which is the larger one.

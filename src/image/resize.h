@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "fovea/image.h"
 
 namespace fovea {
@@ -16,6 +18,16 @@ Image resized(const Image& image, int64_t height, int64_t width, Resampling filt
 // Returns the number of pixels between the two steps: rows are resized first, unless columns
 // shrink by more than twice as much.
 int64_t pixels_between(const Image& image, int64_t height, int64_t width);
+
+// Returns resized(). Throws BadFile, naming the picture, if a step would have more than
+// kMostPixels.
+Image resized_within_limit(const Image& image, int64_t height, int64_t width, Resampling filter,
+                           const std::string& name);
+
+// Returns the picture in the middle of a square of a colour. Throws BadFile, naming the picture, if
+// it would have more than kMostPixels.
+Image padded_to_square(const Image& image, const std::array<uint8_t, 3>& colour,
+                       const std::string& name);
 
 // Returns the centre of the picture, with black where it is smaller, as transformers'
 // center_crop().

@@ -1,6 +1,7 @@
 #include "model/transformer.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -11,6 +12,17 @@ namespace {
 
 Shape table(int64_t rows, int64_t width, bool present) {
   return present ? Shape{rows, width} : Shape{};
+}
+
+// x [B, T, C] with rows[i] of its B * T rows replaced by vectors[i]   -> [B, T, C]
+Tensor with_vectors(const Tensor& x, const Tensor& vectors, const Tensor& rows) {
+  const int64_t R = x.dim(0) * x.dim(1), C = x.dim(2), N = vectors.dim(0);
+  const Tensor all = concat_tokens(x.view({1, R, C}), vectors.view({1, N, C}).to(x.device()));
+  const Tensor places = empty({x.dim(0), x.dim(1)}, DType::i32);
+  std::iota(places.data_as<int32_t>(), places.data_as<int32_t>() + R, 0);
+  for (int64_t i = 0; i < N; ++i)
+    places.data_as<int32_t>()[rows.data_as<int32_t>()[i]] = static_cast<int32_t>(R + i);
+  return gather(places.to(x.device()), all.view({R + N, C}));
 }
 
 const StackSpec& last_stack(const Spec& s) { return s.decoder ? *s.decoder : *s.encoder; }
@@ -82,7 +94,9 @@ Tensor Transformer::encode(const Sequence& source, const Pass& given) const {
 Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
   Pass pass = given;
   if (spec.encoder) pass.stack = ProbePoint::Stack::decoder;
-  return decoder(embed(tokens, token_embedding), pass, tokens.places);
+  Tensor x = embed(tokens, token_embedding);
+  if (tokens.vectors) x = with_vectors(x, tokens.vectors, tokens.vector_rows);
+  return decoder(x, pass, tokens.places);
 }
 
 void Transformer::remember(const Tensor& memory, const Pass& pass) const {

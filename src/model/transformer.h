@@ -13,6 +13,10 @@ struct Sequence {
   Tensor places;  // i32 [B, T]; empty = consecutive, from the cache's length or 0
   Tensor types;   // i32 [B, T]; empty = all 0; for models with token types
   Tensor signal;  // f32, in the shape that Input expects
+  // Vectors instead of the embeddings of some tokens of a decoder, such as those of pictures, and
+  // the rows of the ids, as [B * T], that they replace.
+  Tensor vectors = {};      // f32 [N, C]
+  Tensor vector_rows = {};  // i32 [N]
 };
 
 // Returns the width of the embeddings.

@@ -78,6 +78,12 @@ AfterCommand load(const std::string& path, ChatState& chat) {
   return say(fmt::format("{}: {} messages", path, chat.conversation.messages()));
 }
 
+AfterCommand attach(const std::string& path, ChatState& chat) {
+  if (path.empty()) return say("/image: expected the name of a PNG, JPEG or WebP file");
+  chat.conversation.attach(path);
+  return say(path + ": a picture for the next question");
+}
+
 AfterCommand help(const std::string&, ChatState&);
 
 AfterCommand leave(const std::string&, ChatState&) { return AfterCommand::leave; }
@@ -92,6 +98,7 @@ const std::vector<ChatCommandRow>& chat_commands() {
        "",
        "generate a new answer to the last question",
        again},
+      {{"/image"}, "FILE", "ask the next question about a picture; may be repeated", attach},
       {{"/system"}, "[TEXT]", "set or remove the system message", set_system},
       {{"/set"},
        "[NAME VALUE]",

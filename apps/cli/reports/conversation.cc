@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/ordered_json.h"
 #include "fovea/error.h"
@@ -15,19 +16,59 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kFileBytes = 16 << 20;  // longer than any context
 
+// Returns the content of a question about pictures.
+Json parts_of(const std::vector<std::string>& pictures, const std::string& text) {
+  Json parts = Json::array();
+  for (const std::string& path : pictures) parts.push_back({{"type", "image"}, {"path", path}});
+  parts.push_back({{"type", "text"}, {"text", text}});
+  return parts;
+}
+
+ChatMessage question(const std::string& text, const std::vector<std::string>& pictures) {
+  if (pictures.empty()) return {"user", text};
+  return {"user", text, json_line(Json{{"content", parts_of(pictures, text)}})};
+}
+
+// Returns the pictures of a message, in the order of its parts.
+std::vector<std::string> pictures_of(const ChatMessage& message) {
+  std::vector<std::string> paths;
+  if (message.members.empty()) return paths;
+  for (const Json& part : parse_ordered_json(message.members, "message")["content"])
+    if (part["type"] == "image") paths.push_back(part["path"]);
+  return paths;
+}
+
+std::string text_in(const Json& json, const char* key, const std::string& place) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  if (!json.is_object() || found == json.end() || !found->is_string())
+    throw Error(ErrorKind::BadFile,
+                fmt::format("{}: no {}; expected texts \"role\" and \"content\"", place, key));
+  return found->get<std::string>();
+}
+
+// Reads a question that parts_of() wrote.
+ChatMessage question_in(const Json& parts, const std::string& place) {
+  std::string text;
+  std::vector<std::string> pictures;
+  for (const Json& part : parts) {
+    const bool image = part.is_object() && part.value("type", Json()) == "image";
+    const std::string value = text_in(part, image ? "path" : "text", place);
+    if (image)
+      pictures.push_back(value);
+    else
+      text += value;
+  }
+  return question(text, pictures);
+}
+
 ChatMessage message_of(const Json& json, const std::string& place) {
-  const auto text = [&](const char* key) {
-    const auto found = json.is_object() ? json.find(key) : json.end();
-    if (!json.is_object() || found == json.end() || !found->is_string())
-      throw Error(ErrorKind::BadFile,
-                  fmt::format("{}: no {}; expected texts \"role\" and \"content\"", place, key));
-    return found->get<std::string>();
-  };
-  ChatMessage message = {text("role"), text("content")};
-  for (const char* role : {"system", "user", "assistant"})
-    if (message.role == role) return message;
-  throw Error(ErrorKind::BadFile, fmt::format("{}: role \"{}\"; expected system, user or assistant",
-                                              place, message.role));
+  const std::string role = text_in(json, "role", place);
+  if (role == "user" && json.contains("content") && json["content"].is_array())
+    return question_in(json["content"], place);
+  for (const char* known : {"system", "user", "assistant"})
+    if (role == known) return {role, text_in(json, "content", place)};
+  throw Error(ErrorKind::BadFile,
+              fmt::format("{}: role \"{}\"; expected system, user or assistant", place, role));
 }
 
 }  // namespace
@@ -38,7 +79,16 @@ Conversation::Conversation(const Model& model, ChatFormat format, std::string sy
 }
 
 void Conversation::say(const char* role, std::string text) {
-  messages_.push_back({role, std::move(text)});
+  if (role == std::string_view("user"))
+    messages_.push_back(question(text, std::exchange(attached_, {})));
+  else
+    messages_.push_back({role, std::move(text)});
+}
+
+void Conversation::attach(const std::string& path) {
+  image_mark(model_);  // throws if the model reads no pictures
+  read_image(path);
+  attached_.push_back(path);
 }
 
 void Conversation::clear() {
@@ -76,11 +126,19 @@ void Conversation::load(const std::string& path) {
 
 std::string Conversation::as_json() const { return messages_json(messages_); }
 
-std::vector<int32_t> Conversation::encoded() const {
+ImagePrompt Conversation::encoded() const {
   ChatRequest request;
   request.messages = as_json();
   const Tokenizer& tokenizer = model_.tokenizer();
-  return tokenizer.encode(format_.render(guarded(request, tokenizer)), SpecialTokens::guarded);
+  if (!reads_images(model_))
+    return {tokenizer.encode(format_.render(guarded(request, tokenizer)), SpecialTokens::guarded)};
+  std::vector<std::string> paths;
+  for (const ChatMessage& message : messages_)
+    for (std::string& path : pictures_of(message)) paths.push_back(std::move(path));
+  const std::string text = render_with_images(format_, request, tokenizer, image_mark(model_));
+  return image_prompt(
+      model_, text, paths.size(), [&](size_t i) { return read_image(paths[i]); },
+      SpecialTokens::guarded, paths);
 }
 
 Conversation::Prompt Conversation::prompt() {
@@ -89,23 +147,23 @@ Conversation::Prompt Conversation::prompt() {
   // With less room the answer would often be cut off in its first sentence.
   const int64_t least_room = std::clamp<int64_t>(context / 4, 1, 256);
   Prompt prompt{encoded()};
-  while (context - std::ssize(prompt.ids) < least_room) {
+  while (context - std::ssize(prompt.tokens.ids) < least_room) {
     const auto oldest = messages_.begin() + (has_system() ? 1 : 0);
     // A conversation must begin with a question, and the last question must stay.
     auto next = std::find_if(std::min(oldest + 1, messages_.end()), messages_.end(),
                              [](const auto& message) { return message.role == "user"; });
     if (next == messages_.end()) {
-      if (context > std::ssize(prompt.ids)) break;
+      if (context > std::ssize(prompt.tokens.ids)) break;
       throw Error(ErrorKind::InvalidArgument,
                   fmt::format("message: too long: {} tokens with the chat template; expected fewer "
                               "than {}, the model's context",
-                              prompt.ids.size(), context));
+                              prompt.tokens.ids.size(), context));
     }
     prompt.dropped += next - oldest;
     messages_.erase(oldest, next);
-    prompt.ids = encoded();
+    prompt.tokens = encoded();
   }
-  prompt.room = context - std::ssize(prompt.ids);
+  prompt.room = context - std::ssize(prompt.tokens.ids);
   return prompt;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fovea/chat.h"
-#include "fovea/model.h"
+#include "fovea/image_prompt.h"
 
 namespace fovea::cli {
 
@@ -16,6 +16,9 @@ class Conversation {
   Conversation(const Model& model, ChatFormat format, std::string system);
 
   void say(const char* role, std::string text);
+  // Adds a picture to the next question. Throws the errors of read_image(), and InvalidArgument if
+  // the model reads no pictures.
+  void attach(const std::string& path);
   void clear();  // removes all messages except the system message
   void set_system(std::string text);
   const std::string& system() const;  // empty = none
@@ -25,7 +28,7 @@ class Conversation {
   bool take_back(bool question);
 
   struct Prompt {
-    std::vector<int32_t> ids;
+    ImagePrompt tokens;
     int64_t room = 0;     // maximum tokens of the answer
     int64_t dropped = 0;  // messages removed because the context is full
   };
@@ -40,11 +43,13 @@ class Conversation {
 
  private:
   bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }
-  std::vector<int32_t> encoded() const;
+  ImagePrompt encoded() const;
 
   const Model model_;
   ChatFormat format_;
+  // A message with pictures has a list of parts as the content in its members.
   std::vector<ChatMessage> messages_;
+  std::vector<std::string> attached_;  // pictures of the next question
 };
 
 }  // namespace fovea::cli

@@ -40,6 +40,7 @@ class ChatCommand : public Command {
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
+    table.add(mmproj_option(mmproj_));
     generation_.options.max_tokens = -1;
     generation_.declare(table, {"answers", "beams", "length_penalty", "logprobs"});
     table.show_only({"MODEL", "--system", "--chat-template", "--verbose", "--dtype",
@@ -56,7 +57,7 @@ class ChatCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const WeightPrecision precision = weight_precision(precision_);
     const Model model =
-        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
+        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_);
     generation_.settle(model, precision, *table_);
     if (!table.given("--predict")) generation_.options.max_tokens = -1;
     ChatState chat{Conversation(model, format_of(model), system_), generation_, *table_, verbose_};
@@ -144,8 +145,8 @@ class ChatCommand : public Command {
         options.max_tokens < 0 ? prompt.room : std::min(options.max_tokens, prompt.room);
     options.constrain = generation_.grammar.constraint(model, options.max_tokens);
     const auto stream = std::make_shared<AnswerStream>();
-    const uint64_t request =
-        engine.submit(prompt.ids, options, [stream](const Event& e) { return stream->receive(e); });
+    const uint64_t request = engine.submit(prompt.tokens, options,
+                                           [stream](const Event& e) { return stream->receive(e); });
     const Generation answer = shown(*stream);
     engine.cancel(request);
     chat.conversation.say("assistant", answer.text);
@@ -189,7 +190,7 @@ class ChatCommand : public Command {
         guesses_line(answer.guessed_tokens, answer.accepted_tokens));
   }
 
-  std::string model_, system_, template_;
+  std::string model_, system_, template_, mmproj_;
   std::vector<std::string> adapters_;
   int precision_ = 0, cache_ = 0;
   GenerationOptions generation_;

@@ -10,6 +10,7 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "cli/reports/alternatives.h"
+#include "cli/reports/prompt_pictures.h"
 #include "fovea/chat.h"
 #include "fovea/doctor.h"
 #include "options/common_options.h"
@@ -53,11 +54,13 @@ class GenerateCommand : public Command {
     table.add(as("FILE",
                  text("--file", {"-f", "-i", "--input"}, "file that contains the prompt", file_)));
     table.add(integers("--ids", {}, "token ids of the prompt, such as 5,9,2", ids_, 0, kLargestId));
+    pictures_.declare(table);
     table.add(flag("--echo", {}, "also print the prompt", echo_));
     table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
+    table.add(mmproj_option(mmproj_));
     table.add(as("FILE", text("--prompt-cache", {},
                               "file that keeps the keys and values of the prompt, which the next "
                               "call with the same beginning then does not compute",
@@ -70,9 +73,9 @@ class GenerateCommand : public Command {
                       alternatives_, 0, 1024));
     table.add(integer("--at", {}, "--alternatives: place in the generated text, in tokens from 1",
                       at_, 1, kLargestId));
-    table.show_only({"MODEL", "--prompt", "--file", "--ids", "--echo", "--dtype", "--cache-dtype",
-                     "--predict", "--stop", "--temperature", "--top-k", "--top-p", "--greedy",
-                     "--seed", "--draft", "--guess", "--answers", "--beams"});
+    table.show_only({"MODEL", "--prompt", "--file", "--ids", "--image", "--echo", "--dtype",
+                     "--cache-dtype", "--predict", "--stop", "--temperature", "--top-k", "--top-p",
+                     "--greedy", "--seed", "--draft", "--guess", "--answers", "--beams"});
   }
 
   void apply(OptionTable& table) override {
@@ -88,9 +91,12 @@ class GenerateCommand : public Command {
     if (alternatives_ == 0 && table.given("--at"))
       throw UsageError("--at: requires --alternatives");
     if (!table.given("--ids")) read_prompt(table);
+    if (pictures_.given() && (table.given("--ids") || alternatives_ > 0))
+      throw UsageError("--image: cannot be combined with --ids or --alternatives");
+    pictures_.find();
     const WeightPrecision precision = weight_precision(precision_);
     const Model model =
-        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_));
+        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_);
     generation_.settle(model, precision, *table_);
     GenerateOptions& options = generation_.options;
     if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))
@@ -131,9 +137,11 @@ class GenerateCommand : public Command {
   }
 
   // A prompt that is not a text is an error of the file.
-  std::vector<int32_t> encoded(const Model& model) const {
+  ImagePrompt encoded(const Model& model) const {
     try {
-      return prompt_ids(model, prompt_);
+      if (pictures_.given() || (reads_images(model) && image_marks(model, prompt_) > 0))
+        return pictures_.prompt(model, prompt_, SpecialTokens::parsed);
+      return {prompt_ids(model, prompt_)};
     } catch (const FieldError& error) {
       if (file_.empty()) throw;
       const std::string name = file_ == "-" ? "standard input" : file_;
@@ -161,10 +169,11 @@ class GenerateCommand : public Command {
       if (streams) put(piece);
       return !closed && !asked_to_stop();
     };
-    std::vector<int32_t> ids(ids_.begin(), ids_.end());
-    if (ids.empty()) ids = encoded(model);
+    ImagePrompt prompt{{ids_.begin(), ids_.end()}};
+    if (prompt.ids.empty()) prompt = encoded(model);
+    const std::vector<int32_t>& ids = prompt.ids;
     const int64_t context = model.spec().context;
-    if (!model.spec().encoder && std::ssize(ids) > context)
+    if (!model.spec().encoder && std::ssize(ids) > context && !prompt.images)
       note(
           fmt::format("note: the prompt has {} tokens, more than the model's context of {}: its "
                       "beginning is dropped\n",
@@ -176,7 +185,7 @@ class GenerateCommand : public Command {
       cache.identity = fmt::format("{:016x} {} {} {}", model_fingerprint(model_), precision_,
                                    instruction_set(), identity_of(adapters_of(adapters_)));
     const std::vector<Generation> answers =
-        generate(model, ids, options, sink, draft, cache_file_.empty() ? nullptr : &cache);
+        generate(model, prompt, options, sink, draft, cache_file_.empty() ? nullptr : &cache);
     if (json) print(as_json(answers));
     for (const Generation& answer : answers) {
       if (streams) break;
@@ -259,10 +268,11 @@ class GenerateCommand : public Command {
          "\n");
   }
 
-  std::string model_, prompt_, file_, cache_file_;
+  std::string model_, prompt_, file_, cache_file_, mmproj_;
   std::vector<std::string> adapters_;
   std::vector<int64_t> ids_;
   int precision_ = 0, cache_ = 0;
+  PromptPictures pictures_;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
   bool echo_ = false;

@@ -86,6 +86,7 @@ class ServeCommand : public Command {
                               "chat template to use instead of the models'", template_)));
     declare_network(table);
     declare_engine(table);
+    table.add(mmproj_option(mmproj_));
     declare_drafts(table);
     declare_jobs(table);
     declare_requests(table);
@@ -191,7 +192,8 @@ class ServeCommand : public Command {
                              "directory; requires an API key; see docs/serve.md",
                              jobs_)));
     table.add(bytes("--max-upload", {},
-                    "maximum size of an uploaded file: of --jobs, or sound to transcribe",
+                    "maximum size of an uploaded file: of --jobs, sound to transcribe, or a chat "
+                    "with pictures",
                     max_upload_));
     table.add(
         bytes("--max-jobs", {}, "--jobs: maximum size of all files in the directory", max_jobs_));
@@ -316,6 +318,7 @@ class ServeCommand : public Command {
     };
     if (i < languages_.size()) options.languages = languages_[i];
     if (i < drafts_.size()) options.draft = drafts_[i];
+    if (i == 0) options.mmproj = mmproj_;
     options.draft_tokens = draft_tokens_;
     return serve::open_served(find_model(models_[i]), options,
                               [](const std::string& warning) { warn({warning}); });
@@ -363,7 +366,7 @@ class ServeCommand : public Command {
     serve::Api api(served);
     api.set_warn([](const std::string& warning) { warn({warning}); });
     std::optional<tuning::FineTuning> jobs;
-    http::Router router = api.router();
+    http::Router router = api.router(max_upload_);
     serve::add_speech_routes(
         router, [&api] { return api.models(); }, max_upload_);
     if (!jobs_.empty()) {
@@ -416,6 +419,7 @@ class ServeCommand : public Command {
 
   static constexpr const char* kRequests = "Defaults of requests (override generation_config.json)";
 
+  std::string mmproj_;
   std::vector<std::string> models_, names_, adapters_, origins_, languages_, drafts_;
   std::string template_, key_file_, jobs_;
   http::ServerOptions http_;

@@ -255,6 +255,31 @@ TEST(PrefixCaches, KeepKindsApart) {
   }
 }
 
+// Equal tokens stand for different pictures; the pages before a picture are shared.
+TEST(PrefixCaches, KeepContentsOfPagesApart) {
+  PagePool pool(mixed(), {.pages = 100});
+  PrefixCache prefixes(pool);
+  const std::vector<int32_t> ids = some_ids(320);
+  const PageContents cat = {{1, "cat"}, {2, "cat"}}, dog = {{1, "dog"}, {2, "dog"}};
+  const auto found = [&](const PageContents& contents) {
+    CachedText text;
+    prefixes.begin(text, ids, 0, contents);
+    const int64_t length = text.length;
+    shorten(pool, text, 0);
+    return length;
+  };
+  CachedText text;
+  ASSERT_TRUE(prefixes.make_room(text, 320));
+  read(pool, text, 320);
+  prefixes.keep(text, ids, text.length, 0, cat);
+  shorten(pool, text, 0);
+  EXPECT_EQ(found(cat), 256);
+  EXPECT_EQ(found(dog), 64);
+  EXPECT_EQ(found({}), 64);
+  EXPECT_EQ(found({{1, "cat"}}), 128);
+  EXPECT_EQ(std::ssize(prefixes.contents(ids).tokens), 64);  // a file has no pictures
+}
+
 // The pages that a file keeps for a later process.
 TEST(PrefixCaches, RestoreTheirContents) {
   const std::vector<int32_t> ids = some_ids(320);

@@ -50,10 +50,10 @@ class ApiTest : public testing::Test {
       return "chat: " + request.messages;
     }};
     TextEngine engine;
-    engine.submit = [this](const std::vector<int32_t>& ids, const GenerateOptions& options,
+    engine.submit = [this](const ImagePrompt& prompt, const GenerateOptions& options,
                            Engine::Sink sink, const AttentionTraceOptions& trace) {
       trace_options_ = trace;
-      return submit(ids, options, sink);
+      return submit(prompt.ids, options, sink);
     };
     engine.cancel = [this](uint64_t number) { cancelled_.push_back(number); };
     engine.status = [] { return EngineStatus{}; };

@@ -1,0 +1,55 @@
+#include "cli/reports/prompt_pictures.h"
+
+#include "base/files.h"
+#include "cli/reports/pictures.h"
+
+namespace fovea::cli {
+namespace {
+
+constexpr int64_t kMostFrames = 4096;
+
+}  // namespace
+
+std::vector<std::string> spread(const std::vector<std::string>& names, int64_t count) {
+  const auto all = static_cast<int64_t>(names.size());
+  if (count >= all) return names;
+  std::vector<std::string> some;
+  for (int64_t i = 0; i < count; ++i)
+    some.push_back(names[static_cast<size_t>(count == 1 ? 0 : i * (all - 1) / (count - 1))]);
+  return some;
+}
+
+void PromptPictures::declare(OptionTable& table) {
+  table.add(as("FILE", list("--image", {"--images"},
+                            "picture for the next mark, such as <image>, in the prompt, or a "
+                            "folder of them; may be repeated",
+                            arguments_)));
+  table.add(integer("--frames", {},
+                    "--image FOLDER: use only N of its pictures, spread evenly; 0 = all", frames_,
+                    0, kMostFrames));
+}
+
+void PromptPictures::find() {
+  if (frames_ > 0 && arguments_.empty()) throw UsageError("--frames: requires --image FOLDER");
+  for (const std::string& argument : arguments_) {
+    if (argument == "-") throw UsageError("--image: -; expected a file or a folder");
+    const PictureList list({argument});
+    const bool samples = frames_ > 0 && is_folder(argument);
+    const std::vector<std::string> names = samples ? spread(list.names(), frames_) : list.names();
+    names_.insert(names_.end(), names.begin(), names.end());
+  }
+}
+
+ImagePrompt PromptPictures::prompt(const Model& model, const std::string& text,
+                                   SpecialTokens special) const {
+  std::string marks;
+  if (!names_.empty() && image_marks(model, text) == 0) {
+    for (size_t i = 0; i < names_.size(); ++i) marks += image_mark(model);
+    marks += "\n";
+  }
+  return image_prompt(
+      model, marks + text, names_.size(), [&](size_t i) { return read_image(names_[i]); }, special,
+      names_);
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+// The pictures of a prompt: the options --image and --frames.
+
+#include <string>
+#include <vector>
+
+#include "fovea/image_prompt.h"
+#include "options/options.h"
+
+namespace fovea::cli {
+
+class PromptPictures {
+ public:
+  void declare(OptionTable& table);
+  bool given() const { return !arguments_.empty(); }
+  // Finds the pictures. Throws the errors of PictureList.
+  void find();
+  // Returns the prompt of a text; one without marks begins with the pictures. Throws the errors of
+  // image_prompt() and of read_image().
+  ImagePrompt prompt(const Model& model, const std::string& text, SpecialTokens special) const;
+
+ private:
+  std::vector<std::string> arguments_, names_;
+  int64_t frames_ = 0;
+};
+
+// Returns `count` of the names, spread evenly from the first to the last one; all of them if there
+// are fewer.
+std::vector<std::string> spread(const std::vector<std::string>& names, int64_t count);
+
+}  // namespace fovea::cli

@@ -1,0 +1,56 @@
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "base/ordered_json.h"
+#include "fovea/chat.h"
+
+namespace fovea {
+namespace {
+
+using Messages = nlohmann::ordered_json;
+
+// Stands for a picture in texts until special tokens in them are guarded: the noncharacter U+FDD1.
+constexpr std::string_view kPicture = "\xEF\xB7\x91";
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+std::string joined(const Messages& parts) {
+  std::string text;
+  for (const Messages& part : parts) {
+    if (part.value("type", "") == "image") {
+      text += std::string(kPicture) + "\n";
+      continue;
+    }
+    std::string own = part.value("text", "");
+    replace_all(own, kPicture, "");
+    text += own;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string render_with_images(const ChatFormat& format, const ChatRequest& request,
+                               const Tokenizer& tokenizer, const std::string& mark) {
+  const FloatMode mode;
+  Messages messages = parse_ordered_json(request.messages, "messages");
+  check(messages.is_array(), "messages: not a list; expected a list of objects");
+  for (Messages& message : messages) {
+    check(message.is_object(), "messages: not objects; expected objects with role and content");
+    const auto content = message.find("content");
+    if (content == message.end()) continue;
+    if (format.knows_parts && content->is_string())
+      *content = Messages::array({{{"type", "text"}, {"text", *content}}});
+    else if (!format.knows_parts && content->is_array())
+      *content = joined(*content);
+  }
+  ChatRequest changed = request;
+  changed.messages = json_line(messages);
+  std::string text = format.render(guarded(changed, tokenizer));
+  replace_all(text, kPicture, mark);
+  return text;
+}
+
+}  // namespace fovea

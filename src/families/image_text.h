@@ -1,0 +1,33 @@
+#pragma once
+
+// Models that read texts with pictures: one folder with an encoder of images, a connector and a
+// decoder (LLaVA: Liu et al. 2023; Idefics3: Laurençon et al. 2024; SmolVLM: Marafioti et al.
+// 2025). config.json has a text_config and a vision_config.
+
+#include <memory>
+#include <string>
+
+#include "families/directory.h"
+#include "families/image_encoder.h"
+
+namespace fovea {
+
+// Returns whether a config.json is that of such a model.
+bool reads_images(const nlohmann::json& config);
+// Returns whether the folder's config.json is that of such a model.
+bool reads_images(const std::string& folder);
+
+// The decoder of such a folder, as the model of a family.
+struct TextPart {
+  const Family* family;
+  nlohmann::json config;
+  std::shared_ptr<const TensorSource> tensors;
+};
+TextPart text_part(const nlohmann::json& config, const std::string& folder);
+
+// Opens the encoder of images and the connector for the decoder `text`. Throws the errors of
+// open_model_files() and of ImageProcessor::open().
+std::shared_ptr<const ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
+                                                       Weights weights, const Packing& packing);
+
+}  // namespace fovea

@@ -1,0 +1,106 @@
+// Compares models of texts with pictures with transformers, on the files of
+// tools/make_image_text_goldens.py.
+
+#include "fovea/image_prompt.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "families/model_parts.h"
+#include "fovea/engine.h"
+#include "fovea/generate.h"
+#include "generate/reading.h"
+#include "model/prompt_images.h"
+#include "support/expect_error.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+const std::string kFolder = "tests/goldens/image_text/";
+
+ImagePrompt prompt_of(const Model& model, const nlohmann::json& golden) {
+  const auto names = golden["pictures"].get<std::vector<std::string>>();
+  return image_prompt(
+      model, golden["text"], names.size(),
+      [&](size_t i) { return read_image("tests/goldens/images/" + names[i]); },
+      SpecialTokens::parsed);
+}
+
+// The logits of the last `rows` tokens of a prompt, which is read in pieces of `step` tokens.
+Tensor last_logits(const Model& model, const ImagePrompt& prompt, int64_t rows, int64_t step) {
+  const NoGradient off;
+  const Transformer& transformer = model.parts().transformer;
+  const int64_t n = std::ssize(prompt.ids);
+  PagePool pool(PagePool::layout_for(*transformer.spec.decoder, DType::f32),
+                {pages_for(n) + 1, 1, n}, cpu_device());
+  CachedText text;
+  EXPECT_TRUE(make_room(pool, text, n));
+  Tensor all;
+  for (int64_t begin = 0; begin < n; begin += step) {
+    const int64_t count = std::min(step, n - begin);
+    TokenVectors vectors;
+    if (prompt.images) prompt.images->add_vectors(begin, count, 0, vectors);
+    const std::vector<int32_t> ids(prompt.ids.begin() + begin, prompt.ids.begin() + begin + count);
+    const Tensor hidden =
+        read_batch(transformer, pool, {{&text, count, n}}, ids, DType::f32, nullptr, {}, vectors);
+    const Tensor part = hidden.view({1, count, hidden.dim(1)});
+    all = all ? concat_tokens(all, part) : part;
+  }
+  std::vector<int32_t> last;
+  for (int64_t r = n - rows; r < n; ++r) last.push_back(static_cast<int32_t>(r));
+  const Tensor logits = logits_of(transformer, all.view({n, all.dim(2)}), last);
+  shorten(pool, text, 0);
+  return logits;
+}
+
+class ImageTextGoldens : public testing::TestWithParam<const char*> {
+ protected:
+  std::string folder_ = kFolder + GetParam();
+  Model model_ = Model::open(folder_);
+  nlohmann::json golden_ = read_json(folder_ + "/expected.json");
+};
+
+TEST_P(ImageTextGoldens, TokensAreThoseOfTransformers) {
+  ASSERT_TRUE(reads_images(model_));
+  EXPECT_EQ(image_mark(model_), "<image>");
+  for (const auto& one : golden_["cases"])
+    EXPECT_EQ(prompt_of(model_, one).ids, one["ids"].get<std::vector<int32_t>>()) << one["text"];
+}
+
+TEST_P(ImageTextGoldens, LogitsAreThoseOfTransformers) {
+  const SafeTensors expected(folder_ + "/expected.safetensors");
+  for (size_t i = 0; i < golden_["cases"].size(); ++i) {
+    const Tensor wanted = expected.tensor(fmt::format("logits.{}", i));
+    const ImagePrompt prompt = prompt_of(model_, golden_["cases"][i]);
+    for (const int64_t step : {int64_t{1000}, int64_t{7}}) {  // at once, and pictures in pieces
+      const Tensor found = last_logits(model_, prompt, wanted.dim(0), step);
+      double worst = 0, scale = 0;
+      for (int64_t k = 0; k < wanted.size(); ++k) {
+        worst = std::max(worst,
+                         std::abs(double{found.data_as<float>()[k]} - wanted.data_as<float>()[k]));
+        scale = std::max(scale, std::abs(double{wanted.data_as<float>()[k]}));
+      }
+      EXPECT_LE(worst, 1e-4 * scale) << GetParam() << " case " << i << " step " << step;
+    }
+  }
+}
+
+TEST_P(ImageTextGoldens, ContinuationsAreThoseOfTransformers) {
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = 12;
+  for (const auto& one : golden_["cases"])
+    EXPECT_EQ(generate(model_, prompt_of(model_, one), options)[0].ids,
+              one["continuation"].get<std::vector<int32_t>>())
+        << one["text"];
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ImageTextGoldens,
+                         testing::Values("llava", "llava_siglip", "idefics3", "smolvlm"));
+
+}  // namespace
+}  // namespace fovea
