@@ -228,6 +228,17 @@ nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenize
   return s;
 }
 
+// Sets the steps, the intervals that follow them, and the passes over the data.
+void plan_steps(Job& job, const Spec& spec, const Examples& data, const Say& say) {
+  plan_epochs(job, data);
+  plan_intervals(job);
+  plan_data(job, spec, data);
+  if (constexpr double kMany = 50; job.plan.epochs > kMany)
+    say(fmt::format(
+        "the run reads the data {:.0f} times; more data, or fewer `steps`, would suit it",
+        job.plan.epochs));
+}
+
 }  // namespace
 
 Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say,
@@ -278,12 +289,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
   add_own_cost(job, *task);
   add_teacher(job, *task, spec, tokenizers, say);
-  plan_epochs(job, task->loaded());
-  plan_intervals(job);
-  plan_data(job, spec, task->loaded());
-  if (constexpr double kMany = 50; job.plan.epochs > kMany)
-    say(fmt::format("the run reads the data {:.0f} times; more data, or fewer `steps`, would suit it",
-                    job.plan.epochs));
+  plan_steps(job, spec, task->loaded(), say);
   job.plan.vocabulary = tokenizer.size();
   check_memory(job);
   job.settings = settings(job, spec, tokenizer, task->loaded());
