@@ -103,6 +103,9 @@ constexpr bool kOnlyWide = requires {
 // core reads in the memory latency of 100 ns.
 constexpr int64_t kNear = 1024;
 
+// A panel alone is one stream, which the hardware prefetches better.
+constexpr int64_t near_of(int64_t panels) { return panels == 1 ? 0 : kNear; }
+
 // Returns what a tile prefetches while the kernel `Running` computes it; `Tiles` is the form of the
 // stored weights. A tile alone prefetches its own weights, and at the end of its panels the
 // beginning of the next ones. Tiles that share a block of weights, or whose block was widened
@@ -121,7 +124,7 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
     const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
     const uint8_t* next = k.end < job.depth ? here + bytes : job.panel(panel + panels + p);
     if (alone)
-      ahead.at[p] = k.end < job.depth ? here + kNear : next;
+      ahead.at[p] = k.end < job.depth ? here + near_of(panels) : next;
     else
       ahead.at[p] = next + (tile - tiles.begin) * part;
   }
@@ -160,7 +163,7 @@ void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t p
   const int64_t blocks_of_k = alone ? 1 : std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   // Where a tile alone begins to prefetch the next panels.
-  const int64_t end_of_panels = (K - kNear / Tiles::kPanelBytes) / kUnit * kUnit;
+  const int64_t end_of_panels = (K - near_of(panels) / Tiles::kPanelBytes) / kUnit * kUnit;
   int64_t begin = 0;
   do {  // at least once: if K is 0, y is still set to the bias
     Range k = {begin, std::min(K, begin + block)};

@@ -78,10 +78,12 @@ struct ModelVnniDot : VnniDot<kFormat> {
 
 // The registers hold integer sums of a group: a product takes 5 cycles and two start per cycle, so
 // at least 10 sums must be in flight; additional sums hide the latency of the work between groups.
-// The sums over groups, which are floats, are in L1.
+// The sums over groups, which are floats, are in L1. With one row, memory is the limit, and it is
+// faster to read one panel after the other, in the order of their addresses.
 struct WholeTiles {
   static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
   static constexpr int panels(int rows) {
+    if (rows == 1) return 1;
     if (kLanes == 16) return rows <= 4 ? 4 : 3;
     return rows <= 2 ? 2 : 1;
   }
@@ -223,6 +225,9 @@ struct QuantizedTiles : WholeTiles {
 template <template <WeightFormat> class DotOf>
 struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
   using Tiles = QuantizedTiles<WeightFormat::int8, DotOf>;
+
+  // The sums continue over the whole row, so one row needs several panels too.
+  static constexpr int panels(int rows) { return WholeTiles::panels(std::max(rows, 2)); }
 
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
