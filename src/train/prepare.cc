@@ -182,7 +182,7 @@ void add_own_cost(Job& job, const ExamplesTask& task) {
   job.plan.activation_bytes = std::max(job.plan.activation_bytes, task.writing_bytes());
 }
 
-void plan_data(Job& job, const Spec& spec, const Examples& examples) {
+void plan_data(Job& job, const Spec& spec, const Examples& examples, const Say& say) {
   TrainPlan& plan = job.plan;
   const TrainOptions& o = job.options;
   plan.spec = spec;
@@ -194,17 +194,10 @@ void plan_data(Job& job, const Spec& spec, const Examples& examples) {
   const double passes = mean_passes(o), epoch = examples.passes_per_epoch();
   plan.tokens_per_step = std::llround(passes * static_cast<double>(examples.learnt.tokens) / epoch);
   plan.epochs = static_cast<double>(o.steps) * passes / epoch;
-}
-
-// Sets the number of steps that the epochs determine.
-void plan_epochs(Job& job, const Examples& examples) {
-  TrainOptions& o = job.options;
-  if (o.epochs <= 0) return;
-  const double passes = o.epochs * examples.passes_per_epoch();
-  const double steps = std::ceil(passes / mean_passes(o));
-  check_field(steps <= 1e9, "epochs", "{} steps; expected at most 1000000000", steps);
-  o.steps = std::max<int64_t>(1, std::llround(steps));
-  job.plan.steps = o.steps;
+  constexpr double kMany = 50;
+  if (plan.epochs > kMany)
+    say(fmt::format("the run reads the data {:.0f} times; expected fewer `steps` or more data",
+                    plan.epochs));
 }
 
 // Sets the intervals that the options leave open. Those of a resumed run stay the same.
@@ -213,6 +206,18 @@ void plan_intervals(Job& job) {
   if (o.warmup < 0) o.warmup = setting_of_snapshot(job, "warmup", -1);
   if (o.evaluate_every < 0) o.evaluate_every = setting_of_snapshot(job, "evaluate_every", -1);
   choose_intervals(o);
+}
+
+// Sets the number of steps that the epochs determine.
+void plan_epochs(Job& job, const Examples& examples) {
+  TrainOptions& o = job.options;
+  if (o.epochs <= 0) return plan_intervals(job);
+  const double passes = o.epochs * examples.passes_per_epoch();
+  const double steps = std::ceil(passes / mean_passes(o));
+  check_field(steps <= 1e9, "epochs", "{} steps; expected at most 1000000000", steps);
+  o.steps = std::max<int64_t>(1, std::llround(steps));
+  job.plan.steps = o.steps;
+  plan_intervals(job);
 }
 
 nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenizer& tokenizer,
@@ -226,17 +231,6 @@ nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenize
   s["teacher"] = job.teacher_hash != 0 ? hash_text(job.teacher_hash) : "";
   s.update(settings_of(job.options, objective_of(job.options, spec)));
   return s;
-}
-
-// Sets the steps, the intervals that follow them, and the passes over the data.
-void plan_steps(Job& job, const Spec& spec, const Examples& data, const Say& say) {
-  plan_epochs(job, data);
-  plan_intervals(job);
-  plan_data(job, spec, data);
-  if (constexpr double kMany = 50; job.plan.epochs > kMany)
-    say(fmt::format(
-        "the run reads the data {:.0f} times; more data, or fewer `steps`, would suit it",
-        job.plan.epochs));
 }
 
 }  // namespace
@@ -289,7 +283,8 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
   add_own_cost(job, *task);
   add_teacher(job, *task, spec, tokenizers, say);
-  plan_steps(job, spec, task->loaded(), say);
+  plan_epochs(job, task->loaded());
+  plan_data(job, spec, task->loaded(), say);
   job.plan.vocabulary = tokenizer.size();
   check_memory(job);
   job.settings = settings(job, spec, tokenizer, task->loaded());

@@ -72,7 +72,7 @@ class EmbedTrain(FoveaTest):
         longer = json.loads(self.ok(self.train("pairs.tsv", pairs, "--epochs", "3", "--allow-change")).stdout)
         self.assertEqual(longer["steps"], 3)
         log = [json.loads(line) for line in (self.folder / "out/log.jsonl").read_text().splitlines()]
-        self.assertEqual([line["step"] for line in log], [1, 2, 3])
+        self.assertEqual([line["step"] for line in log if "loss" in line], [1, 2, 3])
 
     def test_a_dry_run_writes_nothing(self):
         plan = json.loads(self.ok(self.train("pairs.tsv", "fox\tthe fox\nbird\ta bird\n", "--epochs", "3", "--dry-run")).stdout)

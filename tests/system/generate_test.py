@@ -251,5 +251,22 @@ class Generate(FoveaTest):
         self.refused(fovea("generate", self.model(60), "--stop", ""), 2, "--stop")
 
 
+class Beams(FoveaTest):
+    def test_required_texts_and_groups(self):
+        model = self.model()
+        for texts in (["fox sees"], ["never", "light"]):
+            words = [word for text in texts for word in ("--must", text)]
+            found = json.loads(self.ok(fovea("generate", model, "-p", "The eye", "-n", "24", "--beams", "4", "--answers", "3", *words,
+                                             "--json")).stdout)
+            for answer in found["answers"]:
+                for text in texts:
+                    self.assertIn(text, answer["text"])
+        self.refused(fovea("generate", model, "-p", "The", "--must", "fox"), 2, "--must", "--beams")
+        groups = json.loads(self.ok(fovea("generate", model, "-p", "The eye", "-n", "12", "--beams", "4", "--beam-groups", "4",
+                                          "--diversity-penalty", "5", "--answers", "4", "--json")).stdout)["answers"]
+        self.assertEqual(len({answer["text"][:1] for answer in groups}), 4)
+        self.refused(fovea("generate", model, "-p", "The", "--beams", "4", "--beam-groups", "3"), 2, "--beam-groups: 3; expected a divisor")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -34,7 +34,7 @@ class Reinforcement(FoveaTest):
             steps = [entry for entry in log if "loss" in entry]
             self.assertEqual([entry["step"] for entry in steps if "reward_exact" in entry], [1, 3, 5])
             self.assertTrue(all(entry["update_kl"] == 0 for entry in steps if entry["step"] in (1, 3, 5)))
-            self.assertEqual({entry["step"] for entry in log if "sample" in entry}, {0, 6})
+            self.assertLessEqual({0, 6}, {entry["step"] for entry in log if "sample" in entry})
             self.assertTrue(any(entry["step"] == 0 and "reward" in entry for entry in log))
 
     def test_a_killed_run_continues_with_the_same_bits(self):

@@ -1,6 +1,7 @@
 """Training a translator, translation, and scores."""
 import json
 import random
+import re
 import unittest
 
 from support import ROOT, FoveaTest, fovea
@@ -53,6 +54,20 @@ class TranslateTest(FoveaTest):
                                    "--runs", "1", "--json"))
         self.assertEqual((timed["lines"], timed["tokens"]), (20, 80))
         self.assertGreater(timed["tokens_per_second"], 0)
+
+    def test_terms_and_markup_are_kept(self):
+        self.train_translator()
+        terms = self.file("terms.tsv", "# source\ttarget\ndog\tmoon moon\n")
+        lines = self.output("translate", self.out, "--terms", terms, "--n-best", "2", input=b"red dog sun\nbook\n").decode().splitlines()
+        self.assertEqual([("moon moon" in line) for line in lines[:2]], [True, True], lines)
+        plain = self.output("translate", self.out, "--markup", input=b"red dog {x} sun\n").decode()
+        self.assertIn("{x}", plain)
+        marked = self.output("translate", self.out, "--markup", input=b"<b>red</b> dog {x} sun<br/>\n").decode()
+        self.assertLess(marked.index("<b>"), marked.index("</b>"))
+        self.assertEqual(marked.count("<br/>"), 1)
+        self.assertEqual(re.sub("<.*?>", "", marked), plain)
+        self.refused(fovea("translate", self.out, "--terms", terms, "--beams", "1", input=b"a\n"), 2, "--terms: given with 1 beam")
+        self.refused(fovea("translate", self.out, "--terms", self.file("bad.tsv", "dog moon\n"), input=b"a\n"), 2, "bad.tsv", "line 1")
 
     def test_two_tokenizers_are_kept(self):
         files = ROOT / "tests/goldens/translation_tokenizers"

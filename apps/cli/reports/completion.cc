@@ -33,7 +33,7 @@ Words values_of(const Option& option) {
   return values;
 }
 
-bool is_file(const Option& option) {
+bool takes_file(const Option& option) {
   const auto has = [&](const char* word) {
     return option.placeholder.find(word) != std::string::npos;
   };
@@ -63,7 +63,7 @@ std::string bash_verb(const VerbDescription& verb) {
     if (spellings.empty() || !takes_value(option)) continue;
     if (const Words values = values_of(option); !values.empty())
       cases += fmt::format("        {}) values='{}' ;;\n", pattern, fmt::join(values, " "));
-    else if (is_file(option))
+    else if (takes_file(option))
       cases += fmt::format("        {}) return ;;\n", pattern);
     else
       plain.push_back(pattern);
@@ -114,7 +114,7 @@ std::string zsh_option(const Option& option, const std::string& spelling) {
   if (takes_value(option)) {
     const Words values = values_of(option);
     const std::string action = !values.empty()   ? fmt::format("({})", fmt::join(values, " "))
-                               : is_file(option) ? "_files"
+                               : takes_file(option) ? "_files"
                                                  : " ";
     std::string place = option.placeholder.empty() ? option.name : option.placeholder;
     std::replace(place.begin(), place.end(), ':', ' ');
@@ -162,7 +162,7 @@ std::string fish_option(const VerbDescription& verb, const Option& option) {
   }
   if (takes_value(option)) {
     const Words values = values_of(option);
-    line += values.empty() ? is_file(option) ? " -r" : " -x"
+    line += values.empty() ? takes_file(option) ? " -r" : " -x"
                            : fmt::format(" -x -a '{}'", fmt::join(values, " "));
   }
   return line + " -d " + fish_text(option.help) + "\n";

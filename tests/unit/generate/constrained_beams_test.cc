@@ -139,7 +139,7 @@ TEST_F(RequiredWords, AreInEveryHypothesis) {
     options.beams = 4;
     options.max_tokens = kLength;
     const RequiredTexts required(texts, *tokenizer_);
-    const auto found = searched(options, &required);
+    const auto found = searched(options, &required, {.tokens = tokenizer_->size()});
     ASSERT_EQ(found.size(), 4u);
     for (const BeamSearch::Hypothesis& one : found)
       for (const std::string& each : texts)
@@ -151,7 +151,7 @@ TEST_F(RequiredWords, PrecedeTheEnd) {
   GenerateOptions options;
   options.beams = 3;
   options.max_tokens = 12;
-  const GenerationRules rules{.ends = {*tokenizer_->id_of("a")}};
+  const GenerationRules rules{.ends = {*tokenizer_->id_of("a")}, .tokens = tokenizer_->size()};
   const RequiredTexts required({"cd"}, *tokenizer_);
   for (const BeamSearch::Hypothesis& one : searched(options, &required, rules))
     EXPECT_NE(text(one.ids).find("cd"), std::string::npos) << text(one.ids);

@@ -13,15 +13,15 @@
 namespace fovea {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using SuiteJson = nlohmann::ordered_json;
 
 // Returns the value with the keys of objects in the order of the schema's properties, which is the
 // order that the grammar generates.
-Json ordered(const Json& value, const Json& schema) {
+SuiteJson ordered(const SuiteJson& value, const SuiteJson& schema) {
   if (!value.is_object() || !schema.is_object() || !schema.contains("properties") ||
       !schema["properties"].is_object())
     return value;
-  Json sorted = Json::object();
+  SuiteJson sorted = SuiteJson::object();
   for (const auto& [key, inner] : schema["properties"].items())
     if (value.contains(key)) sorted[key] = ordered(value[key], inner);
   for (const auto& [key, inner] : value.items())
@@ -30,7 +30,7 @@ Json ordered(const Json& value, const Json& schema) {
 }
 
 // The result for one case of JSON-Schema-Test-Suite.
-const char* result_of(const Json& schema, const Json& test) {
+const char* result_of(const SuiteJson& schema, const SuiteJson& test) {
   try {
     Reader reader(schema.dump());
     const bool reads = reader.reads(ordered(test["data"], schema).dump());
@@ -55,9 +55,9 @@ TEST(SchemaSuite, WritesTheResultOfEachCase) {
   std::sort(files.begin(), files.end());
   ASSERT_FALSE(files.empty());
   for (const auto& file : files) {
-    for (const Json& group : Json::parse(read_file(file))) {
-      for (const Json& test : group["tests"])
-        results << Json{{"file", file.stem().string()},
+    for (const SuiteJson& group : SuiteJson::parse(read_file(file))) {
+      for (const SuiteJson& test : group["tests"])
+        results << SuiteJson{{"file", file.stem().string()},
                         {"group", group["description"]},
                         {"test", test["description"]},
                         {"result", result_of(group["schema"], test)}}

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include <cmath>
 #include <filesystem>
 
@@ -123,8 +125,11 @@ TEST_F(ReplacedTokensRun, LearnsToTellThem) {
   EXPECT_EQ(read_json(o.out + "/generator/config.json")["architectures"][0], "ElectraForMaskedLM");
   EXPECT_EQ(to_floats(model.model.token_embedding.value),
             to_floats(generator.model.token_embedding.value));
-  const nlohmann::json line = parse_json(
-      read_file(o.out + "/log.jsonl").substr(0, read_file(o.out + "/log.jsonl").find('\n')), "log");
+  std::ifstream log(o.out + "/log.jsonl");
+  std::string text;
+  while (std::getline(log, text) && text.find("\"loss\"") == std::string::npos) {
+  }
+  const nlohmann::json line = parse_json(text, "log");
   EXPECT_NEAR(line["loss"].get<double>(),
               line["generator_loss"].get<double>() + 50 * line["detection_loss"].get<double>(),
               1e-4);
