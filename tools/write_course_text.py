@@ -3,7 +3,10 @@
     python3 tools/write_course_text.py > course.txt
     python3 tools/write_course_text.py --words > words.txt
 
-With --words, each punctuation mark has its own line: a tokenizer that is trained on this text never joins it to a word.
+    python3 tools/write_course_text.py --pieces > pieces.txt
+
+With --pieces, most repeated lists are of short pieces, with and without spaces, so that the model also copies tokens that rarely
+follow one another. With --words, each punctuation mark has its own line: a tokenizer that is trained on this text never joins it to a word.
 
 The words and patterns are those that the course looks at: pronouns and what they refer to, subjects and verbs with a noun
 between them, names that are repeated, words with two meanings, and lists that are repeated once, which teach a model to copy.
@@ -90,9 +93,17 @@ def part(pick, word):
     return word[begin:begin + pick(range(1, 6))]
 
 
-def line(random_):
+def glued(pick):
+    """Like repeated(), but of pieces that follow one another with and without a space."""
+    pieces = [pick(["", " "]) + part(pick, pick(RANDOM))[:pick([1, 2, 2, 3, 3, 5])] for _ in range(pick(range(8, 40)))]
+    return "".join(pieces) * 2 + "."
+
+
+def line(random_, pieces):
     pick = lambda all_: random_.choice(list(all_))  # noqa: E731
     kinds = [pronoun, person, gift, agreement, bank, repeated, repeated, repeated]
+    if pieces:
+        kinds += [repeated, glued, glued, glued]
     return pick(kinds)(pick)
 
 
@@ -100,7 +111,7 @@ def main():
     random_ = random.Random(SEED)
     words = sys.argv[1:] == ["--words"]
     for _ in range(LINES):
-        text = line(random_)
+        text = line(random_, sys.argv[1:] == ["--pieces"])
         sys.stdout.write((re.sub(r"([.,'])", r"\n\1\n", text) if words else text) + "\n")
 
 
