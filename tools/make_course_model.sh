@@ -15,8 +15,8 @@ python3 "$root/tools/write_course_text.py" --words > "$place/words.txt"
 "$fovea" tokenize --train bpe "$place/words.txt" --vocab-size 320 --characters --special-token "<|endoftext|>" -o "$place/tokenizer"
 "$fovea" train "$place/course.txt" --out "$place/run" --tokenizer "$place/tokenizer" --width 96 --layers 3 --heads 4 --context 128 \
   --batch 12 --steps 4000 --position rotary --save-every 500 --keep 9 --seed 7
-# Then on lists of pieces too, so that it copies any tokens.
-python3 "$root/tools/write_course_text.py" --pieces > "$place/pieces.txt"
-"$fovea" train "$place/pieces.txt" --out "$place/last" --from "$place/run" --length 128 --batch 12 --steps 2500 --learning-rate 0.002 --save-every 500 --keep 6 --seed 7
+# Then on lists of random tokens too, so that it copies any tokens.
+python3 "$root/tools/write_course_text.py" --tokens "$place/tokenizer/tokenizer.json" > "$place/tokens.txt"
+"$fovea" train "$place/tokens.txt" --out "$place/last" --from "$place/run" --length 128 --batch 12 --steps 2500 --learning-rate 0.002 --save-every 500 --keep 6 --seed 7
 rm -rf "$root/apps/inspector/course_model"
 "$fovea" convert "$place/last" "$root/apps/inspector/course_model" --dtype bf16
