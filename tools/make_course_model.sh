@@ -17,6 +17,6 @@ python3 "$root/tools/write_course_text.py" --words > "$place/words.txt"
   --batch 12 --steps 4000 --position rotary --save-every 500 --keep 9 --seed 7
 # Then on lists of random tokens too, so that it copies any tokens.
 python3 "$root/tools/write_course_text.py" --tokens "$place/tokenizer/tokenizer.json" > "$place/tokens.txt"
-"$fovea" train "$place/tokens.txt" --out "$place/last" --from "$place/run" --length 128 --batch 12 --steps 1407 --schedule constant --learning-rate 0.002 --seed 7
+"$fovea" train "$place/tokens.txt" --out "$place/last" --from "$place/run" --length 128 --batch 12 --steps 1250 --schedule constant --learning-rate 0.002 --seed 7
 rm -rf "$root/apps/inspector/course_model"
 "$fovea" convert "$place/last" "$root/apps/inspector/course_model" --dtype bf16
