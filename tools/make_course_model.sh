@@ -1,5 +1,5 @@
 #!/bin/sh
-# Trains the model of `fovea learn` and writes its files to apps/inspector/course_model: about ten minutes on two cores.
+# Trains the model of `fovea learn` and writes its files to apps/inspector/course_model: about twenty minutes on two cores.
 #
 #     tools/make_course_model.sh [PROGRAM]
 #
@@ -15,5 +15,8 @@ python3 "$root/tools/write_course_text.py" --words > "$place/words.txt"
 "$fovea" tokenize --train bpe "$place/words.txt" --vocab-size 320 --characters --special-token "<|endoftext|>" -o "$place/tokenizer"
 "$fovea" train "$place/course.txt" --out "$place/run" --tokenizer "$place/tokenizer" --width 96 --layers 3 --heads 4 --context 128 \
   --batch 12 --steps 4000 --position rotary --save-every 500 --keep 9 --seed 7
+# Then on lists of random tokens too, so that it copies any tokens.
+python3 "$root/tools/write_course_text.py" --tokens "$place/tokenizer/tokenizer.json" > "$place/tokens.txt"
+"$fovea" train "$place/tokens.txt" --out "$place/last" --from "$place/run" --length 128 --batch 12 --steps 1250 --schedule constant --learning-rate 0.002 --seed 7
 rm -rf "$root/apps/inspector/course_model"
-"$fovea" convert "$place/run" "$root/apps/inspector/course_model" --dtype bf16
+"$fovea" convert "$place/last" "$root/apps/inspector/course_model" --dtype bf16

@@ -3,13 +3,17 @@
     python3 tools/write_course_text.py > course.txt
     python3 tools/write_course_text.py --words > words.txt
 
-With --words, each punctuation mark has its own line: a tokenizer that is trained on this text never joins it to a word.
+    python3 tools/write_course_text.py --tokens tokenizer.json > tokens.txt
+
+With --tokens, most repeated lists are of random tokens of this vocabulary, so that the model also copies tokens that never follow
+one another. With --words, each punctuation mark has its own line: a tokenizer that is trained on this text never joins it to a word.
 
 The words and patterns are those that the course looks at: pronouns and what they refer to, subjects and verbs with a noun
 between them, names that are repeated, words with two meanings, and lists that are repeated once, which teach a model to copy.
 All text is made by this script, so that it may be used for anything. The same seed writes the same text.
 """
 
+import json
 import random
 import re
 import sys
@@ -90,17 +94,32 @@ def part(pick, word):
     return word[begin:begin + pick(range(1, 6))]
 
 
-def line(random_):
+def glued(pick, tokens):
+    """Like repeated(), but of random tokens, which end where the next one begins."""
+    return "".join(pick(tokens) for _ in range(pick(range(16, 52)))) * 2
+
+
+def line(random_, tokens):
     pick = lambda all_: random_.choice(list(all_))  # noqa: E731
     kinds = [pronoun, person, gift, agreement, bank, repeated, repeated, repeated]
+    if tokens:
+        kinds += [lambda pick_: glued(pick_, tokens)] * 10
     return pick(kinds)(pick)
+
+
+def vocabulary(path):
+    """The texts of the tokens that are no special tokens."""
+    with open(path, encoding="utf-8") as file:
+        tokens = json.load(file)["model"]["vocab"]
+    return [token.replace("\u2581", " ") for token in sorted(tokens) if not token.startswith("<")]
 
 
 def main():
     random_ = random.Random(SEED)
     words = sys.argv[1:] == ["--words"]
+    tokens = vocabulary(sys.argv[2]) if sys.argv[1:2] == ["--tokens"] else []
     for _ in range(LINES):
-        text = line(random_)
+        text = line(random_, tokens)
         sys.stdout.write((re.sub(r"([.,'])", r"\n\1\n", text) if words else text) + "\n")
 
 

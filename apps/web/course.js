@@ -17,7 +17,7 @@ export const CHAPTERS = [
 const TOUR = [
   ["The model", "view=home", "The whole model in one picture. Let the sentence flow, then click a box."],
   ["Attention", "view=sentence", "Click a word: arcs, numbers and the map show what it attends to."],
-  ["Two words", "view=sentence&text=red cat blue dog green horse red cat blue dog green&token=8&second=3", "All heads ranked by the link between two words, and the product of query and key."],
+  ["Two words", "view=sentence&text=red cat green dog tall horse red cat green dog tall&token=8&second=3", "All heads ranked by the link between two words, and the product of query and key."],
   ["Follow a token", "view=follow&step=query", "Each step of one token, with the numbers of this model."],
   ["Predictions", "view=say&text=Mary went to the store because", "What comes next. Click a bar to append it."],
   ["Heads", "view=heads", "Which heads have a role, and what breaks when they are switched off."],

@@ -89,7 +89,7 @@ async function offerLink(root, session, state) {
 /** @type {[string, string, string, (tokens: Token[]) => [number, number]][]} name, help, text, the two tokens to look at */
 const TRIES = [
   ["a pronoun", "the head that links “it” to what it stands for", "The animal didn't cross the street because it was too tired.", (tokens) => [word(tokens, "it"), word(tokens, "animal")]],
-  ["a repetition", "an induction head: from a repeated word to the word that followed it the first time", "red cat blue dog green horse red cat blue dog green", (tokens) => [lastWord(tokens, "blue"), word(tokens, "dog")]],
+  ["a repetition", "an induction head: from a repeated word to the word that followed it the first time", "red cat green dog tall horse red cat green dog tall", (tokens) => [lastWord(tokens, "green"), word(tokens, "dog")]],
   ["the previous word", "the head that attends to the word before", "When Mary and John went to the store, John gave a book to Mary.", (tokens) => [word(tokens, "gave"), word(tokens, "gave") - 1]],
   ["a rare word", "what a word rests on that the model hardly knows", "The farmer near the zyzzyva sees a small coin.", (tokens) => [word(tokens, "sees"), word(tokens, "farmer")]],
 ];

@@ -18,6 +18,7 @@
 #include "fovea/error.h"
 #include "fovea/evaluate.h"
 #include "fovea/excerpt.h"
+#include "fovea/exercise.h"
 #include "fovea/explain.h"
 #include "fovea/generate.h"
 #include "fovea/gguf.h"
