@@ -19,7 +19,7 @@ constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::g
 const ImageEncoder& encoder_of(const Model& model) {
   if (model.parts().images == nullptr)
     fail(ErrorKind::InvalidArgument,
-         "the model reads no pictures; expected one that does, such as LLaVA or SmolVLM");
+         "model: it reads no pictures; expected one that does, such as LLaVA or SmolVLM");
   return *model.parts().images;
 }
 
