@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kMostPictures = 64;  // in one request
 constexpr std::string_view kScheme = "data:", kEncoding = ";base64,";
 
-[[noreturn]] void refuse(const std::string& place, const std::string& what, const char* code) {
+[[noreturn]] void refuse_picture(const std::string& place, const std::string& what,
+                                 const char* code) {
   throw ApiError{400, place + ": " + what, place, code};
 }
 
@@ -20,10 +21,10 @@ constexpr std::string_view kScheme = "data:", kEncoding = ";base64,";
 std::string url_of(const Json& part, const std::string& place) {
   const Json& value = part["image_url"];
   const Json url = value.is_object() ? value.value("url", Json()) : value;
-  if (!url.is_string()) refuse(place, "expected an object with url", "invalid_type");
+  if (!url.is_string()) refuse_picture(place, "expected an object with url", "invalid_type");
   const auto& text = url.get_ref<const std::string&>();
   if (!text.starts_with(kScheme))
-    refuse(
+    refuse_picture(
         place,
         fmt::format("the URL begins with {}; expected a data: URL, since pictures are not fetched",
                     excerpt(text.substr(0, 40))),
@@ -36,11 +37,12 @@ std::string bytes_of(const ChatPicture& picture) {
   const size_t comma = url.find(',');
   const std::string_view head = url.substr(0, comma == url.npos ? url.size() : comma + 1);
   if (!head.ends_with(kEncoding))
-    refuse(picture.place, "expected data:TYPE;base64, and the bytes of a picture in base64",
-           "invalid_value");
+    refuse_picture(picture.place, "expected data:TYPE;base64, and the bytes of a picture in base64",
+                   "invalid_value");
   auto bytes = from_base64(url.substr(head.size()));
   if (!bytes)
-    refuse(picture.place, "not base64; expected the bytes of a picture in base64", "invalid_value");
+    refuse_picture(picture.place, "not base64; expected the bytes of a picture in base64",
+                   "invalid_value");
   return std::move(*bytes);
 }
 
@@ -61,8 +63,8 @@ std::vector<ChatPicture> take_pictures(Json& messages) {
       pictures.push_back({url_of(part, place), place});
       part = {{"type", "image"}};
       if (pictures.size() > kMostPictures)
-        refuse(place, fmt::format("too many pictures; expected at most {}", kMostPictures),
-               "out_of_range");
+        refuse_picture(place, fmt::format("too many pictures; expected at most {}", kMostPictures),
+                       "out_of_range");
     }
   }
   return pictures;
@@ -75,10 +77,11 @@ Image PictureDecoder::operator()(size_t picture) {
     Image image = decode_image(bytes, one.place);
     pixels_ += image.height * image.width;
     if (pixels_ > kMostPixels)
-      refuse(one.place,
-             fmt::format("the pictures of the request have more than {} pixels; expected fewer",
-                         kMostPixels),
-             "out_of_range");
+      refuse_picture(
+          one.place,
+          fmt::format("the pictures of the request have more than {} pixels; expected fewer",
+                      kMostPixels),
+          "out_of_range");
     return image;
   } catch (const Error& error) {
     throw ApiError{400, error.what(), one.place, "invalid_image"};

@@ -8,7 +8,7 @@ namespace fovea {
 namespace {
 
 // FIPS 180-4, 4.2.2: the first 32 fractional bits of the cube roots of the first 64 primes.
-constexpr std::array<uint32_t, 64> kRounds = {
+constexpr std::array<uint32_t, 64> kRoundConstants = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -39,7 +39,7 @@ void add_block(State& state, const char* block) {
   auto [a, b, c, d, e, f, g, h] = state;
   for (size_t t = 0; t < 64; ++t) {
     const uint32_t first = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
-                           ((e & f) ^ (~e & g)) + kRounds[t] + w[t];
+                           ((e & f) ^ (~e & g)) + kRoundConstants[t] + w[t];
     const uint32_t second =
         (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + first, d = c, c = b, b = a, a = first + second;

@@ -2,6 +2,7 @@
 #include "base/float_mode.h"
 #include "base/ordered_json.h"
 #include "fovea/chat.h"
+#include "tokenizer/pipeline/decoders.h"
 
 namespace fovea {
 namespace {
@@ -10,11 +11,6 @@ using Messages = nlohmann::ordered_json;
 
 // Stands for a picture in texts until special tokens in them are guarded: the noncharacter U+FDD1.
 constexpr std::string_view kPicture = "\xEF\xB7\x91";
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
 
 std::string joined(const Messages& parts) {
   std::string text;

@@ -174,10 +174,10 @@ ModelFiles open_files(const std::string& path, Loading loading) {
     if (loading.weights == Weights::owned)
       fail(ErrorKind::Unsupported,
            "{}: a model of texts with pictures cannot be trained; expected a model of texts", path);
-    TextPart part = text_part(config, path);
-    family = part.family;
-    config = std::move(part.config);
-    tensors = std::move(part.tensors);
+    TextConfig text = text_config(config, path);
+    tensors = text_tensors(config, path);
+    family = text.family;
+    config = std::move(text.json);
   } else {
     family = &family_named(get_string(config, "model_type", config_path), config_path);
     tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(path));

@@ -12,40 +12,41 @@ namespace {
 using Json = nlohmann::json;
 
 // A kind of folder, by its model_type, and the names of its tensors.
-struct Kind {
+struct ImageTextKind {
   const char* name;
   bool makes_tiles;  // Idefics3: tiles, and a connector that joins patches
   std::vector<Renaming> text, image, connector;
 };
 
-const std::string kImage = "vision_model.";
+const std::string kVisionModel = "vision_model.";
 
 // transformers 4 and 5 use different names.
-const Kind kLlava = {"llava",
-                     false,
-                     {{"language_model.lm_head.", "lm_head."},
-                      {"language_model.model.", "model."},
-                      {"model.language_model.", "model."},
-                      {"lm_head.", "lm_head."}},
-                     {{"vision_tower." + kImage, kImage},
-                      {"model.vision_tower." + kImage, kImage},
-                      {"vision_tower.", kImage},
-                      {"model.vision_tower.", kImage}},
-                     {{"multi_modal_projector.", ""}, {"model.multi_modal_projector.", ""}}};
+const ImageTextKind kLlava = {
+    "llava",
+    false,
+    {{"language_model.lm_head.", "lm_head."},
+     {"language_model.model.", "model."},
+     {"model.language_model.", "model."},
+     {"lm_head.", "lm_head."}},
+    {{"vision_tower." + kVisionModel, kVisionModel},
+     {"model.vision_tower." + kVisionModel, kVisionModel},
+     {"vision_tower.", kVisionModel},
+     {"model.vision_tower.", kVisionModel}},
+    {{"multi_modal_projector.", ""}, {"model.multi_modal_projector.", ""}}};
 
-Kind idefics3(const char* name) {
+ImageTextKind idefics3(const char* name) {
   return {name,
           true,
           {{"model.text_model.", "model."}, {"lm_head.", "lm_head."}},
-          {{"model." + kImage, kImage}},
+          {{"model." + kVisionModel, kVisionModel}},
           {{"model.connector.modality_projection.", ""}}};
 }
 
-const Kind kKinds[] = {kLlava, idefics3("idefics3"), idefics3("smolvlm")};
+const ImageTextKind kImageTextKinds[] = {kLlava, idefics3("idefics3"), idefics3("smolvlm")};
 
-const Kind* kind_of(const Json& config) {
+const ImageTextKind* image_text_kind(const Json& config) {
   if (!config.is_object() || !config.contains("vision_config")) return nullptr;
-  for (const Kind& kind : kKinds)
+  for (const ImageTextKind& kind : kImageTextKinds)
     if (config.value("model_type", Json()) == kind.name) return &kind;
   return nullptr;
 }
@@ -97,7 +98,7 @@ struct Root {
   ActivationKind activation = ActivationKind::gelu;
 };
 
-Root root_of(const Json& config, const std::string& file, const Kind& kind) {
+Root root_of(const Json& config, const std::string& file, const ImageTextKind& kind) {
   Root root;
   Config io(config, file);
   if (kind.makes_tiles) {
@@ -130,7 +131,7 @@ Root root_of(const Json& config, const std::string& file, const Kind& kind) {
 
 // Returns the config of the encoder with the layers that are needed.
 Json image_config(const Json& config, const std::string& file, const Family& family,
-                  const Kind& kind, const Root& root) {
+                  const ImageTextKind& kind, const Root& root) {
   Json image = nested_config(config, "vision_config", family, file);
   for (const char* name : kIgnoredOfImages) image.erase(name);
   if (&family == &siglip_vision_model) image.erase("projection_dim");
@@ -147,7 +148,7 @@ Json image_config(const Json& config, const std::string& file, const Family& fam
   return image;
 }
 
-const Family& image_family(const Json& config, const std::string& file, const Kind& kind) {
+const Family& image_family(const Json& config, const std::string& file, const ImageTextKind& kind) {
   if (kind.makes_tiles) return siglip_vision_model;
   const Json& image = config["vision_config"];
   const Json type = image.is_object() ? image.value("model_type", Json()) : Json();
@@ -160,15 +161,15 @@ const Family& image_family(const Json& config, const std::string& file, const Ki
 
 }  // namespace
 
-bool reads_images(const Json& config) { return kind_of(config) != nullptr; }
+bool reads_images(const Json& config) { return image_text_kind(config) != nullptr; }
 bool reads_images(const std::string& folder) {
   const std::string file = folder + "/config.json";
   return is_file(file) && reads_images(read_json(file));
 }
 
-TextPart text_part(const Json& config, const std::string& folder) {
+TextConfig text_config(const Json& config, const std::string& folder) {
   const std::string file = folder + "/config.json";
-  const Kind& kind = *kind_of(config);
+  const ImageTextKind& kind = *image_text_kind(config);
   const Json own = config.value("text_config", Json());
   const std::string type =
       own.is_object() ? find_string(own, "model_type", file).value_or("llama") : "";
@@ -185,15 +186,19 @@ TextPart text_part(const Json& config, const std::string& folder) {
   bool tied = find_bool(config, "tie_word_embeddings", file).value_or(false);
   if (!kind.makes_tiles) tied |= find_bool(own, "tie_word_embeddings", file).value_or(false);
   text["tie_word_embeddings"] = tied;
-  const auto tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(folder));
-  return {&family, std::move(text), part_of(tensors, kind.text)};
+  return {&family, std::move(text)};
+}
+
+std::shared_ptr<const TensorSource> text_tensors(const Json& config, const std::string& folder) {
+  return part_of(std::make_shared<SafeTensors>(SafeTensors::open_model(folder)),
+                 image_text_kind(config)->text);
 }
 
 std::shared_ptr<const ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
                                                        Weights weights, const Packing& packing) {
   const std::string file = folder + "/config.json";
   const Json config = read_json(file);
-  const Kind& kind = *kind_of(config);
+  const ImageTextKind& kind = *image_text_kind(config);
   const Root root = root_of(config, file, kind);
   const Family& family = image_family(config, file, kind);
   const auto tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(folder));

@@ -17,13 +17,14 @@ bool reads_images(const nlohmann::json& config);
 // Returns whether the folder's config.json is that of such a model.
 bool reads_images(const std::string& folder);
 
-// The decoder of such a folder, as the model of a family.
-struct TextPart {
+// The decoder of such a folder, as the model of a family: its config, and its tensors.
+struct TextConfig {
   const Family* family;
-  nlohmann::json config;
-  std::shared_ptr<const TensorSource> tensors;
+  nlohmann::json json;
 };
-TextPart text_part(const nlohmann::json& config, const std::string& folder);
+TextConfig text_config(const nlohmann::json& config, const std::string& folder);
+std::shared_ptr<const TensorSource> text_tensors(const nlohmann::json& config,
+                                                 const std::string& folder);
 
 // Opens the encoder of images and the connector for the decoder `text`. Throws the errors of
 // open_model_files() and of ImageProcessor::open().

@@ -9,50 +9,50 @@
 namespace fovea {
 namespace {
 
-const std::string kVision = "clip.vision.", kImage = "vision_model.";
-constexpr int64_t kMost = 1 << 20;  // of a size in the metadata
+const std::string kMmprojKeys = "clip.vision.", kMmprojModel = "vision_model.";
+constexpr int64_t kMostMmprojSize = 1 << 20;  // of a size in the metadata
 
 // The metadata that the encoder needs.
-class Metadata {
+class MmprojMetadata {
  public:
-  explicit Metadata(const Gguf& file) : file_(file) {}
+  explicit MmprojMetadata(const Gguf& file) : file_(file) {}
 
   std::string text(const std::string& key) const {
     const auto value = file_.text(key);
     return value ? std::string(*value) : std::string();
   }
   int64_t size(const std::string& key, std::optional<int64_t> absent = {}) const {
-    const auto value = file_.integer(kVision + key);
+    const auto value = file_.integer(kMmprojKeys + key);
     if (!value && absent) return *absent;
-    if (!value || *value < 1 || *value > kMost)
-      fail(ErrorKind::BadFile, "{}: {}{} is {}; expected 1 to {}", file_.path(), kVision, key,
-           value ? std::to_string(*value) : "missing", kMost);
+    if (!value || *value < 1 || *value > kMostMmprojSize)
+      fail(ErrorKind::BadFile, "{}: {}{} is {}; expected 1 to {}", file_.path(), kMmprojKeys, key,
+           value ? std::to_string(*value) : "missing", kMostMmprojSize);
     return *value;
   }
   bool is_set(const std::string& key) const { return file_.boolean(key).value_or(false); }
   double epsilon() const {
-    return file_.number(kVision + "attention.layer_norm_epsilon").value_or(1e-5);
+    return file_.number(kMmprojKeys + "attention.layer_norm_epsilon").value_or(1e-5);
   }
   std::array<float, 3> channels(const std::string& key, float least) const {
-    const auto values = file_.numbers(kVision + key);
+    const auto values = file_.numbers(kMmprojKeys + key);
     std::array<float, 3> three;
     const bool valid = values && values->size() == 3 &&
                        std::all_of(values->begin(), values->end(),
                                    [&](float x) { return x >= least && x <= 1e6f; });
     if (!valid)
-      fail(ErrorKind::BadFile, "{}: {}{} is not valid; expected 3 numbers", file_.path(), kVision,
-           key);
+      fail(ErrorKind::BadFile, "{}: {}{} is not valid; expected 3 numbers", file_.path(),
+           kMmprojKeys, key);
     std::copy(values->begin(), values->end(), three.begin());
     return three;
   }
   // The deepest layer whose output is used: all that the file has, unless it names one.
   int64_t layers() const {
-    const auto named = file_.integers(kVision + "feature_layer");
+    const auto named = file_.integers(kMmprojKeys + "feature_layer");
     const int64_t all = size("block_count");
     if (!named || named->empty()) return all;
     if (named->size() > 1 || named->front() < 0 || named->front() > all)
       fail(ErrorKind::Unsupported, "{}: {}feature_layer has {} values; expected one of 0 to {}",
-           file_.path(), kVision, named->size(), all);
+           file_.path(), kMmprojKeys, named->size(), all);
     return named->front();
   }
 
@@ -60,12 +60,12 @@ class Metadata {
   const Gguf& file_;
 };
 
-nlohmann::json config_of(const Metadata& metadata, const Family& family) {
+nlohmann::json config_of(const MmprojMetadata& metadata, const Family& family) {
   const char* const activation = metadata.is_set("clip.use_gelu")   ? "gelu_pytorch_tanh"
                                  : metadata.is_set("clip.use_silu") ? "silu"
                                                                     : "quick_gelu";
   return {{"model_type", family.model_type},
-          {"architectures", {family.architectures[0].name}},
+          {"architectures", nlohmann::json::array({family.architectures[0].name})},
           {"hidden_size", metadata.size("embedding_length")},
           {"intermediate_size", metadata.size("feed_forward_length")},
           {"num_hidden_layers", metadata.layers()},
@@ -81,11 +81,12 @@ nlohmann::json config_of(const Metadata& metadata, const Family& family) {
 std::vector<Renaming> names_of(const GgufTensors& tensors, int64_t layers, int64_t width) {
   const StoredTensor* down = tensors.find("v.blk.0.ffn_down.weight");
   const bool swapped = down != nullptr && down->shape.size() == 2 && down->shape[1] == width;
-  std::vector<Renaming> names = {{"v.class_embd", kImage + "embeddings.class_embedding"},
-                                 {"v.patch_embd.", kImage + "embeddings.patch_embedding."},
-                                 {"v.position_embd.", kImage + "embeddings.position_embedding."},
-                                 {"v.pre_ln.", kImage + "pre_layrnorm."},
-                                 {"v.post_ln.", kImage + "post_layernorm."}};
+  std::vector<Renaming> names = {
+      {"v.class_embd", kMmprojModel + "embeddings.class_embedding"},
+      {"v.patch_embd.", kMmprojModel + "embeddings.patch_embedding."},
+      {"v.position_embd.", kMmprojModel + "embeddings.position_embedding."},
+      {"v.pre_ln.", kMmprojModel + "pre_layrnorm."},
+      {"v.post_ln.", kMmprojModel + "post_layernorm."}};
   for (int64_t i = 0; i < layers; ++i)
     for (const auto& [theirs, ours] : {std::pair("attn_q.", "self_attn.q_proj."),
                                        {"attn_k.", "self_attn.k_proj."},
@@ -96,12 +97,12 @@ std::vector<Renaming> names_of(const GgufTensors& tensors, int64_t layers, int64
                                        {"ffn_up.", swapped ? "mlp.fc2." : "mlp.fc1."},
                                        {"ffn_down.", swapped ? "mlp.fc1." : "mlp.fc2."}})
       names.push_back({fmt::format("v.blk.{}.{}", i, theirs),
-                       fmt::format("{}encoder.layers.{}.{}", kImage, i, ours)});
+                       fmt::format("{}encoder.layers.{}.{}", kMmprojModel, i, ours)});
   return names;
 }
 
 // As llama.cpp's: a square padded with the mean colour, or tiles.
-ImageProcessor processor_of(const Metadata& metadata, bool makes_tiles) {
+ImageProcessor processor_of(const MmprojMetadata& metadata, bool makes_tiles) {
   const int64_t side = metadata.size("image_size");
   ImageProcessor p;
   p.resize = {side, side, 0};
@@ -119,10 +120,10 @@ ImageProcessor processor_of(const Metadata& metadata, bool makes_tiles) {
 std::shared_ptr<ImageEncoder> open_mmproj(const std::string& path, const Spec& text,
                                           Weights weights, const Packing& packing) {
   const auto file = std::make_shared<const Gguf>(path);
-  const Metadata metadata(*file);
+  const MmprojMetadata metadata(*file);
   const std::string architecture = metadata.text("general.architecture");
   std::string projector = metadata.text("clip.projector_type");
-  if (projector.empty()) projector = metadata.text(kVision + "projector_type");
+  if (projector.empty()) projector = metadata.text(kMmprojKeys + "projector_type");
   const bool makes_tiles = projector == "idefics3";
   if (architecture != "clip" || (projector != "mlp" && !makes_tiles))
     fail(

@@ -5,6 +5,7 @@
 #include "base/float_mode.h"
 #include "base/json.h"
 #include "families/gguf.h"
+#include "families/image_text.h"
 #include "families/model_parts.h"
 #include "families/model_path.h"
 #include "families/open_adapters.h"
@@ -153,9 +154,13 @@ Spec read_model_spec(const std::string& folder) {
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
   static_cast<void>(take_quantization(config, path));  // it does not affect the Spec
+  TextConfig text = reads_images(config)
+                        ? text_config(config, folder)
+                        : TextConfig{&family_named(get_string(config, "model_type", path), path),
+                                     std::move(config)};
   Spec spec;
-  Config reader(config, path);
-  describe(reader, family_named(get_string(config, "model_type", path), path), spec);
+  Config reader(text.json, path);
+  describe(reader, *text.family, spec);
   return spec;
 }
 

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/float_mode.h"
 #include "families/model_parts.h"
-#include "fovea/generate.h"
 #include "image/tiles.h"
 #include "model/prompt_images.h"
 
@@ -19,7 +18,7 @@ constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::g
 const ImageEncoder& encoder_of(const Model& model) {
   if (model.parts().images == nullptr)
     fail(ErrorKind::InvalidArgument,
-         "the model reads no pictures; expected one that does, such as LLaVA or SmolVLM");
+         "model: it reads no pictures; expected one that does, such as LLaVA or SmolVLM");
   return *model.parts().images;
 }
 
@@ -74,10 +73,12 @@ std::vector<PromptImages::Part> parts_of(std::vector<Image> tiles, const std::ve
   return parts;
 }
 
+// Returns the ids of a text, or of its first piece if it `begins` a prompt.
 std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
                             SpecialTokens special, bool begins) {
   if (special != SpecialTokens::parsed || !begins) return tokenizer.encode(text, special);
   EncodingOptions whole;
+  whole.special = special;
   whole.truncate_and_pad = false;
   std::vector<int32_t> ids = tokenizer.encoding(text, whole).ids;
   if (ids.size() > 1 && tokenizer.eos_id() == ids.back()) ids.pop_back();
@@ -148,8 +149,7 @@ ImagePrompt image_prompt(const Model& model, const std::string& text, size_t cou
     check(!encoder.names_tiles, "tokenizer: it has no token {}; expected one", mark);
     prompt = prompt_of_pieces(pieces, std::move(tiles), model, special, parts);
   } else {
-    prompt.ids = special == SpecialTokens::parsed ? prompt_ids(model, whole)
-                                                  : model.tokenizer().encode(whole, special);
+    prompt.ids = ids_of(model.tokenizer(), whole, special, true);
     parts = parts_of(std::move(tiles), prompt.ids, encoder);
   }
   if (count == 0) return prompt;

@@ -5,7 +5,7 @@ import shutil
 import struct
 import unittest
 
-from serving import ServeTest
+from serving import TEMPLATE, ServeTest
 from support import ROOT, FoveaTest, fovea
 
 GOLDENS = ROOT / "tests/goldens"
@@ -80,7 +80,9 @@ class PromptsWithPictures(FoveaTest):
 
     def test_other_verbs_use_the_model_of_texts_or_refuse(self):
         self.ok(fovea("plan", LLAVA))
-        self.ok(fovea("trace", LLAVA, "hello"))
+        self.ok(fovea("trace", LLAVA, "--text", "hello", "--list"))
+        self.ok(fovea("convert", LLAVA, self.folder / "text.gguf"))
+        self.ok(fovea("generate", self.folder / "text.gguf", "-p", "hello", *GREEDY))
         self.refused(fovea("train", self.text, "--from", LLAVA, "--out", self.folder / "out", "--steps", 1), 2, "cannot be trained")
 
     def test_chats_about_pictures(self):
@@ -118,7 +120,12 @@ class ServedPictures(ServeTest):
 
     def setUp(self):
         super().setUp()
-        self.serve("--chat-template", LLAVA / "chat_template.jinja")
+        self.serve()
+
+    def chat(self, *lines):
+        """Returns the answer of `fovea chat`, a process of its own without any cached prefix."""
+        found = self.ok(fovea("chat", LLAVA, *GREEDY, "--no-history", "--chat-template", TEMPLATE, "--json", input="\n".join(lines).encode()))
+        return json.loads(found.stdout)["messages"][-1]["content"]
 
     def text(self, *parts, **fields):
         return self.good("/v1/chat/completions", asked(*parts, **fields))["choices"][0]["message"]["content"]
@@ -130,26 +137,22 @@ class ServedPictures(ServeTest):
             self.assertIn(word, answer["error"]["message"])
 
     def test_answers_about_data_urls(self):
-        found = self.text(url("005.png"), "What is this?")
-        expected = json.loads(self.ok(fovea("chat", LLAVA, "--greedy", "--predict", 12, "--no-history", "--json",
-                                            input=f"/image {IMAGES / '005.png'}\nWhat is this?\n".encode())).stdout)
-        self.assertEqual(found, expected["messages"][1]["content"])
-        self.assertEqual(self.text("plain"), self.text("plain"))
+        self.assertEqual(self.text(url("005.png"), "What is this?"), self.chat(f"/image {IMAGES / '005.png'}", "What is this?"))
+        self.assertEqual(self.text("plain"), self.chat("plain"))
 
     def test_equal_tokens_of_two_clients_never_share_a_picture(self):
         """The prompts are equal tokens, longer than a page of the cache; only the pixels differ."""
         pictures, question = ["005.png", "009.png", "003.png", "011.jpg"], "What is this? " + "y" * 120
-        alone = {}
-        for name in pictures:  # each by a process of its own, which has no cached prefix
-            talk = f"/image {IMAGES / name}\n{question}\n".encode()
-            found = self.ok(fovea("chat", LLAVA, "--greedy", "--predict", 12, "--no-history", "--json", input=talk))
-            alone[name] = json.loads(found.stdout)["messages"][1]["content"]
+        alone = {name: self.chat(f"/image {IMAGES / name}", question) for name in pictures}
         self.assertGreater(len(set(alone.values())), 1)
         for name in pictures + pictures[::-1]:
             self.assertEqual(self.text(url(name), question), alone[name], name)
-        cached = lambda name: self.good("/v1/chat/completions", asked(url(name), question))["usage"]["prompt_tokens_details"]["cached_tokens"]  # noqa: E731
-        self.assertEqual(cached("005.png"), 128)  # the keys of the same picture are found again
-        self.assertEqual(cached("017.webp"), 0)
+
+        def usage(name):
+            return self.good("/v1/chat/completions", asked(url(name), question))["usage"]
+        again = usage("005.png")  # the keys of the same picture are found again
+        self.assertEqual(again["prompt_tokens_details"]["cached_tokens"], (again["prompt_tokens"] - 1) // 64 * 64)
+        self.assertEqual(usage("017.webp")["prompt_tokens_details"]["cached_tokens"], 0)
 
     def test_refuses_what_is_no_picture(self):
         self.bad(asked("https://example.org/cat.png", "?"), "messages[0].content[0].image_url", "https://example.org", "expected a data: URL")

@@ -84,9 +84,9 @@ class ServeCommand : public Command {
                               languages_)));
     table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
                               "chat template to use instead of the models'", template_)));
+    table.add(mmproj_option(mmproj_));
     declare_network(table);
     declare_engine(table);
-    table.add(mmproj_option(mmproj_));
     declare_drafts(table);
     declare_jobs(table);
     declare_requests(table);

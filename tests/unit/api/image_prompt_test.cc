@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <future>
+#include <set>
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "families/model_parts.h"
+#include "fovea/chat.h"
 #include "fovea/engine.h"
 #include "fovea/generate.h"
 #include "generate/reading.h"
@@ -101,6 +104,101 @@ TEST_P(ImageTextGoldens, ContinuationsAreThoseOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(All, ImageTextGoldens,
                          testing::Values("llava", "llava_siglip", "idefics3", "smolvlm"));
+
+GenerateOptions greedy_tokens(int64_t most) {
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = most;
+  return options;
+}
+
+ImagePrompt about(const Model& model, const std::string& picture) {
+  return image_prompt(
+      model, "<image>" + std::string(120, 'y'), 1,
+      [&](size_t) { return read_image("tests/goldens/images/" + picture); }, SpecialTokens::parsed);
+}
+
+Generation answered(Engine& engine, const ImagePrompt& prompt) {
+  std::promise<Generation> promise;
+  engine.submit(prompt, greedy_tokens(12), [&](const Event& event) {
+    if (event.finished != nullptr) promise.set_value(*event.finished);
+    if (event.error != nullptr) promise.set_exception(std::make_exception_ptr(*event.error));
+    return true;
+  });
+  return promise.get_future().get();
+}
+
+// Prompts of equal tokens about different pictures, by one engine with a cache of prefixes.
+TEST(ImagePrompts, EqualTokensNeverShareThePicturesOfOthers) {
+  const Model model = Model::open(kFolder + "llava");
+  Engine engine(model);
+  const std::vector<std::string> pictures = {"005.png", "009.png", "003.png", "011.jpg"};
+  std::set<std::vector<int32_t>> different;
+  for (const bool again : {false, true}) {
+    for (const std::string& picture : pictures) {
+      const ImagePrompt prompt = about(model, picture);
+      EXPECT_EQ(prompt.ids, about(model, pictures[0]).ids);
+      const Generation found = answered(engine, prompt);
+      EXPECT_EQ(found.ids, generate(model, prompt, greedy_tokens(12))[0].ids) << picture;
+      EXPECT_EQ(found.cached_tokens, again ? 128 : 0) << picture;
+      different.insert(found.ids);
+    }
+  }
+  EXPECT_GT(different.size(), 1);
+}
+
+TEST(ImagePrompts, RefuseOtherNumbersOfPicturesAndModelsOfTexts) {
+  const Model model = Model::open(kFolder + "llava");
+  const auto none = [](size_t) { return Image(); };
+  expect_error(ErrorKind::InvalidArgument, {"prompt: 1 marks <image> for 0 pictures"},
+               [&] { image_prompt(model, "<image>", 0, none, SpecialTokens::parsed); });
+  expect_error(ErrorKind::InvalidArgument, {"prompt: 0 marks <image> for 2 pictures"},
+               [&] { image_prompt(model, "x", 2, none, SpecialTokens::parsed); });
+  const Model text = Model::open("tests/goldens/starcoder2");
+  EXPECT_FALSE(reads_images(text));
+  expect_error(ErrorKind::InvalidArgument, {"reads no pictures"},
+               [&] { image_prompt(text, "x", 0, none, SpecialTokens::parsed); });
+  expect_error(ErrorKind::Unsupported, {"cannot be saved"}, [&] { model.save("out"); });
+}
+
+TEST(ImagePrompts, MarksInTheTextOfAUserArePlainText) {
+  const Model model = Model::open(kFolder + "llava");
+  const std::string text = model.tokenizer().guarded("a <image> b");
+  EXPECT_EQ(image_marks(model, text), 0);
+  EXPECT_EQ(image_marks(model, text + "<image>"), 1);
+  const auto black = [](size_t) { return Image{2, 2, std::vector<uint8_t>(12)}; };
+  const ImagePrompt prompt =
+      image_prompt(model, text + "<image>", 1, black, SpecialTokens::guarded);
+  const int32_t token = *model.tokenizer().id_of("<image>");
+  EXPECT_EQ(std::count(prompt.ids.begin(), prompt.ids.end(), token), 9);
+}
+
+// A prompt that does not fit is refused; one without pictures would lose its beginning.
+TEST(ImagePrompts, AreNotCut) {
+  const Model model = Model::open(kFolder + "llava");
+  ImagePrompt prompt = about(model, "005.png");
+  prompt.ids.resize(600, 5);
+  expect_error(ErrorKind::InvalidArgument, {"prompt: 600 tokens; expected at most 512"},
+               [&] { generate(model, prompt, greedy_tokens(1)); });
+}
+
+TEST(ImagePrompts, OfTemplatesWithAndWithoutParts) {
+  const Model model = Model::open(kFolder + "llava");
+  const auto golden = read_json(kFolder + "llava/expected.json")["chat"];
+  ChatRequest request;
+  request.messages = golden["messages"].dump();
+  const auto with_parts = chat_format(kFolder + "llava", "", model.tokenizer());
+  ASSERT_TRUE(with_parts && with_parts->knows_parts);
+  EXPECT_EQ(render_with_images(*with_parts, request, model.tokenizer(), "<image>"), golden["text"]);
+  const ChatFormat strings{[](const ChatRequest& r) {
+    std::string text;
+    for (const auto& message : nlohmann::json::parse(r.messages))
+      text += message["content"].get<std::string>() + "|";
+    return text;
+  }};
+  EXPECT_EQ(render_with_images(strings, request, model.tokenizer(), "<image>"),
+            "<image>\nWhat is this?|A cat.|And <image>\nthis?|");
+}
 
 }  // namespace
 }  // namespace fovea

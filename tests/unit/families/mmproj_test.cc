@@ -47,7 +47,7 @@ std::string name_in_mmproj(std::string name) {
   return name.starts_with("v.") || name.starts_with("mm.") ? name : "";
 }
 
-struct Variant {
+struct MmprojVariant {
   bool swapped = false;                       // old names of the feed-forward layers
   std::string without = {};                   // a tensor that is left out
   std::string projector = {};                 // instead of the right one
@@ -62,7 +62,8 @@ std::string with_swapped_names(std::string name) {
   return name;
 }
 
-void write_mmproj(const std::string& folder, const std::string& path, const Variant& variant) {
+void write_mmproj(const std::string& folder, const std::string& path,
+                  const MmprojVariant& variant) {
   const nlohmann::json config = read_json(folder + "/config.json");
   const nlohmann::json& vision = config["vision_config"];
   const bool llava = config["model_type"] == "llava";
@@ -116,7 +117,7 @@ class Mmproj : public testing::TestWithParam<const char*> {
   std::string path_ = folder_ / "mmproj.gguf";
   ModelFiles text_ = open_model_files(golden_, Weights::mapped);
 
-  std::shared_ptr<ImageEncoder> open(const Variant& variant) {
+  std::shared_ptr<ImageEncoder> open(const MmprojVariant& variant) {
     write_mmproj(golden_, path_, variant);
     return open_mmproj(path_, text_.model.spec, Weights::mapped, {});
   }
@@ -139,7 +140,7 @@ TEST_P(Mmproj, GivesTheVectorsOfTheFolder) {
 }
 
 TEST_P(Mmproj, RefusesFilesThatDoNotFit) {
-  const auto refuse = [&](ErrorKind kind, const Variant& variant, const std::string& text) {
+  const auto refuse = [&](ErrorKind kind, const MmprojVariant& variant, const std::string& text) {
     expect_error(kind, {path_, text}, [&] { open(variant); });
   };
   refuse(ErrorKind::Unsupported, {.projector = "ldp"},

@@ -13,7 +13,7 @@ Linear identity(int64_t width) {
   return layer;
 }
 
-std::vector<float> numbers(const Tensor& x) {
+std::vector<float> elements_of(const Tensor& x) {
   return {x.data_as<float>(), x.data_as<float>() + x.size()};
 }
 
@@ -25,7 +25,8 @@ TEST(Connectors, JoinSquaresOfPatches) {
   connector.first = identity(4);
   const Tensor y = connector(from(patches, {1, 16, 1}));
   EXPECT_EQ(y.shape(), (Shape{4, 4}));
-  EXPECT_EQ(numbers(y), (std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
+  EXPECT_EQ(elements_of(y),
+            (std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
 }
 
 TEST(Connectors, LeaveOutClassTokens) {
@@ -33,7 +34,7 @@ TEST(Connectors, LeaveOutClassTokens) {
   connector.skipped = 1;
   connector.first = connector.second = identity(1);
   connector.activation = ActivationKind::relu;
-  EXPECT_EQ(numbers(connector(from({9, -1, 2, 3}, {1, 4, 1}))), (std::vector<float>{0, 2, 3}));
+  EXPECT_EQ(elements_of(connector(from({9, -1, 2, 3}, {1, 4, 1}))), (std::vector<float>{0, 2, 3}));
 }
 
 }  // namespace
