@@ -15,7 +15,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (BartConfig, BartForSequenceClassification, BertConfig, BertForMaskedLM, BertForQuestionAnswering,
                           BertForSequenceClassification, BertForTokenClassification, LlamaConfig, LlamaForSequenceClassification,
-                          PreTrainedTokenizerFast, pipeline)
+                          PreTrainedTokenizerFast, T5Config, T5ForTokenClassification, pipeline)
 
 GOLDENS = pathlib.Path("tests/goldens/classifiers")
 PIECES = "a the fox eye ##s light bird see hear sleep ##ing fall : on in night day and never ? paris an ##na lee who it is sport this example . x".split()
@@ -139,6 +139,11 @@ def all_answers(model, tok):
             "three": [answers(model, tok, question, c, 3, True) for c in contexts]}
 
 
+def t5_tagger():
+    return T5ForTokenClassification(T5Config(vocab_size=len(PIECES) + 5, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, pad_token_id=0,
+                                             eos_token_id=3, decoder_start_token_id=0, **named(TAGS)))
+
+
 def main():
     warnings.simplefilter("ignore")
     torch.manual_seed(5)
@@ -157,6 +162,7 @@ def main():
                       decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24, pad_token_id=0, bos_token_id=2, eos_token_id=3,
                       decoder_start_token_id=3, forced_eos_token_id=3, **named(INFERENCE))
     write("encoder_decoder", BartForSequenceClassification(bart), without_types(tokenizer(**BERT)), labels)
+    write("words_of_t5", t5_tagger(), without_types(tokenizer(**BERT)), entities)
 
 
 if __name__ == "__main__":

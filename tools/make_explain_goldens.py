@@ -11,7 +11,8 @@ import warnings
 
 import torch
 from sentence_transformers import SentenceTransformer
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+                          AutoModelForTokenClassification, AutoTokenizer, pipeline)
 
 GOLDENS = pathlib.Path("tests/goldens")
 TEXT, PAIR = "the fox sees Anna Lee in Paris.", "a bird hears the light"
@@ -19,11 +20,13 @@ STEPS, SHARE = 16, 0.3
 
 
 class Answer:
-    """A number for the tokens of a text. `inputs` are the arguments of the model for one text, `own` the places of the tokens that may be
-    removed, and `tables` the modules of the token embeddings: that of the decoder reads the text moved by one place."""
+    """A number for the tokens of a text. `inputs` are the arguments of the model for one text, `own` the places of the text's own tokens,
+    and `tables` the modules of the token embeddings: that of the decoder reads the text moved by one place. `places` are those that the
+    answer is about, which are never removed: value() gets their places in the shorter text."""
 
-    def __init__(self, model, inputs, own, tables, value, reads, padding):
+    def __init__(self, model, inputs, own, tables, value, reads, padding, places=()):
         self.model, self.inputs, self.own, self.tables, self.value, self.reads, self.padding = model, inputs, own, tables, value, reads, padding
+        self.places = list(places)
         self.moved = None
 
     def run(self, inputs, move=None, **more):
@@ -35,8 +38,8 @@ class Answer:
             for hook in hooks:
                 hook.remove()
 
-    def __call__(self, inputs, move=None):
-        return self.value(self.run(inputs, move), inputs)
+    def __call__(self, inputs, move=None, places=None):
+        return self.value(self.run(inputs, move), self.places if places is None else places)
 
     def embeddings(self, ids):
         return self.tables[0][0](ids).detach()
@@ -104,11 +107,12 @@ def rollout(answer):
 
 
 def deletion(answer, scores, whole):
-    count = min(max(math.ceil(SHARE * len(answer.own) - 1e-9), 1), len(answer.own) - 1)
-    removed = sorted(answer.own, key=lambda t: -scores[t])[:count]
+    removable = [t for t in answer.own if t not in answer.places]
+    count = min(max(math.ceil(SHARE * len(removable) - 1e-9), 1), len(removable) - 1)
+    removed = sorted(removable, key=lambda t: -scores[t])[:count]
     kept = [t for t in range(len(scores)) if t not in removed]
     with torch.no_grad():
-        value = answer({key: x[:, kept] for key, x in answer.inputs.items()})
+        value = answer({key: x[:, kept] for key, x in answer.inputs.items()}, places=[kept.index(t) for t in answer.places])
     return {"removed": removed, "change": float(value - whole)}
 
 
@@ -141,10 +145,77 @@ def classifier(name, label, pair=None, padding=0):
     tables = [(inner.encoder.embed_tokens, 0), (inner.decoder.embed_tokens, 1)] if both else [(model.get_input_embeddings(), 0)]
     place = 0 if encoding["input_ids"][0, 0] == tok.cls_token_id and not both else -1
     answer = Answer(model, dict(encoding), [t for t, s in enumerate(special) if not s], tables,
-                    lambda out, inputs: out.logits[0, model.config.label2id[label]], one_row(place), padding)
+                    lambda out, places: out.logits[0, model.config.label2id[label]], one_row(place), padding)
     about = {"folder": str(folder), "text": TEXT, "target": label}
     return explanation(name + (" pair" if pair else "") + (" zero" if padding is None else ""), "label", answer, **about,
                        **({"pair": pair} if pair else {}))
+
+
+def rows_of(places):
+    def reads(rows):
+        return sum(one_row(place)(rows) for place in places) / len(places)
+    return reads
+
+
+def encoded(folder, *texts):
+    """Returns the inputs of a BERT, the places of the texts' own tokens, and the tokenizer."""
+    tok = AutoTokenizer.from_pretrained(folder)
+    encoding = tok(*texts, return_tensors="pt", return_special_tokens_mask=True)
+    special = encoding.pop("special_tokens_mask")[0].tolist()
+    return dict(encoding), [t for t, s in enumerate(special) if not s], tok
+
+
+def masked_word(text, number):
+    """The log-probability of the most probable token in the place of mask `number`."""
+    folder = GOLDENS / "classifiers" / "masks"
+    model = AutoModelForMaskedLM.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs, own, tok = encoded(folder, text)
+    ids = inputs["input_ids"][0].tolist()
+    places = [t for t, token in enumerate(ids) if token == tok.mask_token_id]
+    own = [t for t in own if t not in places]
+    with torch.no_grad():
+        best = int(model(**inputs).logits[0, places[number]].argmax())
+    answer = Answer(model, inputs, own, [(model.get_input_embeddings(), 0)],
+                    lambda out, at: out.logits[0, at[0]].log_softmax(-1)[best], one_row(places[number]), 0, [places[number]])
+    return explanation(f"mask {number}", "result", answer, folder=str(folder), text=text, result=number, found=tok.convert_ids_to_tokens(best))
+
+
+def entity(text, number):
+    """The mean of the logits of an entity's tokens; each has the most probable label with the entity's name."""
+    folder = GOLDENS / "classifiers" / "words"
+    model = AutoModelForTokenClassification.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs, own, tok = encoded(folder, text)
+    found = pipeline("token-classification", model=model, tokenizer=tok, aggregation_strategy="simple")(text)[number]
+    offsets = tok(text, return_offsets_mapping=True)["offset_mapping"]
+    places = [t for t in own if offsets[t][0] >= found["start"] and offsets[t][1] <= found["end"]]
+    with torch.no_grad():
+        best = model(**inputs).logits[0].argmax(-1).tolist()
+    labels = [best[t] for t in places]
+    answer = Answer(model, inputs, own, [(model.get_input_embeddings(), 0)],
+                    lambda out, at: sum(out.logits[0, t, label] for t, label in zip(at, labels)) / len(at), rows_of(places), 0, places)
+    return explanation(f"entity {number}", "result", answer, folder=str(folder), text=text, result=number, found=found["entity_group"])
+
+
+def span(question, context):
+    """The logit of the first token of the best answer to begin it, plus that of its last token to end it: of all spans with its text, the
+    most probable one."""
+    folder = GOLDENS / "classifiers" / "answers"
+    model = AutoModelForQuestionAnswering.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs, own, tok = encoded(folder, question, context)
+    encoding = tok(question, context).encodings[0]
+    text = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["best"][0][0]["answer"]
+
+    def words(first, last):
+        place = encoding.word_to_chars(encoding.token_to_word(first), 1)[0], encoding.word_to_chars(encoding.token_to_word(last), 1)[1]
+        return context[place[0]:place[1]]
+    inside = [t for t, part in enumerate(encoding.sequence_ids) if part == 1]
+    with torch.no_grad():
+        out = model(**inputs)
+    begin, end = out.start_logits[0].tolist(), out.end_logits[0].tolist()
+    first, last = max(((a, b) for a in inside for b in inside if a <= b < a + 15 and words(a, b) == text), key=lambda s: begin[s[0]] + end[s[1]])
+    answer = Answer(model, inputs, own, [(model.get_input_embeddings(), 0)],
+                    lambda out, at: out.start_logits[0, at[0]] + out.end_logits[0, at[-1]], rows_of([first, last]), 0, range(first, last + 1))
+    return explanation("span", "result", answer, folder=str(folder), text=question, pair=context, result=0, found=text)
 
 
 def next_token(name):
@@ -153,7 +224,7 @@ def next_token(name):
     ids = torch.tensor([[5, 3, 9, 2, 14, 7]]) % model.config.vocab_size
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     answer = Answer(model, inputs, list(range(ids.shape[1])), [(model.get_input_embeddings(), 0)],
-                    lambda out, inputs: out.logits[0, -1].log_softmax(-1)[4], one_row(-1), None)
+                    lambda out, places: out.logits[0, -1].log_softmax(-1)[4], one_row(-1), None)
     return explanation(name, "token", answer, folder=str(folder), ids=ids[0].tolist(), target="4")
 
 
@@ -173,7 +244,7 @@ def similarity(name):
     # The mean of the rows and the last row, concatenated.
     reads = lambda rows: 0.5 * torch.full((rows,), 1 / rows, dtype=torch.float64) + 0.5 * one_row(-1)(rows)
     answer = Answer(Model(), inputs, [t for t, s in enumerate(special) if not s], [(inner.get_input_embeddings(), 0)],
-                    lambda out, inputs: torch.cosine_similarity(out["sentence_embedding"][0], to, dim=0), reads, 0)
+                    lambda out, places: torch.cosine_similarity(out["sentence_embedding"][0], to, dim=0), reads, 0)
     return explanation(name, "similarity", answer, folder=str(folder), text=text, other=other)
 
 
@@ -181,7 +252,9 @@ def main():
     warnings.simplefilter("ignore")
     goldens = [classifier("texts", "neutral"), classifier("texts", "neutral", padding=None), classifier("texts", "entailment", PAIR),
                classifier("several", "old"), classifier("regression", "grade"), classifier("decoder", "entailment"),
-               classifier("encoder_decoder", "neutral"), next_token("gpt2_relu"), similarity("sentence_model")]
+               classifier("encoder_decoder", "neutral"), next_token("gpt2_relu"), similarity("sentence_model"),
+               masked_word("the fox [MASK] Anna Lee in Paris.", 0), masked_word("a [MASK] hears the [MASK] at night.", 1),
+               entity(TEXT, 0), entity(TEXT, 1), span("Who sees it?", TEXT)]
     path = GOLDENS / "explanations.json"
     path.write_text("[\n" + ",\n".join(json.dumps(golden) for golden in goldens) + "\n]\n", encoding="utf-8")
 

@@ -1,4 +1,5 @@
-"""Writes tests/goldens/probe.json: logistic regression, its cross-validation and TF-IDF of small data, as computed by scikit-learn.
+"""Writes tests/goldens/probe.json: logistic regression, several labels, ridge regression, their cross-validation and TF-IDF of small data,
+as computed by scikit-learn.
 
     python3 tools/make_probe_goldens.py                          (needs: pip install scikit-learn)
     python3 tools/make_probe_goldens.py --compare MODEL FILE     compares `fovea eval MODEL --probe FILE` (lines text<TAB>label or
@@ -16,9 +17,10 @@ import tempfile
 import numpy
 import scipy.sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -69,6 +71,26 @@ def case(seed, count, classes, width):
     return found
 
 
+def numbers_and_sets(data, seed):
+    """Numbers, and sets of labels, of the vectors of a case."""
+    random = numpy.random.default_rng(seed)
+    count, width = len(data["labels"]), data["width"]
+    vectors = numpy.array(data["vectors"], dtype=numpy.float32).reshape(count, width).astype(numpy.float64)
+    split = PredefinedSplit(data["fold"])
+    numbers = numpy.round(vectors @ random.normal(size=width) + 3 + random.normal(size=count), 3)
+    sets = (vectors @ random.normal(size=(width, 4)) + 2 * random.normal(size=(count, 4)) > [0, 1, -1, 9]).astype(int)
+    found = {"numbers": numbers.tolist(), "sets": sets.ravel().tolist(), "set_labels": 4, "ridge": [], "one_vs_rest": []}
+    for c in (0.01, 1.0, 100.0):
+        ridge = lambda: Ridge(alpha=1 / c, solver="cholesky")
+        model, predicted = ridge().fit(vectors, numbers), cross_val_predict(ridge(), vectors, numbers, cv=split)
+        found["ridge"].append({"c": c, "weights": model.coef_.tolist(), "intercept": float(model.intercept_), "predicted": predicted.tolist(),
+                               "r2": r2_score(numbers, predicted), "pearson": float(numpy.corrcoef(numbers, predicted)[0, 1])})
+        predicted = cross_val_predict(OneVsRestClassifier(classifier(c)), vectors, sets, cv=split)
+        found["one_vs_rest"].append({"c": c, "predicted": predicted.ravel().tolist(), "accuracy": accuracy_score(sets, predicted),
+                                     "f1": f1_score(sets, predicted, average="macro", zero_division=0)})
+    return found
+
+
 def tfidf_of_unusual_texts():
     vectorizer = TfidfVectorizer()
     rows = vectorizer.fit_transform(UNUSUAL).toarray()
@@ -79,7 +101,9 @@ def tfidf_of_unusual_texts():
 
 
 def write_goldens():
-    goldens = {"cases": [case(1, 60, 2, 5), case(2, 90, 3, 11)], "unusual": tfidf_of_unusual_texts()}
+    cases = [case(1, 60, 2, 5), case(2, 90, 3, 11)]
+    cases[1].update(numbers_and_sets(cases[1], 3))
+    goldens = {"cases": cases, "unusual": tfidf_of_unusual_texts()}
     (ROOT / "tests/goldens/probe.json").write_text(json.dumps(goldens, ensure_ascii=True) + "\n")
 
 

@@ -26,8 +26,9 @@ struct PassageAnswer {
   bool answered = false;
   std::string text;                   // as generated
   std::vector<FoundPassage> sources;  // the passages that the model read; source n is sources[n-1]
-  std::vector<int64_t> cited;         // numbers of sources in the text, ascending
-  std::vector<int64_t> unknown;       // numbers in the text that no source has, ascending
+  // Numbers of sources in the text, ascending; those in thoughts before </think> do not count.
+  std::vector<int64_t> cited;
+  std::vector<int64_t> unknown;  // numbers in the text that no source has, ascending
   FinishReason finish = FinishReason::none;
 };
 

@@ -73,11 +73,16 @@ struct ScoredAnswer {
 struct Explanation {
   std::vector<InspectedToken> tokens;  // `special`: added to the text, and never removed
   int64_t cut = 0;                     // number of truncated tokens
-  std::string target;      // the label, the next token, or the other text of a similarity
+  // The tokens that the answer is about: a mask token, or those of an entity or of an answer to a
+  // question. The deletion test keeps them.
+  std::vector<int64_t> places;
+  // The label, the token, the answer to a question, or the other text of a similarity.
+  std::string target;
   std::string value_name;  // logit, log-probability, cosine or dot
   double value = 0;
   std::string baseline;  // of integrated gradients: padding, mask or zero
-  // All labels, or the most probable next tokens, best first; empty for similarities.
+  // All labels, or the most probable tokens, best first; empty for similarities and for answers to
+  // questions. Of an entity: the mean probabilities of the labels for its tokens.
   std::vector<ScoredAnswer> answers;
   std::vector<Attribution> attributions;
 };
@@ -94,6 +99,17 @@ struct Explanation {
 std::vector<Explanation> explain(const Classifier& classifier, const std::vector<TextInput>& texts,
                                  const ExplainOptions& options = {},
                                  const ClassifyOptions& classify_options = {});
+
+// Explains each result for each text. The results are, in the same order, the entities of
+// find_entities(), the answers of answer(), where a pair is a question and its context, or the
+// masks of fill_masks(); classify() has one result. The explained number is the logit of a label,
+// as the mean over the tokens of an entity; the logit of the first token of an answer to begin it
+// plus that of the last one to end it; or the log-probability of a token in the place of the mask.
+// options.target: another label of the entities, or another token in the places of the masks.
+std::vector<std::vector<Explanation>> explain_results(const Classifier& classifier,
+                                                      const std::vector<TextInput>& texts,
+                                                      const ExplainOptions& options = {},
+                                                      const ClassifyOptions& classify_options = {});
 
 // Explains the similarity of each text's vector and that of `other`, which stays as it is. Throws
 // Unsupported unless the model compares vectors by cosine or dot product.

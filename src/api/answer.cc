@@ -33,12 +33,24 @@ std::vector<int32_t> ids_of(const Model& model, const std::optional<ChatFormat>&
   const Tokenizer& tokenizer = model.tokenizer();
   ChatRequest request;
   request.messages = messages_json({{"user", text}});
+  request.variables = R"({"enable_thinking": false})";  // other templates ignore it
   return tokenizer.encode(chat->render(guarded(request, tokenizer)), SpecialTokens::guarded);
 }
 
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n*\"");
-  return begin == text.npos ? std::string_view() : text.substr(begin);
+// Returns the text after the model's thoughts, without marks around it.
+std::string_view statement_in(std::string_view text) {
+  constexpr std::string_view kThought = "</think>", kAround = " \t\r\n*\".";
+  if (const size_t end = text.rfind(kThought); end != text.npos)
+    text.remove_prefix(end + kThought.size());
+  const size_t begin = text.find_first_not_of(kAround), last = text.find_last_not_of(kAround);
+  return begin == text.npos ? std::string_view() : text.substr(begin, last + 1 - begin);
+}
+
+// Returns whether the model writes that the passages do not answer the question.
+bool refuses(std::string_view statement) {
+  std::string capitals(statement);
+  for (char& c : capitals) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return statement.starts_with(kNoAnswer) || capitals == kNoAnswer;
 }
 
 }  // namespace
@@ -94,8 +106,9 @@ PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatF
   const Generation written = generate(model, ids, generation, stream).at(0);
   answer.text = written.text;
   answer.finish = written.finish;
-  answer.answered = !trimmed(answer.text).empty() && !trimmed(answer.text).starts_with(kNoAnswer);
-  for (const int64_t number : cited_numbers(answer.text)) {
+  const std::string_view statement = statement_in(answer.text);
+  answer.answered = !statement.empty() && !refuses(statement);
+  for (const int64_t number : cited_numbers(std::string(statement))) {
     const bool known = number >= 1 && number <= std::ssize(answer.sources);
     (known ? answer.cited : answer.unknown).push_back(number);
   }

@@ -28,8 +28,8 @@ struct Family {
   Names names_in_memory = {};
   // True if transformers reports the last hidden state before the final norm.
   bool reports_unnormed = false;
-  // If not null, `names` are without the prefix; the class for labels of texts has it before all
-  // names but those that begin with this.
+  // If not null, `names` are without the prefix; the classes for labels of texts and of tokens have
+  // it before all names but those that begin with this.
   const char* unprefixed_head = nullptr;
 };
 
@@ -42,7 +42,9 @@ inline std::vector<FileTensor> file_tensors(const Family& family, Transformer& m
   names.insert(names.end(), family.names.begin(), family.names.end());
   std::vector<FileTensor> tensors = file_tensors(names, model);
   const std::string prefix = family.prefix;
-  if (family.unprefixed_head != nullptr && model.spec.head.kind == HeadKind::sequence) {
+  const HeadKind head = model.spec.head.kind;
+  if (family.unprefixed_head != nullptr &&
+      (head == HeadKind::sequence || head == HeadKind::token)) {
     for (FileTensor& tensor : tensors)
       if (!tensor.name.starts_with(family.unprefixed_head)) tensor.name.insert(0, prefix);
     return tensors;

@@ -131,42 +131,62 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+using FoundAnswer = ReadResults<ExtractedAnswer>::Found;
+
 // The answers to one question so far. Equal texts are one answer, whose scores are added.
 class AnswerList {
  public:
-  AnswerList(const Question& question, const ReadQuestion& read)
-      : question_(question), read_(read) {}
+  // `before`: number of tokens before the context. `first_window`: the number of the question's
+  // first window.
+  AnswerList(const Question& question, const ReadQuestion& read, int64_t before,
+             size_t first_window)
+      : question_(question), read_(read), before_(before), first_window_(first_window) {}
 
-  void add(const Interval& window, const TokenSpan& span) {
-    const auto first = static_cast<size_t>(window.begin), end = static_cast<size_t>(window.end);
+  void add(size_t window, const TokenSpan& span) {
+    const Interval& range = read_.windows[window];
+    const auto first = static_cast<size_t>(range.begin), end = static_cast<size_t>(range.end);
     size_t begin = first + span.begin, last = first + span.last;
     while (begin > first && read_.context->inner[begin] != 0) --begin;
     while (last + 1 < end && read_.context->inner[last + 1] != 0) ++last;
     const TextPlace &from = read_.context->places[begin], &to = read_.context->places[last];
     const TextPlace place = {from.begin, to.end, from.first_byte, to.end_byte};
     const std::string text = text_at(question_.context, place), key = lower_case(text);
-    const auto same = std::find(keys_.begin(), keys_.end(), key);
-    if (same != keys_.end()) {
-      answers_[static_cast<size_t>(same - keys_.begin())].score += span.score;
-      return;
+    const auto same =
+        static_cast<size_t>(std::find(keys_.begin(), keys_.end(), key) - keys_.begin());
+    if (same == keys_.size()) {
+      keys_.push_back(key);
+      best_spans_.push_back(-1);  // below every score
+      answers_.push_back({{place, text, 0}, 0, 0, 0});
     }
-    keys_.push_back(key);
-    answers_.push_back({place, text, span.score});
+    FoundAnswer& answer = answers_[same];
+    answer.result.score += span.score;
+    if (span.score <= best_spans_[same]) return;
+    best_spans_[same] = span.score;
+    answer.window = first_window_ + window;
+    answer.begin = before_ + static_cast<int64_t>(span.begin);
+    answer.end = before_ + static_cast<int64_t>(span.last) + 1;
   }
 
-  std::vector<ExtractedAnswer> best(int64_t count, std::optional<double> null) {
-    if (null) answers_.push_back({{}, "", *null});
+  void add_null(size_t window, double score) {
+    answers_.push_back({{{}, "", score}, first_window_ + window, 0, 1});
+  }
+
+  std::vector<FoundAnswer> best(int64_t count) {
     std::stable_sort(answers_.begin(), answers_.end(),
-                     [](const auto& a, const auto& b) { return a.score > b.score; });
-    if (std::ssize(answers_) > count) answers_.resize(static_cast<size_t>(count));
+                     [](const auto& a, const auto& b) { return a.result.score > b.result.score; });
+    if (std::ssize(answers_) > count)
+      answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(count), answers_.end());
     return std::move(answers_);
   }
 
  private:
   const Question& question_;
   const ReadQuestion& read_;
+  const int64_t before_;
+  const size_t first_window_;
   std::vector<std::string> keys_;
-  std::vector<ExtractedAnswer> answers_;
+  std::vector<double> best_spans_;  // of each answer, the score of its best span
+  std::vector<FoundAnswer> answers_;
 };
 
 // The contexts of questions, each of them once.
@@ -195,66 +215,74 @@ class ContextList {
   std::vector<size_t> number_of_;
 };
 
-std::vector<ExtractedAnswer> answers_of(const Question& question, const ReadQuestion& read,
-                                        std::span<const WindowScores> windows,
-                                        const ClassifyOptions& options) {
+// Returns the best answers to a question. `list` is empty at first.
+std::vector<FoundAnswer> answers_of(AnswerList list, std::span<const WindowScores> windows,
+                                    const ClassifyOptions& options) {
   const int64_t top = options.top > 0 ? options.top : 1;
-  AnswerList answers(question, read);
-  double null = 1;
+  size_t null = 0;  // the window with the least score of the empty answer
   for (size_t w = 0; w < windows.size(); ++w) {
-    null = std::min(null, windows[w].null);
+    if (windows[w].null < windows[null].null) null = w;
     const auto candidates = static_cast<size_t>(top * 2 + 10);  // several spans may be one answer
     for (const TokenSpan& span :
          best_spans(windows[w], candidates, static_cast<size_t>(options.answer_tokens)))
-      answers.add(read.windows[w], span);
+      list.add(w, span);
   }
-  return answers.best(top, options.null_answer ? std::optional(null) : std::nullopt);
+  if (options.null_answer) list.add_null(null, windows[null].null);
+  return list.best(top);
 }
 
 }  // namespace
 
-std::vector<std::vector<ExtractedAnswer>> Classifier::answer(const std::vector<Question>& questions,
-                                                             const ClassifyOptions& options) const {
-  const FloatMode mode;
-  check_fields(options);
-  parts_->needs(ClassifierTask::answers, "answers");
-  check_field(!options.null_answer || parts_->cls, "null_answer",
+ReadResults<ExtractedAnswer> read_answers(const Classifier::Parts& parts,
+                                          const std::vector<Question>& questions,
+                                          const ClassifyOptions& options) {
+  check_field(!options.null_answer || parts.cls, "null_answer",
               "the tokenizer has no classification token, which stands for the empty answer; "
               "expected false");
-  const ContextList contexts(tokenizer(), questions, options);
+  const ContextList contexts(parts.format.tokenizer(), questions, options);
   std::vector<ReadQuestion> read;
   for (size_t i = 0; i < questions.size(); ++i)
-    read.push_back(read_question(*parts_, questions[i], contexts[i], options, i));
-  std::vector<TokenizedText> texts;
+    read.push_back(read_question(parts, questions[i], contexts[i], options, i));
+  ReadResults<ExtractedAnswer> result;
+  std::vector<TokenizedText>& texts = result.windows;
   std::vector<size_t> owners, first_window;
   for (size_t i = 0; i < read.size(); ++i) {
     first_window.push_back(texts.size());
     for (const Interval& window : read[i].windows) {
-      texts.push_back(parts_->format.framed(read[i].question, ids_in(read[i], window)));
+      texts.push_back(parts.format.framed(read[i].question, ids_in(read[i], window)));
       owners.push_back(i);
     }
   }
+  const auto before = [&](size_t i) {
+    return parts.format.before_second() + std::ssize(read[i].question);
+  };
   std::vector<WindowScores> scores(texts.size());
   each_batch(texts, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
     check_not_stopped(options);
-    const Tensor logits = parts_->logits(batch);  // [B, T, 2]
+    const Tensor logits = parts.logits(batch);  // [B, T, 2]
     for (size_t b = 0; b < chosen.size(); ++b) {
       const size_t text = chosen[b], owner = owners[text];
       const Interval& window = read[owner].windows[text - first_window[owner]];
       const float* row =
           logits.data_as<float>() + static_cast<int64_t>(b) * logits.dim(1) * logits.dim(2);
       check_finite_scores(row, 2 * std::ssize(texts[text].ids), owner, options);
-      scores[text] = scores_of_window(
-          row, texts[text], parts_->format.before_second() + std::ssize(read[owner].question),
-          window.end - window.begin, parts_->cls);
+      scores[text] =
+          scores_of_window(row, texts[text], before(owner), window.end - window.begin, parts.cls);
     }
   });
-  std::vector<std::vector<ExtractedAnswer>> answers;
   for (size_t i = 0; i < questions.size(); ++i)
-    answers.push_back(answers_of(questions[i], read[i],
-                                 std::span(scores).subspan(first_window[i], read[i].windows.size()),
-                                 options));
-  return answers;
+    result.texts.push_back(
+        answers_of(AnswerList(questions[i], read[i], before(i), first_window[i]),
+                   std::span(scores).subspan(first_window[i], read[i].windows.size()), options));
+  return result;
+}
+
+std::vector<std::vector<ExtractedAnswer>> Classifier::answer(const std::vector<Question>& questions,
+                                                             const ClassifyOptions& options) const {
+  const FloatMode mode;
+  check_fields(options);
+  parts_->needs(ClassifierTask::answers, "answers");
+  return read_answers(*parts_, questions, options).results();
 }
 
 }  // namespace fovea

@@ -74,7 +74,55 @@ std::vector<Interval> windows_over(int64_t count, int64_t room, int64_t overlap)
 
 std::string text_at(const std::string& text, const TextPlace& place);
 
+// Results of some texts, each with the tokens [begin, end) of a window that it is about.
+template <class Result>
+struct ReadResults {
+  struct Found {
+    Result result;
+    size_t window;
+    int64_t begin, end;
+  };
+  std::vector<TokenizedText> windows;  // as the model reads them
+  std::vector<std::vector<Found>> texts;
+
+  std::vector<std::vector<Result>> results() &&;
+};
+
+// Return the results of find_entities() and of answer(), and throw their errors. The tokens of an
+// answer are those of its best span, those of the empty answer the classification token.
+ReadResults<Entity> read_entities(const Classifier::Parts& parts,
+                                  const std::vector<std::string>& texts,
+                                  const ClassifyOptions& options);
+ReadResults<ExtractedAnswer> read_answers(const Classifier::Parts& parts,
+                                          const std::vector<Question>& questions,
+                                          const ClassifyOptions& options);
+
+// A label of a token without its prefix. begins: it does not continue an entity. ends: it is the
+// entity's last part.
+struct Tag {
+  std::string name;
+  bool begins = false, ends = false;
+};
+// Returns the tag of each label. B- begins an entity, and I- continues one. The prefixes of BIOES
+// and BILOU (E-, L-: last part; S-, U-: the only part) count if the label exists with B- too.
+std::vector<Tag> tags_of(const std::vector<std::string>& labels);
+
+// Tokenises text number `index` for fill_masks(). Throws its errors.
+TokenizedText masked_text(const Classifier::Parts& parts, const std::string& text,
+                          const ClassifyOptions& options, size_t index);
+std::vector<int64_t> mask_places(const TokenizedText& text, int32_t mask);
+
 // Returns softmax(x) in double.
 std::vector<double> softmax_of(const float* x, int64_t count);
+
+template <class Result>
+std::vector<std::vector<Result>> ReadResults<Result>::results() && {
+  std::vector<std::vector<Result>> lists;
+  for (std::vector<Found>& text : texts) {
+    std::vector<Result>& list = lists.emplace_back();
+    for (Found& found : text) list.push_back(std::move(found.result));
+  }
+  return lists;
+}
 
 }  // namespace fovea

@@ -17,6 +17,7 @@ struct LabelledPart {
   size_t label;
   float score;
   TextPlace place;
+  size_t begin = 0, end = 0;  // its tokens
 };
 
 // The tokens of a text, the windows that the model reads, and the probabilities [tokens, labels].
@@ -39,7 +40,7 @@ size_t best_window(const std::vector<Interval>& windows, int64_t token) {
 
 LabelledPart part_of(const float* scores, size_t labels, const TextPlace& place) {
   const auto best = static_cast<size_t>(std::max_element(scores, scores + labels) - scores);
-  return {best, scores[best], place};
+  return {.label = best, .score = scores[best], .place = place};
 }
 
 // Returns whether a token continues a word. A vocabulary of word pieces marks such tokens, so that
@@ -90,19 +91,87 @@ std::vector<LabelledPart> parts_in(const Tokenizer& tokenizer, const std::string
     parts.push_back(words ? word_of(text, begin, end, labels, joining)
                           : part_of(text.probabilities.data() + begin * labels, labels,
                                     text.tokens.places[begin]));
+    parts.back().begin = begin;
+    parts.back().end = end;
   }
   return parts;
 }
 
-// A label without its prefix. begins: it does not continue an entity. ends: it is the entity's last
-// part.
-struct Tag {
-  std::string name;
-  bool begins = false, ends = false;
+// An entity and its tokens.
+struct JoinedParts {
+  Entity entity;
+  size_t begin, end;
 };
 
-// Returns the tag of each label. B- begins an entity, and I- continues one. The prefixes of BIOES
-// and BILOU (E-, L-: last part; S-, U-: the only part) count if the label exists with B- too.
+std::vector<JoinedParts> joined(const std::vector<LabelledPart>& parts,
+                                const std::vector<std::string>& labels, const std::string& source,
+                                EntityJoining joining) {
+  const std::vector<Tag> tags = tags_of(labels);
+  std::vector<JoinedParts> entities;
+  for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+    const Tag& tag = tags[parts[begin].label];
+    double sum = static_cast<double>(parts[begin].score);
+    bool open = joining != EntityJoining::none && !tag.ends;
+    for (end = begin + 1; open && end < parts.size(); ++end) {
+      const Tag& next = tags[parts[end].label];
+      if (next.begins || next.name != tag.name) break;
+      sum += static_cast<double>(parts[end].score);
+      open = !next.ends;
+    }
+    if (labels[parts[begin].label] == "O") continue;
+    TextPlace place = parts[begin].place;
+    place.end = parts[end - 1].place.end;
+    place.end_byte = parts[end - 1].place.end_byte;
+    entities.push_back({{place, text_at(source, place),
+                         joining == EntityJoining::none ? labels[parts[begin].label] : tag.name,
+                         static_cast<float>(sum / static_cast<double>(end - begin))},
+                        parts[begin].begin,
+                        parts[end - 1].end});
+  }
+  return entities;
+}
+
+// A window of a text among all windows.
+struct WindowOfText {
+  size_t text, window;
+};
+
+// Writes the probabilities of the tokens of all windows to the texts `found`.
+void read_probabilities(const Classifier::Parts& parts, const std::vector<TokenizedText>& windows,
+                        const std::vector<WindowOfText>& owners, std::vector<EntityText>& found,
+                        const ClassifyOptions& options) {
+  const auto labels = std::ssize(parts.labels);
+  each_batch(windows, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
+    check_not_stopped(options);
+    const Tensor scores = softmax(parts.logits(batch));  // [B, T, labels]
+    for (size_t b = 0; b < chosen.size(); ++b) {
+      const auto [text, window] = owners[chosen[b]];
+      EntityText& to = found[text];
+      const Interval& range = to.windows[window];
+      for (int64_t token = range.begin; token < range.end; ++token) {
+        if (best_window(to.windows, token) != window) continue;
+        const int64_t place =
+            static_cast<int64_t>(b) * scores.dim(1) + parts.format.leading() + token - range.begin;
+        std::copy_n(scores.data_as<float>() + place * labels, labels,
+                    to.probabilities.begin() + token * labels);
+      }
+    }
+  });
+}
+
+// Returns an entity with its tokens in the window that labels the first of them. `first_window` is
+// the number of the text's first window.
+ReadResults<Entity>::Found in_window(JoinedParts entity, const EntityText& text,
+                                     size_t first_window, int64_t leading) {
+  const auto begin = static_cast<int64_t>(entity.begin), end = static_cast<int64_t>(entity.end);
+  const size_t window = best_window(text.windows, begin);
+  const Interval& range = text.windows[window];
+  return {std::move(entity.entity), first_window + window, leading + begin - range.begin,
+          leading + std::min(end, range.end) - range.begin};
+}
+
+}  // namespace
+
 std::vector<Tag> tags_of(const std::vector<std::string>& labels) {
   std::vector<Tag> tags;
   for (const std::string& label : labels) {
@@ -120,62 +189,30 @@ std::vector<Tag> tags_of(const std::vector<std::string>& labels) {
   return tags;
 }
 
-std::vector<Entity> joined(const std::vector<LabelledPart>& parts,
-                           const std::vector<std::string>& labels, const std::string& source,
-                           EntityJoining joining) {
-  const std::vector<Tag> tags = tags_of(labels);
-  std::vector<Entity> entities;
-  for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
-    const Tag& tag = tags[parts[begin].label];
-    double sum = static_cast<double>(parts[begin].score);
-    bool open = joining != EntityJoining::none && !tag.ends;
-    for (end = begin + 1; open && end < parts.size(); ++end) {
-      const Tag& next = tags[parts[end].label];
-      if (next.begins || next.name != tag.name) break;
-      sum += static_cast<double>(parts[end].score);
-      open = !next.ends;
-    }
-    if (labels[parts[begin].label] == "O") continue;
-    TextPlace place = parts[begin].place;
-    place.end = parts[end - 1].place.end;
-    place.end_byte = parts[end - 1].place.end_byte;
-    entities.push_back({place, text_at(source, place),
-                        joining == EntityJoining::none ? labels[parts[begin].label] : tag.name,
-                        static_cast<float>(sum / static_cast<double>(end - begin))});
-  }
-  return entities;
-}
-
-// A window of a text among all windows.
-struct WindowOfText {
-  size_t text, window;
-};
-
-}  // namespace
-
-std::vector<std::vector<Entity>> Classifier::find_entities(const std::vector<std::string>& texts,
-                                                           const ClassifyOptions& options) const {
-  const FloatMode mode;
-  check_fields(options);
-  parts_->needs(ClassifierTask::words, "labels of words");
-  const TextFormat& format = parts_->format;
+ReadResults<Entity> read_entities(const Classifier::Parts& parts,
+                                  const std::vector<std::string>& texts,
+                                  const ClassifyOptions& options) {
+  const TextFormat& format = parts.format;
   const int64_t added = format.leading() + format.trailing();
   const int64_t most = options.window > 0 ? std::min(options.window, format.most()) : format.most();
   check_field(most > added, "window", "{}; expected more than the {} special tokens", most, added);
   const int64_t room = most - added, overlap = std::min(options.overlap, room / 2);
-  const size_t labels = parts_->labels.size();
+  const size_t labels = parts.labels.size();
 
   std::vector<EntityText> found(texts.size());
   tokenize_all(texts.size(), [&](size_t i) {
     check_not_stopped(options);
-    found[i].tokens = placed_tokens(tokenizer(), texts[i]);
+    found[i].tokens = placed_tokens(format.tokenizer(), texts[i]);
     found[i].windows = windows_over(std::ssize(found[i].tokens.ids), room, overlap);
     found[i].probabilities.resize(found[i].tokens.ids.size() * labels);
     return TokenizedText();
   });
-  std::vector<TokenizedText> windows;
+  ReadResults<Entity> result;
+  std::vector<TokenizedText>& windows = result.windows;
   std::vector<WindowOfText> owners;
+  std::vector<size_t> first_window;
   for (size_t i = 0; i < texts.size(); ++i) {
+    first_window.push_back(windows.size());
     if (found[i].tokens.ids.empty()) continue;
     for (size_t w = 0; w < found[i].windows.size(); ++w) {
       const Interval& range = found[i].windows[w];
@@ -185,30 +222,25 @@ std::vector<std::vector<Entity>> Classifier::find_entities(const std::vector<std
       owners.push_back({i, w});
     }
   }
-  each_batch(windows, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
-    check_not_stopped(options);
-    const Tensor scores = softmax(parts_->logits(batch));  // [B, T, labels]
-    for (size_t b = 0; b < chosen.size(); ++b) {
-      const auto [text, window] = owners[chosen[b]];
-      EntityText& to = found[text];
-      const Interval& range = to.windows[window];
-      for (int64_t token = range.begin; token < range.end; ++token) {
-        if (best_window(to.windows, token) != window) continue;
-        const int64_t place =
-            static_cast<int64_t>(b) * scores.dim(1) + format.leading() + token - range.begin;
-        std::copy_n(scores.data_as<float>() + place * static_cast<int64_t>(labels), labels,
-                    to.probabilities.begin() + token * static_cast<int64_t>(labels));
-      }
-    }
-  });
-  std::vector<std::vector<Entity>> entities;
+  read_probabilities(parts, windows, owners, found, options);
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto& scores = found[i].probabilities;
     check_finite_scores(scores.data(), std::ssize(scores), i, options);
-    entities.push_back(joined(parts_in(tokenizer(), texts[i], found[i], labels, options.joining),
-                              parts_->labels, texts[i], options.joining));
+    auto& entities = result.texts.emplace_back();
+    for (JoinedParts& entity :
+         joined(parts_in(format.tokenizer(), texts[i], found[i], labels, options.joining),
+                parts.labels, texts[i], options.joining))
+      entities.push_back(in_window(std::move(entity), found[i], first_window[i], format.leading()));
   }
-  return entities;
+  return result;
+}
+
+std::vector<std::vector<Entity>> Classifier::find_entities(const std::vector<std::string>& texts,
+                                                           const ClassifyOptions& options) const {
+  const FloatMode mode;
+  check_fields(options);
+  parts_->needs(ClassifierTask::words, "labels of words");
+  return read_entities(*parts_, texts, options).results();
 }
 
 }  // namespace fovea

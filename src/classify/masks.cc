@@ -32,32 +32,6 @@ std::vector<int32_t> ids_with_masks(const Tokenizer& tokenizer, const std::strin
   return tokenizer.encode(guarded, SpecialTokens::guarded);
 }
 
-TokenizedText masked_text(const Classifier::Parts& parts, const std::string& text,
-                          const ClassifyOptions& options, size_t index) {
-  check_not_stopped(options);
-  std::vector<int32_t> ids = ids_with_masks(parts.format.tokenizer(), text, parts.mask.value());
-  const auto has_mask = [&] { return std::find(ids.begin(), ids.end(), parts.mask) != ids.end(); };
-  const std::string_view name = parts.format.tokenizer().text_of(parts.mask.value());
-  check(has_mask(), "{}: has no mask token; expected {} in the text", name_of_text(options, index),
-        name);
-  const auto room =
-      static_cast<size_t>(parts.format.most() - parts.format.leading() - parts.format.trailing());
-  const size_t whole = ids.size();
-  ids.resize(std::min(whole, room));
-  check(has_mask(), "{}: all mask tokens are after the first {} tokens; expected one among them",
-        name_of_text(options, index), room);
-  TokenizedText result = parts.format.framed(ids);
-  result.cut = static_cast<int64_t>(whole - ids.size());
-  return result;
-}
-
-std::vector<int64_t> mask_places(const TokenizedText& text, int32_t mask) {
-  std::vector<int64_t> places;
-  for (size_t i = 0; i < text.ids.size(); ++i)
-    if (text.ids[i] == mask) places.push_back(static_cast<int64_t>(i));
-  return places;
-}
-
 // Returns the candidates by the probabilities [V] of one mask.
 MaskCandidates candidates_of(const Classifier::Parts& parts, const TokenizedText& text,
                              int64_t place, bool only, const float* probabilities,
@@ -110,6 +84,32 @@ std::vector<MaskCandidates> fill_text(const Classifier::Parts& parts, const Toke
 }
 
 }  // namespace
+
+TokenizedText masked_text(const Classifier::Parts& parts, const std::string& text,
+                          const ClassifyOptions& options, size_t index) {
+  check_not_stopped(options);
+  std::vector<int32_t> ids = ids_with_masks(parts.format.tokenizer(), text, parts.mask.value());
+  const auto has_mask = [&] { return std::find(ids.begin(), ids.end(), parts.mask) != ids.end(); };
+  const std::string_view name = parts.format.tokenizer().text_of(parts.mask.value());
+  check(has_mask(), "{}: has no mask token; expected {} in the text", name_of_text(options, index),
+        name);
+  const auto room =
+      static_cast<size_t>(parts.format.most() - parts.format.leading() - parts.format.trailing());
+  const size_t whole = ids.size();
+  ids.resize(std::min(whole, room));
+  check(has_mask(), "{}: all mask tokens are after the first {} tokens; expected one among them",
+        name_of_text(options, index), room);
+  TokenizedText result = parts.format.framed(ids);
+  result.cut = static_cast<int64_t>(whole - ids.size());
+  return result;
+}
+
+std::vector<int64_t> mask_places(const TokenizedText& text, int32_t mask) {
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < text.ids.size(); ++i)
+    if (text.ids[i] == mask) places.push_back(static_cast<int64_t>(i));
+  return places;
+}
 
 std::vector<std::vector<MaskCandidates>> Classifier::fill_masks(
     const std::vector<std::string>& texts, const ClassifyOptions& options) const {

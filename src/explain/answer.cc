@@ -1,5 +1,6 @@
 #include "explain/answer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -8,11 +9,17 @@
 
 namespace fovea {
 
-std::vector<int64_t> ExplainedText::own_places() const {
-  std::vector<int64_t> places;
+std::vector<int64_t> ExplainedText::removable() const {
+  std::vector<int64_t> found;
   for (int64_t t = 0; t < length(); ++t)
-    if (own[static_cast<size_t>(t)] != 0) places.push_back(t);
-  return places;
+    if (own[static_cast<size_t>(t)] != 0 && !std::binary_search(places.begin(), places.end(), t))
+      found.push_back(t);
+  return found;
+}
+
+AnswerBatch answer_batch(const ExplainedText& text, size_t rows) {
+  return {token_batch({text.tokens}, std::vector<size_t>(rows, 0)),
+          std::vector<std::vector<int64_t>>(rows, text.places)};
 }
 
 std::shared_ptr<const Transformer> exact_copy(const Transformer& model) {
@@ -34,16 +41,20 @@ std::vector<double> pooled_rows(Pooling pooling, int64_t rows) {
 }
 
 std::vector<double> values_of(const ExplainedAnswer& answer,
-                              const std::vector<TokenizedText>& texts) {
-  const Tensor found = in_batches(
-      texts, 1, 0, [&](const TokenBatch& batch) { return answer.values(batch, nullptr); });
-  std::vector<double> values;
-  for (const float value : to_floats(found)) {
+                              const std::vector<ExplainedText>& texts) {
+  std::vector<TokenizedText> tokens;
+  for (const ExplainedText& text : texts) tokens.push_back(text.tokens);
+  std::vector<double> values(texts.size());
+  each_batch(tokens, 0, [&](const TokenBatch& batch, const std::vector<size_t>& chosen) {
+    AnswerBatch with_places(batch);
+    for (const size_t text : chosen) with_places.places.push_back(texts[text].places);
+    const std::vector<float> found = to_floats(answer.values(with_places, nullptr));
+    for (size_t b = 0; b < chosen.size(); ++b) values[chosen[b]] = double{found[b]};
+  });
+  for (const double value : values)
     if (!std::isfinite(value))
       fail(ErrorKind::Failed,
            "text: the answer is not finite; expected a model with finite weights");
-    values.push_back(double{value});
-  }
   return values;
 }
 

@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kLikely = 10;  // next tokens to list
+constexpr int64_t kLikely = 10;  // tokens to list
 
 // Returns the weights of the rows in the pooling of a text with `prompt` tokens before it. Max
 // pooling takes each element from another row, so all rows count alike.
@@ -102,10 +102,7 @@ ExplainedAnswer token_answer(const ExactModel& exact, int32_t id) {
   return {exact, values, [](int64_t rows) { return pooled_rows(Pooling::last, rows); }};
 }
 
-std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedText& text) {
-  const NoGradient off;
-  const std::vector<float> p =
-      to_floats(softmax(next_logits(exact, token_batch({text}, {0}), nullptr)));
+std::vector<NextToken> most_probable(const std::vector<float>& p) {
   std::vector<int32_t> order(p.size());
   std::iota(order.begin(), order.end(), 0);
   const auto kept = std::min<int64_t>(kLikely, std::ssize(order));
@@ -116,6 +113,11 @@ std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedTe
   std::vector<NextToken> likely;
   for (const int32_t id : order) likely.push_back({id, double{at(id)}});
   return likely;
+}
+
+std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedText& text) {
+  const NoGradient off;
+  return most_probable(to_floats(softmax(next_logits(exact, token_batch({text}, {0}), nullptr))));
 }
 
 int32_t token_named(const std::string& name, const Tokenizer* tokenizer, int64_t vocabulary) {

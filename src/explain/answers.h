@@ -28,6 +28,8 @@ struct NextToken {
   int32_t id = 0;
   double probability = 0;
 };
+// Returns the most probable tokens, best first, by the probabilities of all.
+std::vector<NextToken> most_probable(const std::vector<float>& probabilities);
 // Returns the most probable next tokens, best first.
 std::vector<NextToken> likely_tokens(const Transformer& exact, const TokenizedText& text);
 

@@ -8,13 +8,18 @@
 namespace fovea {
 namespace {
 
-TokenizedText without(const TokenizedText& text, const std::vector<int64_t>& removed) {
-  TokenizedText rest;
-  for (size_t t = 0; t < text.ids.size(); ++t) {
-    if (std::find(removed.begin(), removed.end(), static_cast<int64_t>(t)) != removed.end())
-      continue;
-    rest.ids.push_back(text.ids[t]);
-    if (!text.types.empty()) rest.types.push_back(text.types[t]);
+ExplainedText without(const ExplainedText& text, const std::vector<int64_t>& removed) {
+  const auto contains = [](const std::vector<int64_t>& list, int64_t t) {
+    return std::find(list.begin(), list.end(), t) != list.end();
+  };
+  ExplainedText rest;
+  for (int64_t t = 0; t < text.length(); ++t) {
+    if (contains(removed, t)) continue;
+    if (contains(text.places, t)) rest.places.push_back(rest.length());
+    const auto token = static_cast<size_t>(t);
+    rest.tokens.ids.push_back(text.tokens.ids[token]);
+    rest.own.push_back(text.own[token]);
+    if (!text.tokens.types.empty()) rest.tokens.types.push_back(text.tokens.types[token]);
   }
   return rest;
 }
@@ -44,13 +49,13 @@ DeletionTests::DeletionTests(const ExplainedAnswer& answer, const ExplainedText&
     : answer_(answer),
       text_(text),
       value_(value),
-      own_(text.own_places()),
-      count_(count_of(options.removed_share, own_.size())) {
+      removable_(text.removable()),
+      count_(count_of(options.removed_share, removable_.size())) {
   if (count_ == 0) return;
   Random random(options.seed, Stream::sampling);
-  std::vector<TokenizedText> texts;
+  std::vector<ExplainedText> texts;
   for (int64_t i = 0; i < options.random_choices; ++i)
-    texts.push_back(without(text.tokens, random_choice(own_, count_, random)));
+    texts.push_back(without(text, random_choice(removable_, count_, random)));
   const std::vector<double> values = values_of(answer, texts);
   double sum = 0, squares = 0;
   for (const double changed : values) sum += changed - value;
@@ -63,12 +68,12 @@ DeletionTests::DeletionTests(const ExplainedAnswer& answer, const ExplainedText&
 }
 
 double DeletionTests::change_without(const std::vector<int64_t>& removed) const {
-  return values_of(answer_, {without(text_.tokens, removed)})[0] - value_;
+  return values_of(answer_, {without(text_, removed)})[0] - value_;
 }
 
 std::optional<DeletionTest> DeletionTests::of(const std::vector<double>& scores) const {
   if (count_ == 0) return std::nullopt;
-  std::vector<int64_t> order = own_;
+  std::vector<int64_t> order = removable_;
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
   });

@@ -19,8 +19,7 @@ class DeletionTests {
   DeletionTests(const ExplainedAnswer& answer, const ExplainedText& text, double value,
                 const ExplainOptions& options);
 
-  // Returns the result for the scores of all tokens; unset if the text has fewer than two own
-  // tokens.
+  // Returns the result for the scores of all tokens; unset if fewer than two tokens may be removed.
   std::optional<DeletionTest> of(const std::vector<double>& scores) const;
 
  private:
@@ -29,8 +28,8 @@ class DeletionTests {
   const ExplainedAnswer& answer_;
   const ExplainedText& text_;
   double value_;
-  std::vector<int64_t> own_;  // the places of the text's own tokens
-  size_t count_ = 0;          // number of tokens to remove; 0 = no test
+  std::vector<int64_t> removable_;
+  size_t count_ = 0;  // number of tokens to remove; 0 = no test
   double random_change_ = 0, random_deviation_ = 0;
 };
 

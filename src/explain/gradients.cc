@@ -28,7 +28,7 @@ struct TapeGuard {
 // Replaces the embeddings of each stack by move(x, shift), and returns the gradients of the sum of
 // the answers.
 template <class Move>
-std::vector<StackGradient> gradients_at(const ExplainedAnswer& answer, const TokenBatch& batch,
+std::vector<StackGradient> gradients_at(const ExplainedAnswer& answer, const AnswerBatch& batch,
                                         const Move& move) {
   std::vector<std::pair<int64_t, Tensor>> leaves;
   const Probe probe{.see = [&](const ProbePoint& point, Tensor& x) {
@@ -110,15 +110,15 @@ double value_at_baseline(const ExplainedAnswer& answer, const ExplainedText& tex
     if (point.what == ProbePoint::What::embedding)
       x = on_path(x, difference, shift_of(point), {0.0});
   }};
-  return double{to_floats(answer.values(token_batch({text.tokens}, {0}), &probe))[0]};
+  return double{to_floats(answer.values(answer_batch(text), &probe))[0]};
 }
 
 }  // namespace
 
 std::vector<double> gradient_input(const ExplainedAnswer& answer, const ExplainedText& text) {
   std::vector<double> scores(static_cast<size_t>(text.length()), 0.0);
-  const auto gradients = gradients_at(answer, token_batch({text.tokens}, {0}),
-                                      [](const Tensor& x, int64_t) { return x; });
+  const auto gradients =
+      gradients_at(answer, answer_batch(text), [](const Tensor& x, int64_t) { return x; });
   add_products(gradients, 0, embeddings_of(*answer.model, text.tokens.ids), scores);
   return scores;
 }
@@ -133,7 +133,7 @@ IntegratedGradients integrated_gradients(const ExplainedAnswer& answer, const Ex
     std::vector<double> at;
     for (int64_t step = begin; step < std::min(begin + most, steps); ++step)
       at.push_back((static_cast<double>(step) + 0.5) / static_cast<double>(steps));
-    const TokenBatch batch = token_batch({text.tokens}, std::vector<size_t>(at.size(), 0));
+    const AnswerBatch batch = answer_batch(text, at.size());
     const auto gradients = gradients_at(answer, batch, [&](const Tensor& x, int64_t shift) {
       return on_path(x, difference, shift, at);
     });

@@ -36,7 +36,7 @@ LayerWeights weights_of(const ExplainedAnswer& answer, const ExplainedText& text
                         },
                     .wants_weights = is_attention};
   const NoGradient off;
-  answer.values(token_batch({text.tokens}, {0}), &probe);
+  answer.values(answer_batch(text), &probe);
   return found;
 }
 

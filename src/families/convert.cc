@@ -207,6 +207,7 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
   const FileDType dtype = gguf_dtype(from, options, files.origin);
   const bool weighs = !options.imatrix.empty() || !options.calibrate.empty();
   GgufModel file(files.model, files.origin.family, dtype, weighs);
+  file.add_labels(files.origin);
   const auto importance = importance_for(from, options, adapters, file.matrices());
   GgufValues values = values_of(files.model, files.in_file.get());
   if (importance) {

@@ -10,8 +10,10 @@
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/quantized.h"
 #include "checkpoint/safetensors.h"
+#include "families/gguf_shared.h"
 #include "families/model_parts.h"
 #include "fovea/excerpt.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {
@@ -28,10 +30,11 @@ struct Pair {
 // A Spec is written in the architecture of the family that the model was read from, if that can
 // express it, else in the first architecture that can.
 constexpr std::array kPairs = {
-    Pair{&gguf_llama, &llama},         Pair{&gguf_qwen2, &qwen2},      Pair{&gguf_qwen3, &qwen3},
-    Pair{&gguf_qwen3_moe, &qwen3_moe}, Pair{&gguf_phi3, &phi3},        Pair{&gguf_olmo2, &olmo2},
-    Pair{&gguf_gemma2, &gemma2},       Pair{&gguf_gemma3, &gemma3},    Pair{&gguf_gpt2, &gpt2},
-    Pair{&gguf_bloom, &bloom},         Pair{&gguf_gpt_neox, &gpt_neox}};
+    Pair{&gguf_llama, &llama},           Pair{&gguf_qwen2, &qwen2},       Pair{&gguf_qwen3, &qwen3},
+    Pair{&gguf_qwen3_moe, &qwen3_moe},   Pair{&gguf_phi3, &phi3},         Pair{&gguf_olmo2, &olmo2},
+    Pair{&gguf_gemma2, &gemma2},         Pair{&gguf_gemma3, &gemma3},     Pair{&gguf_gpt2, &gpt2},
+    Pair{&gguf_bloom, &bloom},           Pair{&gguf_gpt_neox, &gpt_neox}, Pair{&gguf_bert, &bert},
+    Pair{&gguf_modern_bert, &modernbert}};
 
 std::string all_names() {
   std::vector<std::string> names;
@@ -87,8 +90,9 @@ nlohmann::json json_of(const Gguf& file, const GgufValue& value) {
 
 // Adds the settings that the file expresses by its tensors.
 void add_tensors(nlohmann::json& config, const Gguf& file) {
-  for (const char* name : {"output.weight", "blk.0.attn_q.bias", "blk.0.attn_qkv.bias",
-                           "blk.0.attn_output.bias", "blk.0.ffn_up.bias"}) {
+  for (const char* name :
+       {"output.weight", "blk.0.attn_q.bias", "blk.0.attn_qkv.bias", "blk.0.attn_output.bias",
+        "blk.0.ffn_up.bias", "cls.weight", "cls.bias", "cls.norm.weight", "cls.output.bias"}) {
     if (file.find_tensor(name) != nullptr) config[name] = true;
   }
   for (const char* name :
@@ -104,8 +108,38 @@ void add_tensors(nlohmann::json& config, const Gguf& file) {
     std::copy_n(tensor->data, tensor->bytes, reinterpret_cast<char*>(numbers.data()));
     config[name] = numbers;
   }
-  const GgufTensor* embedding = file.find_tensor("token_embd.weight");
-  if (embedding != nullptr) config["vocab_size"] = embedding->shape[0];
+  for (const auto& [name, key] :
+       {std::pair("token_embd.weight", "vocab_size"), {"token_types.weight", "token_types.weight"}})
+    if (const GgufTensor* table = file.find_tensor(name)) config[key] = table->shape[0];
+}
+
+// The labels of a classifier, and whether they exclude one another: an addition of fovea.
+constexpr const char *kOutputLabels = ".classifier.output_labels",
+                     *kProblemType = ".classifier.problem_type";
+
+// Adds the head for labels of texts, under the keys of config.json.
+void add_head(nlohmann::json& config, const Gguf& file, const std::string& architecture) {
+  const GgufTensor* output = file.find_tensor("cls.output.weight");
+  if (output == nullptr) return;
+  const int64_t labels = output->shape[0];
+  config["architectures"] = {kGgufClassifier};
+  config["num_labels"] = labels;
+  if (const auto problem = file.text(architecture + kProblemType)) {
+    config["problem_type"] = plain_text(file, architecture + kProblemType);
+    config.erase(std::string(kProblemType).substr(1));
+  }
+  const auto names = file.texts(architecture + kOutputLabels);
+  if (!names || names->empty()) return;
+  if (std::ssize(*names) != labels)
+    fail(ErrorKind::BadFile, "{}: {}{} has {} names; expected {}, the rows of cls.output.weight",
+         file.path(), architecture, kOutputLabels, names->size(), labels);
+  for (size_t i = 0; i < names->size(); ++i) {
+    const std::string_view name = (*names)[i];
+    if (utf8::valid_prefix(name) < name.size() || name.find('\0') != name.npos)
+      fail(ErrorKind::BadFile, "{}: {}{}[{}] is not text; expected UTF-8 without NUL", file.path(),
+           architecture, kOutputLabels, i);
+    config["id2label"][std::to_string(i)] = std::string(name);
+  }
 }
 
 nlohmann::json config_of(const Gguf& file, const std::string& architecture) {
@@ -120,6 +154,7 @@ nlohmann::json config_of(const Gguf& file, const std::string& architecture) {
     config[value.key.substr(prefix.size())] = json_of(file, value);
   }
   add_tensors(config, file);
+  add_head(config, file, architecture);
   return config;
 }
 
@@ -130,7 +165,8 @@ bool is_tensor(const std::string& key) {
 void write_config(GgufMetadata& metadata, const std::string& architecture,
                   const nlohmann::ordered_json& config) {
   for (const auto& [key, value] : config.items()) {
-    if (is_tensor(key) || key == "architectures" || key == "model_type") continue;
+    if (is_tensor(key) || key == "architectures" || key == "model_type" || value.is_object())
+      continue;
     const std::string full = architecture + "." + key;
     if (value.is_boolean()) {
       metadata.boolean(full, value);
@@ -146,11 +182,13 @@ void write_config(GgufMetadata& metadata, const std::string& architecture,
   }
 }
 
-// Resets the fields that do not affect outputs.
-Spec without_training(Spec spec) {
+// Resets the fields that do not affect outputs, and the first position.
+Spec as_in_gguf(Spec spec) {
   spec.dropout = {};
   spec.init_deviation = Spec().init_deviation;
   spec.padding = -1;
+  // GGUF's encoders count positions from 0: the rows before the first position are left out.
+  if (spec.encoder) spec.encoder->position.offset = 0;
   if (!spec.decoder) return spec;
   spec.decoder->ffn.experts.balance = spec.decoder->init_scale = 0;
   spec.decoder->zero_outputs = false;
@@ -160,17 +198,29 @@ Spec without_training(Spec spec) {
 }  // namespace
 
 const Family& gguf_architecture_for(const Spec& model, const Family* family) {
-  const Spec spec = without_training(model);
-  if (spec.encoder || !spec.decoder || spec.head.kind != HeadKind::language_model) {
+  const Spec spec = as_in_gguf(model);
+  const bool labels = spec.head.kind == HeadKind::sequence;
+  if (spec.encoder ? spec.decoder || !labels
+                   : !labels && spec.head.kind != HeadKind::language_model)
     fail(ErrorKind::Unsupported,
-         "model: {}, which no supported GGUF architecture can express; expected a decoder "
-         "with a language-model head, such as {}",
-         spec.encoder ? "it has an encoder" : "its head is not a language model", all_names());
-  }
+         "model: {}, which no supported GGUF architecture can express; expected a language model "
+         "or a classifier of texts, such as {}",
+         !spec.encoder  ? "its head is not a language model"
+         : spec.decoder ? "it has an encoder and a decoder"
+                        : "it has an encoder that does not label texts",
+         all_names());
+  if (labels && spec.decoder && spec.head.labels == 1)
+    fail(ErrorKind::Unsupported,
+         "model: it has one label, but llama.cpp computes a softmax of the labels of decoders; "
+         "expected at least 2 labels");
   for (const Pair& pair : kPairs)
     if (pair.family == family && can_express(*pair.architecture, spec)) return *pair.architecture;
   for (const Pair& pair : kPairs)
     if (can_express(*pair.architecture, spec)) return *pair.architecture;
+  if (labels)
+    fail(ErrorKind::Unsupported,
+         "model: no supported GGUF architecture can express this classifier; expected one like "
+         "those of bert, roberta, modernbert or qwen3");
   fail(ErrorKind::Unsupported,
        "model: no supported GGUF architecture can express its Spec; expected a "
        "model like those of {}",
@@ -211,10 +261,11 @@ void check_range(const std::string& name, const Tensor& values, const char* bloc
   }
 }
 
-// Vectors, tables of positions and routers are small, and llama.cpp computes with them in F32.
+// Vectors, tables of positions and types, routers and heads for labels are small, and llama.cpp
+// computes with them in F32.
 bool stays_exact(const std::string& name, const Shape& shape) {
-  return shape.size() == 1 || name == "position_embd.weight" ||
-         name.ends_with("ffn_gate_inp.weight");
+  return shape.size() == 1 || name == "position_embd.weight" || name == "token_types.weight" ||
+         name.starts_with("cls.") || name.ends_with("ffn_gate_inp.weight");
 }
 
 }  // namespace
@@ -237,6 +288,11 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const Spec& spec = files.model.spec;
   files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
   files.origin.quantization = quantization_of(files.model);
+  if (architecture == &gguf_bert && spec.head.kind == HeadKind::sequence && !spec.head.transform)
+    files.warnings.push_back(fmt::format(
+        "{}: has no cls.weight, the layer before the labels, which llama.cpp's converter leaves "
+        "out of BERT; labels may differ from those of the original model",
+        path));
   for (const char* key : {"bos", "eos", "padding"}) {
     const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
     if (!id || *id < 0 || *id >= spec.vocabulary) continue;
@@ -262,8 +318,10 @@ GgufValues values_of(Transformer& model, WeightsInFile* file) {
 }
 
 GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, bool importance) {
-  Spec spec = without_training(model.spec);
+  Spec spec = as_in_gguf(model.spec);
   const Family& architecture = gguf_architecture_for(spec, family);
+  architecture_ = architecture.model_type;
+  if (spec.head.kind == HeadKind::sequence) labels_ = spec.head.labels;
   const GgufFileType& type = gguf_file_type(dtype);
   const GgufMix mix = {type, spec, &architecture == &gguf_llama, importance};
   Config config;
@@ -272,6 +330,9 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
   metadata.integer("general.file_type", type.number);
   if (is_quantized(dtype)) metadata.integer("general.quantization_version", 2);
   write_config(metadata, architecture.model_type, config.written());
+  if (spec.encoder)  // llama.cpp needs a type, even if there is no table of types
+    metadata.integer("tokenizer.ggml.token_type_count",
+                     static_cast<uint32_t>(std::max<int64_t>(1, spec.token_types)));
   for (const auto& [name, value] : config.written().items()) {
     if (!is_tensor(name) || !value.is_array()) continue;
     const auto numbers = value.get<std::vector<float>>();
@@ -286,8 +347,12 @@ GgufModel::GgufModel(Transformer& model, const Family* family, FileDType dtype, 
   for (const FileTensor& tensor : file_tensors(architecture, model)) {
     std::vector<Shape> parts;
     for (const std::string& part : tensor.parts) parts.push_back(shapes.at(part));
-    const Shape shape = shape_in_file(tensor, parts);
-    add({tensor, "", stays_exact(tensor.name, shape) ? "F32" : block_in_mix(mix, tensor.name)},
+    Shape shape = shape_in_file(tensor, parts);
+    const bool positions = tensor.parts.front() == "encoder.position";
+    const int64_t first = positions ? model.spec.encoder->position.offset : 0;
+    shape[0] -= first;
+    add({tensor, "", stays_exact(tensor.name, shape) ? "F32" : block_in_mix(mix, tensor.name),
+         first},
         shape);
   }
 }
@@ -301,6 +366,20 @@ GgufTensor gguf_tensor(const std::string& name, const Shape& shape, const std::s
       static_cast<size_t>(fovea::elements(shape)) / tensor.block->elements * tensor.block->bytes;
   return tensor;
 }
+
+namespace {
+
+// Returns the rows of x from `first` on.
+Tensor rows_from(const Tensor& x, int64_t first) {
+  if (first == 0) return x;
+  Shape shape = x.shape();
+  shape[0] -= first;
+  const Tensor rows = empty(shape);
+  std::copy_n(x.data_as<float>() + x.size() - rows.size(), rows.size(), rows.data_as<float>());
+  return rows;
+}
+
+}  // namespace
 
 std::string gguf_elements(const GgufTensor& tensor, const Tensor& values,
                           const ImportanceMatrix* importance, std::vector<std::string>& warnings) {
@@ -319,6 +398,20 @@ std::string gguf_elements(const GgufTensor& tensor, const Tensor& values,
     weights = importance->weights_of(name, matrices, tensor.shape.back());
   }
   return encode_gguf(tensor.block->name, values, weights);
+}
+
+void GgufModel::add_labels(const Origin& origin) {
+  if (labels_ == 0) return;
+  std::vector<std::string> names = origin.labels;
+  if (std::ssize(names) != labels_) {
+    names.clear();
+    for (int64_t i = 0; i < labels_; ++i) names.push_back(fmt::format("LABEL_{}", i));
+  }
+  metadata.texts(architecture_ + kOutputLabels, names);
+  if (origin.problem == ProblemType::regression || origin.problem == ProblemType::multi_label)
+    metadata.text(architecture_ + kProblemType, origin.problem == ProblemType::regression
+                                                ? "regression"
+                                                : "multi_label_classification");
 }
 
 void GgufModel::add(Source source, const Shape& shape) {
@@ -354,14 +447,15 @@ std::string GgufModel::elements(size_t index, const GgufValues& values,
   const Source& source = sources_[index];
   const GgufTensor& tensor = tensors_[index];
   if (source.tensor.parts.empty()) return source.elements;
-  if (values.file != nullptr) {
+  if (values.file != nullptr && source.first_row == 0) {
     const auto bytes = values.file->bytes_of(source.tensor, tensor.block->name);
     if (bytes) return std::string(*bytes);
   }
   std::vector<Tensor> parts;
   for (const std::string& part : source.tensor.parts) parts.push_back(values.read(part));
   std::string encoded =
-      gguf_elements(tensor, to_file(source.tensor, parts), values.importance, warnings);
+      gguf_elements(tensor, rows_from(to_file(source.tensor, parts), source.first_row),
+                    values.importance, warnings);
   if (values.file != nullptr) values.file->release();
   return encoded;
 }

@@ -26,6 +26,8 @@ extern const Family gguf_gemma3;
 extern const Family gguf_gpt2;
 extern const Family gguf_bloom;
 extern const Family gguf_gpt_neox;
+extern const Family gguf_bert;
+extern const Family gguf_modern_bert;
 
 // Like open_model_files() for a folder. The origin's family is the corresponding family of Hugging
 // Face files.
@@ -66,6 +68,9 @@ class GgufModel {
   // with `importance`, an importance matrix will be used. Uses only the shapes of the parameters.
   GgufModel(Transformer& model, const Family* family, FileDType dtype, bool importance = false);
 
+  // Adds the names of a classifier's labels, and whether they exclude one another.
+  void add_labels(const Origin& origin);
+
   GgufMetadata metadata;
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // without data
   std::vector<FileTensor> matrices() const;  // the tensors of more than one dimension
@@ -77,14 +82,17 @@ class GgufModel {
 
  private:
   struct Source {
-    FileTensor tensor;     // without parts if the elements follow from the Spec
-    std::string elements;  // that follow from the Spec
-    std::string wanted;    // block type before the fallback
+    FileTensor tensor;      // without parts if the elements follow from the Spec
+    std::string elements;   // that follow from the Spec
+    std::string wanted;     // block type before the fallback
+    int64_t first_row = 0;  // the rows before this one are left out
   };
   void add(Source source, const Shape& shape);
 
   std::vector<GgufTensor> tensors_;
   std::vector<Source> sources_;
+  std::string architecture_;
+  int64_t labels_ = 0;  // of a classifier
 };
 
 // Writes a GGUF file atomically, one tensor after the other. `vocabulary`: the number of tokens of

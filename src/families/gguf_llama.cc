@@ -28,6 +28,8 @@ void gguf_qwen2_config(Config& io, Spec& s) {
 void gguf_qwen3_config(Config& io, Spec& s) {
   s.decoder->attention.norm = QueryKeyNorm::head;
   gguf_llama_shape(io, s);
+  // llama.cpp's pooling by the head for labels
+  if (!io.reading() && s.head.kind == HeadKind::sequence) io.write("pooling_type", 4);
   gguf_refuse_unknown(io);
 }
 
@@ -67,7 +69,7 @@ const Names phi3_fused = {{"blk.{i}.ffn_up.weight", "decoder.{i}.ffn.{gate+up}.w
 
 const Family gguf_llama = gguf_architecture("llama", gguf_llama_config, llama_pairs);
 const Family gguf_qwen2 = gguf_architecture("qwen2", gguf_qwen2_config);
-const Family gguf_qwen3 = gguf_architecture("qwen3", gguf_qwen3_config);
+const Family gguf_qwen3 = gguf_with_classifier(gguf_architecture("qwen3", gguf_qwen3_config));
 const Family gguf_qwen3_moe = gguf_architecture("qwen3moe", gguf_qwen3_moe_config);
 const Family gguf_phi3 =
     gguf_architecture("phi3", gguf_phi3_config, gguf_fused_attention() + phi3_fused);

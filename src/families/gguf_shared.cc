@@ -36,6 +36,13 @@ Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec
           "",     {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}};
 }
 
+Family gguf_with_classifier(Family architecture) {
+  architecture.architectures.push_back(
+      {kGgufClassifier, {.kind = HeadKind::sequence, .labels = 2, .pooling = Pooling::last}});
+  architecture.names.push_back({"cls.output.weight", "sequence.output.weight"});
+  return architecture;
+}
+
 Names gguf_fused_attention() {
   return {
       {"blk.{i}.attn_qkv.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}"}};

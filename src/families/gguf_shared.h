@@ -9,9 +9,14 @@
 
 namespace fovea {
 
+// The head for labels of texts, in files that have the tensor cls.output.weight.
+constexpr const char* kGgufClassifier = "classifier";
+
 // Returns an architecture. All architectures share one list of names; `exceptions` take precedence.
 Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
                          const Names& exceptions = {});
+// Returns a decoder's architecture with such a head, which reads the last token.
+Family gguf_with_classifier(Family architecture);
 // The names for query, key and value in one tensor.
 Names gguf_fused_attention();
 

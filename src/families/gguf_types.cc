@@ -49,8 +49,10 @@ bool has_more_bits(int64_t layer, int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
+const StackSpec& stack_of(const Spec& spec) { return spec.decoder ? *spec.decoder : *spec.encoder; }
+
 std::string block_of_values(const GgufMix& mix, int64_t layer) {
-  const StackSpec& stack = *mix.spec.decoder;
+  const StackSpec& stack = stack_of(mix.spec);
   const int64_t layers = stack.layers, heads = stack.attention.heads;
   const int64_t kv_heads = std::max<int64_t>(1, stack.attention.kv_heads);
   if (stack.ffn.experts.count == 8) return "Q8_0";
@@ -77,7 +79,7 @@ std::string block_of_values(const GgufMix& mix, int64_t layer) {
 }
 
 std::string block_of_down(const GgufMix& mix, int64_t layer) {
-  const int64_t layers = mix.spec.decoder->layers;
+  const int64_t layers = stack_of(mix.spec).layers;
   const bool first = layer < layers / 8;
   switch (mix.type.dtype) {
     case q2_k: return "Q3_K";
@@ -99,7 +101,7 @@ std::string block_of_output(const GgufMix& mix) {
   const FileDType dtype = mix.type.dtype;
   const bool below_five = dtype == q2_k || dtype == q3_k_s || dtype == q3_k_m || dtype == q4_k_s ||
                           dtype == q4_k_m || dtype == iq4_nl || dtype == iq4_xs;
-  if (mix.spec.decoder->ffn.experts.count == 8) return below_five ? "Q5_K" : mix.type.block;
+  if (stack_of(mix.spec).ffn.experts.count == 8) return below_five ? "Q5_K" : mix.type.block;
   if (dtype == q2_k) return "Q3_K";
   if (dtype == q3_k_m) return "Q4_K";
   return dtype == q3_k_l ? "Q5_K" : mix.type.block;
@@ -133,7 +135,7 @@ std::string block_in_mix(const GgufMix& mix, std::string_view tensor) {
   if (tensor == "output.weight" || (tensor == "token_embd.weight" && mix.spec.head.tied))
     return block == "Q8_0" ? block : "Q6_K";
   if (is("attn_v.weight") || is("attn_qkv.weight")) return block_of_values(mix, layer);
-  if (is("attn_k.weight") && mix.spec.decoder->ffn.experts.count == 8) return "Q8_0";
+  if (is("attn_k.weight") && stack_of(mix.spec).ffn.experts.count == 8) return "Q8_0";
   if (is("ffn_down")) return block_of_down(mix, layer);
   return is("attn_output.weight") ? block_of_output(mix) : block;
 }

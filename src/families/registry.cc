@@ -126,7 +126,9 @@ void describe(Config& io, const Family& family, Spec& spec) {
   spec.head = architecture->head;
   if (spec.head.labels > 0) spec.head.labels = labels_of(io, spec.head.labels);
   family.config(io, spec);
-  io.only("is_encoder_decoder", spec.encoder && spec.decoder);
+  // Labels of tokens may come from the encoder of an encoder-decoder alone.
+  if (spec.head.kind != HeadKind::token)
+    io.only("is_encoder_decoder", spec.encoder && spec.decoder);
   try {
     spec = validated(spec);
   } catch (const Error& error) {

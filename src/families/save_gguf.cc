@@ -38,6 +38,7 @@ void save_gguf(const Model& model, const std::string& path, FileDType dtype) {
   if (has_adapters(merged)) merge_adapters(merged);
   if (dtype == FileDType::automatic) dtype = file_dtype(parts.origin);
   GgufModel file(merged, parts.origin.family, dtype);
+  file.add_labels(parts.origin);
   write_gguf_file(path, file, parts.tokenizer, merged.spec.vocabulary, values_of(merged));
 }
 

@@ -26,9 +26,12 @@ void feed_forward(Config& io, FeedForwardSpec& ffn) {
   io.only("is_gated_act", ffn.gated);
 }
 
-// T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers.
+// T5 (Raffel et al. 2020), and its v1.1 with gated feed-forward layers. The class that labels
+// tokens has the encoder alone.
 void t5_config(Config& io, Spec& s) {
+  const bool alone = s.head.kind == HeadKind::token;
   if (!s.encoder) s.encoder.emplace();
+  if (alone && !io.reading()) s.decoder = s.encoder;
   StackSpec& d = *s.decoder;
   int64_t encoder_layers = s.encoder->layers, decoder_layers = d.layers;
   d.norm.kind = NormKind::rms;
@@ -58,11 +61,12 @@ void t5_config(Config& io, Spec& s) {
   s.encoder = d;
   s.encoder->layers = encoder_layers;
   d.layers = decoder_layers;
+  if (alone) s.decoder.reset();
   if (io.reading()) io.refuse_unknown({"output_past", "is_decoder", "scale_decoder_outputs"});
 }
 
-bool is_gated(const Spec& s) { return s.decoder->ffn.gated; }
-bool is_plain(const Spec& s) { return !s.decoder->ffn.gated; }
+bool is_gated(const Spec& s) { return s.encoder->ffn.gated; }
+bool is_plain(const Spec& s) { return !s.encoder->ffn.gated; }
 
 // Returns the names of a stack's tensors: layer 0 of a block is self-attention, layer `ffn` the
 // feed-forward layer.
@@ -90,7 +94,8 @@ const Names t5_names =
            "decoder.{i}.cross.{query,key,value,output}.weight"},
           {"decoder.block.{i}.layer.1.layer_norm.weight", "decoder.{i}.norm.cross.input.weight"},
           {"lm_head.weight", "head.output.weight"},
-          {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"}} +
+          {"qa_outputs.{weight,bias}", "span.output.{weight,bias}"},
+          {"classifier.{weight,bias}", "tagger.output.{weight,bias}"}} +
     names_of_head_of_end();
 
 }  // namespace
@@ -98,6 +103,7 @@ const Names t5_names =
 const Family t5 = {"t5",
                    {{"T5ForConditionalGeneration", {}},
                     {"T5ForSequenceClassification", head_of_end(2)},
+                    {"T5ForTokenClassification", labels_of_each()},
                     {"T5ForQuestionAnswering", answer_span()}},
                    t5_config,
                    t5_names,
@@ -106,6 +112,6 @@ const Family t5 = {"t5",
                     "layer.1.EncDecAttention.relative_attention_bias.weight"},
                    {},
                    false,
-                   "classification_head."};
+                   "classif"};  // classification_head. and classifier.
 
 }  // namespace fovea

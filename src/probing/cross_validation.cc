@@ -5,7 +5,6 @@
 
 #include "base/threads.h"
 #include "data/permutation.h"
-#include "probing/logistic_regression.h"
 
 namespace fovea {
 namespace {
@@ -23,12 +22,10 @@ Split split_at(const std::vector<int32_t>& texts, const std::vector<int32_t>& fo
   return split;
 }
 
-// Returns the value of C with the most correct predictions for texts of held-out inner folds.
-double best_c(const FeaturesOf& features, const LabelledFolds& data,
+// Returns the value of C with the best predictions for texts of held-out inner folds.
+double best_c(const FeaturesOf& features, const ProbeFolds& data,
               const std::vector<int32_t>& training, const std::vector<double>& c, uint64_t seed) {
-  std::vector<int32_t> labels;
-  for (const int32_t text : training) labels.push_back(data.labels[static_cast<size_t>(text)]);
-  const std::vector<int32_t> fold = stratified_folds(labels, kInnerFolds, seed);
+  const std::vector<int32_t> fold = folds_of(data.targets, training, kInnerFolds, seed);
   std::vector<Split> splits(kInnerFolds);
   std::vector<std::shared_ptr<const Features>> made(kInnerFolds);
   parallel_tasks(kInnerFolds, [&](int64_t i) {
@@ -37,20 +34,19 @@ double best_c(const FeaturesOf& features, const LabelledFolds& data,
     made[inner] = features(splits[inner].training);
   });
   const int64_t values = std::ssize(c);
-  std::vector<int64_t> right(static_cast<size_t>(kInnerFolds * values));
+  std::vector<double> scores(static_cast<size_t>(kInnerFolds * values));
   parallel_tasks(kInnerFolds * values, [&](int64_t task) {
     const auto inner = static_cast<size_t>(task / values);
     const Split& split = splits[inner];
-    const LogisticRegression model =
-        fit_logistic_regression(*made[inner], split.training, data.labels, data.classes,
-                                c[static_cast<size_t>(task % values)]);
+    const FittedProbe probe(*made[inner], split.training, data.targets,
+                            c[static_cast<size_t>(task % values)]);
     for (const int32_t text : split.held_out)
-      right[static_cast<size_t>(task)] +=
-          model.predict(*made[inner], text) == data.labels[static_cast<size_t>(text)];
+      scores[static_cast<size_t>(task)] += probe.score(*made[inner], text, data.targets);
   });
-  for (size_t task = c.size(); task < right.size(); ++task) right[task % c.size()] += right[task];
-  const auto best = std::max_element(right.begin(), right.begin() + values);
-  return c[static_cast<size_t>(best - right.begin())];
+  for (size_t task = c.size(); task < scores.size(); ++task)
+    scores[task % c.size()] += scores[task];
+  const auto best = std::max_element(scores.begin(), scores.begin() + values);
+  return c[static_cast<size_t>(best - scores.begin())];
 }
 
 }  // namespace
@@ -69,22 +65,29 @@ std::vector<int32_t> stratified_folds(const std::vector<int32_t>& labels, int64_
   return fold;
 }
 
-CrossValidated cross_validate(const FeaturesOf& features, const LabelledFolds& data,
+std::vector<int32_t> folds_of(const ProbeTargets& targets, const std::vector<int32_t>& texts,
+                              int64_t folds, uint64_t seed) {
+  std::vector<int32_t> labels(texts.size());
+  if (targets.problem == ProblemType::single_label)
+    for (size_t i = 0; i < texts.size(); ++i)
+      labels[i] = targets.labels[static_cast<size_t>(texts[i])];
+  return stratified_folds(labels, folds, seed);
+}
+
+CrossValidated cross_validate(const FeaturesOf& features, const ProbeFolds& data,
                               const std::vector<double>& c, uint64_t seed,
                               const std::function<void(int64_t fold)>& fold_done) {
-  std::vector<int32_t> all(data.labels.size());
+  std::vector<int32_t> all(data.fold.size());
   std::iota(all.begin(), all.end(), 0);
   CrossValidated result;
-  result.predicted.resize(all.size());
+  result.predicted = data.targets;  // each text is overwritten below
   for (int64_t fold = 0; fold < data.folds; ++fold) {
     const Split split = split_at(all, data.fold, fold);
     result.c.push_back(c.size() == 1 ? c[0] : best_c(features, data, split.training, c, seed));
     const auto made = features(split.training);
-    const LogisticRegression model =
-        fit_logistic_regression(*made, split.training, data.labels, data.classes, result.c.back());
-    result.unfinished += !model.converged;
-    for (const int32_t text : split.held_out)
-      result.predicted[static_cast<size_t>(text)] = model.predict(*made, text);
+    const FittedProbe probe(*made, split.training, data.targets, result.c.back());
+    result.unfinished += !probe.converged();
+    for (const int32_t text : split.held_out) probe.predict(*made, text, result.predicted);
     if (fold_done) fold_done(fold);
   }
   return result;

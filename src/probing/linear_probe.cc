@@ -4,10 +4,8 @@
 
 #include "base/fields.h"
 #include "base/float_mode.h"
-#include "data/labelled.h"
-#include "metrics/choices.h"
 #include "probing/bootstrap.h"
-#include "probing/cross_validation.h"
+#include "probing/probe_data.h"
 #include "probing/probe_vectors.h"
 #include "probing/tfidf.h"
 
@@ -15,56 +13,6 @@ namespace fovea {
 namespace {
 
 using Progress = std::function<bool(double fraction)>;
-
-// The labelled texts; of pairs, texts 2i and 2i + 1.
-struct ProbeData {
-  std::vector<std::string> texts, names;
-  LabelledFolds labelled;
-  bool pairs = false;
-};
-
-void check_kind(const LabelledTexts& texts, const std::string& file) {
-  const char* kind = texts.by_word                               ? "labels of words"
-                     : texts.problem == ProblemType::multi_label ? "several labels per text"
-                     : texts.problem == ProblemType::regression  ? "a number per text"
-                                                                 : nullptr;
-  if (kind != nullptr)
-    fail(ErrorKind::BadFile, "{}: has {}; expected one label per text", file, kind);
-}
-
-void add_texts(const LabelledTexts& texts, ProbeData& data) {
-  data.pairs = !texts.rows.front().pair.empty();
-  for (const LabelledText& row : texts.rows) {
-    if (row.pair.empty() == data.pairs)
-      fail(ErrorKind::BadFile, "{}: {}; expected {}, as the texts before it", row.place,
-           data.pairs ? "a single text" : "a pair of texts", data.pairs ? "pairs" : "single texts");
-    data.texts.push_back(row.text);
-    if (data.pairs) data.texts.push_back(row.pair);
-    const auto name = std::find(data.names.begin(), data.names.end(), row.label);
-    data.labelled.labels.push_back(static_cast<int32_t>(name - data.names.begin()));
-  }
-}
-
-ProbeData read_data(const ProbeOptions& options) {
-  check_field(!options.data.empty(), "data", "not given; expected files of labelled texts");
-  const LabelledTexts texts = read_labelled(options.data);
-  const std::string& file = options.data.front();
-  check_kind(texts, file);
-  ProbeData data;
-  data.names = label_names(texts);
-  if (data.names.size() < 2)
-    fail(ErrorKind::BadFile, "{}: all texts have the label {}; expected at least 2 labels", file,
-         data.names.front());
-  const int64_t count = std::ssize(texts.rows);
-  if (count < 2 * options.folds)
-    fail(ErrorKind::BadFile, "{}: {} labelled texts; expected at least 2 for each of {} folds",
-         file, count, options.folds);
-  add_texts(texts, data);
-  data.labelled.classes = std::ssize(data.names);
-  data.labelled.folds = options.folds;
-  data.labelled.fold = stratified_folds(data.labelled.labels, options.folds, options.seed);
-  return data;
-}
 
 // Reports the progress of a run of equal steps.
 class Steps {
@@ -90,24 +38,27 @@ class ProbeRun {
  public:
   ProbeRun(const ProbeOptions& options, const Progress& progress)
       : options_(options),
-        data_(read_data(options)),
+        data_(read_probe_data(options)),
         // The folds of TF-IDF, and of each layer the vectors and the folds.
         steps_(progress, options.folds + std::max<int64_t>(1, std::ssize(options.layers)) *
                                              (options.folds + 1)) {
+    const ProbeTargets& targets = data_.folds.targets;
+    result_.problem = targets.problem;
     result_.labels = data_.names;
-    result_.labelled = data_.labelled.labels;
-    result_.fold = data_.labelled.fold;
-    std::vector<int64_t> counts(data_.names.size());
-    for (const int32_t label : result_.labelled) ++counts[static_cast<size_t>(label)];
-    result_.majority = static_cast<double>(*std::max_element(counts.begin(), counts.end())) /
-                       static_cast<double>(result_.labelled.size());
+    result_.labelled = targets.labels;
+    result_.numbers = targets.numbers;
+    result_.fold = data_.folds.fold;
+    result_.majority = majority_of(targets, count());
   }
 
   void use_words() {
     const WordCounts words(data_.texts);
-    result_.tfidf = scores("TF-IDF", [&](const std::vector<int32_t>& training) {
-      return std::make_shared<const Features>(words.features(training, data_.pairs));
-    });
+    result_.tfidf = scores(
+        "TF-IDF",
+        [&](const std::vector<int32_t>& training) {
+          return std::make_shared<const Features>(words.features(training, data_.pairs));
+        },
+        of_words_);
   }
 
   void use_vectors(const Embedder& embedder, std::optional<int64_t> layer) {
@@ -121,11 +72,14 @@ class ProbeRun {
         data_.pairs ? pair_features(vectors.values, vectors.width)
                     : Features(vectors.width, std::move(vectors.values)));
     const std::string name = layer ? fmt::format("layer {}", *layer) : "the vectors";
-    ProbeResult::Vectors found{
-        layer, vectors.width, scores(name, [&](const auto&) { return features; }), {}};
-    const std::vector<int32_t>&ours = found.scores.predicted, &theirs = result_.tfidf.predicted;
+    ProbeTargets ours;
+    ProbeResult::Vectors found{layer,
+                               vectors.width,
+                               scores(
+                                   name, [&](const auto&) { return features; }, ours),
+                               {}};
     found.gain = estimate([&](const std::vector<int32_t>& texts) {
-      return accuracy(choices(ours, texts)) - accuracy(choices(theirs, texts));
+      return score(main_metric(), ours, texts) - score(main_metric(), of_words_, texts);
     });
     result_.vectors.push_back(std::move(found));
   }
@@ -133,45 +87,53 @@ class ProbeRun {
   ProbeResult result() && { return std::move(result_); }
 
  private:
-  ProbeScores scores(const std::string& name, const FeaturesOf& features) {
-    CrossValidated found = cross_validate(features, data_.labelled, options_.cs, options_.seed,
+  // Cross-validates one kind of features; `predicted` receives the predictions.
+  ProbeScores scores(const std::string& name, const FeaturesOf& features, ProbeTargets& predicted) {
+    CrossValidated found = cross_validate(features, data_.folds, options_.cs, options_.seed,
                                           [&](int64_t) { steps_.finish_one(); });
     if (found.unfinished > 0)
       result_.notes.push_back(fmt::format("{}: {} of {} models did not converge", name,
                                           found.unfinished, options_.folds));
+    predicted = std::move(found.predicted);
     ProbeScores scores;
-    scores.predicted = std::move(found.predicted);
+    scores.predicted = predicted.labels;
+    scores.numbers = predicted.numbers;
     scores.c = std::move(found.c);
-    const std::vector<int32_t>& predicted = scores.predicted;
-    scores.accuracy =
-        estimate([&](const auto& texts) { return accuracy(choices(predicted, texts)); });
-    scores.f1 =
-        estimate([&](const auto& texts) { return macro_f1(counts_of(choices(predicted, texts))); });
+    const auto metric = [&](ProbeMetric which) {
+      return estimate([&](const auto& texts) { return score(which, predicted, texts); });
+    };
+    if (numbers()) {
+      scores.r2 = metric(ProbeMetric::r2);
+      scores.pearson = metric(ProbeMetric::pearson);
+    } else {
+      scores.accuracy = metric(ProbeMetric::accuracy);
+      scores.f1 = metric(ProbeMetric::f1);
+    }
     for (int64_t fold = 0; fold < options_.folds; ++fold) {
       std::vector<int32_t> texts;
-      for (size_t i = 0; i < predicted.size(); ++i)
+      for (size_t i = 0; i < result_.fold.size(); ++i)
         if (result_.fold[i] == fold) texts.push_back(static_cast<int32_t>(i));
-      scores.fold_accuracy.push_back(accuracy(choices(predicted, texts)));
+      scores.fold_scores.push_back(score(main_metric(), predicted, texts));
     }
     return scores;
   }
 
-  ProbeEstimate estimate(const SampleMetric& metric) const {
-    return bootstrap(std::ssize(result_.labelled), options_.seed, metric);
-  }
+  bool numbers() const { return data_.folds.targets.problem == ProblemType::regression; }
+  ProbeMetric main_metric() const { return numbers() ? ProbeMetric::r2 : ProbeMetric::accuracy; }
+  int64_t count() const { return std::ssize(data_.folds.fold); }
 
-  Choices choices(const std::vector<int32_t>& predicted, const std::vector<int32_t>& texts) const {
-    Choices choices;
-    choices.reserve(texts.size());
-    for (const int32_t text : texts)
-      choices.emplace_back(result_.labelled[static_cast<size_t>(text)],
-                           predicted[static_cast<size_t>(text)]);
-    return choices;
+  double score(ProbeMetric metric, const ProbeTargets& predicted,
+               const std::vector<int32_t>& texts) const {
+    return score_of(metric, data_.folds.targets, predicted, texts);
+  }
+  ProbeEstimate estimate(const SampleMetric& metric) const {
+    return bootstrap(count(), options_.seed, metric);
   }
 
   const ProbeOptions& options_;
   const ProbeData data_;
   Steps steps_;
+  ProbeTargets of_words_;  // the predictions by TF-IDF
   ProbeResult result_;
 };
 
@@ -180,17 +142,17 @@ class ProbeRun {
 void visit(ProbeOptions& o, OptionVisitor& v) {
   constexpr double kLeastC = 1e-9, kMostC = 1e9;
   v.texts({"data",
-           "measure logistic regression on frozen vectors of labelled texts: lines "
-           "text<TAB>label or text<TAB>second text<TAB>label, or JSON lines"},
+           "measure linear models on frozen vectors of labelled texts: lines text<TAB>label or "
+           "text<TAB>second text<TAB>label, or JSON lines; labels, lists of labels or numbers"},
           o.data);
   v.integers({"layers", "probe the hidden states of these layers (0 = the embeddings)"}, o.layers,
              0, 10'000);
   v.choice({"pooling", "how the vectors of tokens become one vector; model = as the model does"},
            o.pooling, {"model", "cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"});
-  v.integer({"folds", "folds of the stratified cross-validation"}, o.folds, 2, 100);
+  v.integer({"folds", "folds of the cross-validation"}, o.folds, 2, 100);
   v.numbers({"cs",
-             "inverse strength of the L2 regularisation; of several values, each fold uses the "
-             "one that is best for its training texts"},
+             "inverse strength of the L2 regularisation (of numbers, alpha is 1 / C); of several "
+             "values, each fold uses the one that is best for its training texts"},
             o.cs, kLeastC, kMostC);
   v.seed({"seed", "seed of the folds and of the intervals"}, o.seed);
 }

@@ -66,12 +66,15 @@ class Classify(FoveaTest):
         self.refused(fovea("classify", MODELS / "texts", "x", "--labels", "a", "--hypothesis", "none"), 2, "--hypothesis", "{}")
 
     def test_entities(self):
-        wanted = expected("words")
-        for joining in ("none", "simple", "first", "average", "max"):
-            found = self.objects("words", "--joining", joining, text=self.lines("words"))
-            for one, entities in zip(found, wanted[joining]):
-                self.assertEqual([(e["entity_group"], e["start"], e["end"]) for e in one["entities"]],
-                                 [(e["label"], e["start"], e["end"]) for e in entities])
+        for name in ("words_of_t5", "words"):
+            wanted = expected(name)
+            for joining in ("none", "simple", "first", "average", "max"):
+                found = self.objects(name, "--joining", joining, text=self.lines(name))
+                for one, entities in zip(found, wanted[joining]):
+                    self.assertEqual([(e["entity_group"], e["start"], e["end"]) for e in one["entities"]],
+                                     [(e["label"], e["start"], e["end"]) for e in entities])
+                    for found_one, entity in zip(one["entities"], entities):
+                        self.assertAlmostEqual(found_one["score"], entity["score"], delta=1e-5)
         number, begin, end, label, score, text = self.classify("words", text=self.lines("words")).splitlines()[0].split("\t")
         self.assertEqual(text, wanted["texts"][int(number) - 1][int(begin):int(end)])
 
@@ -123,6 +126,27 @@ class Classify(FoveaTest):
         self.assertEqual(self.classify("texts", text=b""), "")
         self.assertEqual(len(self.classify("texts", text=b"\xff\xfe broken \x80\n\n").splitlines()), 2)
         json.loads(self.classify("words", "--json", text=b"\xff Anna \x80\n"))
+
+    def test_gguf_files_label_texts(self):
+        for name, more in (("texts", ["--top", 3]), ("several", []), ("regression", [])):
+            path = self.folder / f"{name}.gguf"
+            self.ok(fovea("convert", MODELS / name, path))
+            for text in (self.lines(name), b"the fox\ta bird\n"):
+                how = ["--input-format", "pairs"] if b"\t" in text else []
+                run = self.ok(fovea("classify", path, *more, *how, "--json", input=text))
+                self.assertEqual(run.stdout.decode(), self.classify(name, *more, *how, "--json", text=text))
+        back = self.folder / "back"
+        self.ok(fovea("convert", self.folder / "texts.gguf", back))
+        wanted = expected("texts")
+        self.same_labels(json.loads(self.ok(fovea("classify", back, wanted["texts"][0], "--top", 3, "--json")).stdout)["labels"], wanted["labels"][0])
+        explained = self.ok(fovea("classify", self.folder / "texts.gguf", "the fox", "--explain", "--json")).stdout
+        self.assertEqual(explained.decode(), self.classify("texts", "the fox", "--explain", "--json"))
+        small = self.folder / "q8_0.gguf"
+        self.ok(fovea("convert", MODELS / "texts", small, "--dtype", "q8_0"))
+        self.ok(fovea("classify", small, "the fox"))
+        for name, reason in (("words", "does not label texts"), ("answers", "does not label texts"), ("masks", "does not label texts"),
+                             ("decoder", "this classifier"), ("encoder_decoder", "an encoder and a decoder")):
+            self.refused(fovea("convert", MODELS / name, self.folder / "no.gguf"), 2, reason)
 
     def test_models_without_a_head_name_the_right_verb(self):
         self.refused(fovea("classify", ROOT / "tests/goldens/gpt2_bf16", "x"), 2, "no classification head", "fovea generate")

@@ -62,6 +62,36 @@ class Explain(FoveaTest):
         runs = [self.printed("classify", CLASSIFIER, TEXT, "--explain", "--json", "--threads", threads) for threads in (1, 2)]
         self.assertEqual(*runs)
 
+    def test_masks_entities_and_answers_are_explained(self):
+        options = ["--explain", "--integration-steps", 16, "--removed-share", 0.3]
+        cases = (("masks", "masks", "mask 1", ["--top", 2]), ("words", "entities", "entity 1", []), ("answers", "answers", "span", []))
+        for name, key, golden, more in cases:
+            model, golden = GOLDENS / "classifiers" / name, self.golden(golden)
+            context = ["--context", golden["pair"]] if "pair" in golden else []
+            found = json.loads(self.printed("classify", model, golden["text"], *context, *options, *more, "--json"))
+            self.assertEqual(len(found[key]), len(found["explanations"]), name)
+            explanation = found["explanations"][golden["result"]]
+            self.assertEqual(explanation["target"], golden["found"])
+            self.assertAlmostEqual(explanation["value"], golden["value"], delta=1e-4)
+            self.assertTrue(explanation["places"], name)
+            for attribution, method in zip(explanation["attributions"], ("gradient_input", "integrated_gradients", "rollout")):
+                for value, wanted in zip(attribution["scores"], golden[method]):
+                    self.assertAlmostEqual(value, wanted, delta=1e-4)
+                self.assertFalse(set(attribution["deletion"]["removed"]) & set(explanation["places"]), name)
+            text = self.printed("classify", model, golden["text"], *context, *options, *more)
+            self.assertIn("= what the answer is about", text)
+            self.assertEqual(text.count("deletion test: "), len(found[key]), name)
+            self.assertIn(f" {golden['found']}: {str(golden['value'])[:6]}", text)
+        one = json.loads(self.printed("classify", GOLDENS / "classifiers/masks", "the [MASK] sees", "--explain", "rollout", "--target", "fox", "--json"))
+        self.assertEqual(one["explanations"][0]["target"], "fox")
+        self.assertLess(one["explanations"][0]["value"], 0)
+
+    def test_the_empty_answer_is_explained(self):
+        found = json.loads(self.printed("classify", GOLDENS / "classifiers/answers", "Who sees it?", "--context", TEXT, "--null-answer", "--top", 30,
+                                        "--explain", "rollout", "--json"))
+        empty = next(i for i, answer in enumerate(found["answers"]) if answer["answer"] == "")
+        self.assertEqual((found["explanations"][empty]["target"], found["explanations"][empty]["places"]), ("", [0]))
+
     def test_embed_explains_similarities(self):
         golden = self.golden("sentence_model")
         model = GOLDENS / "sentence_model"
@@ -77,7 +107,7 @@ class Explain(FoveaTest):
         self.assertIsNone(found[1]["explanation"]["attributions"][0]["deletion"])
         plain = self.printed("embed", model, *options, input=lines)
         self.assertIn(f"cosine {golden['other']}: {str(golden['value'])[:6]}", plain)
-        self.assertIn("the text has fewer than two tokens", plain)
+        self.assertIn("fewer than two tokens can be removed", plain)
 
     def test_trace_explains_next_tokens_and_labels(self):
         golden = self.golden("gpt2_relu")
@@ -130,7 +160,9 @@ class Explain(FoveaTest):
         self.refused(fovea(*run, "--target", "neutral"), 2, "--target: --explain is not given")
         self.refused(fovea(*run, "--explain", "--labels", "a,b", "--target", "c"), 2, "--target: \"c\" is not a label", "one of a, b")
         self.refused(fovea(*run, "--explain", "--removed-share", "2"), 2, "--removed-share", "0.001 to 1")
-        self.refused(fovea("classify", GOLDENS / "classifiers/words", "night", "--explain"), 2, "--explain", "a model that labels texts")
+        self.refused(fovea("classify", GOLDENS / "classifiers/words", TEXT, "--explain", "--target", "ORG"), 2, "--target: \"ORG\" is not a label", "B-PER")
+        self.refused(fovea("classify", GOLDENS / "classifiers/masks", "a [MASK]", "--explain", "--target", "fox bird"), 2, "--target", "2 tokens")
+        self.refused(fovea("classify", GOLDENS / "classifiers/answers", "who?", "--context", TEXT, "--explain", "--target", "fox"), 2, "--target", "each answer")
         self.refused(fovea("classify", GOLDENS / "classifiers/decoder", "night", "--explain", "--baseline", "mask"), 2, "--baseline: mask", "no mask token")
         self.refused(fovea("embed", GOLDENS / "sentence_model", "--explain", "x", "--format", "npy", input=b"night\n"), 2, "--format: npy cannot hold explanations")
         self.refused(fovea("embed", GOLDENS / "sentence_model", "--method", "rollout", input=b"night\n"), 2, "--method: --explain is not given")

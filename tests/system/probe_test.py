@@ -42,6 +42,24 @@ class Probe(FoveaTest):
         for part in ("majority", "TF-IDF", "layer 1", "accuracy above TF-IDF"):
             self.assertIn(part, text)
 
+    def test_several_labels_and_numbers(self):
+        rows = [{"text": "the fox hears", "labels": ["ears", "animal"]}, {"text": "a light sees", "labels": ["eyes"]}, {"text": "the night", "labels": []}]
+        several = self.file("several.jsonl", "".join(json.dumps(row) + "\n" for row in rows * 10))
+        predictions = self.folder / "predictions.jsonl"
+        found = json.loads(self.ok(fovea("eval", MODEL, "--probe", several, "--json", "--predictions", predictions)).stdout)
+        self.assertEqual(found["labels"], ["animal", "ears", "eyes"])
+        self.assertEqual(found["tfidf"]["accuracy"]["value"], 1)
+        self.assertEqual([sorted(json.loads(line)["tfidf"]) for line in predictions.read_text().splitlines()[:3]], [["animal", "ears"], ["eyes"], []])
+        numbers = self.file("numbers.tsv", "the fox hears the eye\t2.5\na light sees\t-1\n" * 20)
+        found = json.loads(self.ok(fovea("eval", MODEL, "--probe", numbers, "--json", "--predictions", predictions)).stdout)
+        self.assertGreater(found["vectors"][0]["r2"]["value"], 0.9)
+        self.assertGreater(found["tfidf"]["pearson"]["value"], 0.99)
+        self.assertEqual(json.loads(predictions.read_text().splitlines()[0])["number"], 2.5)
+        text = self.ok(fovea("eval", MODEL, "--probe", numbers)).stdout.decode()
+        for part in ("R2 (95% interval)", "Pearson's correlation", "R2 above TF-IDF"):
+            self.assertIn(part, text)
+        self.assertNotIn("majority", text)
+
     def test_the_threads_do_not_matter(self):
         self.assertEqual(self.probe("--threads", "1"), self.probe("--threads", "3"))
 
@@ -50,6 +68,6 @@ class Probe(FoveaTest):
         self.refused(fovea("eval", MODEL, self.text, "--probe", self.labelled()), 2, "--probe: cannot be combined with DATA")
         self.refused(fovea("eval", MODEL, "--probe", self.labelled(), "--layer", "7"), 2, "--layer: 7; expected 0 to")
         self.refused(fovea("eval", MODEL, "--probe", self.labelled(), "--cs", "1,x"), 2, "--cs")
-        several = self.file("several.jsonl", '{"text": "a", "labels": ["x", "y"]}\n' * 20)
-        self.refused(fovea("eval", MODEL, "--probe", several), 2, "several.jsonl: has several labels per text; expected one label per text")
+        words = self.file("words.jsonl", '{"tokens": ["a", "b"], "labels": ["x", "y"]}\n' * 20)
+        self.refused(fovea("eval", MODEL, "--probe", words), 2, "words.jsonl: has labels of words; expected labels of texts")
         self.refused(fovea("eval", MODEL, "--probe", self.folder / "none.tsv"), 2, "none.tsv")

@@ -224,6 +224,45 @@ class Search(FoveaTest):
         self.assertTrue(text.stdout.decode(errors="replace").startswith(done["answer"]), text.stdout)
         self.assertEqual(json.loads(self.ok(fovea(*ask, "--json")).stdout), done)
 
+    def asked(self, question, *more):
+        return json.loads(self.ok(fovea("search", self.index, question, "--least-score", "-1", "--json", *more)).stdout)
+
+    def answerer(self, answers):
+        """Returns a chat model that has learnt the answers to some questions, asked with the passages that the search finds for them."""
+        chats, texts = [], []
+        for question, answer in answers.items():
+            passages = [passage["text"] for passage in self.found(question)]
+            number = next((i + 1 for i, text in enumerate(passages) if "fox sees" in text), 0)
+            prompt = ("Answer the question with the numbered passages, and with nothing else. After each statement, write the number of the passage "
+                      "that supports it in brackets, such as [1]. If the passages do not answer the question, write only NO ANSWER.\n"
+                      + "".join(f"\n[{i + 1}] {text}\n" for i, text in enumerate(passages)) + f"\nQuestion: {question}\n")
+            messages = [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer.replace("[n]", f"[{number}]")}]
+            chats.append(json.dumps({"messages": messages}))
+            texts += [prompt, messages[1]["content"]]
+        data, tokenizer, base, out = self.file("chats.jsonl", "\n".join(chats) + "\n"), self.folder / "words", self.folder / "base", self.folder / "answerer"
+        self.ok(fovea("tokenize", "--train", "bpe", "--vocab-size", 500, "--special-token", "<|im_start|>", "--special-token", "<|im_end|>",
+                      self.file("prompts.txt", "\n".join(texts)), "--out", tokenizer))
+        sizes = ["--preset", "tiny", "--layers", 2, "--heads", 2, "--width", 32, "--context", 512, "--tokenizer", tokenizer]
+        self.ok(fovea("train", self.text, "--out", base, *sizes, "--batch", 1, "--steps", 1, "--sample-every", 0,
+                      "--evaluate-windows", 1, "--seed", 7))
+        self.ok(fovea("train", data, "--from", base, "--chat-template", "chatml", "--out", out, "--batch", len(chats), "--steps", 120, "--lr", "0.01",
+                      "--warmup", 5, "--validation", 0, "--dtype", "fp32", "--sample-every", 0))
+        return out
+
+    def test_a_model_that_has_learnt_to_answer_quotes_and_refuses(self):
+        self.build()
+        model = self.answerer({"who sees the bird ?": "the fox does [n].", "who hears the day ?": "NO ANSWER"})
+        done = self.asked("who sees the bird ?", "--answer", model)
+        cited = [source["text"] for source in done["sources"] if source["cited"]]
+        self.assertTrue(done["answered"], done)
+        self.assertRegex(done["answer"], r"^the fox does \[\d\]\.$")
+        self.assertEqual((cited, done["unknown_citations"]), (["the fox sees the bird in the night ."], []))
+        text = self.ok(fovea("search", self.index, "who sees the bird ?", "--answer", model, "--least-score", "-1")).stdout.decode()
+        self.assertRegex(text, r"^the fox does \[\d\]\.\n\n\[\d\] .*fox.txt:1\n")
+        done = self.asked("who hears the day ?", "--answer", model)
+        self.assertEqual((done["answered"], done["answer"]), (False, "NO ANSWER"))
+        self.assertEqual([source for source in done["sources"] if source["cited"]], [])
+
     def test_a_question_without_similar_passages_is_not_answered(self):
         self.lines()
         model = self.writer(64)

@@ -23,6 +23,21 @@ std::string line_of(size_t index, const char* key, const Json& value) {
   return json_line({{"index", index}, {key, value}}) + "\n";
 }
 
+// Returns the line of a text with the explanations of its results, if there are any.
+std::string line_of(size_t index, const char* key, const Json& value,
+                    const std::vector<Explanation>* explanations) {
+  if (explanations == nullptr) return line_of(index, key, value);
+  Json list = Json::array();
+  for (const Explanation& one : *explanations) list.push_back(inspector::explanation_json(one));
+  return json_line({{"index", index}, {key, value}, {"explanations", list}}) + "\n";
+}
+
+// Returns the explanation of result `result` of text `text` below its lines.
+std::string explanation_below(const ShownExplanations* shown, size_t text, size_t result) {
+  if (shown == nullptr) return "";
+  return explanation_text(shown->of_texts[text][result], shown->options, shown->style) + "\n";
+}
+
 Json json_of(const Entity& entity) {
   return {{"entity_group", entity.label},
           {"score", entity.score},
@@ -58,17 +73,18 @@ std::string text_of(size_t number, const ExtractedAnswer& answer) {
 // Returns the lines of lists of results, one list for each text.
 template <class Result>
 std::string lines_of(const std::vector<std::vector<Result>>& result, const char* key, size_t first,
-                     const ClassifiedFormat& format) {
+                     const ClassifiedFormat& format, const ShownExplanations* shown) {
   std::string out;
   for (size_t i = 0; i < result.size(); ++i) {
     Json list = Json::array();
-    for (const Result& one : result[i]) {
+    for (size_t j = 0; j < result[i].size(); ++j) {
       if (format.json)
-        list.push_back(json_of(one));
+        list.push_back(json_of(result[i][j]));
       else
-        out += text_of(first + i + 1, one);
+        out += text_of(first + i + 1, result[i][j]) + explanation_below(shown, i, j);
     }
-    if (format.json) out += line_of(first + i, key, list);
+    if (format.json)
+      out += line_of(first + i, key, list, shown == nullptr ? nullptr : &shown->of_texts[i]);
   }
   return out;
 }
@@ -110,49 +126,50 @@ std::string labels_text(const Classifications& result, size_t first,
   return out;
 }
 
-std::string explained_labels_text(const Classifications& result,
-                                  const std::vector<Explanation>& explanations,
-                                  const ExplainOptions& options, BarStyle style, size_t first,
-                                  const ClassifiedFormat& format) {
+std::string explained_labels_text(const Classifications& result, const ShownExplanations& shown,
+                                  size_t first, const ClassifiedFormat& format) {
   std::string out;
-  for (size_t i = 0; i < explanations.size(); ++i) {
+  for (size_t i = 0; i < shown.of_texts.size(); ++i) {
     const ShownLabels labels = labels_of(result, static_cast<int64_t>(i), format);
+    const Explanation& explanation = shown.of_texts[i].front();
     if (format.json)
       out += json_line({{"index", first + i},
                         {"labels", labels.list},
-                        {"explanation", inspector::explanation_json(explanations[i])}}) +
+                        {"explanation", inspector::explanation_json(explanation)}}) +
              "\n";
     else
       out += (first + i > 0 ? "\n" : "") + labels.line + "\n" +
-             explanation_text(explanations[i], options, style);
+             explanation_text(explanation, shown.options, shown.style);
   }
   return out;
 }
 
 std::string entities_text(const std::vector<std::vector<Entity>>& result, size_t first,
-                          const ClassifiedFormat& format) {
-  return lines_of(result, "entities", first, format);
+                          const ClassifiedFormat& format, const ShownExplanations* shown) {
+  return lines_of(result, "entities", first, format, shown);
 }
 
 std::string answers_text(const std::vector<std::vector<ExtractedAnswer>>& result, size_t first,
-                         const ClassifiedFormat& format) {
-  return lines_of(result, "answers", first, format);
+                         const ClassifiedFormat& format, const ShownExplanations* shown) {
+  return lines_of(result, "answers", first, format, shown);
 }
 
 std::string masks_text(const std::vector<std::vector<MaskCandidates>>& result, size_t first,
-                       const ClassifiedFormat& format) {
+                       const ClassifiedFormat& format, const ShownExplanations* shown) {
   std::string out;
   for (size_t i = 0; i < result.size(); ++i) {
     if (format.json) {
       Json list = Json::array();
       for (const MaskCandidates& candidates : result[i]) list.push_back(json_of(candidates));
-      out += line_of(first + i, "masks", list);
+      out += line_of(first + i, "masks", list, shown == nullptr ? nullptr : &shown->of_texts[i]);
       continue;
     }
-    for (size_t mask = 0; mask < result[i].size(); ++mask)
+    for (size_t mask = 0; mask < result[i].size(); ++mask) {
       for (const MaskCandidate& one : result[i][mask])
         out += fmt::format("{}\t{}\t{:.6f}\t{}\t{}\n", first + i + 1, mask + 1, one.score,
                            in_a_column(one.token), in_a_column(one.text));
+      out += explanation_below(shown, i, mask);
+    }
   }
   return out;
 }

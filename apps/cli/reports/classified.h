@@ -23,19 +23,26 @@ struct ClassifiedFormat {
 // Text: label and score of each label of a text, in one line.
 std::string labels_text(const Classifications& result, size_t first,
                         const ClassifiedFormat& format);
-// The same with explanations, one for each text.
-std::string explained_labels_text(const Classifications& result,
-                                  const std::vector<Explanation>& explanations,
-                                  const ExplainOptions& options, BarStyle style, size_t first,
-                                  const ClassifiedFormat& format);
+
+// The explanations of the results of each text, and how text shows them.
+struct ShownExplanations {
+  const std::vector<std::vector<Explanation>>& of_texts;
+  const ExplainOptions& options;
+  BarStyle style;
+};
+// Like labels_text(), with explanations, one for each text.
+std::string explained_labels_text(const Classifications& result, const ShownExplanations& shown,
+                                  size_t first, const ClassifiedFormat& format);
+
+// These functions show the explanation of each result if `shown` is not null.
 // Text: the number of the text, from 1; begin, end, label, score, entity.
 std::string entities_text(const std::vector<std::vector<Entity>>& result, size_t first,
-                          const ClassifiedFormat& format);
+                          const ClassifiedFormat& format, const ShownExplanations* shown = nullptr);
 // Text: the number of the question, begin, end, score, answer.
 std::string answers_text(const std::vector<std::vector<ExtractedAnswer>>& result, size_t first,
-                         const ClassifiedFormat& format);
+                         const ClassifiedFormat& format, const ShownExplanations* shown = nullptr);
 // Text: the number of the text and of the mask, score, token, whole text.
 std::string masks_text(const std::vector<std::vector<MaskCandidates>>& result, size_t first,
-                       const ClassifiedFormat& format);
+                       const ClassifiedFormat& format, const ShownExplanations* shown = nullptr);
 
 }  // namespace fovea::cli

@@ -44,6 +44,11 @@ std::string without_end(std::string line) {
   return line + "\n";
 }
 
+bool is_kept(const Explanation& explanation, int64_t token) {
+  return std::find(explanation.places.begin(), explanation.places.end(), token) !=
+         explanation.places.end();
+}
+
 std::string score_table(const Explanation& explanation, BarStyle style) {
   std::string heading(kToken + 2, ' ');
   std::vector<double> most;
@@ -56,7 +61,10 @@ std::string score_table(const Explanation& explanation, BarStyle style) {
   std::string out = without_end(heading);
   for (size_t t = 0; t < explanation.tokens.size(); ++t) {
     const InspectedToken& token = explanation.tokens[t];
-    std::string line = token_label(token.text, kToken) + (token.special ? "* " : "  ");
+    const bool kept = is_kept(explanation, static_cast<int64_t>(t));
+    std::string line = token_label(token.text, kToken) + (kept            ? "= "
+                                                          : token.special ? "* "
+                                                                          : "  ");
     for (size_t i = 0; i < most.size(); ++i) {
       const double score = explanation.attributions[i].scores[t];
       line += fmt::format("{:>11.5f} ", score) + bar(score, most[i], style) + "  ";
@@ -65,7 +73,10 @@ std::string score_table(const Explanation& explanation, BarStyle style) {
   }
   const bool added = std::any_of(explanation.tokens.begin(), explanation.tokens.end(),
                                  [](const InspectedToken& token) { return token.special; });
-  return out + (added ? "* added to the text; the deletion test keeps these tokens\n" : "");
+  if (added) out += "* added to the text; the deletion test keeps these tokens\n";
+  if (!explanation.places.empty())
+    out += "= what the answer is about; the deletion test keeps these tokens\n";
+  return out;
 }
 
 // Returns the texts of removed tokens, those with the greatest scores first.
@@ -82,10 +93,11 @@ std::string names_of(const Explanation& explanation, const std::vector<int64_t>&
 std::string deletions_of(const Explanation& explanation, const ExplainOptions& options) {
   const std::vector<Attribution>& all = explanation.attributions;
   if (all.empty() || !all.front().deletion)
-    return "deletion test: the text has fewer than two tokens\n";
+    return "deletion test: fewer than two tokens can be removed\n";
   const DeletionTest& first = *all.front().deletion;
-  const auto own = std::count_if(explanation.tokens.begin(), explanation.tokens.end(),
-                                 [](const InspectedToken& token) { return !token.special; });
+  int64_t own = 0;
+  for (size_t t = 0; t < explanation.tokens.size(); ++t)
+    own += !explanation.tokens[t].special && !is_kept(explanation, static_cast<int64_t>(t));
   std::string out = fmt::format("deletion test: change of the {} without {} of {} tokens\n",
                                 explanation.value_name, first.removed.size(), own);
   for (const Attribution& attribution : all)
@@ -123,8 +135,10 @@ BarStyle bar_style(bool to_file) {
 
 std::string explanation_text(const Explanation& explanation, const ExplainOptions& options,
                              BarStyle style) {
-  std::string out = fmt::format("{} {}: {:.6f}\n", explanation.value_name,
-                                printable(explanation.target), explanation.value);
+  std::string out = fmt::format(
+      "{} {}: {:.6f}\n", explanation.value_name,
+      explanation.target.empty() ? "of the empty answer" : printable(explanation.target),
+      explanation.value);
   out += score_table(explanation, style) + deletions_of(explanation, options);
   for (const Attribution& attribution : explanation.attributions)
     if (attribution.completeness_error)

@@ -31,7 +31,8 @@ class ClassifyCommand : public Command {
             "Predicts what the model's head predicts: the label of each text or pair of texts, "
             "the entities in it, the answer to a question in --context, or the words in the "
             "places of mask tokens. With --labels, a model of natural language inference "
-            "chooses among any labels. With --explain, prints what a label rests on: the tokens' "
+            "chooses among any labels. With --explain, prints what each result rests on: the "
+            "tokens' "
             "contributions by several methods, each with a deletion test. Reads the lines of files "
             "or of standard input, or TEXT arguments. A model of images predicts the label of each "
             "picture; FILE is then a picture, a folder of pictures, or - for standard input, and "
@@ -161,8 +162,7 @@ class ClassifyCommand : public Command {
         {"--context", ClassifierTask::answers, "a model that answers questions"},
         {"--null-answer", ClassifierTask::answers, "a model that answers questions"},
         {"--joining", ClassifierTask::words, "a model that labels words"},
-        {"--raw", ClassifierTask::texts, "a model that labels texts"},
-        {"--explain", ClassifierTask::texts, "a model that labels texts"}};
+        {"--raw", ClassifierTask::texts, "a model that labels texts"}};
     for (const Use& use : kUses)
       if (table.given(use.option) && classifier.task() != use.task)
         throw UsageError(
@@ -227,32 +227,51 @@ class ClassifyCommand : public Command {
     ClassifyOptions options = options_;
     options.name_of_text = [&](size_t i) { return block.name_of(i); };
     jobs::BlockResult result{{}, 0, 0, ""};
+    std::vector<std::vector<Explanation>> explained;
+    const ShownExplanations shown{explained, explain_, bar_style(!out_.empty())};
+    const ShownExplanations* const below = explaining_ ? &shown : nullptr;
+    const auto explain_all = [&](const std::vector<TextInput>& texts) {
+      if (explaining_) explained = explain_results(classifier, texts, explain_, options);
+    };
     switch (classifier.task()) {
       case ClassifierTask::texts: {
         const Classifications labels =
             options.labels.empty() ? classifier.classify(inputs, options)
                                    : classifier.classify_by(texts_of(inputs, block), options);
         count(labels, block, result);
-        result.bytes = explaining_ ? explained_labels_text(
-                                         labels, explain(classifier, inputs, explain_, options),
-                                         explain_, bar_style(!out_.empty()), block.first, format_)
+        explain_all(inputs);
+        result.bytes = explaining_ ? explained_labels_text(labels, shown, block.first, format_)
                                    : labels_text(labels, block.first, format_);
         break;
       }
-      case ClassifierTask::words:
-        result.bytes = entities_text(classifier.find_entities(texts_of(inputs, block), options),
-                                     block.first, format_);
+      case ClassifierTask::words: {
+        const auto entities = classifier.find_entities(texts_of(inputs, block), options);
+        explain_all(inputs);
+        result.bytes = entities_text(entities, block.first, format_, below);
         break;
-      case ClassifierTask::answers:
-        result.bytes = answers_text(classifier.answer(questions_of(inputs, block), options),
-                                    block.first, format_);
+      }
+      case ClassifierTask::answers: {
+        const std::vector<Question> questions = questions_of(inputs, block);
+        const auto answers = classifier.answer(questions, options);
+        explain_all(as_pairs(questions));
+        result.bytes = answers_text(answers, block.first, format_, below);
         break;
-      case ClassifierTask::masks:
-        result.bytes = masks_text(classifier.fill_masks(texts_of(inputs, block), options),
-                                  block.first, format_);
+      }
+      case ClassifierTask::masks: {
+        const auto masks = classifier.fill_masks(texts_of(inputs, block), options);
+        explain_all(inputs);
+        result.bytes = masks_text(masks, block.first, format_, below);
         break;
+      }
     }
     return result;
+  }
+
+  static std::vector<TextInput> as_pairs(const std::vector<Question>& questions) {
+    std::vector<TextInput> pairs;
+    for (const Question& question : questions)
+      pairs.push_back({question.question, question.context});
+    return pairs;
   }
 
   static void count(const Classifications& labels, const jobs::LineBlock& block,

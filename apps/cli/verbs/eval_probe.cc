@@ -27,9 +27,13 @@ std::string text_of(const ProbeEstimate& e, const char* sign = "") {
   return fmt::format("{} ({} to {})", number(e.value), number(e.low), number(e.high));
 }
 
-std::string row(const std::string& name, const ProbeScores& scores, const std::string& gain) {
-  return fmt::format("{:<12}{:<28}{:<28}{:<31}{}\n", name, text_of(scores.accuracy),
-                     text_of(scores.f1), gain, fmt::join(scores.c, " "));
+bool has_numbers(const ProbeResult& r) { return r.problem == ProblemType::regression; }
+
+std::string row(const std::string& name, const ProbeScores& scores, bool numbers,
+                const std::string& gain) {
+  return fmt::format("{:<12}{:<28}{:<28}{:<31}{}\n", name,
+                     text_of(numbers ? scores.r2 : scores.accuracy),
+                     text_of(numbers ? scores.pearson : scores.f1), gain, fmt::join(scores.c, " "));
 }
 
 std::string as_text(const ProbeResult& r) {
@@ -37,15 +41,18 @@ std::string as_text(const ProbeResult& r) {
   const auto line = [&](const char* name, const std::string& value) {
     out += fmt::format("{:<12}{}\n", name, value);
   };
-  line("texts", fmt::format("{}", r.labelled.size()));
-  line("labels", fmt::format("{}", r.labels.size()));
+  const bool numbers = has_numbers(r);
+  line("texts", fmt::format("{}", r.fold.size()));
+  if (!numbers) line("labels", fmt::format("{}", r.labels.size()));
   line("folds", fmt::format("{}", r.tfidf.c.size()));
-  line("majority", fmt::format("{:.4f}", r.majority));
-  out += fmt::format("\n{:<12}{:<28}{:<28}{:<31}{}\n", "features", "accuracy (95% interval)",
-                     "macro F1", "accuracy above TF-IDF", "C of each fold");
-  out += row("TF-IDF", r.tfidf, "");
+  if (!numbers) line("majority", fmt::format("{:.4f}", r.majority));
+  out += fmt::format("\n{:<12}{:<28}{:<28}{:<31}{}\n", "features",
+                     numbers ? "R2 (95% interval)" : "accuracy (95% interval)",
+                     numbers ? "Pearson's correlation" : "macro F1",
+                     numbers ? "R2 above TF-IDF" : "accuracy above TF-IDF", "C of each fold");
+  out += row("TF-IDF", r.tfidf, numbers, "");
   for (const ProbeResult::Vectors& vectors : r.vectors)
-    out += row(title_of(vectors), vectors.scores, text_of(vectors.gain, "+"));
+    out += row(title_of(vectors), vectors.scores, numbers, text_of(vectors.gain, "+"));
   return out;
 }
 
@@ -53,23 +60,42 @@ Json json_of(const ProbeEstimate& e) {
   return {{"value", e.value}, {"low", e.low}, {"high", e.high}};
 }
 
-Json json_of(const ProbeScores& scores) {
+Json json_of(const ProbeScores& scores, bool numbers) {
+  if (numbers)
+    return {{"r2", json_of(scores.r2)},
+            {"pearson", json_of(scores.pearson)},
+            {"fold_r2", scores.fold_scores},
+            {"c", scores.c}};
   return {{"accuracy", json_of(scores.accuracy)},
           {"f1", json_of(scores.f1)},
-          {"fold_accuracy", scores.fold_accuracy},
+          {"fold_accuracy", scores.fold_scores},
           {"c", scores.c}};
 }
 
 std::string as_json(const ProbeResult& r) {
-  Json json = {{"objective", "probe"},   {"texts", r.labelled.size()}, {"labels", r.labels},
-               {"majority", r.majority}, {"tfidf", json_of(r.tfidf)},  {"vectors", Json::array()}};
+  const bool numbers = has_numbers(r);
+  Json json = {{"objective", "probe"}, {"texts", r.fold.size()}};
+  if (!numbers) json.update({{"labels", r.labels}, {"majority", r.majority}});
+  json["tfidf"] = json_of(r.tfidf, numbers);
+  json["vectors"] = Json::array();
   for (const ProbeResult::Vectors& vectors : r.vectors) {
     Json one = {{"layer", vectors.layer ? Json(*vectors.layer) : Json()}, {"width", vectors.width}};
-    one.update(json_of(vectors.scores));
+    one.update(json_of(vectors.scores, numbers));
     one["gain"] = json_of(vectors.gain);
     json["vectors"].push_back(std::move(one));
   }
   return json_line(json) + "\n";
+}
+
+// Returns the label, the labels or the number of a text.
+Json value_of(const ProbeResult& r, const std::vector<int32_t>& labels,
+              const std::vector<double>& numbers, size_t text) {
+  if (has_numbers(r)) return numbers[text];
+  if (r.problem == ProblemType::single_label) return r.labels[static_cast<size_t>(labels[text])];
+  Json list = Json::array();
+  for (size_t k = 0; k < r.labels.size(); ++k)
+    if (labels[text * r.labels.size() + k] != 0) list.push_back(r.labels[k]);
+  return list;
 }
 
 }  // namespace
@@ -110,17 +136,20 @@ int ProbeRequest::run(const Embedder& embedder, bool json) {
 }
 
 std::string ProbeRequest::predictions_of(const ProbeResult& r) const {
-  const auto name = [&](const std::vector<int32_t>& labels, size_t text) {
-    return r.labels[static_cast<size_t>(labels[text])];
+  const auto predicted = [&](const ProbeScores& scores, size_t text) {
+    return value_of(r, scores.predicted, scores.numbers, text);
   };
   std::string out;
-  for (size_t i = 0; i < r.labelled.size(); ++i) {
+  for (size_t i = 0; i < r.fold.size(); ++i) {
     Json json = {{"index", i},
                  {"fold", r.fold[i]},
-                 {"label", name(r.labelled, i)},
-                 {"tfidf", name(r.tfidf.predicted, i)}};
+                 {has_numbers(r)                           ? "number"
+                  : r.problem == ProblemType::single_label ? "label"
+                                                           : "labels",
+                  value_of(r, r.labelled, r.numbers, i)},
+                 {"tfidf", predicted(r.tfidf, i)}};
     for (const ProbeResult::Vectors& vectors : r.vectors)
-      json[title_of(vectors)] = name(vectors.scores.predicted, i);
+      json[title_of(vectors)] = predicted(vectors.scores, i);
     out += json_line(json) + "\n";
   }
   return out;

@@ -209,19 +209,33 @@ class GgufReader {
     return list;
   }
 
+  // Returns whether the model is an encoder, which reads the second text of a pair after the end of
+  // the first one.
+  bool of_encoder() const {
+    const std::string name(file_.text("general.architecture").value_or(""));
+    return !file_.boolean(name + ".attention.causal").value_or(true);
+  }
+
   ordered_json marks() const {
     Template single, pair;
     std::vector<std::pair<std::string, size_t>> tokens;
+    const auto add = [&](Template& to, const char* name, int type) {
+      const size_t id = ids_.at(name);
+      to.emplace_back(texts_[id], type);
+      const auto known = [&](const auto& token) { return token.second == id; };
+      if (std::none_of(tokens.begin(), tokens.end(), known)) tokens.emplace_back(texts_[id], id);
+    };
+    const bool separated = of_encoder() && ids_.contains("seperator") &&
+                           flag("add_sep_token", file_.text("tokenizer.ggml.pre") == "roberta-bpe");
     for (const auto& [text, type] : Template{{"$A", 0}, {"$B", 1}}) {
       Template one;
-      if (start_) one.emplace_back(texts_[ids_.at("bos")], type);
+      if (start_ && (type == 0 || !of_encoder())) add(one, "bos", type);
+      if (separated && type == 1) add(one, "seperator", 0);
       one.emplace_back(text, type);
-      if (end_) one.emplace_back(texts_[ids_.at("eos")], type);
+      if (end_) add(one, "eos", type);
       if (type == 0) single = one;
       pair.insert(pair.end(), one.begin(), one.end());
     }
-    for (const auto& [there, name] : {std::pair(start_, "bos"), {end_, "eos"}})
-      if (there) tokens.emplace_back(texts_[ids_.at(name)], ids_.at(name));
     return template_processing(single, pair, tokens);
   }
 

@@ -59,6 +59,8 @@ Explanation explained_golden(const Json& golden) {
   }
   TextInput input{golden["text"], {}};
   if (golden.contains("pair")) input.pair = golden["pair"].get<std::string>();
+  if (kind == "result")
+    return explain_results(Classifier::open(folder), {input}, options)[0].at(golden["result"]);
   return explain(Classifier::open(folder), {input}, options)[0];
 }
 
@@ -69,6 +71,9 @@ TEST(Explain, EqualsPyTorch) {
     const std::string name = golden["name"];
     const Explanation found = explained_golden(golden);
     ASSERT_EQ(found.attributions.size(), 3u) << name;
+    if (golden.contains("found")) {
+      EXPECT_EQ(found.target, golden["found"]) << name;
+    }
     const double value = golden["value"];
     EXPECT_NEAR(found.value, value, kRelative * std::abs(value)) << name;
     const Attribution& gradient = found.attributions[0];

@@ -14,6 +14,7 @@
 #include "probing/bootstrap.h"
 #include "probing/cross_validation.h"
 #include "probing/logistic_regression.h"
+#include "probing/probe_data.h"
 #include "probing/tfidf.h"
 
 namespace fovea {
@@ -28,6 +29,10 @@ nlohmann::json probe_goldens() {
 std::shared_ptr<const Features> dense_features(const nlohmann::json& data) {
   return std::make_shared<const Features>(data["width"].get<int64_t>(),
                                           data["vectors"].get<std::vector<float>>());
+}
+
+ProbeFolds folds_in(const nlohmann::json& data) {
+  return {{.classes = data["classes"], .labels = data["labels"]}, data["fold"], data["folds"]};
 }
 
 std::vector<int32_t> first_numbers(size_t count) {
@@ -81,33 +86,90 @@ TEST(LogisticRegression, SparseRowsAreTheSameAsDenseOnes) {
 
 TEST(CrossValidation, PredictsAsScikitLearn) {
   for (const auto& data : probe_goldens()["cases"]) {
-    const LabelledFolds folds{data["labels"], data["fold"], data["classes"], data["folds"]};
+    const ProbeFolds folds = folds_in(data);
     const auto features = dense_features(data);
     const WordCounts words(data["texts"]);
     for (const auto& model : data["models"]) {
       const std::vector<double> c = {model["c"]};
       const auto vectors = cross_validate([&](const auto&) { return features; }, folds, c, 1);
-      EXPECT_EQ(vectors.predicted, model["predicted"].get<std::vector<int32_t>>()) << model["c"];
+      EXPECT_EQ(vectors.predicted.labels, model["predicted"].get<std::vector<int32_t>>())
+          << model["c"];
       EXPECT_EQ(vectors.unfinished, 0);
       const auto of_words = cross_validate(
           [&](const std::vector<int32_t>& training) {
             return std::make_shared<const Features>(words.features(training, false));
           },
           folds, c, 1);
-      EXPECT_EQ(of_words.predicted, model["predicted_words"].get<std::vector<int32_t>>());
+      EXPECT_EQ(of_words.predicted.labels, model["predicted_words"].get<std::vector<int32_t>>());
       Choices choices;
-      for (size_t i = 0; i < folds.labels.size(); ++i)
-        choices.emplace_back(folds.labels[i], vectors.predicted[i]);
+      for (size_t i = 0; i < folds.fold.size(); ++i)
+        choices.emplace_back(folds.targets.labels[i], vectors.predicted.labels[i]);
       EXPECT_NEAR(accuracy(choices), model["accuracy"].get<double>(), 1e-12);
       EXPECT_NEAR(macro_f1(counts_of(choices)), model["f1"].get<double>(), 1e-12);
     }
   }
 }
 
+TEST(RidgeRegression, IsThatOfScikitLearn) {
+  const auto data = probe_goldens()["cases"][1];
+  const auto features = dense_features(data);
+  const std::vector<double> numbers = data["numbers"];
+  const std::vector<int32_t> all = first_numbers(numbers.size());
+  ProbeFolds folds = folds_in(data);
+  folds.targets = {.problem = ProblemType::regression, .numbers = numbers};
+  for (const auto& model : data["ridge"]) {
+    const double c = model["c"];
+    const RidgeRegression found = fit_ridge_regression(*features, all, numbers, 1 / c);
+    EXPECT_TRUE(found.converged);
+    for (size_t i = 0; i < found.weights.size(); ++i)
+      EXPECT_NEAR(found.weights[i], model["weights"][i].get<double>(), 1e-6) << c;
+    EXPECT_NEAR(found.intercept, model["intercept"].get<double>(), 1e-6) << c;
+    const auto held_out = cross_validate([&](const auto&) { return features; }, folds, {c}, 1);
+    EXPECT_EQ(held_out.unfinished, 0);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_NEAR(held_out.predicted.numbers[i], model["predicted"][i].get<double>(), 1e-6) << c;
+    EXPECT_NEAR(score_of(ProbeMetric::r2, folds.targets, held_out.predicted, all),
+                model["r2"].get<double>(), 1e-8);
+    EXPECT_NEAR(score_of(ProbeMetric::pearson, folds.targets, held_out.predicted, all),
+                model["pearson"].get<double>(), 1e-8);
+  }
+}
+
+TEST(CrossValidation, PredictsSeveralLabelsAsScikitLearn) {
+  const auto data = probe_goldens()["cases"][1];
+  const auto features = dense_features(data);
+  ProbeFolds folds = folds_in(data);
+  folds.targets = {
+      .problem = ProblemType::multi_label, .classes = data["set_labels"], .labels = data["sets"]};
+  const std::vector<int32_t> all = first_numbers(folds.fold.size());
+  for (const auto& model : data["one_vs_rest"]) {
+    const std::vector<double> c = {model["c"]};
+    const auto found = cross_validate([&](const auto&) { return features; }, folds, c, 1);
+    EXPECT_EQ(found.predicted.labels, model["predicted"].get<std::vector<int32_t>>()) << c[0];
+    EXPECT_NEAR(score_of(ProbeMetric::accuracy, folds.targets, found.predicted, all),
+                model["accuracy"].get<double>(), 1e-12);
+    EXPECT_NEAR(score_of(ProbeMetric::f1, folds.targets, found.predicted, all),
+                model["f1"].get<double>(), 1e-12);
+  }
+}
+
+TEST(FittedProbe, NeedsNoClassifierForALabelOfAllTextsOrNone) {
+  const Features features(1, {-2, -1, 1, 2});
+  const ProbeTargets targets{.problem = ProblemType::multi_label,
+                             .classes = 3,
+                             .labels = {1, 0, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1}};
+  const FittedProbe probe(features, {0, 1, 2, 3}, targets, 100);
+  EXPECT_TRUE(probe.converged());
+  ProbeTargets found = targets;
+  std::fill(found.labels.begin(), found.labels.end(), -1);
+  for (int64_t row = 0; row < 4; ++row) probe.predict(features, row, found);
+  EXPECT_EQ(found.labels, targets.labels);
+}
+
 TEST(CrossValidation, IsTheSameForAnyNumberOfThreads) {
   const auto data = probe_goldens()["cases"][1];
   const auto features = dense_features(data);
-  const LabelledFolds folds{data["labels"], data["fold"], data["classes"], data["folds"]};
+  const ProbeFolds folds = folds_in(data);
   const auto found = [&](int threads) {
     set_thread_count(threads);
     return cross_validate([&](const auto&) { return features; }, folds, {0.01, 0.1, 1, 10}, 7);
@@ -115,7 +177,7 @@ TEST(CrossValidation, IsTheSameForAnyNumberOfThreads) {
   const int before = thread_count();
   const CrossValidated one = found(1), three = found(3);
   set_thread_count(before);
-  EXPECT_EQ(one.predicted, three.predicted);
+  EXPECT_EQ(one.predicted.labels, three.predicted.labels);
   EXPECT_EQ(one.c, three.c);
 }
 
@@ -131,11 +193,11 @@ TEST(CrossValidation, ChoosesTheValueOfCThatSuitsTheTrainingTexts) {
     for (int64_t c = 1; c < kWidth; ++c) values.push_back(random.normal());
   }
   const auto features = std::make_shared<const Features>(kWidth, values);
-  const LabelledFolds folds{labels, stratified_folds(labels, 4, 1), 2, 4};
+  const ProbeFolds folds{{.classes = 2, .labels = labels}, stratified_folds(labels, 4, 1), 4};
   const auto right = [&](const std::vector<double>& c) {
     const auto found = cross_validate([&](const auto&) { return features; }, folds, c, 1);
     int64_t count = 0;
-    for (size_t i = 0; i < labels.size(); ++i) count += found.predicted[i] == labels[i];
+    for (size_t i = 0; i < labels.size(); ++i) count += found.predicted.labels[i] == labels[i];
     return count;
   };
   EXPECT_GT(right({1e-2, 1e6}), right({1e6}));

@@ -47,7 +47,7 @@ TEST_F(LinearProbe, MeasuresVectorsBesideTfIdf) {
   ASSERT_EQ(r.vectors.size(), 1u);
   const ProbeScores& scores = r.vectors[0].scores;
   EXPECT_EQ(r.vectors[0].width, 10);
-  EXPECT_EQ(scores.fold_accuracy.size(), 4u);
+  EXPECT_EQ(scores.fold_scores.size(), 4u);
   EXPECT_LE(scores.accuracy.low, scores.accuracy.value);
   EXPECT_GE(scores.accuracy.high, scores.accuracy.value);
   EXPECT_NEAR(r.vectors[0].gain.value, scores.accuracy.value - 1, 1e-12);
@@ -76,6 +76,38 @@ TEST_F(LinearProbe, ReadsPairs) {
   const ProbeResult r = probe();
   EXPECT_EQ(r.vectors[0].scores.accuracy.value, 1);
   EXPECT_EQ(r.tfidf.accuracy.value, 1);
+}
+
+TEST_F(LinearProbe, PredictsNumbers) {
+  std::string text;
+  for (int i = 0; i < 48; ++i)
+    text += i % 2 == 0 ? "the fox hears the eye\t2.5\n" : "a light sees\t-1\n";
+  write(text);
+  const ProbeResult r = probe();
+  EXPECT_EQ(r.problem, ProblemType::regression);
+  EXPECT_EQ(r.numbers[0], 2.5);
+  EXPECT_GT(r.tfidf.r2.value, 0.99);
+  EXPECT_GT(r.vectors[0].scores.r2.value, 0.9);
+  EXPECT_GT(r.vectors[0].scores.pearson.value, 0.95);
+  EXPECT_NEAR(r.vectors[0].gain.value, r.vectors[0].scores.r2.value - r.tfidf.r2.value, 1e-12);
+  EXPECT_NEAR(r.vectors[0].scores.numbers[1], -1, 0.5);
+}
+
+TEST_F(LinearProbe, PredictsSeveralLabels) {
+  std::string text;
+  const char* const rows[] = {R"({"text": "the fox hears", "labels": ["ears", "animal"]})",
+                              R"({"text": "a light sees", "labels": ["eyes"]})",
+                              R"({"text": "the night", "labels": []})"};
+  for (int i = 0; i < 48; ++i) text += std::string(rows[i % 3]) + "\n";
+  write_file_atomically(folder_ / "sets.jsonl", text);
+  options_.data = {folder_ / "sets.jsonl"};
+  const ProbeResult r = probe();
+  EXPECT_EQ(r.labels, (std::vector<std::string>{"animal", "ears", "eyes"}));
+  EXPECT_EQ(r.labelled.size(), 48u * 3);
+  EXPECT_NEAR(r.majority, 1.0 / 3, 1e-12) << "no label at all";
+  EXPECT_EQ(r.tfidf.accuracy.value, 1);
+  EXPECT_EQ(r.tfidf.predicted, r.labelled);
+  EXPECT_EQ(r.tfidf.f1.value, 1);
 }
 
 TEST_F(LinearProbe, PoolsTheStatesOfEachLayer) {
@@ -112,8 +144,8 @@ TEST_F(LinearProbe, RefusesUnsuitableData) {
   refused(ErrorKind::BadFile, {"labels.tsv: 2 labelled texts; expected at least 2 for each of 4"});
   write("a\tx\nb\tx\n");
   refused(ErrorKind::BadFile, {"labels.tsv: all texts have the label x; expected at least 2"});
-  write("a\t1.5\nb\t2\n");
-  refused(ErrorKind::BadFile, {"labels.tsv: has a number per text; expected one label per text"});
+  write("a\t1.5\nb\t1.5\n");
+  refused(ErrorKind::BadFile, {"labels.tsv: all texts have the number 1.5; expected different"});
   std::string mixed = "a\tb\tx\n";
   for (int i = 0; i < 9; ++i) mixed += "a\ty\n";
   write(mixed);

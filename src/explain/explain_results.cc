@@ -1,0 +1,178 @@
+// Explanations of what a classifier finds in a text: entities, answers and masked words.
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/fields.h"
+#include "base/float_mode.h"
+#include "explain/explained.h"
+#include "explain/place_answers.h"
+#include "fovea/excerpt.h"
+#include "inspect/token_texts.h"
+
+namespace fovea {
+namespace {
+
+// What the explanations of all results of a call have in common.
+struct ResultExplainer {
+  const Classifier::Parts& parts;
+  const ExactModel exact;
+  const ExplainSettings settings;
+
+  ResultExplainer(const Classifier& classifier, const ExplainOptions& options)
+      : parts(classifier.parts()),
+        exact(exact_copy(parts.transformer)),
+        settings(options, &classifier.tokenizer(), *exact) {}
+
+  // Returns a text whose answer is about the tokens [begin, end).
+  ExplainedText about(const TokenizedText& tokens, int64_t begin, int64_t end) const {
+    ExplainedText text = explained_text(tokens, settings.tokenizer, 0);
+    text.places.resize(static_cast<size_t>(end - begin));
+    std::iota(text.places.begin(), text.places.end(), begin);
+    return text;
+  }
+
+  Explanation of_mask(const TokenizedText& tokens, int64_t place) const;
+  Explanation of_entity(const ExplainedText& text, const std::string& label) const;
+  Explanation of_answer(const ExplainedText& text, const std::string& answer) const;
+};
+
+Explanation ResultExplainer::of_mask(const TokenizedText& tokens, int64_t place) const {
+  const ExplainedText text = about(tokens, place, place + 1);
+  const std::vector<NextToken> likely = likely_in_place(parts, *exact, text);
+  const std::string& target = settings.options.target;
+  const int32_t id = target.empty()
+                         ? likely.front().id
+                         : token_named(target, settings.tokenizer, exact->spec.vocabulary);
+  Explanation result = explained(mask_answer(parts, exact, text, id), text, settings);
+  result.target = display_tokens(settings.tokenizer, {id})[0].text;
+  result.value_name = "log-probability";
+  for (const NextToken& token : likely)
+    result.answers.push_back(
+        {display_tokens(settings.tokenizer, {token.id})[0].text, token.probability, token.id});
+  return result;
+}
+
+// Returns for each token the most probable of the labels that `name` names, with or without a
+// prefix.   probabilities [tokens, labels]
+std::vector<int32_t> labels_of_tokens(const Tensor& probabilities, const std::string& name,
+                                      const std::vector<std::string>& labels) {
+  const std::vector<Tag> tags = tags_of(labels);
+  std::vector<int32_t> named;
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] == name || tags[i].name == name) named.push_back(static_cast<int32_t>(i));
+  if (named.empty()) label_named(labels, name);  // throws
+  std::vector<int32_t> chosen;
+  for (int64_t token = 0; token < probabilities.dim(0); ++token) {
+    const float* p = probabilities.data_as<float>() + token * probabilities.dim(1);
+    chosen.push_back(*std::max_element(named.begin(), named.end(),
+                                       [p](int32_t a, int32_t b) { return p[a] < p[b]; }));
+  }
+  return chosen;
+}
+
+Explanation ResultExplainer::of_entity(const ExplainedText& text, const std::string& label) const {
+  const Tensor probabilities = entity_probabilities(parts, *exact, text);
+  const std::string& target = settings.options.target;
+  const std::string& name = target.empty() ? label : target;
+  Explanation result = explained(
+      entity_answer(parts, exact, text, labels_of_tokens(probabilities, name, parts.labels)), text,
+      settings);
+  result.target = name;
+  result.value_name = "logit";
+  const int64_t tokens = probabilities.dim(0), count = probabilities.dim(1);
+  for (int64_t i = 0; i < count; ++i) {
+    double sum = 0;
+    for (int64_t token = 0; token < tokens; ++token)
+      sum += double{probabilities.data_as<float>()[token * count + i]};
+    result.answers.push_back(
+        {parts.labels[static_cast<size_t>(i)], sum / static_cast<double>(tokens)});
+  }
+  std::stable_sort(result.answers.begin(), result.answers.end(),
+                   [](const auto& a, const auto& b) { return a.score > b.score; });
+  return result;
+}
+
+Explanation ResultExplainer::of_answer(const ExplainedText& text, const std::string& answer) const {
+  Explanation result = explained(span_answer(parts, exact, text), text, settings);
+  result.target = answer;
+  result.value_name = "logit";
+  return result;
+}
+
+std::vector<Explanation> explain_masks(const ResultExplainer& explainer, const std::string& text,
+                                       const ClassifyOptions& options, size_t index) {
+  const TokenizedText tokens = masked_text(explainer.parts, text, options, index);
+  check_lengths({tokens}, explainer.parts.format.most(), options);
+  std::vector<Explanation> results;
+  for (const int64_t place : mask_places(tokens, explainer.parts.mask.value()))
+    results.push_back(explainer.of_mask(tokens, place));
+  return results;
+}
+
+std::vector<std::vector<Explanation>> explain_answers(const ResultExplainer& explainer,
+                                                      const std::vector<TextInput>& texts,
+                                                      const ClassifyOptions& options) {
+  check_field(explainer.settings.options.target.empty(), "target",
+              "\"{}\"; expected none: what is explained is each answer that is found",
+              excerpt(explainer.settings.options.target));
+  std::vector<Question> questions;
+  for (const TextInput& text : texts) questions.push_back({text.text, text.pair.value_or("")});
+  const auto read = read_answers(explainer.parts, questions, options);
+  std::vector<std::vector<Explanation>> results;
+  for (const auto& answers : read.texts) {
+    auto& list = results.emplace_back();
+    for (const auto& one : answers) {
+      check_not_stopped(options);
+      list.push_back(explainer.of_answer(
+          explainer.about(read.windows[one.window], one.begin, one.end), one.result.text));
+    }
+  }
+  return results;
+}
+
+std::vector<std::vector<Explanation>> explain_entities(const ResultExplainer& explainer,
+                                                       const std::vector<std::string>& texts,
+                                                       const ClassifyOptions& options) {
+  const auto read = read_entities(explainer.parts, texts, options);
+  std::vector<std::vector<Explanation>> results;
+  for (const auto& entities : read.texts) {
+    auto& list = results.emplace_back();
+    for (const auto& one : entities) {
+      check_not_stopped(options);
+      list.push_back(explainer.of_entity(
+          explainer.about(read.windows[one.window], one.begin, one.end), one.result.label));
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<std::vector<Explanation>> explain_results(const Classifier& classifier,
+                                                      const std::vector<TextInput>& texts,
+                                                      const ExplainOptions& options,
+                                                      const ClassifyOptions& classify_options) {
+  const FloatMode mode;
+  check_fields(options);
+  check_fields(classify_options);
+  const ClassifierTask task = classifier.task();
+  if (task == ClassifierTask::texts) {
+    std::vector<std::vector<Explanation>> results;
+    for (Explanation& one : explain(classifier, texts, options, classify_options))
+      results.push_back({std::move(one)});
+    return results;
+  }
+  const ResultExplainer explainer(classifier, options);
+  if (task == ClassifierTask::answers) return explain_answers(explainer, texts, classify_options);
+  const std::vector<std::string> single = single_texts(texts, classify_options);
+  if (task == ClassifierTask::words) return explain_entities(explainer, single, classify_options);
+  std::vector<std::vector<Explanation>> results;
+  for (size_t i = 0; i < single.size(); ++i) {
+    check_not_stopped(classify_options);
+    results.push_back(explain_masks(explainer, single[i], classify_options, i));
+  }
+  return results;
+}
+
+}  // namespace fovea

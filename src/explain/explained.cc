@@ -1,0 +1,122 @@
+#include "explain/explained.h"
+
+#include <cmath>
+
+#include "base/fields.h"
+#include "classify/classifier_parts.h"
+#include "explain/deletion.h"
+#include "explain/gradients.h"
+#include "explain/rollout.h"
+#include "fovea/excerpt.h"
+#include "inspect/token_texts.h"
+
+namespace fovea {
+namespace {
+
+BaselineToken baseline_of(const Tokenizer* tokenizer, const Spec& spec, IntegrationBaseline kind) {
+  const auto find = [&](const char* key, std::initializer_list<const char*> names) {
+    const auto id = tokenizer != nullptr ? special_token(*tokenizer, key, names) : std::nullopt;
+    return id && *id < spec.vocabulary ? id : std::nullopt;
+  };
+  const auto padding = find("pad_token", {"[PAD]", "<pad>"});
+  const auto mask = find("mask_token", {"[MASK]", "<mask>"});
+  const bool automatic = kind == IntegrationBaseline::automatic;
+  check_field(kind != IntegrationBaseline::padding || padding, "baseline",
+              "padding: the tokenizer has no padding token; expected mask or zero");
+  check_field(kind != IntegrationBaseline::mask || mask, "baseline",
+              "mask: the tokenizer has no mask token; expected padding or zero");
+  if (padding && (automatic || kind == IntegrationBaseline::padding)) return {"padding", padding};
+  if (mask && (automatic || kind == IntegrationBaseline::mask)) return {"mask", mask};
+  return {"zero", std::nullopt};
+}
+
+std::vector<AttributionMethod> methods_of(AttributionMethods method, const Transformer& model) {
+  std::vector<AttributionMethod> methods;
+  for (const auto& [one, other] :
+       {std::pair(AttributionMethods::gradient_input, AttributionMethod::gradient_input),
+        {AttributionMethods::integrated_gradients, AttributionMethod::integrated_gradients},
+        {AttributionMethods::rollout, AttributionMethod::rollout}})
+    if (method == one || method == AttributionMethods::all) methods.push_back(other);
+  if (method == AttributionMethods::rollout) check_rollout(model);
+  if (!has_rollout(model)) std::erase(methods, AttributionMethod::rollout);
+  return methods;
+}
+
+Attribution attribution_of(AttributionMethod method, const ExplainedAnswer& answer,
+                           const ExplainedText& text, double value,
+                           const ExplainSettings& settings) {
+  Attribution result;
+  result.method = method;
+  switch (method) {
+    case AttributionMethod::gradient_input: result.scores = gradient_input(answer, text); break;
+    case AttributionMethod::rollout: result.scores = rollout(answer, text); break;
+    case AttributionMethod::integrated_gradients: {
+      IntegratedGradients found = integrated_gradients(answer, text, settings.baseline.id,
+                                                       settings.options.integration_steps);
+      double sum = 0;
+      for (const double score : found.scores) sum += score;
+      result.scores = std::move(found.scores);
+      result.baseline_value = found.baseline_value;
+      result.completeness_error = std::abs(sum - (value - found.baseline_value));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+ExplainSettings::ExplainSettings(const ExplainOptions& given, const Tokenizer* known,
+                                 const Transformer& model)
+    : options(given),
+      tokenizer(known),
+      baseline(baseline_of(known, model.spec, given.baseline)),
+      methods(methods_of(given.method, model)) {}
+
+Explanation explained(const ExplainedAnswer& answer, const ExplainedText& text,
+                      const ExplainSettings& settings) {
+  Explanation result;
+  result.tokens = display_tokens(settings.tokenizer, text.tokens.ids);
+  for (size_t t = 0; t < result.tokens.size(); ++t) result.tokens[t].special = text.own[t] == 0;
+  result.cut = text.tokens.cut;
+  result.places = text.places;
+  result.value = values_of(answer, {text})[0];
+  result.baseline = settings.baseline.name;
+  const DeletionTests tests(answer, text, result.value, settings.options);
+  for (const AttributionMethod method : settings.methods) {
+    Attribution attribution = attribution_of(method, answer, text, result.value, settings);
+    attribution.deletion = tests.of(attribution.scores);
+    result.attributions.push_back(std::move(attribution));
+  }
+  return result;
+}
+
+ExplainedText explained_text(TokenizedText tokens, const Tokenizer* tokenizer, int64_t prompt) {
+  ExplainedText text{std::move(tokens), {}};
+  for (int64_t t = 0; t < text.length(); ++t) {
+    const int32_t id = text.tokens.ids[static_cast<size_t>(t)];
+    const bool added =
+        tokenizer != nullptr && tokenizer->is_special(id) && tokenizer->unknown_id() != id;
+    text.own.push_back(added || t < prompt ? 0 : 1);
+  }
+  return text;
+}
+
+std::vector<std::string> single_texts(const std::vector<TextInput>& texts,
+                                      const ClassifyOptions& options) {
+  std::vector<std::string> list;
+  for (const TextInput& text : texts) {
+    check(!text.pair, "{}: has two texts; expected one", name_of_text(options, list.size()));
+    list.push_back(text.text);
+  }
+  return list;
+}
+
+size_t label_named(const std::vector<std::string>& labels, const std::string& name) {
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] == name) return i;
+  fail_field(ErrorKind::InvalidArgument, "target",
+             "\"{}\" is not a label of the model; expected one of {}", excerpt(name),
+             excerpt(fmt::format("{}", fmt::join(labels, ", "))));
+}
+
+}  // namespace fovea

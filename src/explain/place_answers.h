@@ -1,0 +1,30 @@
+#pragma once
+
+// The answers about some tokens of a text, whose places the text knows: the candidate for a mask
+// token, the label of an entity, and the span that answers a question.
+
+#include <vector>
+
+#include "explain/answers.h"
+
+namespace fovea {
+
+// The log-probability of token `id` in the place of a mask token.
+ExplainedAnswer mask_answer(const Classifier::Parts& parts, const ExactModel& exact,
+                            const ExplainedText& text, int32_t id);
+// Returns the most probable tokens in the place of a mask token, best first.
+std::vector<NextToken> likely_in_place(const Classifier::Parts& parts, const Transformer& exact,
+                                       const ExplainedText& text);
+
+// The mean over the tokens of an entity of a logit of each: that of labels[i] for its token i.
+ExplainedAnswer entity_answer(const Classifier::Parts& parts, const ExactModel& exact,
+                              const ExplainedText& text, const std::vector<int32_t>& labels);
+// Returns the probabilities of the labels for the tokens of an entity.   -> [tokens, labels]
+Tensor entity_probabilities(const Classifier::Parts& parts, const Transformer& exact,
+                            const ExplainedText& text);
+
+// The logit of the first token to begin an answer, plus that of the last one to end it.
+ExplainedAnswer span_answer(const Classifier::Parts& parts, const ExactModel& exact,
+                            const ExplainedText& text);
+
+}  // namespace fovea
