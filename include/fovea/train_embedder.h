@@ -28,7 +28,8 @@ struct EmbedderTraining {
   double learning_rate = 2e-5;
   double warmup = 0.1;         // fraction of the steps in which the learning rate rises
   double weight_decay = 0.01;  // applies to matrices and token embeddings only
-  double temperature = 0.05;   // pairs, triplets: divides the cosines
+  MomentPrecision moments = MomentPrecision::fp32;
+  double temperature = 0.05;  // pairs, triplets: divides the cosines
   // Also train vectors truncated to each of these widths (Kusupati et al. 2022).
   std::vector<int64_t> dimensions;
   // The weights are equal at first, unless the model has learned ones already.
@@ -40,6 +41,9 @@ struct EmbedderTraining {
   // Stop after this many evaluations without improvement; `out` then contains the best weights. 0 =
   // never; `out` then contains the newest weights.
   int64_t patience = 0;
+  bool recompute = false;  // see TrainOptions
+  // Parameters of the Transformer that are not trained, as in TrainOptions.
+  std::vector<std::string> freeze;
   AdapterOptions lora;  // trains adapters of the Transformer instead of all of its weights
   uint64_t seed = 1337;
   bool allow_change = false;  // resume even if data or options differ from the snapshot's

@@ -344,4 +344,33 @@ bool holds_conversations(const std::vector<std::string>& files) {
   return !files.empty() && begins_with_conversation(weighted_file(files.front()).path);
 }
 
+TextPairs read_pairs_of_messages(const std::vector<std::string>& files, const char* field) {
+  const Conversations all = read_conversations(files);
+  for (const Conversations::File& file : all.files)
+    check_field(file.weight == 1, field,
+                "{} has a weight, which pairs of texts do not have; expected a file", file.path);
+  TextPairs pairs;
+  for (const Conversation& record : all.records) {
+    std::vector<std::string> texts;
+    for (const Conversation::Message& message : record.messages) {
+      const Record parsed = Record::parse(message.json);
+      const bool last = message.answer && texts.size() == 1,
+                 first = texts.empty() && parsed.value("role", "") == "user";
+      if (!(first || last) || record.messages.size() != 2 || !record.tools.empty())
+        fail(ErrorKind::BadFile,
+             "{}: has {} messages{}; expected one of a user and its answer, since the model is an "
+             "encoder-decoder",
+             record.place, record.messages.size(), record.tools.empty() ? "" : " and tools");
+      texts.push_back(text_under(parsed, "content", record.place, "content"));
+    }
+    pairs.sources.push_back(texts.at(0));
+    pairs.targets.push_back(texts.at(1));
+  }
+  finish(pairs);
+  if (pairs.sources.empty())
+    fail(ErrorKind::BadFile, "{}: contains no pair of texts; expected at least one",
+         all.files.front().path);
+  return pairs;
+}
+
 }  // namespace fovea

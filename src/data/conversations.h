@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/lines.h"
 #include "data/weighted_order.h"
 
 namespace fovea {
@@ -92,6 +93,11 @@ struct Prompts {
 // BadFile, naming the line and the key, if a line has another form or if there is no record, and
 // InvalidArgument if a weight is out of range.
 Prompts read_prompts(const std::vector<std::string>& files);
+
+// Reads conversations, as read_conversations() does, of one message of a user and its answer, both
+// texts: the sources and targets of an encoder-decoder. Throws BadFile, naming the line, if a
+// conversation has another form, and InvalidArgument, naming the field, if a file has a weight.
+TextPairs read_pairs_of_messages(const std::vector<std::string>& files, const char* field);
 
 // Returns whether the first line of the first file, which may have a weight, has a key of a
 // conversation and no "text". False if the file cannot be read.

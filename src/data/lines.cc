@@ -57,6 +57,11 @@ uint64_t hash_of(const TextPairs& pairs) {
 
 }  // namespace
 
+void finish(TextPairs& pairs) {
+  drop_empty(pairs);
+  pairs.hash = hash_of(pairs);
+}
+
 std::vector<std::string> read_lines(const std::string& path) {
   const auto refuse = [&](const char* what) {
     fail(ErrorKind::BadFile, "{}: is {}; expected a text file with one text per line", path, what);
@@ -106,10 +111,9 @@ TextPairs read_pairs(const std::vector<std::string>& files, const char* field) {
            files[1], pairs.targets.size(), files[0], pairs.sources.size());
     }
   }
-  drop_empty(pairs);
+  finish(pairs);
   if (pairs.sources.empty())
     fail(ErrorKind::BadFile, "{}: contains no pair of texts; expected at least one", files[0]);
-  pairs.hash = hash_of(pairs);
   return pairs;
 }
 

@@ -29,6 +29,9 @@ struct TextPairs {
   uint64_t hash = 0;                          // hash of the content
 };
 
+// Drops the pairs of which a side is blank, and sets the hash.
+void finish(TextPairs& pairs);
+
 // Reads two files whose lines correspond, or one file of lines "source<TAB>target". Throws
 // InvalidArgument, naming `field`, if there are not one or two files. Throws BadFile if the files
 // differ in their number of lines, a line does not have two columns, or there is no pair.

@@ -82,9 +82,10 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
 }
 
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, DType compute, const Probe* given) {
+                    const TokenBatch& batch, DType compute, const Probe* given, bool recompute) {
   Pass pass;
   pass.compute = compute;
+  pass.recompute = recompute;
   pass.mask.valid = batch.valid;
   pass.probe = given;
   Tensor mean, shares;
@@ -110,9 +111,10 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
 }
 
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, int64_t prompt, DType compute, const Probe* probe) {
-  return pooled_vectors(token_states(transformer, modules, batch, compute, probe), modules, batch,
-                        prompt);
+                    const TokenBatch& batch, int64_t prompt, DType compute, const Probe* probe,
+                    bool recompute) {
+  return pooled_vectors(token_states(transformer, modules, batch, compute, probe, recompute),
+                        modules, batch, prompt);
 }
 
 Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, const TokenBatch& batch,

@@ -6,22 +6,30 @@
 // the rows from e rank on, and B_e the columns e, E + e, 2 E + e, ...
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "families/adapters.h"
+#include "families/save_adapter.h"
 
 namespace fovea {
 
-// Returns the tensors of stacked experts that a config targets, by the names under which PEFT
-// stores their adapters. Adapters of several parameters of a module are nested: the last one has
-// the module's name, and those before it each have a further ".base_layer".
-std::map<std::string, FileTensor> fused_experts(const Family& family, Transformer& model,
-                                                const PeftConfig& config);
+// Returns the tensors that a config targets as parameters, by the names under which PEFT stores
+// their adapters. Adapters of several parameters of a module are nested: the last one has the
+// module's name, and those before it each have a further ".base_layer".
+std::map<std::string, FileTensor> targeted_parameters(const Family& family, Transformer& model,
+                                                      const PeftConfig& config);
 
-// Reads the adapter of one tensor and divides it among the experts' layers. Throws BadFile if the
-// tensors do not fit.
-void read_fused_experts(const AdapterFile& file, const StoredModule& stored,
-                        const FileTensor& tensor, Transformer& model, Adapter& adapter);
+// Reads the adapter of one tensor and divides it among the layers. Throws BadFile if the tensors do
+// not fit.
+void read_parameter(const AdapterFile& file, const StoredModule& stored, const FileTensor& tensor,
+                    Transformer& model, Adapter& adapter);
+
+// Return the layers of experts that have an adapter and that are parameters in transformers, and
+// these adapters. Experts whose layers share A have the rank of a layer, else the sum of the
+// layers' ranks.
+std::set<const Linear*> adapted_in_parameters(const Family& family, Transformer& model);
+std::vector<StoredAdapter> stored_parameters(const Family& family, Transformer& model);
 
 }  // namespace fovea

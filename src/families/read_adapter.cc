@@ -30,7 +30,7 @@ class PeftReader {
       std::string name = module.name;
       modules_.emplace(std::move(name), std::move(module));
     }
-    fused_ = fused_experts(family, model, config_);
+    parameters_ = targeted_parameters(family, model, config_);
   }
 
   Adapter read() {
@@ -80,8 +80,8 @@ class PeftReader {
 
   void add(const std::string& name, StoredModule& tensors) {
     const auto at = find(modules_, name);
-    const auto fused = find(fused_, name);
-    if (at == modules_.end() && fused == fused_.end())
+    const auto parameter = find(parameters_, name);
+    if (at == modules_.end() && parameter == parameters_.end())
       fail(ErrorKind::BadFile,
            "{}: adapts {}, which the base does not have or fovea cannot adapt; expected linear "
            "layers of the base's stacks",
@@ -90,11 +90,10 @@ class PeftReader {
         (tensors.magnitude != nullptr) != config_.dora())
       fail(ErrorKind::BadFile, "{}: the tensors of {} are incomplete; expected lora_A, lora_B{}",
            path_, name, config_.dora() ? " and lora_magnitude_vector (use_dora)" : "");
-    if (fused != fused_.end()) {
-      const std::string& parameter = fused->second.name;
-      tensors.rank = config_.rank_of(parameter);
-      tensors.scale = config_.scale_of(parameter);
-      return read_fused_experts({path_, *file_}, tensors, fused->second, model_, adapter_);
+    if (parameter != parameters_.end()) {
+      tensors.rank = config_.rank_of(parameter->second.name);
+      tensors.scale = config_.scale_of(parameter->second.name);
+      return read_parameter({path_, *file_}, tensors, parameter->second, model_, adapter_);
     }
     if (!config_.targets(name))
       fail(ErrorKind::BadFile, "{}: adapts {}, but {} does not; expected the same modules", path_,
@@ -138,7 +137,7 @@ class PeftReader {
   Transformer& model_;
   std::optional<SafeTensors> file_;
   std::map<std::string, AdapterModule> modules_;
-  std::map<std::string, FileTensor> fused_;
+  std::map<std::string, FileTensor> parameters_;
   Adapter adapter_;
 };
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "families/adapters.h"
+#include "families/fused_experts.h"
 
 namespace fovea {
 namespace {
@@ -64,18 +65,29 @@ std::map<std::string, Tensor> saved_modules(Transformer& model, const Family& fa
 std::string module_of(const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); }
 std::string last_name(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
+// The name by which the config selects an adapter.
+const std::string& target_of(const StoredAdapter& adapter) {
+  return adapter.parameter.empty() ? adapter.module : adapter.parameter;
+}
+
 // Returns the last names of the modules if these select exactly the given ones among the model's
-// matrices, else the complete names.
+// matrices, else the complete names; null if there are none. With `parameters`, those of the
+// parameters, with the names of their modules.
 Json target_names(const std::vector<StoredAdapter>& adapters, Transformer& model,
-                  const Family& family) {
+                  const Family& family, bool parameters) {
+  const auto end_of = [&](const std::string& name) {
+    return parameters ? last_name(module_of(name)) + "." + last_name(name) : last_name(name);
+  };
   std::set<std::string> ends, adapted;
   for (const StoredAdapter& adapter : adapters) {
-    ends.insert(last_name(adapter.module));
-    adapted.insert(adapter.module);
+    if (adapter.parameter.empty() == parameters) continue;
+    ends.insert(end_of(target_of(adapter)));
+    adapted.insert(target_of(adapter));
   }
-  for (const FileTensor& tensor : file_tensors(family, model)) {
-    const std::string module = module_of(tensor.name);
-    if (ends.contains(last_name(module)) && !adapted.contains(module)) return adapted;
+  if (ends.empty()) return {};
+  for (const FileTensor& tensor : file_tensors(family, model, parameters)) {
+    const std::string name = parameters ? tensor.name : module_of(tensor.name);
+    if (ends.contains(end_of(name)) && !adapted.contains(name)) return adapted;
   }
   return ends;
 }
@@ -91,12 +103,12 @@ Json pattern_of(const std::vector<StoredAdapter>& adapters, double usual,
                 const std::function<double(const StoredAdapter&)>& value_of) {
   std::map<std::string, std::set<double>> values;
   for (const StoredAdapter& adapter : adapters)
-    values[last_name(adapter.module)].insert(value_of(adapter));
+    values[last_name(target_of(adapter))].insert(value_of(adapter));
   Json pattern = Json::object();
   for (const StoredAdapter& adapter : adapters) {
     const double value = value_of(adapter);
-    const std::string last = last_name(adapter.module);
-    if (value != usual) pattern[values[last].size() == 1 ? last : adapter.module] = number(value);
+    const std::string &name = target_of(adapter), last = last_name(name);
+    if (value != usual) pattern[values[last].size() == 1 ? last : name] = number(value);
   }
   return pattern;
 }
@@ -119,39 +131,45 @@ Json config_of(const std::vector<StoredAdapter>& adapters,
   std::set<std::string> modules;
   for (const auto& [name, tensor] : saved) modules.insert(module_of(name));
   const char* task = task_type(model.spec);
-  const auto rank = [](const StoredAdapter& one) { return static_cast<double>(one.down.dim(0)); };
+  const auto rank = [](const StoredAdapter& one) { return static_cast<double>(one.rank); };
   const auto alpha = [&](const StoredAdapter& one) {
-    return alpha_of(one.scale, one.down.dim(0), facts.rslora);
+    return alpha_of(one.scale, one.rank, facts.rslora);
   };
+  const auto is_parameter = [](const StoredAdapter& one) { return !one.parameter.empty(); };
+  // PEFT refuses dropout for parameters.
+  const bool drops = std::none_of(adapters.begin(), adapters.end(), is_parameter);
   const auto is_transposed = [](const StoredAdapter& one) { return one.transposed; };
-  return {{"peft_type", "LORA"},
-          {"task_type", task == nullptr ? Json() : Json(task)},
-          {"base_model_name_or_path", facts.base},
-          {"inference_mode", true},
-          {"r", facts.rank},
-          {"lora_alpha", number(facts.alpha)},
-          {"lora_dropout", std::round(static_cast<double>(facts.dropout) * 1e6) / 1e6},
-          {"use_rslora", facts.rslora},
-          {"use_dora", static_cast<bool>(adapters.front().magnitude)},
-          {"fan_in_fan_out", std::any_of(adapters.begin(), adapters.end(), is_transposed)},
-          {"bias", "none"},
-          {"init_lora_weights", true},
-          {"target_modules", target_names(adapters, model, family)},
-          {"exclude_modules", Json()},
-          {"layers_to_transform", Json()},
-          {"layers_pattern", Json()},
-          {"rank_pattern", pattern_of(adapters, static_cast<double>(facts.rank), rank)},
-          {"alpha_pattern", pattern_of(adapters, facts.alpha, alpha)},
-          {"modules_to_save", modules.empty() ? Json() : Json(modules)}};
+  return {
+      {"peft_type", "LORA"},
+      {"task_type", task == nullptr ? Json() : Json(task)},
+      {"base_model_name_or_path", facts.base},
+      {"inference_mode", true},
+      {"r", facts.rank},
+      {"lora_alpha", number(facts.alpha)},
+      {"lora_dropout", drops ? std::round(static_cast<double>(facts.dropout) * 1e6) / 1e6 : 0.0},
+      {"use_rslora", facts.rslora},
+      {"use_dora", static_cast<bool>(adapters.front().magnitude)},
+      {"fan_in_fan_out", std::any_of(adapters.begin(), adapters.end(), is_transposed)},
+      {"bias", "none"},
+      {"init_lora_weights", true},
+      {"target_modules", target_names(adapters, model, family, false)},
+      {"target_parameters", target_names(adapters, model, family, true)},
+      {"exclude_modules", Json()},
+      {"layers_to_transform", Json()},
+      {"layers_pattern", Json()},
+      {"rank_pattern", pattern_of(adapters, static_cast<double>(facts.rank), rank)},
+      {"alpha_pattern", pattern_of(adapters, facts.alpha, alpha)},
+      {"modules_to_save", modules.empty() ? Json() : Json(modules)}};
 }
 
 }  // namespace
 
 std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family) {
-  std::vector<StoredAdapter> all;
+  std::vector<StoredAdapter> all = stored_parameters(family, model);
+  const std::set<const Linear*> others = adapted_in_parameters(family, model);
   for (const AdapterModule& module : adapter_modules(family, model)) {
     const LowRankAdapter& first = module.layers[0]->adapter;
-    if (!first.present()) continue;
+    if (!first.present() || others.contains(module.layers[0])) continue;
     std::vector<Tensor> downs, ups, magnitudes;
     bool shared = true;
     for (const Linear* layer : module.layers) {
@@ -171,7 +189,7 @@ std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& fam
                                  : stacked(downs);
     all.push_back({module.name, down, to_file(module.tensor, ups),
                    magnitudes.empty() ? Tensor() : to_file(module.tensor, magnitudes), first.scale,
-                   module.transposed});
+                   module.transposed, down.dim(-2)});
   }
   return all;
 }

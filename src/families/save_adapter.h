@@ -25,10 +25,13 @@ struct StoredAdapter {
   Tensor down, up, magnitude;  // magnitude empty = without DoRA
   float scale = 1;
   bool transposed = false;  // see AdapterModule
+  int64_t rank = 0;
+  std::string parameter = {};  // of PEFT's target_parameters; empty = the adapter is of a module
 };
 // Returns the adapters of a model by the modules of a family. The layers of a fused tensor have one
 // A if theirs are equal; otherwise A consists of theirs one after another, B is block-diagonal, and
-// rank and alpha are multiplied by the number of layers. Those of stacked experts are stacked.
+// rank and alpha are multiplied by the number of layers. Those of stacked experts in a GGUF file
+// are stacked; those of transformers are in the form of fused_experts.h.
 std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family);
 
 // Returns the tensors of adapter_model.safetensors: the adapters, and the other trainable

@@ -19,6 +19,9 @@ class SumTree {
  public:
   // Returns the largest number of sums held at a time, for indices below `count`.
   static constexpr int places(int64_t count) { return width(count > 0 ? count - 1 : 0) + 1; }
+  // The same, if merge_complete() follows each sum. The sum that arrives is not counted while it is
+  // the second half of a node.
+  static constexpr int places_if_merged(int64_t count) { return width(count + 1) - 1; }
 
   // Performs the merges that precede the sum of `index`, and returns that sum's stack position.
   template <class Merge>
@@ -26,6 +29,12 @@ class SumTree {
     while (held_ > 1 && level(held_ - 2, indices_[held_ - 1]) < level(held_ - 1, index)) pop(merge);
     indices_[held_] = index;
     return held_++;
+  }
+
+  // Performs the merges of the nodes that the last sum completes, which precede any later sum.
+  template <class Merge>
+  void merge_complete(const Merge& merge) {
+    for (int merges = merges_before(indices_[held_ - 1] + 1); merges > 0; --merges) pop(merge);
   }
 
   // Returns the stack position of the sum that arrived last.

@@ -17,11 +17,20 @@ int64_t further_uses(const Spec& s) {
   return std::max(0, int{source} + int{s.decoder.has_value()} + int{s.head.tied} - 1);
 }
 
+// Returns the number of sums of each use of a parameter.
+int64_t sums_of(int64_t passes, const Savings& savings) {
+  return savings.added_passes ? 1 : SumTree::places_if_merged(passes);
+}
+
 // Returns the bytes of gradients. Those of one pass are summed in place; those of several passes
-// are summed by a tree, which keeps several partial sums for each use of a parameter.
-uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes) {
-  const int64_t tied = s.vocabulary * embedding_width_of(s) * further_uses(s);
-  const int64_t numbers = passes == 1 ? parameters : (parameters + tied) * SumTree::places(passes);
+// may be summed by a tree, which keeps several partial sums for each use of a parameter, and the
+// gradient that a pass computes, of which that of the token embedding is usually the largest.
+uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes, const Savings& savings) {
+  const int64_t embedding = s.vocabulary * embedding_width_of(s);
+  const int64_t numbers =
+      passes == 1 || savings.added_passes
+          ? parameters
+          : (parameters + embedding * further_uses(s)) * sums_of(passes, savings) + embedding;
   return static_cast<uint64_t>(numbers) * sizeof(float);
 }
 
@@ -42,7 +51,7 @@ Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes
   cost.tokens = batch * lengths.total();
   cost.flops_per_step = 3 * forward * static_cast<double>(batch * passes);
   cost.weight_bytes = static_cast<uint64_t>(cost.parameters) * sizeof(float) +
-                      gradient_bytes(s, cost.parameters, passes);
+                      gradient_bytes(s, cost.parameters, passes, savings);
   cost.optimizer_bytes = moment_bytes(s, savings.moments);
   cost.activation_bytes = static_cast<uint64_t>(
       activation_bytes(s, lengths, batch, static_cast<double>(size_of(compute)), savings));
@@ -53,9 +62,9 @@ Cost cost_of_part(Cost cost, const TrainedSizes& sizes, int64_t passes, DType co
                   const Savings& savings) {
   cost.parameters = sizes.parameters;
   cost.trained = sizes.trained;
-  const int64_t sums = passes == 1 ? 1 : SumTree::places(passes);
   cost.weight_bytes =
-      sizes.frozen_bytes + static_cast<uint64_t>(sizes.trained * (1 + sums)) * sizeof(float);
+      sizes.frozen_bytes +
+      static_cast<uint64_t>(sizes.trained * (1 + sums_of(passes, savings))) * sizeof(float);
   cost.optimizer_bytes = sizes.moment_bytes;
   if (!savings.recompute)
     cost.activation_bytes += static_cast<uint64_t>(sizes.kept * cost.tokens) * size_of(compute);

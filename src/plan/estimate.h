@@ -21,6 +21,7 @@ struct Cost {
 struct Savings {
   bool recompute = false;      // layers keep only their inputs
   bool frozen_head = false;    // large logits are computed in blocks
+  bool added_passes = false;   // the gradients of passes are added in place, without a tree
   MomentOptions moments = {};  // of the optimiser
 };
 

@@ -121,6 +121,7 @@ void Gradients::finish() {
   for (const auto& [x, dx] : apart_) pass(x, dx);
   apart_.clear();
   given_.clear();
+  if (passes_ != nullptr) passes_->merge_complete();
 }
 
 void Gradients::pass(const Tensor& x, const Tensor& dx) {
@@ -161,13 +162,24 @@ Out PassGradients::place(const std::shared_ptr<Gradient>& slot, const Tensor& x)
   Leaf& leaf = leaves_[slot];
   if (leaf.pass != pass_) leaf.pass = pass_, leaf.met = 0;
   if (leaf.met == leaf.uses.size()) leaf.uses.emplace_back();
+  written_.emplace_back(&leaf, leaf.met);
   return leaf.uses[leaf.met++].next(pass_, x);
+}
+
+// The gradients of one op at most exist besides the sums, not those of a whole pass.
+void PassGradients::merge_complete() {
+  for (const auto& [leaf, use] : written_) leaf->uses[use].merge_complete();
+  written_.clear();
 }
 
 Out PassGradients::Use::next(int64_t pass, const Tensor& x) {
   tree.next(pass, [&](int) { merge(); });
   sums.push_back(empty_like(x));
   return sums.back();
+}
+
+void PassGradients::Use::merge_complete() {
+  tree.merge_complete([&](int) { merge(); });
 }
 
 void PassGradients::Use::merge() {
@@ -196,6 +208,7 @@ void PassGradients::finish() {
       kernels(total).convert(sum, total, total.size());
     }
   }
+  written_.clear();
   leaves_.clear();
 }
 

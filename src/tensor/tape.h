@@ -73,7 +73,7 @@ void backward(const Tensor& loss, float factor = 1.0f);
 // Sums the gradients of leaves over the passes of a step by the tree of sum_tree.h. A leaf that is
 // used several times (a tied matrix) has one sum per use; these are added at the end, in the order
 // in which backward() reaches them, so that the result does not depend on how the units of a step
-// are split into passes.
+// are split into passes. A sum is added as soon as the other half of its node exists.
 class PassGradients {
  public:
   void backward(const Tensor& loss, int64_t pass);  // passes must ascend
@@ -85,6 +85,7 @@ class PassGradients {
     SumTree tree;
     std::vector<Tensor> sums;
     Out next(int64_t pass, const Tensor& x);
+    void merge_complete();
     Tensor total();
     void merge();
   };
@@ -94,8 +95,10 @@ class PassGradients {
     size_t met = 0;  // uses reached so far in this pass
   };
   Out place(const std::shared_ptr<Gradient>& slot, const Tensor& x);
+  void merge_complete();  // the sums that the last op has written
 
   std::map<std::shared_ptr<Gradient>, Leaf> leaves_;
+  std::vector<std::pair<Leaf*, size_t>> written_;  // uses, by the last op
   int64_t pass_ = 0;
 };
 

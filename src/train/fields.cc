@@ -12,6 +12,25 @@ namespace {
 
 constexpr int64_t kMostSteps = 1'000'000'000;  // more would take years
 
+void visit_moments(MomentPrecision& moments, OptionVisitor& v) {
+  v.choice({"moments", "adamw: memory of the moments: 8 bytes per trained number, or 2", true},
+           moments, {"fp32", "8bit"});
+}
+
+void visit_recompute(bool& recompute, OptionVisitor& v) {
+  v.boolean({"recompute",
+             "compute each layer again in the backward pass: less memory, more time, same bits"},
+            recompute);
+}
+
+void visit_freeze(std::vector<std::string>& freeze, OptionVisitor& v) {
+  v.texts({"freeze",
+           "parameters that are not trained: layers, such as 0-5, or names, such as embedding.* or "
+           "*.q_proj.weight",
+           true},
+          freeze);
+}
+
 void visit_data(TrainOptions& o, OptionVisitor& v) {
   v.texts({"data",
            "text files, directories, JSON lines, or conversations, preferences or prompts: FILE or "
@@ -135,9 +154,7 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
   v.number({"growth", "fraction of the steps in which passes and windows grow",
             o.accumulate_from > 0 || o.window_from > 0},
            o.growth, 0, 1);
-  v.boolean({"recompute",
-             "compute each layer again in the backward pass: less memory, more time, same bits"},
-            o.recompute);
+  visit_recompute(o.recompute, v);
   v.integer({"patience", "stop after N evaluations without improvement; 0 = never"}, o.patience, 0,
             kMostSteps);
   v.text(
@@ -174,8 +191,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   v.number({"weight_decay", "weight decay of matrices and token embeddings", true}, o.weight_decay,
            0, 10);
   v.number({"clip", "maximum gradient norm; 0 = off", true}, o.clip, 0, 1e6);
-  v.choice({"moments", "adamw: memory of the moments: 8 bytes per trained number, or 2", true},
-           o.moments, {"fp32", "8bit"});
+  visit_moments(o.moments, v);
   v.number({"label_smoothing",
             "probability spread over all labels; dpo: that a pair is in the wrong order", true},
            o.label_smoothing, 0, 0.99);
@@ -356,11 +372,7 @@ void visit(TrainOptions& o, OptionVisitor& v) {
   visit_chats(o, v);
   visit_length(o, v);
   visit_optimizer(o, v);
-  v.texts({"freeze",
-           "parameters that are not trained: layers, such as 0-5, or names, such as embedding.* or "
-           "*.q_proj.weight",
-           true},
-          o.freeze);
+  visit_freeze(o.freeze, v);
   visit(o.lora, v);
   visit(o.distillation, v);
   visit_preferences(o.preferences, o.objective, v);
@@ -400,6 +412,9 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
              "stop after this many evaluations without improvement and keep the best "
              "model; 0 = never, and keep the newest"},
             t.patience, 0, kMostSteps);
+  visit_moments(t.moments, v);
+  visit_recompute(t.recompute, v);
+  visit_freeze(t.freeze, v);
   visit(t.lora, v);
   v.seed({"seed", "random seed of the order of examples", true}, t.seed);
   v.boolean({"allow_change", "resume even if data or options differ from the snapshot's"},

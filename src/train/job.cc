@@ -99,8 +99,10 @@ Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
                       : static_cast<uint64_t>(sizes.parameters - sizes.trained) * sizeof(float);
   sizes.kept = kept_by_adapters(model, o.lora);
   const Parameter& head = spec.head.tied ? model.token_embedding : model.head.output.weight;
-  const Savings savings = {
-      .recompute = o.recompute, .frozen_head = !head.trainable, .moments = {o.optimizer, packed}};
+  const Savings savings = {.recompute = o.recompute,
+                           .frozen_head = !head.trainable,
+                           .added_passes = !size.rows_are_units,
+                           .moments = {o.optimizer, packed}};
   const Cost all = training_cost(spec, size.batch, size.length, o.accumulate, job.compute, savings);
   const bool part = o.lora.rank > 0 || !o.freeze.empty();
   return part ? cost_of_part(all, sizes, o.accumulate, job.compute, savings) : all;

@@ -34,9 +34,10 @@ struct Job {
 // requested one, else that of the snapshot, else bf16 if the CPU multiplies it natively, else fp32.
 void open_snapshot(Job& job, const Say& say);
 
-// The sequences of a forward pass, and the tokens of each.
+// The sequences of a forward pass, and the tokens of each. `rows_are_units`: see Batch::units.
 struct PassSize {
   int64_t batch = 0, length = 0;
+  bool rows_are_units = false;
 };
 // Sets the plan's cost and machine, and calls check_memory(). job.task, job.family and
 // job.base_bytes must be set.

@@ -52,7 +52,7 @@ TrainingTask::StepLoss backward_by_passes(const Examples& examples, int64_t step
     const int64_t n = std::ssize(losses);
     const Tensor loss = loss_of(batch, training_pass(batch, step, n, options), asked);
     losses.push_back(number_of(loss));
-    if (batches.size() == 1)  // a single pass needs no sums
+    if (batches.size() == 1 || batch.units == 0)  // the order of units is that of the passes
       backward(loss);
     else
       gradients.backward(loss, n);

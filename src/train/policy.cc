@@ -181,7 +181,6 @@ TrainingTask::StepLoss backward_on_batch(const Transformer& model, const Linear*
   const TokenWeights weights = token_weights(batch, chosen, training);
   TrainingTask::StepLoss result;
   UpdateSums sums;
-  PassGradients gradients;
   std::vector<double> losses;
   const std::vector<std::vector<size_t>> passes = passes_of(batch, chosen, training.batch);
   for (const std::vector<size_t>& answers : passes) {
@@ -204,12 +203,8 @@ TrainingTask::StepLoss backward_on_batch(const Transformer& model, const Linear*
     const Tensor& loss = all.total;
     result.tokens += inputs.tokens;
     losses.push_back(number_of(loss));
-    if (passes.size() == 1)
-      backward(loss);
-    else
-      gradients.backward(loss, std::ssize(losses) - 1);
+    backward(loss);
   }
-  gradients.finish();
   result.loss = tree_sum(losses);
   result.metrics = sums.metrics(training.ppo);
   return result;

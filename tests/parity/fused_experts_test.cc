@@ -6,8 +6,11 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "checkpoint/safetensors.h"
+#include "families/adapters.h"
 #include "families/directory.h"
+#include "families/save_adapter.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"
@@ -34,6 +37,31 @@ TEST(FusedExperts, HaveTheLogitsOfPeft) {
   expect_logits(
       open_model_files(kFused + "model", Weights::mapped, {}, {{kFused + "adapter", 1}}).model,
       expected, "adapted");
+}
+
+// An adapter of PEFT is written as PEFT wrote it.
+TEST(FusedExperts, AreWrittenAsPeftWritesThem) {
+  const TemporaryFolder folder;
+  ModelFiles files = open_model_files(kFused + "model", Weights::owned);
+  add_stored_adapter(files.model,
+                     read_adapter(kFused + "adapter", *files.origin.family, files.model));
+  save_adapter(folder.path(), files.model, files.origin,
+               {.base = "../model", .rank = 2, .alpha = 6});
+  const SafeTensors found(folder / "adapter_model.safetensors"),
+      expected(kFused + "adapter/adapter_model.safetensors");
+  ASSERT_EQ(found.stored().size(), expected.stored().size());
+  for (const StoredTensor& each : expected.stored()) {
+    ASSERT_NE(found.find(each.name), nullptr) << each.name;
+    EXPECT_EQ(found.tensor(each.name).shape(), expected.tensor(each.name).shape());
+    EXPECT_EQ(to_floats(found.tensor(each.name)), to_floats(expected.tensor(each.name)));
+  }
+  const nlohmann::json config = read_json(folder / "adapter_config.json"),
+                       theirs = read_json(kFused + "adapter/adapter_config.json");
+  for (const char* key : {"target_modules", "rank_pattern", "alpha_pattern", "r", "lora_alpha",
+                          "lora_dropout", "use_dora", "modules_to_save"})
+    EXPECT_EQ(config.at(key), theirs.at(key)) << key;
+  EXPECT_EQ(config.at("target_parameters"),
+            (std::vector<std::string>{"experts.down_proj", "experts.gate_up_proj"}));
 }
 
 TEST(FusedExperts, AreRefusedIfTheConfigDoesNotTargetThem) {

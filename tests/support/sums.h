@@ -9,6 +9,24 @@
 
 namespace fovea {
 
+// Options of a short run that trains "base" on "prompts.jsonl".
+inline TrainOptions reinforcement_options(const Runs& runs, const std::string& out,
+                                          Objective objective) {
+  TrainOptions o = runs.options(out);
+  o.data = {runs / "prompts.jsonl"};
+  o.from = runs / "base";
+  o.objective = objective;
+  o.learning_rate = 2e-3;
+  o.weight_decay = 0;
+  o.steps = 6;
+  o.batch = 8;
+  o.reinforcement.prompts = 3;
+  o.reinforcement.answers = 4;
+  o.reinforcement.answer_tokens = 4;
+  o.reinforcement.rewards = {"exact"};
+  return o;
+}
+
 // A small model that answers sums of two digits with the right format, mostly wrongly, and prompts
 // that ask for sums.
 class Sums : public testing::Test {
@@ -48,19 +66,7 @@ class Sums : public testing::Test {
     return runs_ / name;
   }
   TrainOptions options(const std::string& out, Objective objective = Objective::grpo) const {
-    TrainOptions o = runs_.options(out);
-    o.data = {runs_ / "prompts.jsonl"};
-    o.from = runs_ / "base";
-    o.objective = objective;
-    o.learning_rate = 2e-3;
-    o.weight_decay = 0;
-    o.steps = 6;
-    o.batch = 8;
-    o.reinforcement.prompts = 3;
-    o.reinforcement.answers = 4;
-    o.reinforcement.answer_tokens = 4;
-    o.reinforcement.rewards = {"exact"};
-    return o;
+    return reinforcement_options(runs_, out, objective);
   }
 
   Runs runs_;

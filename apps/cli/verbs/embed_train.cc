@@ -35,6 +35,8 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {"batch", {"-b", "--batch-size"}},
               {"learning_rate", {"--lr"}},
               {.field = "lora", .placeholder = "[RANK]", .implied = "16"},
+              {"recompute", {"--gradient-checkpointing"}},
+              {.field = "freeze", .placeholder = "NAME...", .most = kMostFiles},
               {"warmup", {"--warmup-ratio"}},
               {"dimensions", {}, "--matryoshka"}});
   table.add(flag("--dry-run", {}, "only print the plan of the training", dry_run_));

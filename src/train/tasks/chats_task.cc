@@ -33,7 +33,7 @@ class ChatsTask : public ConversationsTask {
     render(spec, tokenizer, say);
   }
 
-  PassSize pass_size(const Spec&) const override { return {options_.batch, row_}; }
+  PassSize pass_size(const Spec&) const override { return {options_.batch, row_, true}; }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin&, bool, const Say&) override {

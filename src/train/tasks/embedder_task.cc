@@ -43,6 +43,10 @@ class EmbedderTask : public TrainingTask {
     for (const int64_t d : training.dimensions)
       check_field(d >= 1 && d <= modules_.width, "dimensions",
                   "{}; expected 1 to {}, the model's width", d, modules_.width);
+    check_field(!training.recompute || !(pooling_ ? pooling_->modules() : modules_).layers,
+                "recompute",
+                "the vectors are means over all layers, which are kept; expected a model whose "
+                "vectors depend on the last layer");
   }
 
   int64_t count() const { return std::ssize(examples_.anchors); }
@@ -66,7 +70,8 @@ class EmbedderTask : public TrainingTask {
 
  private:
   Tensor vectors(const Transformer& model, const TokenBatch& batch) const {
-    return text_vectors(model, pooling_ ? pooling_->modules() : modules_, batch, 0, DType::f32);
+    return text_vectors(model, pooling_ ? pooling_->modules() : modules_, batch, 0, DType::f32,
+                        nullptr, training_.recompute);
   }
   Tensor vectors(const Transformer& model, const Texts& texts) const {
     return in_batches(texts, modules_.width, kBatchTokens,
@@ -216,6 +221,10 @@ double EmbedderTask::tokens_per_example() const {
 void check_options(const EmbedderTraining& t) {
   check_fields(t);
   check_adapter_options(t.lora, transformer_folder(t.model));
+  check_field(
+      t.freeze.empty() || t.lora.rank == 0, "freeze",
+      "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
+      "them");
   check_field(t.patience == 0 || !t.validation.empty(), "patience",
               "given without `validation`; expected both");
 }
@@ -224,6 +233,9 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   TrainOptions options;
   options.from = training.model;
   options.lora = training.lora;
+  options.freeze = training.freeze;
+  options.moments = training.moments;
+  options.recompute = training.recompute;
   options.out = training.out;
   options.steps = steps;
   options.batch = training.batch;

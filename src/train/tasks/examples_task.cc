@@ -64,10 +64,13 @@ Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
 }  // namespace
 
 Objective objective_of(const TrainOptions& o, const Spec& spec) {
-  const Objective objective =
+  const Objective asked =
       o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
   const bool talks =
-      objective == Objective::chats || learns_preferences(objective) || writes_answers(objective);
+      asked == Objective::chats || learns_preferences(asked) || writes_answers(asked);
+  // An encoder reads the message of a user, and a decoder writes the answer.
+  const Objective objective =
+      asked == Objective::chats && spec.encoder && spec.decoder ? Objective::pairs : asked;
   check_field(talks || o.chat_template.empty(), "chat_template",
               "given without conversations; expected both");
   check_field(talks || o.validation_chats.empty(), "validation_chats",

@@ -1,5 +1,6 @@
 #include "base/fields.h"
 #include "base/machine.h"
+#include "data/conversations.h"
 #include "data/lines.h"
 #include "data/task_tokenizer.h"
 #include "generate/translation.h"
@@ -17,10 +18,18 @@ constexpr int64_t kUsualSentence = 32;
 class PairsTask : public ExamplesTask {
  public:
   PairsTask(const TrainOptions& options, Purpose purpose)
-      : ExamplesTask(options, purpose), training_(read_pairs(options.pairs, "pairs")) {
+      : ExamplesTask(options, purpose),
+        training_(options.pairs.empty() ? read_pairs_of_messages(options.data, "data")
+                                        : read_pairs(options.pairs, "pairs")) {
+    check_field(options.chat_template.empty(), "chat_template",
+                "does not suit an encoder-decoder; expected none");
     if (purpose == Purpose::measure) return;
     if (!options.validation_pairs.empty()) {
       validation_ = read_pairs(options.validation_pairs, "validation_pairs");
+      return;
+    }
+    if (!options.validation_chats.empty()) {
+      validation_ = read_pairs_of_messages(options.validation_chats, "validation_chats");
       return;
     }
     const auto all = static_cast<double>(training_.sources.size());
@@ -43,7 +52,7 @@ class PairsTask : public ExamplesTask {
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say&) override {
     check_field(spec.encoder && spec.decoder && spec.input.kind == InputKind::tokens &&
                     spec.head.kind == HeadKind::language_model,
-                "pairs",
+                options_.pairs.empty() ? "data" : "pairs",
                 "the model is not a text encoder-decoder with a language-model head; expected "
                 "one, such as the preset translate");
     if (origin.family == nullptr) set_padding(spec, tokenizer);
@@ -90,7 +99,7 @@ class PairsTask : public ExamplesTask {
     check(learnt.sources.count() > 0,
           "{}: no pairs are left for training; expected at least one of at most {} tokens, the "
           "context",
-          options_.pairs.front(), spec.context);
+          (options_.pairs.empty() ? options_.data : options_.pairs).front(), spec.context);
     auto examples = std::make_unique<PairExamples>(std::move(learnt), std::move(held_out),
                                                    options_.batch_tokens, tokens, options_.seed);
     examples->hash = training_.hash ^ validation_.hash;

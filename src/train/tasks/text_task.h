@@ -22,7 +22,7 @@ class TextTask : public ExamplesTask {
   Tokenizer make_tokenizer(const Spec& spec) override;
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say& say) override;
   PassSize pass_size(const Spec& spec) const override {
-    return {options_.batch, reads_at_once(spec)};
+    return {options_.batch, reads_at_once(spec), true};
   }
   Origin origin(const Spec& spec, const Tokenizer& tokenizer) const override;
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "checkpoint/safetensors.h"
 #include "fovea/embed.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
@@ -81,6 +82,34 @@ TEST_F(EmbedderTrainingTest, TrainsAdapters) {
                                vectors(Embedder::open(t.model, WeightPrecision::stored, {{t.out}}));
   EXPECT_NE(after, before);
   EXPECT_EQ(after, added);
+}
+
+TEST_F(EmbedderTrainingTest, ComputesLayersAgainWithTheSameBits) {
+  EmbedderTraining t = training("pairs.tsv", "kept");
+  const std::string expected = hash_of_weights(t);
+  t.out = folder_ / "again";
+  t.recompute = true;
+  EXPECT_EQ(hash_of_weights(t), expected);
+}
+
+TEST_F(EmbedderTrainingTest, PacksMomentsAndFreezesParameters) {
+  EmbedderTraining t = training("pairs.tsv", "packed");
+  const TrainPlan before = plan_embedder_training(t);
+  t.moments = MomentPrecision::bits8;
+  t.freeze = {"embedding.*", "0"};
+  const TrainPlan plan = plan_embedder_training(t);
+  EXPECT_LT(plan.trained_parameters, before.trained_parameters);
+  EXPECT_LT(plan.optimizer_bytes, before.optimizer_bytes / 3);
+  train_embedder(t);
+  const SafeTensors first(t.model + "/model.safetensors"), trained(t.out + "/model.safetensors");
+  size_t same = 0;
+  for (const StoredTensor& each : trained.stored())
+    same += to_floats(first.tensor(each.name)) == to_floats(trained.tensor(each.name));
+  EXPECT_GT(same, 0);
+  EXPECT_LT(same, trained.stored().size());
+  t.lora.rank = 2;
+  expect_error(ErrorKind::InvalidArgument, {"freeze: given with `lora`"},
+               [&] { plan_embedder_training(t); });
 }
 
 TEST_F(EmbedderTrainingTest, ResumesWithTheSameBits) {

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "families/directory.h"
+#include "families/fused_experts.h"
 #include "families/gguf.h"
 #include "families/gguf_adapter.h"
 #include "families/model_parts.h"
@@ -112,8 +115,14 @@ TEST_P(StoredAdapters, ChangeTheTensorsOfTheCheckpoint) {
   adapt(model_, family(), false);
   const auto tensors = adapter_tensors(model_, family()),
              after = checkpoint_tensors(model_, family());
+  const std::set<const Linear*> parameters = adapted_in_parameters(family(), model_);
+  std::set<std::string> of_parameters;
   size_t changed = 0;
   for (const AdapterModule& module : adapter_modules(family(), model_)) {
+    if (parameters.contains(module.layers[0])) {
+      of_parameters.insert(module.name + ".weight");
+      continue;
+    }
     const std::string name = kPeftPrefix + module.name, weight = module.name + ".weight";
     std::vector<float> expected = to_floats(before.at(weight));
     const auto change = product(tensors.at(name + ".lora_B.weight"),
@@ -123,11 +132,67 @@ TEST_P(StoredAdapters, ChangeTheTensorsOfTheCheckpoint) {
     expect_near(to_floats(after.at(weight)), expected, weight);
     ++changed;
   }
-  EXPECT_EQ(tensors.size(), 2 * changed);
+  EXPECT_EQ(tensors.size(), 2 * (changed + stored_parameters(family(), model_).size()));
+  EXPECT_EQ(of_parameters.empty(), family().names_in_memory.empty());
   for (const auto& [name, tensor] : before) {
-    if (tensors.contains(kPeftPrefix + name.substr(0, name.rfind('.')) + ".lora_A.weight"))
+    if (of_parameters.contains(name) ||
+        tensors.contains(kPeftPrefix + name.substr(0, name.rfind('.')) + ".lora_A.weight"))
       continue;
     EXPECT_EQ(to_floats(after.at(name)), to_floats(tensor)) << name;
+  }
+}
+
+// B_e A_e of expert e, as PEFT computes it (ParamWrapper.get_delta_weight).
+std::vector<float> change_of_expert(const StoredAdapter& one, int64_t e) {
+  const int64_t experts = one.down.dim(0) / one.rank, out = one.up.dim(0), in = one.down.dim(1);
+  std::vector<float> y(static_cast<size_t>(out * in));
+  for (int64_t i = 0; i < out; ++i)
+    for (int64_t j = 0; j < in; ++j)
+      for (int64_t r = 0; r < one.rank; ++r)
+        y[static_cast<size_t>(i * in + j)] +=
+            one.up.data_as<float>()[(i * one.rank + r) * experts + e] *
+            one.down.data_as<float>()[(e * one.rank + r) * in + j];
+  return y;
+}
+
+// Experts are parameters in transformers; gate and up have different A here.
+TEST(StoredParameters, ChangeTheLayersOfEachExpert) {
+  for (const bool up_alone : {false, true}) {
+    Transformer model(validated(with_experts(test::small_llama(kSize, 7))));
+    initialise(model, 1);
+    adapt(model, mixtral, false);
+    std::map<std::string, Linear*> layers;
+    for (const auto& [name, layer] : linears_of(model)) {
+      layers[name] = layer;
+      if (up_alone && name.ends_with(".gate")) layer->adapter = {};
+    }
+    std::map<std::string, StoredAdapter> found;
+    for (StoredAdapter& one : stored_parameters(mixtral, model)) {
+      const std::string name = one.parameter;
+      EXPECT_TRUE(found.emplace(name, std::move(one)).second);
+    }
+    const std::string theirs = "model.layers.0.mlp.", ours = "decoder.0.ffn.";
+    const auto expect_change = [&](const std::string& parameter, int64_t e,
+                                   const std::vector<std::string>& parts) {
+      std::vector<float> expected;
+      for (const std::string& part : parts) {
+        const Linear& layer = *layers.at(ours + part);
+        const std::vector<float> change =
+            layer.adapter.present()
+                ? product(layer.adapter.up.value, layer.adapter.down.value, false)
+                : std::vector<float>(static_cast<size_t>(layer.weight.value.size()));
+        expected.insert(expected.end(), change.begin(), change.end());
+      }
+      expect_near(change_of_expert(found.at(theirs + parameter), e), expected, parameter);
+    };
+    for (int64_t e = 0; e < 3; ++e) {
+      const std::string expert = "experts." + std::to_string(e) + ".";
+      expect_change("experts.gate_up_proj", e, {expert + "gate", expert + "up"});
+      expect_change("experts.down_proj", e, {expert + "down"});
+    }
+    EXPECT_EQ(found.at(theirs + "experts.gate_up_proj").rank, up_alone ? kRank : 2 * kRank);
+    EXPECT_EQ(found.at(theirs + "experts.gate_up_proj").module, theirs + "experts.base_layer");
+    EXPECT_EQ(found.at(theirs + "experts.down_proj").module, theirs + "experts");
   }
 }
 

@@ -23,8 +23,11 @@ Numbers random_numbers(int64_t count, double present) {
   return numbers;
 }
 
-float sum_by_tree(const Numbers& numbers) {
-  std::vector<float> sums(static_cast<size_t>(SumTree::places(std::ssize(numbers))));
+// `complete`: nodes are merged as soon as they are complete.
+float sum_by_tree(const Numbers& numbers, bool complete = false) {
+  const int64_t count = std::ssize(numbers);
+  const int places = complete ? SumTree::places_if_merged(count) + 1 : SumTree::places(count);
+  std::vector<float> sums(static_cast<size_t>(places));
   const auto merge = [&](int place) {
     sums.at(static_cast<size_t>(place) - 1) += sums.at(static_cast<size_t>(place));
   };
@@ -33,6 +36,8 @@ float sum_by_tree(const Numbers& numbers) {
     if (!numbers[i]) continue;
     const int place = tree.next(static_cast<int64_t>(i), merge);
     sums.at(static_cast<size_t>(place)) = *numbers[i];
+    if (complete) tree.merge_complete(merge);
+    EXPECT_TRUE(!complete || tree.last() < SumTree::places_if_merged(count));
   }
   return tree.finish(merge) ? sums[0] : 0;
 }
@@ -42,6 +47,7 @@ TEST(SumTree, AddsTheHalvesOfABalancedTree) {
     for (const double present : {1.0, 0.5, 0.1}) {
       const Numbers numbers = random_numbers(count, present);
       EXPECT_EQ(sum_by_tree(numbers), test::tree_sum(numbers)) << count << " " << present;
+      EXPECT_EQ(sum_by_tree(numbers, true), test::tree_sum(numbers)) << count << " " << present;
     }
   }
 }

@@ -171,6 +171,36 @@ TEST_F(TapeTest, SumsEachUseOfALeafOverThePasses) {
   EXPECT_EQ(to_floats(rare.gradient()), Floats{numbers[2] + numbers[5]});
 }
 
+// Two passes need one sum of each leaf, and the gradient of one op: not those of a whole pass.
+TEST_F(TapeTest, AddsPassesAsSoonAsAnOpHasWritten) {
+  constexpr int64_t kSize = 1 << 20;
+  const Tensor one = from({1}, {1});
+  std::vector<Tensor> leaves;
+  for (int i = 0; i < 8; ++i) leaves.push_back(zeros({kSize}).want_gradient());
+  const auto first = [&](const Tensor& x) {  // the first element
+    return record(one, {x}, [x = Saved::slot(x)](const Tensor& dy, Gradients& d) {
+      d.pass(x, full({kSize}, number_of(dy)));
+    });
+  };
+  const auto peak = [&](int64_t passes) {
+    PassGradients gradients;
+    reset_peak_memory();
+    const size_t before = tensor_memory().live;
+    for (int64_t n = 0; n < passes; ++n) {
+      Tensor loss = first(leaves[0]);
+      for (size_t i = 1; i < leaves.size(); ++i) loss = sum(loss, first(leaves[i]));
+      gradients.backward(loss, n);
+    }
+    const double numbers = static_cast<double>(tensor_memory().peak - before) / sizeof(float);
+    gradients.finish();
+    for (const Tensor& leaf : leaves) leaf.clear_gradient();
+    return numbers / kSize;
+  };
+  EXPECT_LT(peak(2), 8 + 2.1);
+  EXPECT_LT(peak(3), 2 * 8 + 2.1);
+  EXPECT_LT(peak(8), 3 * 8 + 2.1);
+}
+
 TEST_F(TapeTest, ShapesGradientsLikeTheirTensors) {
   Tensor x = from({1, 2, 3, 4}, {2, 2});
   x.want_gradient();

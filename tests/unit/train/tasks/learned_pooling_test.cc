@@ -101,5 +101,12 @@ TEST_F(LearnedPoolingTest, RefusesDamagedModules) {
                [&] { Embedder::open(t.out); });
 }
 
+TEST_F(LearnedPoolingTest, OfAllLayersKeepsThem) {
+  EmbedderTraining t = training(LearnedPooling::layers, "again");
+  t.recompute = true;
+  expect_error(ErrorKind::InvalidArgument, {"recompute: the vectors are means over all layers"},
+               [&] { plan_embedder_training(t); });
+}
+
 }  // namespace
 }  // namespace fovea

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "families/directory.h"
 #include "support/expect_error.h"
@@ -68,6 +69,44 @@ class Pairs : public testing::Test {
 
   Runs runs_;
 };
+
+// Conversations of one message and its answer are pairs of texts, in each form of their records.
+TEST_F(Pairs, MayBeConversations) {
+  const Reversal some(60, 20, 3);
+  write("few.de", some.sources);
+  write("few.en", some.targets);
+  std::string chats;
+  size_t source = 0, target = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto line = [](const std::string& text, size_t& at) {
+      const size_t begin = std::exchange(at, text.find('\n', at) + 1);
+      return text.substr(begin, at - begin - 1);
+    };
+    const std::string a = line(some.sources, source), b = line(some.targets, target);
+    chats += i % 2 == 0 ? R"({"prompt": ")" + a + R"(", "completion": ")" + b + "\"}\n"
+                        : R"({"messages": [{"role": "user", "content": ")" + a +
+                              R"("}, {"role": "assistant", "content": ")" + b + "\"}]}\n";
+  }
+  write("chats.jsonl", chats);
+  TrainOptions pairs = options("pairs"), talks = options("chats");
+  pairs.pairs = {runs_ / "few.de", runs_ / "few.en"};
+  pairs.validation_pairs.clear();
+  talks.pairs.clear();
+  talks.validation_pairs.clear();
+  talks.data = {runs_ / "chats.jsonl"};
+  for (TrainOptions* o : {&pairs, &talks}) {
+    o->steps = 3;
+    train(small_translator(), *o);
+  }
+  EXPECT_EQ(read_file(talks.out + "/model.safetensors"),
+            read_file(pairs.out + "/model.safetensors"));
+  talks.out = runs_ / "other";
+  write("chats.jsonl",
+        chats + R"({"instruction": "a", "output": "b", "system": "c"})" + std::string("\n"));
+  expect_error(ErrorKind::BadFile,
+               {"chats.jsonl:61: has 3 messages; expected one of a user and its answer"},
+               [&] { train(small_translator(), talks); });
+}
 
 TEST_F(Pairs, TrainATranslator) {
   TrainOptions o = options("out");

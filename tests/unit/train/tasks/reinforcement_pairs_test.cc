@@ -6,7 +6,7 @@
 #include "families/directory.h"
 #include "support/expect_error.h"
 #include "support/run_logs.h"
-#include "support/runs.h"
+#include "support/sums.h"
 #include "train/policy.h"
 #include "train/write_answers.h"
 
@@ -53,18 +53,8 @@ class ReinforceTranslator : public testing::TestWithParam<Translator> {
   ~ReinforceTranslator() override { set_thread_count(threads_); }
 
   TrainOptions options(const std::string& out, Objective objective = Objective::grpo) const {
-    TrainOptions o = runs_.options(out);
-    o.data = {runs_ / "prompts.jsonl"};
-    o.from = runs_ / "base";
-    o.objective = objective;
-    o.learning_rate = 2e-3;
-    o.weight_decay = 0;
-    o.steps = 6;
-    o.batch = 8;
+    TrainOptions o = reinforcement_options(runs_, out, objective);
     o.validation = 0.2;
-    o.reinforcement.prompts = 3;
-    o.reinforcement.answers = 4;
-    o.reinforcement.answer_tokens = 4;
     o.reinforcement.batch_epochs = 3;
     o.reinforcement.kl_weight = 0.1;
     o.reinforcement.rewards = {"regex:\\A[3-5]"};
