@@ -17,6 +17,7 @@
 #include "fovea/engine.h"
 #include "fovea/error.h"
 #include "fovea/evaluate.h"
+#include "fovea/evaluate_tasks.h"
 #include "fovea/excerpt.h"
 #include "fovea/explain.h"
 #include "fovea/generate.h"
