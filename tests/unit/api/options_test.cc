@@ -18,8 +18,10 @@
 #include "fovea/evaluate_tasks.h"
 #include "fovea/explain.h"
 #include "fovea/inspect.h"
+#include "fovea/lab.h"
 #include "fovea/linear_probe.h"
 #include "fovea/plan.h"
+#include "fovea/scale.h"
 #include "fovea/search.h"
 #include "fovea/trace.h"
 #include "fovea/train_embedder.h"
@@ -87,7 +89,7 @@ using All =
                    ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
                    SearchBuildOptions, SearchOptions, ClusterOptions, AnswerOptions,
                    TokenizerTraining, TraceOptions, InspectInput, HeadPlace, ExplainOptions,
-                   ProbeOptions, TaskData>;
+                   ProbeOptions, LabOptions, ScaleOptions, TaskData>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {
