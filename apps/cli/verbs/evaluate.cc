@@ -77,8 +77,7 @@ class EvalCommand : public Command {
     tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
-                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots",
-                     "--limit"});
+                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots"});
   }
 
   int run(const OptionTable& table) override {

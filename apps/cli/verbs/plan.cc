@@ -160,10 +160,10 @@ class PlanCommand : public Command {
   }
 
   void apply_budget(OptionTable& table) const {
+    table.apply();
     if (!model_.empty()) throw UsageError("--budget, --hours: cannot be combined with MODEL");
     if (table.given("--budget") && table.given("--hours"))
       throw UsageError("--budget: cannot be combined with --hours");
-    table.apply();
     if (budget_ == 0 && hours_ == 0)
       throw UsageError("--budget, --hours: 0; expected a number above 0");
   }

@@ -146,7 +146,7 @@ Experiment pooling() {
                              "CLM-09: an untuned first token is worse than the mean of word "
                              "vectors"},
                   .metric = "accuracy of a linear classifier of passages, of 4 parts of the text",
-                  .axis = "0",
+                  .axis = "(one place)",
                   .rule = "each holds if the interval of the better one lies above that of the "
                           "first token",
                   .reads_text = true},

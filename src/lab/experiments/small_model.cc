@@ -109,7 +109,7 @@ Experiment small_model() {
                   .claims = {"CLM-14: a small model learns the structure of a language in minutes "
                              "on 1 MB"},
                   .metric = "loss on held-out text, nats per character",
-                  .axis = "0",
+                  .axis = "(one place)",
                   .rule = "holds beside a table of frequencies (of single characters, pairs and "
                           "triples) if the interval of the loss lies below the table's",
                   .reads_text = true},
