@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LADDER = ("base image audio unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics "
-          "data grammar generate transcribe embed classify vision probing search inspect explain plan train api c").split()
+          "data grammar generate transcribe embed classify vision probing search inspect explain plan train lab api c").split()
 ONLY = {"audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
         "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"}, "parallel": {"base", "kernels"},
         "image": {"base"}, "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them

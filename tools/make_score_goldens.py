@@ -1,4 +1,4 @@
-"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora, and the tokens of unusual lines, as computed by sacrebleu; ROUGE-L as computed by rouge-score.
+"""Writes tests/goldens/scores.json: BLEU and chrF of small corpora, and the tokens of unusual lines, as computed by sacrebleu; ROUGE as computed by rouge-score.
 
     python3 tools/make_score_goldens.py      (needs: pip install sacrebleu rouge-score)"""
 import json
@@ -35,6 +35,17 @@ def rouge_l(hypotheses, references):
     return 100 * sum(scores) / len(scores)
 
 
+def summaries():
+    """Returns pairs of texts of several lines with their ROUGE-1, -2, -L and -Lsum."""
+    kinds = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
+    scorer = RougeScorer(kinds, use_stemmer=False)
+    pairs = [("", "a b"), ("a b", ""), ("...", "a"), ("the cat\nsat", "the cat sat\non the mat\n\nthe cat"), ("a a a b", "a b b b\na")]
+    for seed in range(20):
+        hypotheses, references = corpus(100 + seed, 1 + seed % 5, 0.1 + 0.03 * seed)
+        pairs.append(("\n".join(hypotheses), "\n".join(references)))
+    return [{"summary": h, "reference": r, **{k: scorer.score(r, h)[k].fmeasure for k in kinds}} for h, r in pairs]
+
+
 corpora = [corpus(seed, size, noise) for seed, size, noise in ((1, 1, 0.1), (2, 30, 0.1), (3, 30, 0.3), (4, 50, 0.8), (5, 3, 0.95))]
 corpora += [(LINES, LINES[1:] + LINES[:1]), (LINES, LINES), (["", ""], ["a b", "c"]), (["a b c"], ["d e f"]), (["a"], ["a"])]
 corpora += [(["300 K\u212a \u0130X Don't RUN_to", "\u00c4B\u017f c"], ["kk 300 i x dont don run t to", "b c"])]  # lower case of other alphabets
@@ -44,6 +55,7 @@ result = {
     "corpora": [{"hypotheses": h, "references": r, "bleu": BLEU().corpus_score(h, [r]).score, "chrf": CHRF().corpus_score(h, [r]).score,
                  "rouge_l": rouge_l(h, r)}
                 for h, r in corpora],
+    "summaries": summaries(),
 }
 out = pathlib.Path(__file__).parent.parent / "tests/goldens/scores.json"
 out.write_text(json.dumps(result, indent=1, ensure_ascii=True) + "\n")

@@ -52,6 +52,8 @@ std::unique_ptr<Command> make_classify();
 std::unique_ptr<Command> make_search();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_lab();
+std::unique_ptr<Command> make_scale();
 std::unique_ptr<Command> make_convert();
 
 struct Verb {

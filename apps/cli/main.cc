@@ -53,6 +53,8 @@ const std::vector<Verb>& verbs() {
       {"convert", "convert a model to another format or precision", make_convert},
       {"doctor", "check this machine, or a model directory", make_doctor},
       {"bench", "measure the speed of a model or of training", make_bench},
+      {"lab", "test claims about Transformers by experiments", make_lab},
+      {"scale", "fit a scaling law to a text", make_scale},
   };
   return all;
 }

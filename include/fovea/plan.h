@@ -125,6 +125,24 @@ double chinchilla_loss(double parameters, double tokens);
 double optimal_tokens(double parameters);
 double optimal_parameters(double flops);  // where 6 N D = flops and D = 20 N
 
+// What to train for a number of FLOPs, without any data: 6 N D = flops.
+struct BudgetPlan {
+  double flops = 0;
+  // N and D of 20 tokens per parameter, and the loss by chinchilla_loss().
+  double parameters = 0, tokens = 0, loss = 0;
+  // Where chinchilla_loss() is least (Hoffmann et al. 2022, eq. 4). The published constants lead to
+  // more tokens per parameter than their rule of thumb (Besiroglu et al. 2024).
+  double fitted_parameters = 0, fitted_tokens = 0, fitted_loss = 0;
+  // A decoder of about `parameters`, without embeddings: 12 layers * width^2, with 64 times as much
+  // width as layers.
+  int64_t layers = 0, width = 0;
+};
+// Throws InvalidArgument if `flops` is not above 0.
+BudgetPlan plan_budget(double flops);
+// Returns the FLOPs of some hours with `speed`, `utilisation` and `devices` of the options. If the
+// speed is 0, this machine's is measured, in fp32.
+double flops_of_hours(double hours, const PlanOptions& options = {});
+
 // Returns the number of query-key pairs in self-attention over `length` tokens. window: number of
 // keys that a query sees in each direction, including its own; 0 = all. global: number of first
 // tokens that see, and are seen by, all tokens.

@@ -19,4 +19,12 @@ class RougeL {
   int64_t lines_ = 0;
 };
 
+// The F-measures of ROUGE (Lin 2004) for a summary and its reference, from 0 to 1: of common words,
+// of common pairs of words, of the longest common subsequence, and of the union of those of all
+// lines (lsum), where each line is a sentence. Words are those of RougeL.
+struct Rouge {
+  double one = 0, two = 0, l = 0, lsum = 0;
+};
+Rouge rouge(std::string_view summary, std::string_view reference);
+
 }  // namespace fovea

@@ -18,6 +18,11 @@ class Documents(unittest.TestCase):
         done = subprocess.run([sys.executable, ROOT / "tools/write_performance.py", "--check"], stdout=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_claims_agree_with_the_results(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/write_claims.py", "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_readme_shows_the_example(self):
         example = (ROOT / "examples/train_and_generate.cc").read_text(encoding="utf-8")
         self.assertIn(f"```cpp\n{example}```", (ROOT / "README.md").read_text(encoding="utf-8"))

@@ -242,4 +242,30 @@ std::string plan_json(const std::string& name, const Spec& spec, const Plan& p,
          "\n";
 }
 
+std::string budget_text(const BudgetPlan& b) {
+  return fmt::format("budget of {:.3g} FLOPs\n", b.flops) +
+         row("parameters",
+             large(b.parameters) + fmt::format(", as {} layers of width {}", b.layers, b.width)) +
+         row("tokens", large(b.tokens) + ", 20 per parameter") +
+         row("expected loss", fmt::format("{:.3f} nats per token (Hoffmann et al. 2022)", b.loss)) +
+         row("least of the fit",
+             fmt::format("{:.3f} with {} parameters and {} tokens", b.fitted_loss,
+                         large(b.fitted_parameters), large(b.fitted_tokens)));
+}
+
+std::string budget_json(const BudgetPlan& b) {
+  return Json({{"flops", b.flops},
+               {"parameters", b.parameters},
+               {"tokens", b.tokens},
+               {"expected_loss", b.loss},
+               {"layers", b.layers},
+               {"width", b.width},
+               {"fitted",
+                {{"parameters", b.fitted_parameters},
+                 {"tokens", b.fitted_tokens},
+                 {"expected_loss", b.fitted_loss}}}})
+             .dump() +
+         "\n";
+}
+
 }  // namespace fovea::cli

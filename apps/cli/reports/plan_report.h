@@ -17,5 +17,7 @@ std::string plan_text(const std::string& name, const Spec& spec, const Plan& pla
                       const PlanOptions& options, const InferencePlans& memory);
 std::string plan_json(const std::string& name, const Spec& spec, const Plan& plan,
                       const PlanOptions& options, const InferencePlans& memory);
+std::string budget_text(const BudgetPlan& plan);
+std::string budget_json(const BudgetPlan& plan);
 
 }  // namespace fovea::cli

@@ -12,6 +12,7 @@
 #include "cli/reports/label_table.h"
 #include "cli/reports/score.h"
 #include "cli/verbs/eval_probe.h"
+#include "cli/verbs/eval_tasks.h"
 #include "fovea/error.h"
 #include "jobs/lines.h"
 #include "options/common_options.h"
@@ -36,6 +37,7 @@ class EvalCommand : public Command {
                 "conversations: loss, perplexity and accuracy of the answers' tokens. On "
                 "--pairs: the loss of an encoder-decoder, and BLEU, chrF and ROUGE-L of its "
                 "translations. On --labels: the scores of a classifier, of all labels and of each. "
+                "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
                 "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
                 "that on TF-IDF. With --hypotheses and "
                 "--references: the scores of existing translations.") {}
@@ -73,9 +75,10 @@ class EvalCommand : public Command {
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
     probe_.declare(table);
+    tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
-                     "--probe", "--layer", "--pooling", "--folds"});
+                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots"});
   }
 
   int run(const OptionTable& table) override {
@@ -83,11 +86,17 @@ class EvalCommand : public Command {
     if (!hypotheses_.empty() || !references_.empty()) return score_files();
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     table.refuse_without("--probe");
+    table.refuse_without("--tasks");
     if (table.given("--probe")) return run_probe(table);
     const auto open = [this] {
       return open_model(model_, weight_precision(precision_), cache_precision(cache_),
                         adapters_of(adapters_));
     };
+    if (table.given("--tasks")) {
+      refuse_beside_tasks(table);
+      catch_signals();
+      return tasks_.run(open(), json);
+    }
     if (table.given("--score") || !candidates_.empty()) {
       print_scores(open(), score_, candidates_, json);
       return 0;
@@ -132,6 +141,13 @@ class EvalCommand : public Command {
       if (table.given(option))
         throw UsageError(fmt::format(
             "--against: cannot be combined with {}; expected text files or directories", option));
+  }
+
+  static void refuse_beside_tasks(const OptionTable& table) {
+    for (const char* option :
+         {"DATA", "--pairs", "--labels", "--score", "--candidate", "--against"})
+      if (table.given(option))
+        throw UsageError(fmt::format("--tasks: cannot be combined with {}", option));
   }
 
   int run_probe(const OptionTable& table) {
@@ -228,6 +244,7 @@ class EvalCommand : public Command {
   int precision_ = 0, cache_ = 0;
   EvaluationData data_;
   ProbeRequest probe_;
+  TasksRequest tasks_;
 };
 
 }  // namespace

@@ -78,10 +78,11 @@ class PlanCommand : public Command {
  public:
   PlanCommand()
       : Command(
-            "plan PRESET|MODEL|SPEC.json [OPTIONS]",
+            "plan PRESET|MODEL|SPEC.json [OPTIONS] | plan --budget FLOPS | plan --hours H",
             "Estimates the cost of a model without creating it: parameters by component, compute, "
             "memory, and the time and cost of training. Model options override the preset or "
-            "file.") {}
+            "file. With --budget or --hours: the size, the tokens and the expected loss of the "
+            "model to train, by the published fit of Hoffmann et al. 2022.") {}
 
   void declare(OptionTable& table) override {
     table.add(place(
@@ -101,16 +102,23 @@ class PlanCommand : public Command {
     table.section("Machine");
     table.add(scaled("--speed", {"--flops"}, "peak FLOP/s of one device, such as 28T; 0 = unknown",
                      options_.speed));
+    table.section("Budget, instead of a model");
+    table.add(scaled("--budget", {}, "FLOPs of the whole training, such as 1e21", budget_));
+    table.add(number("--hours", {},
+                     "hours of training, with --speed, --utilisation and --devices; "
+                     "without --speed, that of this machine is measured",
+                     hours_, 0, 1e9));
     table.section("Model (overrides the preset or file)");
     add_fields(table, spec_, spec_spellings());
     table.unset_means("the model's");
     table.show_only({"PRESET|MODEL|SPEC.json", "--batch", "--length", "--source-length",
                      "--recompute", "--optimizer", "--moments", "--tokens", "--speed",
-                     "--utilisation", "--devices", "--price"});
+                     "--utilisation", "--devices", "--price", "--budget", "--hours"});
   }
 
   void apply(OptionTable& table) override {
     table.apply("PRESET|MODEL|SPEC.json");
+    if (table.given("--budget") || table.given("--hours")) return apply_budget(table);
     if (model_.empty())
       throw UsageError("MODEL: not given; expected a preset, a model directory or a Spec file");
     spec_ = spec_of(model_);
@@ -118,6 +126,11 @@ class PlanCommand : public Command {
   }
 
   int run(const OptionTable&) override {
+    if (budget_ > 0 || hours_ > 0) {
+      const BudgetPlan b = plan_budget(budget_ > 0 ? budget_ : flops_of_hours(hours_, options_));
+      print(json ? budget_json(b) : budget_text(b));
+      return 0;
+    }
     if (spec_.vocabulary == 0 && (spec_.decoder || spec_.input.kind == InputKind::tokens)) {
       spec_.vocabulary = kByteVocabulary;
       note(fmt::format(
@@ -146,9 +159,19 @@ class PlanCommand : public Command {
     return plans;
   }
 
+  void apply_budget(OptionTable& table) const {
+    table.apply();
+    if (!model_.empty()) throw UsageError("--budget, --hours: cannot be combined with MODEL");
+    if (table.given("--budget") && table.given("--hours"))
+      throw UsageError("--budget: cannot be combined with --hours");
+    if (budget_ == 0 && hours_ == 0)
+      throw UsageError("--budget, --hours: 0; expected a number above 0");
+  }
+
   std::string model_;
   Spec spec_;
   PlanOptions options_;
+  double budget_ = 0, hours_ = 0;
 };
 
 }  // namespace

@@ -15,14 +15,18 @@
 #include "fovea/embed.h"
 #include "fovea/engine.h"
 #include "fovea/evaluate.h"
+#include "fovea/evaluate_tasks.h"
 #include "fovea/explain.h"
 #include "fovea/inspect.h"
+#include "fovea/lab.h"
 #include "fovea/linear_probe.h"
 #include "fovea/plan.h"
+#include "fovea/scale.h"
 #include "fovea/search.h"
 #include "fovea/trace.h"
 #include "fovea/train_embedder.h"
 #include "fovea/train_tokenizer.h"
+#include "fovea/transcribe.h"
 #include "fovea/translate.h"
 #include "support/expect_error.h"
 
@@ -79,12 +83,13 @@ class Survey : public OptionVisitor {
 
 template <class Options>
 class Descriptions : public testing::Test {};
-using All = testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
-                           EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions,
-                           RerankOptions, ClassifyOptions, PlanOptions, EvaluationData,
-                           BenchOptions, ConvertOptions, SearchBuildOptions, SearchOptions,
-                           ClusterOptions, AnswerOptions, TokenizerTraining, TraceOptions,
-                           InspectInput, HeadPlace, ExplainOptions, ProbeOptions>;
+using All =
+    testing::Types<TrainOptions, DistillationOptions, EmbedderTraining, GenerateOptions,
+                   EngineOptions, TranslateOptions, TranscribeOptions, EmbedOptions, RerankOptions,
+                   ClassifyOptions, PlanOptions, EvaluationData, BenchOptions, ConvertOptions,
+                   SearchBuildOptions, SearchOptions, ClusterOptions, AnswerOptions,
+                   TokenizerTraining, TraceOptions, InspectInput, HeadPlace, ExplainOptions,
+                   ProbeOptions, LabOptions, ScaleOptions, TaskData>;
 TYPED_TEST_SUITE(Descriptions, All);
 
 TYPED_TEST(Descriptions, HaveUniqueNamesAndDefaultsInRange) {

@@ -44,6 +44,17 @@ TEST(Scores, MatchSacrebleuAndRougeScore) {
   }
 }
 
+TEST(Scores, OfSummariesMatchRougeScore) {
+  for (const auto& pair : goldens()["summaries"]) {
+    const Rouge found =
+        rouge(pair["summary"].get<std::string>(), pair["reference"].get<std::string>());
+    EXPECT_NEAR(found.one, pair["rouge1"].get<double>(), 1e-12) << pair;
+    EXPECT_NEAR(found.two, pair["rouge2"].get<double>(), 1e-12) << pair;
+    EXPECT_NEAR(found.l, pair["rougeL"].get<double>(), 1e-12) << pair;
+    EXPECT_NEAR(found.lsum, pair["rougeLsum"].get<double>(), 1e-12) << pair;
+  }
+}
+
 TEST(Scores, AreZeroForEmptyTexts) {
   EXPECT_EQ(Bleu().score(), 0);
   EXPECT_EQ(Chrf().score(), 0);

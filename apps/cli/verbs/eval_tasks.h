@@ -1,0 +1,19 @@
+#pragma once
+
+#include "fovea/evaluate_tasks.h"
+#include "options/options.h"
+
+namespace fovea::cli {
+
+// The evaluation of `eval --tasks`.
+class TasksRequest {
+ public:
+  void declare(OptionTable& table);
+  // Evaluates, prints the result and returns the exit code.
+  int run(const Model& model, bool json);
+
+ private:
+  TaskData data_;
+};
+
+}  // namespace fovea::cli

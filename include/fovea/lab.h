@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/options.h"
+
+namespace fovea {
+
+// Experiments on claims about Transformers (docs/lab.md). Each one trains or measures small models
+// on a grid, and decides about its claims by a rule that was written before the runs.
+
+// brief: a minute or two on two cores, with the learning rate that each side gets by default. full:
+// a larger grid, and the learning rate of each side is tuned first.
+enum class LabForm { brief, full };
+
+struct LabOptions {
+  // Folder of the results; the runs that it has are not repeated. Empty = "lab-NAME".
+  std::string out;
+  // Text files, directories or JSON lines, for the experiments on text; the end is held out.
+  std::vector<std::string> data;
+  LabForm form = LabForm::brief;
+  // The fraction of the steps and repetitions of each run. Other values than 1 are for tests: the
+  // rules were written for 1.
+  double effort = 1;
+};
+void visit(LabOptions& options, OptionVisitor& visitor);  // fovea/options.h
+
+struct ExperimentSummary {
+  std::string name;
+  std::vector<std::string> claims;  // what is tested, one sentence each
+  std::string metric, axis;         // what a run measures, and against what
+  std::string rule;                 // when a claim holds
+  bool reads_text = false;          // needs LabOptions::data
+};
+// Returns the experiments in the order of the list of `fovea lab`.
+std::vector<ExperimentSummary> experiments();
+
+enum class Verdict { held, did_not_hold, holds_only_if };
+const char* name_of(Verdict verdict);  // "held", "did not hold", "holds only if"
+
+struct Conclusion {
+  std::string claim;
+  Verdict verdict = Verdict::did_not_hold;
+  std::string sentence;  // with the numbers that decided
+};
+
+// The values of one series at one place of the axis, one per seed.
+struct LabPoint {
+  std::string series;
+  double x = 0;
+  std::vector<double> values;
+  double learning_rate = 0;  // 0 = nothing was trained
+  // The mean, and its 95% interval from Student's t distribution with one degree of freedom less
+  // than there are values.
+  double mean = 0, low = 0, high = 0;
+};
+
+struct LabResult {
+  ExperimentSummary experiment;
+  LabForm form = LabForm::brief;
+  std::string out;  // the folder with result.json, table.md and chart.svg
+  std::vector<LabPoint> points;
+  std::vector<Conclusion> conclusions;  // one for each claim
+  double seconds = 0;                   // of all runs
+  bool stopped = false;                 // the callback stopped it; there are no conclusions
+};
+
+struct LabProgress {
+  int64_t run = 0, runs = 0;  // finished runs, and all; tuning adds runs
+  std::string what;           // the run that begins: "lstm, 48, seed 2"
+};
+
+// Runs the experiment `name`, or the runs that `options.out` lacks, and writes its results there.
+// `progress` is called before each run, on the caller's thread; return false to stop. Throws
+// InvalidArgument if the name is unknown, an option is out of range, text is missing, or the folder
+// has runs of other options; BadFile if a file cannot be read; Failed if one cannot be written or
+// another process uses the folder.
+LabResult run_experiment(const std::string& name, const LabOptions& options,
+                         const std::function<bool(const LabProgress&)>& progress = {});
+
+}  // namespace fovea

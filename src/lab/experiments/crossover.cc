@@ -1,0 +1,68 @@
+// The cost of a layer's mixer by the number of tokens n, at a width d of 64.
+
+#include "base/error.h"
+#include "lab/conclude.h"
+#include "lab/experiments.h"
+#include "lab/training.h"
+#include "tensor/tape.h"
+
+namespace fovea::lab {
+namespace {
+
+constexpr double kMixerWidth = 64;
+
+Readings time_of_mixer(const Trial& t) {
+  const auto n = static_cast<int64_t>(t.x);
+  const int64_t rows = std::max<int64_t>(1, 4096 / n);
+  Spec spec = small_mixture(t.arm, 1, static_cast<int64_t>(kMixerWidth), 16, n);
+  spec.decoder->ffn = {.present = false};
+  const Transformer model = new_model(spec, t.seed);
+  const std::vector<int32_t> ids = random_tokens(rows * n, 16, t.seed, 0);
+  const Batch batch = batch_of(ids, ids, rows);
+  const NoGradient off;
+  const double seconds =
+      fastest_seconds(t.times(20, 50), [&] { model.decode(batch.target, Pass()); });
+  return {{t.arm, t.x, 1e6 * seconds / static_cast<double>(rows * n)}};
+}
+
+// Returns the largest n up to which attention is cheaper at every measured length; 0 = none.
+double cheaper_until(const Table& table, const std::string& cell) {
+  double last = 0;
+  for (const double n : table.places(cell)) {
+    if (table.at("attention", n).mean >= table.at(cell, n).mean) break;
+    last = n;
+  }
+  return last;
+}
+
+std::vector<Conclusion> decide_crossover(const Table& table) {
+  std::vector<Case> cases;
+  std::vector<std::string> numbers;
+  for (const std::string cell : {"rnn", "gru", "lstm"}) {
+    const double n = cheaper_until(table, cell);
+    cases.push_back({"the recurrence is " + cell, n >= kMixerWidth / 2 && n <= 2 * kMixerWidth});
+    numbers.push_back(fmt::format("cheaper than {} up to n = {}", cell, n));
+  }
+  return {conclude("CLM-13: attention is cheaper than a recurrence only for n < d", cases,
+                   fmt::format("d = {}; {}", kMixerWidth, fmt::join(numbers, ", ")))};
+}
+
+}  // namespace
+
+Experiment crossover() {
+  return {
+      .summary = {.name = "crossover",
+                  .claims = {"CLM-13: attention is cheaper than a recurrence only for n < d"},
+                  .metric = "microseconds per token of one mixer, forward",
+                  .axis = "n, tokens per sequence",
+                  .rule = "holds for a cell if attention is cheaper at all measured n up to one "
+                          "between d/2 and 2d, and not at the next one; d = 64"},
+      .logarithmic = true,
+      .arms = {"attention", "rnn", "gru", "lstm"},
+      .grid = {{16, 32, 64, 128, 256, 512, 1024, 2048},
+               {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}},
+      .measure = time_of_mixer,
+      .conclude = decide_crossover};
+}
+
+}  // namespace fovea::lab

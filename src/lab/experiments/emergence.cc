@@ -1,0 +1,115 @@
+// The sum of two numbers by models of five sizes: exact matches, and the probability of a right
+// digit (Schaeffer et al. 2023).
+
+#include <algorithm>
+
+#include "base/math.h"
+#include "lab/conclude.h"
+#include "lab/experiments.h"
+#include "lab/training.h"
+#include "tensor/tape.h"
+
+namespace fovea::lab {
+namespace {
+
+constexpr int32_t kPlus = 10, kSumSign = 11, kDigitTokens = 12;
+constexpr int64_t kDigits = 3, kSumLength = 3 * kDigits + 2;  // without the last digit of the sum
+
+// a + b = sum, each with its lowest digit first; the labels are the digits of the sum.
+Batch sums(int64_t rows, uint64_t seed, int64_t part) {
+  std::vector<int32_t> ids, labels;
+  const std::vector<int32_t> draws = random_tokens(2 * rows, 1000, seed, part);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int32_t a = draws[static_cast<size_t>(2 * r)], b = draws[static_cast<size_t>(2 * r + 1)];
+    std::vector<int32_t> row;
+    const auto write = [&](int32_t number, int64_t digits) {
+      for (int64_t i = 0; i < digits; ++i, number /= 10) row.push_back(number % 10);
+    };
+    write(a, kDigits);
+    row.push_back(kPlus);
+    write(b, kDigits);
+    row.push_back(kSumSign);
+    write(a + b, kDigits + 1);
+    ids.insert(ids.end(), row.begin(), row.end() - 1);
+    labels.insert(labels.end(), static_cast<size_t>(2 * kDigits + 1), -1);
+    labels.insert(labels.end(), row.end() - kDigits - 1, row.end());
+  }
+  return batch_of(ids, labels, rows);
+}
+
+// The fraction of rows whose digits are all right, each predicted after the right ones before it.
+double exact_matches(const Transformer& model, const Batch& batch) {
+  const NoGradient off;
+  const Tensor logits = all_logits(model, batch, {});  // of the labels, row by row
+  int64_t right = 0;
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < batch.labels.size(); ++i)
+    if (batch.labels.data_as<int32_t>()[i] >= 0)
+      labels.push_back(batch.labels.data_as<int32_t>()[i]);
+  const int64_t rows = batch.labels.dim(0), each = std::ssize(labels) / rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    bool all = true;
+    for (int64_t i = r * each; i < (r + 1) * each; ++i) {
+      const float* row = logits.data_as<float>() + i * kDigitTokens;
+      all =
+          all && std::max_element(row, row + kDigitTokens) - row == labels[static_cast<size_t>(i)];
+    }
+    right += all ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(rows);
+}
+
+Readings added(const Trial& t) {
+  constexpr int64_t kUnseen = 1 << 30;
+  const auto width = static_cast<int64_t>(t.x);
+  Transformer model = new_model(
+      with_positions(small_decoder(2, width, kDigitTokens, kSumLength), "learned"), t.seed);
+  train_on(model, {.steps = t.times(600, 5000), .rate = t.rate},
+           [&](int64_t step) { return sums(64, t.seed, step); });
+  const Batch unseen = sums(512, t.seed, kUnseen);
+  return {{"exact matches", t.x, exact_matches(model, unseen)},
+          {"probability of a digit", t.x, math::exp(-mean_loss(model, {unseen}))}};
+}
+
+// The largest rise between two neighbouring sizes, as a fraction of the whole rise.
+double sharpest(const Table& table, const std::string& series) {
+  const std::vector<double> sizes = table.places(series);
+  const double rise = table.last(series).mean - table.first(series).mean;
+  double most = 0;
+  for (size_t i = 1; i < sizes.size(); ++i)
+    most = std::max(most, table.at(series, sizes[i]).mean - table.at(series, sizes[i - 1]).mean);
+  return rise > 0 ? most / rise : 0;
+}
+
+std::vector<Conclusion> decide_emergence(const Table& table) {
+  constexpr double kSudden = 0.5;
+  std::vector<Case> cases;
+  std::string numbers;
+  for (const std::string& series : table.series()) {
+    const double share = sharpest(table, series);
+    cases.push_back({"measured by " + series, share > kSudden});
+    numbers += (numbers.empty() ? "" : "; ") + course(table, series) + " (largest step " +
+               number_text(share) + " of the rise)";
+  }
+  return {conclude("CLM-19: abilities emerge suddenly with size", cases, numbers)};
+}
+
+}  // namespace
+
+Experiment emergence() {
+  return {.summary = {.name = "emergence",
+                      .claims = {"CLM-19: abilities emerge suddenly with size"},
+                      .metric = "sums of three digits: exact matches; mean probability of a digit",
+                      .axis = "width of the model",
+                      .rule = "holds for a metric if more than half of its rise over five sizes is "
+                              "between two neighbouring sizes"},
+          .greater_is_better = true,
+          .logarithmic = true,
+          .arms = {"2 layers"},
+          .grid = {{8, 16, 32, 64, 128}, {8, 16, 32, 64, 128}},
+          .rates = {3e-3, 1e-3, 1e-2},
+          .measure = added,
+          .conclude = decide_emergence};
+}
+
+}  // namespace fovea::lab

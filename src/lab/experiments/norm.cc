@@ -1,0 +1,63 @@
+// Sensitivity to the learning rate with and without layer norms.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "lab/conclude.h"
+#include "lab/experiments.h"
+#include "lab/training.h"
+
+namespace fovea::lab {
+namespace {
+
+Readings loss_of_norm(const Trial& t) {
+  Spec spec = small_decoder(6, 64, t.text->vocabulary(), 64);
+  if (t.arm == "no norm") {
+    spec.decoder->placement = {.input = false, .output = false, .sum = false};
+    spec.decoder->final_norm = false;
+  }
+  Transformer model = new_model(spec, t.seed);
+  Trial at_rate = t;
+  at_rate.rate = t.x;  // the axis
+  return {{t.arm, t.x, loss_on_text(model, at_rate, {.steps = t.times(200, 2000)})}};
+}
+
+// The range of the mean losses over the learning rates.
+double spread(const Table& table, const std::string& series) {
+  double least = table.first(series).mean, most = least;
+  for (const double x : table.places(series)) {
+    least = std::min(least, table.at(series, x).mean);
+    most = std::max(most, table.at(series, x).mean);
+  }
+  return most - least;
+}
+
+std::vector<Conclusion> decide_norm(const Table& table) {
+  const double with = spread(table, "layer norm"), without = spread(table, "no norm");
+  const LabPoint &stable = table.last("layer norm"), &unstable = table.last("no norm");
+  return {conclude(
+      "CLM-22: layer norms make training less sensitive to the learning rate",
+      {{"rates up to the highest", without > 2 * with && above(unstable, stable)}},
+      fmt::format("the losses vary by {} with norms, by {} without; {}; {}", number_text(with),
+                  number_text(without), course(table, "layer norm"), course(table, "no norm")))};
+}
+
+}  // namespace
+
+Experiment norm() {
+  return {.summary = {.name = "norm",
+                      .claims = {"CLM-22: layer norms make training less sensitive to the learning "
+                                 "rate"},
+                      .metric = "loss on held-out text, nats per character",
+                      .axis = "learning rate",
+                      .rule = "holds if the range of losses over the rates is more than twice as "
+                              "large without norms, and the loss at the highest rate is greater",
+                      .reads_text = true},
+          .logarithmic = true,
+          .arms = {"layer norm", "no norm"},
+          .grid = {{1e-3, 4e-3, 1.6e-2}, {2.5e-4, 1e-3, 4e-3, 1.6e-2, 6.4e-2}},
+          .measure = loss_of_norm,
+          .conclude = decide_norm};
+}
+
+}  // namespace fovea::lab

@@ -1,0 +1,51 @@
+// The loss on text by the size of the model, at equal data; fovea scale fits a law to more runs.
+
+#include "lab/conclude.h"
+#include "lab/experiments.h"
+#include "lab/training.h"
+
+namespace fovea::lab {
+namespace {
+
+Readings loss_of_size(const Trial& t) {
+  const auto width = static_cast<int64_t>(t.x);
+  Transformer model = new_model(small_decoder(2, width, t.text->vocabulary(), 64), t.seed);
+  return {{t.arm, t.x, loss_on_text(model, t, {.steps = t.times(400, 5000)})}};
+}
+
+// Each doubling of the width must help, and by less than the one before.
+std::vector<Conclusion> decide_scaling(const Table& table) {
+  const std::string series = table.series()[0];
+  const std::vector<double> widths = table.places(series);
+  std::vector<Case> cases;
+  double before = 0;
+  for (size_t i = 1; i < widths.size(); ++i) {
+    const LabPoint &small = table.at(series, widths[i - 1]), &large = table.at(series, widths[i]);
+    const double gain = small.mean - large.mean;
+    cases.push_back({"from width " + number_text(widths[i - 1]) + " to " + number_text(widths[i]),
+                     above(small, large) && (i == 1 || gain < before)});
+    before = gain;
+  }
+  return {conclude("CLM-17: doubling gives diminishing but steady gains", cases,
+                   course(table, series))};
+}
+
+}  // namespace
+
+Experiment scaling() {
+  return {.summary = {.name = "scaling",
+                      .claims = {"CLM-17: doubling gives diminishing but steady gains"},
+                      .metric = "loss on held-out text, nats per character",
+                      .axis = "width of the model",
+                      .rule = "holds for a doubling of the width if the interval of the loss lies "
+                              "below the smaller model's, and the gain is less than the one before",
+                      .reads_text = true},
+          .logarithmic = true,
+          .arms = {"2 layers"},
+          .grid = {{16, 32, 64, 128}, {16, 32, 64, 128, 256}},
+          .rates = {2e-3, 1e-3, 4e-3},
+          .measure = loss_of_size,
+          .conclude = decide_scaling};
+}
+
+}  // namespace fovea::lab
