@@ -14,7 +14,7 @@ ONLY = {"audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}
 APPS = "terminal http jobs options tuning serve inspector cli".split()
 APART = {"generate", "embed", "inspect", "plan"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
-                      r"bloom|opt|vit|whisper|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
+                      r"bloom|opt|vit|whisper(?!\.cpp)|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
 FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
                  "src/chat/builtin_templates.cc",  # the names of its templates
                  "src/image/processor.cc",  # the names of classes in preprocessor_config.json
@@ -23,7 +23,7 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
          r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
          r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/text.cc"),
          r"sndfile\.h": ("src/audio/sound_file.cc",), r"soxr\.h": ("src/audio/convert_sound.cc",),
-         r"mpi\.h": ("src/parallel/mpi/",),
+         r"mpi\.h": ("src/parallel/mpi/",), r"libav\w+": ("src/audio/libav/",),
          r"histedit\.h": ("apps/terminal/line_editor.cc",),
          r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/image/",),
          r"hnswlib": ("src/search/vector_graph.cc",),

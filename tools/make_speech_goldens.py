@@ -134,9 +134,12 @@ CASES = [
 ]
 
 
-def features_of(samples):
+def waveform_of(samples):
+    return np.frombuffer(sounds.pcm16(samples), dtype=np.int16).astype(np.float32) / 32768
+
+
+def features_of(waveform):
     extractor = transformers.WhisperFeatureExtractor(feature_size=BINS, chunk_length=POSITIONS // 50)
-    waveform = np.frombuffer(sounds.pcm16(samples), dtype=np.int16).astype(np.float32) / 32768
     if len(waveform) <= POSITIONS * 320:
         return extractor(waveform, sampling_rate=sounds.RATE, return_tensors="pt").input_features
     return extractor(waveform, sampling_rate=sounds.RATE, return_tensors="pt", truncation=False, padding="longest").input_features
@@ -158,8 +161,8 @@ def record_windows():
     return windows
 
 
-def generated(model, ids, case, windows):
-    features = features_of(sounds.sound(case["sound"]))
+def generated(model, ids, case, windows, waveform):
+    features = features_of(waveform)
     windows.clear()
     options = {"task": "transcribe", "num_beams": 1, **case["generate"]}
     if "prompt" in case:
@@ -234,7 +237,7 @@ def check(seconds):
     for i in range(max(1, round(seconds / 7))):
         parts += [["voice", 4, 100 + i], ["silence", 0.8], ["noise", 1.2, i], ["tones", 1, i]]
     case = {"sound": parts, "generate": {"return_timestamps": True, "condition_on_prev_tokens": True, "num_beams": 2}}
-    _, expected = generated(model, ids, case, windows)
+    _, expected = generated(model, ids, case, windows, waveform_of(sounds.sound(parts)))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "long.wav"
         sounds.write_wav(path, sounds.sound(parts))
@@ -257,7 +260,7 @@ def main():
     model, _, ids = make_model()
     windows, results = record_windows(), []
     for case in CASES:
-        features, expected = generated(model, ids, case, windows)
+        features, expected = generated(model, ids, case, windows, waveform_of(sounds.sound(case["sound"])))
         result = {key: case[key] for key in ("name", "sound", "options")} | expected
         if case["name"] in ("long", "short, times"):
             try:

@@ -15,6 +15,7 @@
 #include "inspector/explanation_json.h"
 #include "inspector/page.h"
 #include "inspector/query.h"
+#include "inspector/speech_json.h"
 
 namespace fovea::inspector {
 namespace {
@@ -369,6 +370,8 @@ Answer Routes::dispatch(const Question& question) {
     if (path == "api/explain") return {200, "application/json", explain(question.body)};
     if (path == "api/prompt") return {200, "application/json", chat_prompt(question.body)};
     if (path == "api/answer") return {200, "application/json", written_answer(question.body)};
+    if (path == "api/speech")
+      return {200, "application/json", speech_json(model(query.text("model")), question.body)};
     return failure(404, excerpt(path) + ": unknown route");
   }
   if (path == "api/models") return {200, "application/json", models()};

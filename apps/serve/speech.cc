@@ -175,16 +175,7 @@ Json verbose_json(const SpeechRequest& request, const Transcript& transcript) {
   if (request.segments) json["segments"] = Json::array();
   for (const TranscribedSegment& segment : transcript.segments) {
     if (request.segments)
-      json["segments"].push_back({{"id", json["segments"].size()},
-                                  {"seek", segment.seek},
-                                  {"start", segment.start},
-                                  {"end", segment.end},
-                                  {"text", segment.text},
-                                  {"tokens", segment.tokens},
-                                  {"temperature", segment.temperature},
-                                  {"avg_logprob", segment.logprob},
-                                  {"compression_ratio", segment.compression_ratio},
-                                  {"no_speech_prob", segment.no_speech}});
+      json["segments"].push_back(Json::parse(segment_json(segment, std::ssize(json["segments"]))));
     for (const TranscribedWord& word : segment.words)
       json["words"].push_back({{"word", word.word}, {"start", word.start}, {"end", word.end}});
   }

@@ -36,12 +36,14 @@ struct ConvertOptions {
   // Writes only the embeddings of the tokens and the tokenizer: a sentence-transformers directory
   // in which the vector of a text is the mean of those of its tokens (StaticEmbedding).
   bool static_vectors = false;
+  // Writes a directory of CTranslate2: a model of speech or of translation.
+  bool ctranslate2 = false;
 };
 void visit(ConvertOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 struct Conversion {
   int64_t parameters = 0;
-  int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors or of the .gguf files
+  int64_t bytes_before = 0, bytes_after = 0;  // of *.safetensors, model.bin or the file
   // Precision of the written matrices: "fp32", "int8 in groups of 32", "q8_0", ...
   std::string weights;
   // About the source, see Model::warnings(), and matrices whose rows do not consist of the blocks
@@ -49,17 +51,18 @@ struct Conversion {
   std::vector<std::string> warnings = {};
 };
 
-// Converts a model with its tokenizer and chat templates. `from` and `to` are each a directory or a
-// .gguf file; between directories, the modules of a sentence-transformers directory are copied.
-// Changes the dtype, or quantises the matrices of the layers and the head. Quantised source weights
-// are dequantised first; in fp32 this is lossless. Tensors of a .gguf file that keep their type are
-// copied. A .gguf file is written tensor by tensor, except with adapters, so that a model may be
-// larger than the memory. Throws InvalidArgument if `to` already is or contains a model, or if a
-// quantised directory would be quantised in a different format, the errors of Model::open() for
-// `from`, and Failed if `to` cannot be written. After a failure, `to` contains nothing new. The
-// weighted sum of `adapters`, and the adapter of a `from` that holds one, are merged into the
-// weights. With options.adapter_only there must be one adapter, of weight 1; throws Unsupported if
-// the format cannot express it.
+// Converts a model with its tokenizer and chat templates. `from` and `to` are each a directory,
+// also of CTranslate2, a .gguf file, or, for speech, a .bin file of whisper.cpp; between
+// directories, the modules of a sentence-transformers directory are copied. Changes the dtype, or
+// quantises the matrices of the layers and the head. Quantised source weights are dequantised
+// first; in fp32 this is lossless. Tensors of a .gguf file that keep their type are copied. A .gguf
+// file is written tensor by tensor, except with adapters, so that a model may be larger than the
+// memory. Throws InvalidArgument if `to` already is or contains a model, or if a quantised
+// directory would be quantised in a different format, the errors of Model::open() for `from`, and
+// Failed if `to` cannot be written. After a failure, `to` contains nothing new. The weighted sum of
+// `adapters`, and the adapter of a `from` that holds one, are merged into the weights. With
+// options.adapter_only there must be one adapter, of weight 1; throws Unsupported if the format
+// cannot express it.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,
                          const std::vector<AdapterUse>& adapters = {});

@@ -13,8 +13,9 @@ namespace fovea {
 using SoundSource = std::function<int64_t(float* samples, int64_t most)>;
 
 // Opens a file of any rate and number of channels that libsndfile decodes: WAV, FLAC, Ogg Vorbis,
-// Opus, MP3 and others. Throws InvalidArgument if there is no such file, BadFile if it is damaged
-// or no sound, and Unsupported for other containers, such as MP4.
+// Opus, MP3 and others; or, where FFmpeg's libraries are installed, MP4 (m4a) and Matroska (webm).
+// Throws InvalidArgument if there is no such file, BadFile if it is damaged or no sound, and
+// Unsupported for MP4 and Matroska without these libraries.
 SoundSource open_sound(const std::string& path);
 // Does the same for the bytes of a file; errors name `name`.
 SoundSource open_sound(std::shared_ptr<const std::string> bytes, const std::string& name);

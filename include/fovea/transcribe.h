@@ -91,11 +91,30 @@ struct TranscribeEvents {
 Transcript transcribe(const Model& model, const SoundSource& sound,
                       const TranscribeOptions& options = {}, const TranscribeEvents& events = {});
 
+// The first window of a sound, its words, and where they come from.
+struct WordsInSound {
+  std::string text, language;
+  double seconds = 0;              // of sound in the window
+  int64_t bins = 0, frames = 0;    // of the spectrogram; a frame is 10 ms
+  std::vector<float> spectrogram;  // [bins, frames], the lowest band first, about -1 to 1
+  std::vector<TranscribedWord> words;
+  // The similarity of each word and each 20 ms of sound: weights of cross-attention, normalised
+  // over the tokens and filtered, from which the times of words follow. [words, places]
+  int64_t places = 0;
+  std::vector<float> similarity;
+};
+// Transcribes the first window of a sound greedily. `language`: as in TranscribeOptions. Throws the
+// errors of transcribe().
+WordsInSound words_in_sound(const Model& model, const SoundSource& sound,
+                            const std::string& language = "");
+
 // The formats of transcripts. json: the fields of the reference implementation (Radford et al.
 // 2022).
 enum class TranscriptFormat { text, srt, vtt, tsv, json };
 const std::vector<std::string>& transcript_formats();  // their names
 std::string formatted(const Transcript& transcript, TranscriptFormat format);
+// Returns the object of a segment in the format json, without its words.
+std::string segment_json(const TranscribedSegment& segment, int64_t id);
 
 // The languages that speech models know: codes and English names.
 struct SpeechLanguage {

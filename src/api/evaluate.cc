@@ -7,12 +7,14 @@
 #include "data/lines.h"
 #include "data/preferences.h"
 #include "families/model_parts.h"
+#include "generate/rules.h"
 #include "generate/source_prefix.h"
 #include "metrics/predictions.h"
 #include "train/check_options.h"
 #include "train/evaluate_model.h"
 #include "train/fields.h"
 #include "train/tasks/examples_task.h"
+#include "train/tasks/speech_task.h"
 
 namespace fovea {
 namespace {
@@ -34,6 +36,22 @@ void translate_pairs(const Model& model, const EvaluationData& data,
         translations.emplace_back(translation.best[0].text, pairs.targets[translations.size()]);
         return true;
       });
+}
+
+// Adds transcripts of the recordings to the predictions.
+void transcribe_recordings(const Model& model, const EvaluationData& data,
+                           const EvaluationProgress& progress, Predictions& found) {
+  const Recordings recordings = read_recordings(data.pairs.empty() ? data.text : data.pairs);
+  const Model::Parts& parts = model.parts();
+  const Generator generator{parts.transformer, &*parts.target_tokenizer,
+                            rules_of(parts.origin, parts.end_ids), DType::f32, parts.cache};
+  add_transcripts(
+      generator, parts.origin, parts.end_ids, recordings, data.translation->beams,
+      [&](int64_t done) {
+        report_progress(progress, done, std::ssize(recordings.files));
+        return true;
+      },
+      found);
 }
 
 // Returns what a classifier predicts; a head with one output predicts a number.
@@ -84,7 +102,8 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   TrainOptions options;
   options.data = data.text;
   options.pairs = data.pairs;
-  if (data.translation) options.source_prefix = source_prefix_of(model, *data.translation);
+  if (data.translation && !writes_speech(model.spec()))
+    options.source_prefix = source_prefix_of(model, *data.translation);
   options.labels = data.labels;
   if (!data.labels.empty()) options.problem_type = problem_of(model.spec(), model.parts().origin);
   options.chat_template = data.chat_template;
@@ -114,6 +133,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
     return evaluate_next_tokens(model, data.text, data.context, progress);
   if (!data.translation || data.translation->beams == 0 || data.pairs.empty())
     return evaluate_by_task(model, options, progress, {});
+  const bool speech = objective == Objective::pairs && writes_speech(model.spec());
   // The fraction of the progress for scoring the pairs, which is faster than translating.
   constexpr double kScoring = 0.2;
   const auto part = [&](double from, double to) -> EvaluationProgress {
@@ -121,7 +141,10 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
     return [&progress, from, to](double done) { return progress(from + (to - from) * done); };
   };
   return evaluate_by_task(model, options, part(0, kScoring), [&](Predictions& found) {
-    translate_pairs(model, data, part(kScoring, 1), found);
+    if (speech)
+      transcribe_recordings(model, data, part(kScoring, 1), found);
+    else
+      translate_pairs(model, data, part(kScoring, 1), found);
   });
 }
 

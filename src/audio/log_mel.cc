@@ -29,9 +29,8 @@ double hertz_of(double mel) {
   return mel < end ? mel * kLinearStep : kLinearEnd * math::exp(kLogStep * (mel - end));
 }
 
-// Returns triangular filters of equal area; each extends from the centre of its left neighbour to
-// the centre of its right neighbour.
-// -> [bins, kFrequencies]
+}  // namespace
+
 std::vector<double> mel_filters(int64_t bins) {
   std::vector<double> centres;  // of the bins, and one more at each end
   const double top = mel_of(kSampleRate / 2.0);
@@ -52,6 +51,8 @@ std::vector<double> mel_filters(int64_t bins) {
   }
   return filters;
 }
+
+namespace {
 
 // Computes the power [kFrequencies] of a window with Hann's weights: the discrete Fourier transform
 // of a window whose length is not a power of two. The samples i and N - i have the same cosines and

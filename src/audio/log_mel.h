@@ -35,6 +35,11 @@ class LogMelStream {
   int64_t received_ = 0, frames_ = 0;
 };
 
+// Returns the triangular filters of the bands, of equal area; each extends from the centre of its
+// left neighbour to the centre of its right neighbour.
+// -> [bins, 201 frequencies up to 8 kHz]
+std::vector<double> mel_filters(int64_t bins);
+
 // Scales logarithms in place, as the input of a model: clamped to at most 8 below the largest,
 // which is `peak`, and scaled to about [-1, 1].
 void scale_log_mel(std::vector<float>& logs, float peak);

@@ -6,8 +6,10 @@
 #include <fstream>
 #include <string_view>
 
+#include "audio/container_decoder.h"
 #include "audio/convert_sound.h"
 #include "base/error.h"
+#include "base/files.h"
 
 namespace fovea {
 namespace {
@@ -17,18 +19,24 @@ struct CloseSound {
 };
 using Sound = std::unique_ptr<SNDFILE, CloseSound>;
 
-// Throws Unsupported if the file begins like a container whose sound libsndfile does not decode.
-void refuse_container(const std::string& name, std::string_view begin) {
-  const char* container = nullptr;
-  if (begin.size() >= 8 && begin.substr(4, 4) == "ftyp") container = "MP4 (m4a, mp4, mov)";
-  if (begin.starts_with("\x1A\x45\xDF\xA3")) container = "Matroska (webm, mkv)";
-  if (begin.starts_with("\x30\x26\xB2\x75")) container = "ASF (wma)";
-  if (begin.starts_with("\xFF\xF1") || begin.starts_with("\xFF\xF9")) container = "AAC";
-  if (container != nullptr)
-    fail(ErrorKind::Unsupported,
-         "{}: is a container of the kind {}; expected WAV, FLAC, Ogg, Opus or MP3, to which "
-         "'ffmpeg -i FILE FILE.flac' converts",
-         name, container);
+// Returns the kind of a container whose sound libsndfile does not decode; null for other files.
+const char* container_kind(std::string_view begin) {
+  if (begin.size() >= 8 && begin.substr(4, 4) == "ftyp") return "MP4 (m4a, mp4, mov)";
+  if (begin.starts_with("\x1A\x45\xDF\xA3")) return "Matroska (webm, mkv)";
+  if (begin.starts_with("\xFF\xF1") || begin.starts_with("\xFF\xF9")) return "AAC";
+  return nullptr;
+}
+
+// Decodes a container; `owner` keeps its bytes.
+SoundSource container_source(const std::string& name, const char* kind, std::string_view bytes,
+                             std::shared_ptr<const void> owner) {
+  const std::shared_ptr<ContainerDecoder> decoder = open_container(name, kind, bytes);
+  return converted(name, decoder->rate(), decoder->channels(),
+                   [name, decoder, owner = std::move(owner)](float* frames, int64_t most) {
+                     const int64_t count = decoder->read(frames, most);
+                     if (count < 0) fail(ErrorKind::BadFile, "{}: {}", name, decoder->error());
+                     return count;
+                   });
 }
 
 // Bytes in memory as a file of libsndfile.
@@ -96,14 +104,17 @@ SoundSource open_sound(const std::string& path) {
   if (!file.is_open())
     fail(ErrorKind::InvalidArgument, "{}: cannot be opened ({}); expected a sound file", path,
          std::strerror(errno));
-  refuse_container(path, begin);
+  if (const char* kind = container_kind(begin)) {
+    auto mapped = std::make_shared<const MappedFile>(path);
+    return container_source(path, kind, mapped->bytes(), mapped);
+  }
   const auto sound = std::make_shared<OpenSound>();
   sound->file.reset(sf_open(path.c_str(), SFM_READ, &sound->info));
   return source_of(path, sound);
 }
 
 SoundSource open_sound(std::shared_ptr<const std::string> bytes, const std::string& name) {
-  refuse_container(name, *bytes);
+  if (const char* kind = container_kind(*bytes)) return container_source(name, kind, *bytes, bytes);
   const auto sound = std::make_shared<OpenSound>();
   sound->memory.bytes = std::move(bytes);
   SF_VIRTUAL_IO calls{MemorySound::length, MemorySound::seek, MemorySound::read, MemorySound::write,

@@ -15,8 +15,14 @@ std::optional<DType> dtype_of(std::string_view block) {
 
 }  // namespace
 
-GgufTensors::GgufTensors(std::shared_ptr<const Gguf> file) : file_(std::move(file)) {
-  for (const GgufTensor& tensor : file_->tensors()) {
+GgufTensors::GgufTensors(const std::shared_ptr<const Gguf>& file) : files_(file->files()) {
+  add(file->tensors());
+}
+
+GgufTensors::GgufTensors(const GgmlFile& file) : files_{file.file()} { add(file.tensors()); }
+
+void GgufTensors::add(const std::vector<GgufTensor>& tensors) {
+  for (const GgufTensor& tensor : tensors) {
     stored_.push_back({tensor.name, tensor.block->name, dtype_of(tensor.block->name),
                        Shape(tensor.shape.begin(), tensor.shape.end()), tensor.data, tensor.bytes,
                        tensor.part});
@@ -27,16 +33,16 @@ Tensor GgufTensors::tensor(std::string_view name) const {
   const StoredTensor* stored = find(name);
   if (stored == nullptr) {
     fail(ErrorKind::BadFile, "{}: tensor {} is missing; expected it among the {} tensors",
-         file_->path(), name, stored_.size());
+         files_[0]->path(), name, stored_.size());
   }
   if (!stored->dtype) {
     fail(ErrorKind::Unsupported, "{}: {} is stored as {}; expected F32, F16, BF16, {}",
-         file_->path(), name, stored->type, gguf_format_names());
+         files_[0]->path(), name, stored->type, gguf_format_names());
   }
   const bool plain = !decodes_gguf(stored->type);
   if (plain && reinterpret_cast<uintptr_t>(stored->data) % size_of(*stored->dtype) == 0)
     return borrow(const_cast<char*>(stored->data), stored->shape, *stored->dtype,
-                  file_->files()[stored->file]);
+                  files_[stored->file]);
   Tensor values = empty(stored->shape, *stored->dtype);
   if (plain)
     std::copy_n(stored->data, stored->bytes, values.data_as<char>());

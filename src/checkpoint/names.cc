@@ -141,6 +141,30 @@ Tensor swap_pairs(const Tensor& x, int64_t head_width, bool to_neighbours) {
   return y;
 }
 
+// The inverse of without_keys(): the parts with zeros, as many as the last part, before it.
+Tensor with_zero_keys(const std::vector<Tensor>& parts) {
+  std::vector<float> all;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const float* values = parts[i].data_as<float>();
+    if (i + 1 == parts.size()) all.resize(all.size() + static_cast<size_t>(parts[i].size()));
+    all.insert(all.end(), values, values + parts[i].size());
+  }
+  return from(all, {std::ssize(all)});
+}
+
+// Returns the parts of a bias without that of the keys. A constant in all scores of a query has no
+// effect, so that they need not be zeros.
+std::vector<Tensor> without_keys(const Tensor& whole, const std::vector<Shape>& shapes) {
+  std::vector<Tensor> parts;
+  int64_t row = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (i + 1 == shapes.size()) row += shapes[i][0];
+    parts.push_back(whole.rows(row, row + shapes[i][0]));
+    row += shapes[i][0];
+  }
+  return parts;
+}
+
 Tensor plus(const Tensor& x, float addend) {
   Tensor y = empty(x.shape());
   for (int64_t i = 0; i < x.size(); ++i) y.data_as<float>()[i] = x.data_as<float>()[i] + addend;
@@ -212,6 +236,8 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
       std::rotate(shape.begin(), shape.end() - 1, shape.end());
       break;
     case Stored::flattened: shape = {shape[1]}; break;
+    case Stored::column: shape.push_back(1); break;
+    case Stored::keyless: shape[0] += shapes.back()[0]; break;
     case Stored::convolution:
       if (shape.size() == 2) shape = {shape[0], shape[1] / n, n};
       break;
@@ -224,6 +250,7 @@ Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes) 
 }
 
 Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts) {
+  if (tensor.stored == Stored::keyless) return with_zero_keys(parts);
   Tensor whole = parts[0].detach();
   std::vector<Shape> shapes;
   for (const Tensor& part : parts) shapes.push_back(part.shape());
@@ -258,6 +285,7 @@ std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
   if (tensor.stored == Stored::transposed && whole.rank() == 2) whole = transpose(whole);
   if (tensor.stored == Stored::rotary_pairs) whole = swap_pairs(whole, tensor.group, false);
   if (tensor.stored == Stored::one_plus) whole = plus(whole, -1);
+  if (tensor.stored == Stored::keyless) return without_keys(whole, shapes);
   if (shapes.size() == 1) return {whole.view(shapes[0])};
   if (tensor.stored == Stored::stacked)
     whole = whole.view({whole.dim(0) * whole.dim(1), whole.dim(2)});

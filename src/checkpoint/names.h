@@ -11,9 +11,11 @@ namespace fovea {
 // How the file stores a parameter that fovea keeps as [out, in]. transposed: as [in, out]. by_head:
 // fused parts alternate head by head. batched: with a leading axis of 1. convolution: [out, in / n,
 // n], where n is the kernel width. image_convolution: [out, in / (n n), n, n]. stacked: all
-// experts, with a leading axis for them. flattened: [1, C] as [C]. rotary_pairs: rows i and i + D /
-// 2 of each head, which RoPE rotates together, are stored as rows 2i and 2i + 1 (D: the width of a
-// head). one_plus: the file has the factor 1 + w instead of the gain w.
+// experts, with a leading axis for them. flattened: [1, C] as [C]. column: [C] as [C, 1].
+// rotary_pairs: rows i and i + D / 2 of each head, which RoPE rotates together, are stored as rows
+// 2i and 2i + 1 (D: the width of a head). one_plus: the file has the factor 1 + w instead of the
+// gain w. keyless: biases of queries, keys and values, or of keys and values, of which those of
+// keys do not exist: the file has zeros before the last part.
 enum class Stored {
   plain,
   transposed,
@@ -23,8 +25,10 @@ enum class Stored {
   image_convolution,
   stacked,
   flattened,
+  column,
   rotary_pairs,
-  one_plus
+  one_plus,
+  keyless
 };
 
 // One rule of a family's table: names of tensors in the file (`theirs`, on the left) and fovea's

@@ -8,6 +8,7 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "base/ggml_file.h"
 #include "base/gguf.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/module_files.h"
@@ -17,6 +18,7 @@
 #include "families/gguf_adapter.h"
 #include "families/model_parts.h"
 #include "families/open_adapters.h"
+#include "families/other_formats.h"
 #include "families/peft_config.h"
 #include "families/save_adapter.h"
 #include "families/static_embedding.h"
@@ -27,6 +29,7 @@ namespace fovea {
 namespace {
 
 int64_t weight_files(const std::string& folder) {
+  if (is_ggml(folder)) return static_cast<int64_t>(std::filesystem::file_size(folder));
   int64_t bytes = 0;
   if (is_gguf(folder)) {
     const Gguf gguf(folder);
@@ -34,7 +37,7 @@ int64_t weight_files(const std::string& folder) {
     return bytes;
   }
   for (const std::string& name : list_files(folder)) {
-    if (name.ends_with(".safetensors"))
+    if (name.ends_with(".safetensors") || name == "model.bin")
       bytes += static_cast<int64_t>(std::filesystem::file_size(folder + "/" + name));
   }
   return bytes;
@@ -222,6 +225,64 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
           gguf_file_type(dtype).name, std::move(files.warnings)};
 }
 
+// Opens a model in fp32 with its tokenizer, for a format of another program.
+std::pair<ModelFiles, Tokenizer> open_merged(const std::string& from,
+                                             const std::vector<AdapterUse>& adapters) {
+  ModelFiles files = open_model_files(from, Weights::mapped, {}, adapters);
+  if (is_adapted(from, adapters)) merge_adapters(files.model);
+  const auto tokenizer = tokenizer_of(from, files);
+  check(tokenizer.has_value(), "{}: has no tokenizer; expected one", from);
+  return {std::move(files), *tokenizer};
+}
+
+// Returns the type of the matrices of a ggml file of another format.
+FileDType ggml_dtype(const ConvertOptions& options, const Origin& origin) {
+  if (options.quantize == Quantize::int8) return FileDType::q8_0;
+  if (options.quantize == Quantize::int4) return FileDType::q4_0;
+  if (options.dtype != FileDType::automatic) return options.dtype;
+  return file_dtype(origin) == FileDType::fp32 ? FileDType::fp32 : FileDType::fp16;
+}
+
+// Writes a file of whisper.cpp.
+Conversion to_ggml(const std::string& from, const std::string& to, const ConvertOptions& options,
+                   const std::vector<AdapterUse>& adapters) {
+  check_field(options.group == 32, "group", "{}; expected 32, the size of ggml's blocks",
+              options.group);
+  check_field(!is_quantized(options.dtype) || !quantizes(options), "quantize",
+              "cannot be combined with a quantised `dtype`");
+  check(!is_file(to), "{}: exists already; expected a new file", to);
+  auto [files, tokenizer] = open_merged(from, adapters);
+  const FileDType dtype = ggml_dtype(options, files.origin);
+  for (std::string& warning : save_ggml(to, files.model, tokenizer, dtype))
+    files.warnings.push_back(from + ": " + warning);
+  return {parameter_count(files.model), weight_files(from), weight_files(to),
+          gguf_file_type(dtype).name, std::move(files.warnings)};
+}
+
+// Writes a directory of CTranslate2.
+Conversion to_ct2(const std::string& from, const std::string& to, const ConvertOptions& options,
+                  const std::vector<AdapterUse>& adapters) {
+  check_field(!is_quantized(options.dtype), "dtype",
+              "{}; expected automatic, fp32, bf16 or fp16, with `quantize` int8 for integers",
+              gguf_file_type(options.dtype).name);
+  check_field(options.quantize != Quantize::int4, "quantize", "int4; expected int8");
+  check(!is_file(to + "/model.bin") && !is_file(to + "/config.json"),
+        "{}: contains a model already; expected a new folder", to);
+  auto [files, tokenizer] = open_merged(from, adapters);
+  const FileDType chosen =
+      options.dtype == FileDType::automatic ? file_dtype(files.origin) : options.dtype;
+  const DType type = chosen == FileDType::bf16   ? DType::bf16
+                     : chosen == FileDType::fp16 ? DType::f16
+                                                 : DType::f32;
+  const bool int8 = options.quantize == Quantize::int8;
+  StagedFolder folder(to);
+  tokenizer.save(folder.path());
+  save_ct2(folder.path(), files.model, files.origin, tokenizer, type, int8);
+  folder.commit("config.json");
+  return {parameter_count(files.model), weight_files(from), weight_files(to),
+          int8 ? "int8 in rows" : std::string(name_of(type)), std::move(files.warnings)};
+}
+
 // Writes the table of the tokens and the tokenizer.
 Conversion to_static(const std::string& from, const std::string& to, const ConvertOptions& options,
                      const std::vector<AdapterUse>& adapters) {
@@ -299,6 +360,10 @@ void visit(ConvertOptions& o, OptionVisitor& v) {
              "write only the embeddings of the tokens, for mean word vectors: a directory of "
              "sentence-transformers with StaticEmbedding"},
             o.static_vectors);
+  v.boolean({"ctranslate2",
+             "write a directory of CTranslate2, such as faster-whisper reads: Whisper or Marian, "
+             "fp32, bf16, fp16 or, with `quantize`, int8"},
+            o.ctranslate2);
   v.boolean({"adapter_only",
              "convert an adapter itself instead of merging it: to a .gguf file for llama.cpp, or "
              "to a directory of PEFT"},
@@ -311,7 +376,11 @@ Conversion convert_model(const std::string& from, const std::string& to,
   check_fields(options);
   check_importance(options, is_gguf(to));
   if (options.static_vectors) return to_static(from, to, options, adapters);
+  check_field(!options.ctranslate2 || !options.adapter_only, "ctranslate2",
+              "cannot be combined with `adapter_only`");
   if (options.adapter_only) return convert_adapter(from, to, options, adapters);
+  if (options.ctranslate2) return to_ct2(from, to, options, adapters);
+  if (to.ends_with(".bin")) return to_ggml(from, to, options, adapters);
   if (is_original_colbert(from))
     fail(ErrorKind::Unsupported,
          "{}: the projection of the original ColBERT cannot be converted; expected a directory of "
@@ -329,7 +398,8 @@ Conversion convert_model(const std::string& from, const std::string& to,
   check(!is_file(to + "/config.json"), "{}: contains a model already; expected a new folder", to);
   const Packing packing = packing_of(options);
   const bool adapted = is_adapted(from, adapters);
-  const bool dense = adapted || (is_gguf(from) && !quantizes(options));
+  const bool blocks = is_gguf(from) || is_ggml(from) || is_ct2_folder(from);
+  const bool dense = adapted || (blocks && !quantizes(options));
   ModelFiles files =
       open_model_files(from, dense ? Weights::mapped : Weights::packed, packing, adapters);
   check(!quantizes(options) || !is_quantized_already(files, packing),

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/ggml_file.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
@@ -14,6 +15,7 @@
 #include "families/loader.h"
 #include "families/model_path.h"
 #include "families/open_adapters.h"
+#include "families/other_formats.h"
 #include "model/adapters.h"
 
 namespace fovea {
@@ -157,7 +159,9 @@ namespace {
 ModelFiles open_files(const std::string& path, Loading loading) {
   require_model(path);
   if (is_gguf(path)) return open_gguf_files(path, loading);
+  if (is_ggml(path)) return open_ggml_files(path, loading);
   if (!is_folder(path)) refuse_path(path);
+  if (is_ct2_folder(path)) return open_ct2_files(path, loading);
   const std::string config_path = path + "/config.json";
   nlohmann::json config = read_json(config_path);
   if (!config.is_object())
@@ -206,6 +210,10 @@ ModelFiles open_with_head(const std::string& path, Weights weights, const Packin
   ModelFiles files = open_files(path, {.weights = weights, .packing = packing, .new_head = &head});
   files.base = path;
   return files;
+}
+
+Spec read_other_spec(const std::string& path) {
+  return open_files(path, {.weights = Weights::packed, .only_sizes = true}).model.spec;
 }
 
 WeightSizes weight_sizes(const std::string& path, const Packing& packing) {

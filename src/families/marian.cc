@@ -1,8 +1,8 @@
 #include "families/bart.h"
+#include "families/other_formats.h"
 #include "families/registry.h"
 
 namespace fovea {
-namespace {
 
 // Marian (Junczys-Dowmunt et al. 2018): the original Transformer, whose sinusoids have all sines
 // before the cosines.
@@ -32,8 +32,6 @@ void marian_config(Config& io, Spec& s) {
     io.refuse_unknown({"num_hidden_layers", "add_bias_logits", "classif_dropout",
                        "extra_pos_embeddings", "decoder_vocab_size", "prefix"});
 }
-
-}  // namespace
 
 const Family marian = {
     "marian",

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "base/ggml_file.h"
 #include "families/image_text.h"
 #include "families/mmproj.h"
 #include "families/model_parts.h"
@@ -19,6 +20,7 @@
 namespace fovea {
 
 bool comes_with_tokenizer(const std::string& path) {
+  if (is_ggml(path)) return true;
   return is_gguf(path) ? has_tokenizer(Gguf(path)) : has_vocabulary(path);
 }
 

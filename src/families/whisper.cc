@@ -1,8 +1,8 @@
 #include "families/bart.h"
+#include "families/other_formats.h"
 #include "families/registry.h"
 
 namespace fovea {
-namespace {
 
 // Whisper (Radford et al. 2022): a spectrogram through two convolutions, sinusoids in the encoder,
 // norms on the sublayers' inputs, keys without biases.
@@ -24,8 +24,6 @@ void whisper_config(Config& io, Spec& s) {
                        "mask_time_min_masks", "mask_time_prob", "median_filter_width",
                        "classifier_proj_size"});
 }
-
-}  // namespace
 
 const Family whisper = {"whisper",
                         {{"WhisperForConditionalGeneration", {}}},

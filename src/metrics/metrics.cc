@@ -10,6 +10,7 @@
 #include "metrics/bleu.h"
 #include "metrics/correlation.h"
 #include "metrics/entities.h"
+#include "metrics/error_rates.h"
 #include "metrics/predictions.h"
 #include "metrics/rouge.h"
 
@@ -37,6 +38,14 @@ std::optional<double> percent_correlation(const Predictions& p) {
     scores.push_back(score);
   }
   return 100 * correlation(similarities, scores);
+}
+
+template <double (ErrorRates::*rate)() const>
+std::optional<double> error_rate(const Predictions& p) {
+  if (!p.translations) return std::nullopt;
+  ErrorRates rates;
+  for (const auto& [transcript, reference] : *p.translations) rates.add(transcript, reference);
+  return (rates.*rate)();
 }
 
 std::optional<double> written_reward(const Predictions& p) {
@@ -207,6 +216,8 @@ std::vector<EvaluationTask> make_tasks() {
   const Metric chrf{"chrf", "chrF2", "", 2, true, corpus_score<Chrf>, Chrf::signature() + by};
   const Metric rouge{
       "rouge_l", "ROUGE-L", "", 2, true, corpus_score<RougeL>, RougeL::signature() + by};
+  const Metric words{"wer", "WER", "", 4, false, error_rate<&ErrorRates::words>};
+  const Metric characters{"cer", "CER", "", 4, false, error_rate<&ErrorRates::characters>};
   const Metric rank{"spearman", "spearman", "", 2, true, percent_correlation<spearman>};
   const Metric linear{"pearson", "pearson", "", 2, true, percent_correlation<pearson>};
 
@@ -220,6 +231,7 @@ std::vector<EvaluationTask> make_tasks() {
       {"replaced_tokens", "encoders", "text", {loss("nats per token")}, {right, mcc}, "loss"},
       {"skip_gram", "word vectors", "text", {loss("nats per pair of tokens")}, {}, "loss"},
       {"pairs", "encoder-decoders", "pairs of texts", of_tokens, {bleu, chrf, rouge}, "bleu"},
+      {"speech", "speech models", "recordings", of_tokens, {words, characters}, "wer"},
       {"chats",
        "decoders",
        "conversations",

@@ -25,7 +25,7 @@ struct Predictions {
   int64_t labels = 0;    // tokens or classes that were predicted
   int64_t bytes = 0;     // UTF-8 bytes of the predicted text; 0 = not applicable
   Choices choices = {};  // each label with the most likely output
-  // Each translation with its reference; unset: nothing was translated.
+  // Each translation or transcript with its reference; unset: none was made.
   std::optional<std::vector<std::pair<std::string, std::string>>> translations = {};
   std::vector<double> written_rewards = {};                  // of written answers
   double answer_tokens = 0;                                  // mean length of these answers

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/module.h"
 
 namespace fovea {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kModule = "fovea_mpi.so";
 
@@ -48,20 +46,12 @@ class SingleProcess : public Communicator {
   std::vector<std::unique_ptr<std::atomic<int>[]>> shared_;
 };
 
-// Returns the path of the module: next to the program, as in a build folder, or in the library
-// folder of the installation. With the bare name, the loader would search folders to which other
-// users may write.
-fs::path find_module() {
-  std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& path :
-       {folder / kModule, folder / ".." / FOVEA_LIBRARY_FOLDER / "fovea" / kModule}) {
-    if (path.is_absolute() && fs::exists(path, error)) return path;
-  }
+std::string find_module() {
+  if (const std::string path = module_path(kModule); !path.empty()) return path;
   fail(ErrorKind::Unsupported,
        "mpirun: this fovea has no MPI module ({} in {}); expected a build with libopenmpi-dev "
        "installed",
-       kModule, folder.string());
+       kModule, program_folder());
 }
 
 }  // namespace
@@ -73,7 +63,7 @@ int started_processes() {
 
 std::unique_ptr<Communicator> open_communicator() {
   if (started_processes() == 1) return std::make_unique<SingleProcess>();
-  const fs::path path = find_module();
+  const std::string path = find_module();
   // Open MPI's own modules use the symbols of libmpi, so these symbols must be visible.
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr)
@@ -81,8 +71,7 @@ std::unique_ptr<Communicator> open_communicator() {
          dlerror());
   const auto open = reinterpret_cast<OpenMpiCommunicator*>(dlsym(module, kOpenMpiCommunicator));
   if (open == nullptr)
-    fail(ErrorKind::Unsupported, "{}: belongs to another build of fovea; expected this one",
-         path.string());
+    fail(ErrorKind::Unsupported, "{}: belongs to another build of fovea; expected this one", path);
   return std::unique_ptr<Communicator>(open());
 }
 

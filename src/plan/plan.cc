@@ -3,12 +3,14 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "base/ggml_file.h"
 #include "base/json.h"
 #include "families/gguf.h"
 #include "families/image_text.h"
 #include "families/model_parts.h"
 #include "families/model_path.h"
 #include "families/open_adapters.h"
+#include "families/other_formats.h"
 #include "families/peft_config.h"
 #include "plan/memory.h"
 
@@ -143,6 +145,7 @@ Spec read_model_spec(const std::string& folder) {
   const FloatMode mode;
   require_model(folder);
   if (is_gguf(folder)) return read_gguf_spec(folder);
+  if (is_ggml(folder) || is_ct2_folder(folder)) return read_other_spec(folder);
   if (holds_adapter(folder)) {
     const AdaptedModel adapted = adapted_model(folder, {});
     Spec spec = read_model_spec(adapted.base);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "tokenizer/encode.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
+#include "tokenizer/formats/ranked_tokens.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "tokenizer/state.h"
 #include "unicode/utf8.h"
@@ -120,6 +121,8 @@ Encoding encode_padded(const TokenizerState& state, const std::vector<std::strin
 constexpr const char *kConfigFile = "tokenizer_config.json", *kSourceModel = "source.spm",
                      *kTargetModel = "target.spm", *kVocabulary = "vocab.json",
                      *kTargetVocabulary = "target_vocab.json";
+// The vocabularies of CTranslate2.
+constexpr const char *kTokenList = "vocabulary.json", *kSharedTokenList = "shared_vocabulary.json";
 
 std::string inside(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).string();
@@ -190,8 +193,9 @@ std::string config_by_name(const std::string& name, const std::string& config,
 // Returns the path of the file in a folder that contains the vocabulary: tokenizer.json, or a file
 // of an older format. If there is none, returns the path of tokenizer.json.
 std::string vocabulary_file(const std::string& folder) {
-  for (const char* name : {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary,
-                           "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+  for (const char* name :
+       {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary, "tokenizer.model", "spiece.model",
+        "sentencepiece.bpe.model", kTokenList}) {
     if (is_file(inside(folder, name))) return inside(folder, name);
   }
   return inside(folder, "tokenizer.json");
@@ -230,6 +234,9 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   const FloatMode mode;
   if (is_gguf(path.string()))
     return Tokenizer(parse_tokenizer(tokenizer_files(Gguf(path.string())), path, path));
+  if (is_ggml(path.string()))
+    return Tokenizer(
+        parse_tokenizer(tokenizer_of_ranks(ggml_tokens(GgmlFile(path.string()))), path, path));
   const std::string file =
       is_folder(path.string()) ? vocabulary_file(path.string()) : path.string();
   const std::string folder = parent_of(file);
@@ -246,6 +253,8 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
     const std::string merges = inside(folder, "merges.txt");
     files.tokenizer = tokenizer_json_from_merges(
         files.tokenizer, file, read_file(merges, kJsonLimit), merges, files.config, config_path);
+  } else if (name == kTokenList) {
+    files.tokenizer = tokenizer_of_ranks(token_list(file)).tokenizer;
   } else if (name.ends_with(".model")) {
     files.config = config_by_name(name, files.config, config_path);
     files.tokenizer =
@@ -265,7 +274,10 @@ TranslationTokenizers TranslationTokenizers::open(const std::filesystem::path& p
   files.config = read_config(folder);
   for (const char* name : {kSourceModel, kTargetModel, kVocabulary, kTargetVocabulary}) {
     const std::string file = inside(folder, name);
-    if (name != kTargetVocabulary || is_file(file))
+    const std::string list = inside(folder, kSharedTokenList);
+    if (name == std::string_view(kVocabulary) && !is_file(file) && is_file(list))
+      files.originals.emplace_back(name, vocabulary_of_list(list));
+    else if (name != kTargetVocabulary || is_file(file))
       files.originals.emplace_back(name, read_file(file, kJsonLimit));
   }
   const auto one = [&](size_t model, size_t vocabulary) {

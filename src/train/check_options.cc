@@ -37,7 +37,8 @@ void check_data(const TrainOptions& o) {
   check_field(kinds == 1, "data",
               "several kinds of data; expected only one of `data`, `pairs`, `labels` and `images`");
   check_images(o);
-  check_field(o.validation_pairs.empty() || !o.pairs.empty(), "validation_pairs",
+  // A model of speech may have its recordings in `data`.
+  check_field(o.validation_pairs.empty() || !o.pairs.empty() || !o.data.empty(), "validation_pairs",
               "given without `pairs`; expected both");
   check_field(o.source_prefix.empty() || !o.pairs.empty(), "source_prefix",
               "given without `pairs`; expected both");

@@ -40,7 +40,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
           o.validation_chats);
   v.texts({"pairs",
            "instead of text, for translation: a file of source lines and a file of target "
-           "lines, or one file of lines source<TAB>target"},
+           "lines, or one file of lines source<TAB>target; for speech: tables of recordings"},
           o.pairs);
   v.texts({"validation_pairs", "validation pairs, in the same format as the training pairs"},
           o.validation_pairs);
@@ -224,9 +224,12 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
 void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
   const bool windows = o.objective <= Objective::spans || o.objective >= Objective::skip_gram;
-  const std::vector<Metric>& metrics = evaluation_task("pairs").metrics;
-  const bool by_translations = std::any_of(metrics.begin(), metrics.end(),
-                                           [&](const Metric& m) { return m.name == o.best_by; });
+  const auto measured = [&](const char* task) {
+    const std::vector<Metric>& metrics = evaluation_task(task).metrics;
+    return std::any_of(metrics.begin(), metrics.end(),
+                       [&](const Metric& m) { return m.name == o.best_by; });
+  };
+  const bool by_translations = measured("pairs") || measured("speech");
   // Averaging uses the weights at the steps of the evaluations.
   v.integer({"evaluate_every",
              "steps between evaluations; 0 = only at the end; -1 = an eighth of the steps, at most "
@@ -237,7 +240,7 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   v.integer({"evaluate_windows", "windows of text per evaluation; 0 = all", windows},
             o.evaluate_windows, 0, kMostSteps);
   v.integer({"bleu_lines",
-             "held-out pairs translated per evaluation, for BLEU, chrF and ROUGE-L; 0 = none",
+             "held-out pairs translated, or recordings transcribed, per evaluation; 0 = none",
              pairs && by_translations},
             o.bleu_lines, 0, kMostSteps);
   v.integer(

@@ -55,35 +55,40 @@ std::string table(const Transcript& transcript) {
   return out;
 }
 
-nlohmann::ordered_json segment_json(const TranscribedSegment& segment, int64_t id) {
-  nlohmann::ordered_json json = {{"id", id},
-                                 {"seek", segment.seek},
-                                 {"start", segment.start},
-                                 {"end", segment.end},
-                                 {"text", segment.text},
-                                 {"tokens", segment.tokens},
-                                 {"temperature", segment.temperature},
-                                 {"avg_logprob", segment.logprob},
-                                 {"compression_ratio", segment.compression_ratio},
-                                 {"no_speech_prob", segment.no_speech}};
-  for (const TranscribedWord& word : segment.words)
-    json["words"].push_back({{"word", word.word},
-                             {"start", word.start},
-                             {"end", word.end},
-                             {"probability", word.probability}});
-  return json;
+nlohmann::ordered_json segment_object(const TranscribedSegment& segment, int64_t id) {
+  return {{"id", id},
+          {"seek", segment.seek},
+          {"start", segment.start},
+          {"end", segment.end},
+          {"text", segment.text},
+          {"tokens", segment.tokens},
+          {"temperature", segment.temperature},
+          {"avg_logprob", segment.logprob},
+          {"compression_ratio", segment.compression_ratio},
+          {"no_speech_prob", segment.no_speech}};
 }
 
 std::string json_text(const Transcript& transcript) {
   nlohmann::ordered_json json = {{"text", transcript.text},
                                  {"segments", nlohmann::ordered_json::array()},
                                  {"language", transcript.language}};
-  for (const TranscribedSegment& segment : transcript.segments)
-    json["segments"].push_back(segment_json(segment, std::ssize(json["segments"])));
+  for (const TranscribedSegment& segment : transcript.segments) {
+    nlohmann::ordered_json object = segment_object(segment, std::ssize(json["segments"]));
+    for (const TranscribedWord& word : segment.words)
+      object["words"].push_back({{"word", word.word},
+                                 {"start", word.start},
+                                 {"end", word.end},
+                                 {"probability", word.probability}});
+    json["segments"].push_back(std::move(object));
+  }
   return json_line(json) + "\n";
 }
 
 }  // namespace
+
+std::string segment_json(const TranscribedSegment& segment, int64_t id) {
+  return json_line(segment_object(segment, id));
+}
 
 const std::vector<std::string>& transcript_formats() {
   static const std::vector<std::string> names = {"text", "srt", "vtt", "tsv", "json"};

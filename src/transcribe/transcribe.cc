@@ -3,9 +3,10 @@
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/machine.h"
+#include "families/languages.h"
 #include "families/model_parts.h"
-#include "transcribe/languages.h"
 #include "transcribe/transcription.h"
+#include "transcribe/words_of_window.h"
 
 namespace fovea {
 namespace {
@@ -34,6 +35,21 @@ void check_options(const TranscribeOptions& o, const SpeechTokens& tokens, const
 }
 
 }  // namespace
+
+WordsInSound words_in_sound(const Model& model, const SoundSource& sound,
+                            const std::string& language) {
+  const FloatMode mode;
+  const Model::Parts& parts = model.parts();
+  check(model.has_tokenizer(), "transcribe: the model has no tokenizer; expected a model with one");
+  const Generator generator{parts.transformer, &*parts.target_tokenizer,
+                            rules_of(parts.origin, parts.end_ids), DType::f32, parts.cache};
+  const SpeechTokens tokens =
+      speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);
+  TranscribeOptions options;
+  options.language = language;
+  check_options(options, tokens, model.spec());
+  return words_of_window(generator, tokens, language, sound, available_memory() / 2);
+}
 
 Transcript transcribe(const Model& model, const SoundSource& sound,
                       const TranscribeOptions& options, const TranscribeEvents& events) {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/fields.h"
-#include "transcribe/languages.h"
+#include "families/languages.h"
 #include "transcribe/segments.h"
 #include "transcribe/word_times.h"
 

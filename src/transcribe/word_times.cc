@@ -15,13 +15,6 @@
 namespace fovea {
 namespace {
 
-// A word and its time within the window, in seconds.
-struct TimedWord {
-  std::string text;
-  std::vector<int32_t> tokens;
-  double start = 0, end = 0, probability = 0;
-};
-
 // What a pass over a text computes: the similarity of tokens and frames, and the probability of
 // each token among those of text.
 struct TextPass {
@@ -127,12 +120,15 @@ bool among(const std::string& part, const char* marks) {
   return std::string_view(marks).find(part) != std::string_view::npos;
 }
 
+}  // namespace
+
 std::vector<TimedWord> align(const WordTimeInput& input, const std::vector<int32_t>& text) {
   const std::vector<TokenWord> words = words_of(*input.generator.tokenizer, text, input.language);
   if (words.empty() || input.frames < 2) return {};
   TextPass pass = read_text(input, text);
-  for (float& x : pass.similarity) x = -x;
-  const WarpPath path = warp_path(pass.similarity, pass.T, pass.S);
+  std::vector<float> cost = pass.similarity;
+  for (float& x : cost) x = -x;
+  const WarpPath path = warp_path(cost, pass.T, pass.S);
   constexpr double kPerSecond = 50;  // outputs of the encoder
   std::vector<double> times;         // of the beginning of each token, and of the end
   for (size_t i = 0; i < path.rows.size(); ++i)
@@ -142,14 +138,22 @@ std::vector<TimedWord> align(const WordTimeInput& input, const std::vector<int32
   size_t token = 0;
   for (const TokenWord& word : words) {
     const size_t next = token + word.tokens.size();
+    const auto count = static_cast<double>(word.tokens.size());
     double sum = 0;
-    for (size_t i = token; i < next; ++i) sum += pass.probabilities[i];
-    timed.push_back({word.text, word.tokens, times[token], times[next],
-                     sum / static_cast<double>(word.tokens.size())});
+    std::vector<float> similarity(static_cast<size_t>(pass.S));
+    for (size_t i = token; i < next; ++i) {
+      sum += pass.probabilities[i];
+      for (size_t at = 0; at < similarity.size(); ++at)
+        similarity[at] += pass.similarity[i * similarity.size() + at] / static_cast<float>(count);
+    }
+    timed.push_back(
+        {word.text, word.tokens, times[token], times[next], sum / count, std::move(similarity)});
     token = next;
   }
   return timed;
 }
+
+namespace {
 
 double median_duration(const std::vector<TimedWord>& words) {
   std::vector<double> durations;

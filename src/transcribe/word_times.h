@@ -45,4 +45,16 @@ struct WordTimeInput {
 };
 void add_word_times(const WordTimeInput& input, std::vector<TranscribedSegment>& segments);
 
+// A word and its time within the window, in seconds, and the mean similarity of its tokens and each
+// output of the encoder.
+struct TimedWord {
+  std::string text;
+  std::vector<int32_t> tokens;
+  double start = 0, end = 0, probability = 0;
+  std::vector<float> similarity;  // [S]
+};
+// Returns the words of a text at the times of the path, without the corrections of
+// add_word_times().
+std::vector<TimedWord> align(const WordTimeInput& input, const std::vector<int32_t>& text);
+
 }  // namespace fovea

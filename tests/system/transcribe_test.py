@@ -1,5 +1,6 @@
 """Transcription of sound files and streams, compared with transformers and openai-whisper (tests/goldens/speech)."""
 import json
+import pathlib
 import shutil
 import subprocess
 import unittest
@@ -8,6 +9,7 @@ import sounds
 from support import FOVEA, ROOT, FoveaTest, fovea
 
 GOLDENS = ROOT / "tests/goldens/speech"
+LIBAV = pathlib.Path(FOVEA).with_name("fovea_libav.so").exists()
 MODEL = GOLDENS / "model"
 # transformers' defaults, which the options of a golden change.
 PLAIN = {"--logprob-threshold": "0", "--compression-ratio-threshold": "0", "--no-speech-threshold": "1", "--beams": "1",
@@ -129,20 +131,55 @@ class TranscribeTest(FoveaTest):
         self.assertEqual(mono, stereo)
         self.transcript(self.wav("c.wav", sounds.voice(2.2, 3, rate=44100), rate=44100))
 
+    def encoded(self, path, name, *options):
+        """Converts a file by ffmpeg; returns None if it lacks the encoder."""
+        made = self.folder / name
+        command = ["ffmpeg", "-loglevel", "error", "-y", "-i", path, *options, made]
+        return made if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0 else None
+
     @unittest.skipUnless(shutil.which("ffmpeg"), "needs ffmpeg")
-    def test_compressed_files_are_read_and_other_containers_refused(self):
+    def test_compressed_files_are_read(self):
         path = self.wav("a.wav", sounds.voice(2, 3))
         lossless = self.transcript(path, *arguments_of({"options": []}))
         for name in ("b.flac", "b.ogg", "b.opus", "b.mp3"):
-            made = self.folder / name
-            if subprocess.run(["ffmpeg", "-loglevel", "error", "-y", "-i", path, made], check=False).returncode != 0:
+            made = self.encoded(path, name)
+            if made is None:
                 continue
             found = self.transcript(made, *arguments_of({"options": []}))
             if name == "b.flac":
                 self.assertEqual(found, lossless)
-        made = self.folder / "b.m4a"
-        if subprocess.run(["ffmpeg", "-loglevel", "error", "-y", "-i", path, made], check=False).returncode == 0:
-            self.refused(fovea("transcribe", MODEL, made), 2, "is a container of the kind MP4 (m4a, mp4, mov); expected WAV")
+
+    @unittest.skipUnless(shutil.which("ffmpeg"), "needs ffmpeg")
+    @unittest.skipUnless(LIBAV, "this build has no module fovea_libav.so")
+    def test_containers_are_read_and_cut_ones_end_at_the_cut(self):
+        path = self.wav("a.wav", sounds.voice(6, 3))
+        plain = arguments_of({"options": []})
+        lossless = self.transcript(path, *plain)
+        for name, options in (("a.mov", ["-c:a", "pcm_s16le"]), ("b.m4a", ["-c:a", "alac"]), ("c.mka", ["-c:a", "flac"]),
+                              ("d.m4a", ["-c:a", "aac"]), ("e.webm", ["-c:a", "libopus", "-ar", "48000", "-ac", "2"]), ("f.aac", ["-c:a", "aac"])):
+            made = self.encoded(path, name, *options)
+            if made is None:
+                continue
+            with self.subTest(name):
+                found = self.transcript(made, *plain)
+                if name[0] in "abc":  # of lossless sound, with another duration of the last window at most
+                    self.assertEqual(found["segments"], lossless["segments"])
+                content = made.read_bytes()
+                for length in (len(content) // 3, len(content) - 200):
+                    made.write_bytes(content[:length])
+                    result = fovea("transcribe", MODEL, made)
+                    self.assertIn(result.returncode, (0, 2))
+                    self.assertLessEqual(result.stderr.count(b"fovea: error"), 1)
+                for place in range(0, 2000, 97):
+                    made.write_bytes(content[:place] + b"\xff\xff\xff\xff" + content[place + 4:])
+                    result = fovea("transcribe", MODEL, made)
+                    self.assertIn(result.returncode, (0, 2))
+                    self.assertLessEqual(result.stderr.count(b"fovea: error"), 1)
+
+    @unittest.skipIf(LIBAV, "this build has the module fovea_libav.so")
+    def test_containers_need_a_module(self):
+        path = self.file("a.m4a", b"\0\0\0\x20ftypM4A " + bytes(100))
+        self.refused(fovea("transcribe", MODEL, path), 2, "is a container of the kind MP4 (m4a, mp4, mov), which needs FFmpeg's libraries")
 
     def test_hostile_files_get_one_line(self):
         good = sounds.pcm16(sounds.voice(0.5, 3))

@@ -27,8 +27,12 @@ class ConvertCommand : public Command {
                 "itself) are merged into the weights; --adapter-only converts them.") {}
 
   void declare(OptionTable& table) override {
-    table.add(of_model(place("IN", {"-m", "--model"}, "model directory or .gguf file", from_)));
-    table.add(place("OUT", {"-o", "--out"}, "directory or .gguf file to write", to_));
+    table.add(of_model(place("IN", {"-m", "--model"},
+                             "model directory, also of CTranslate2, .gguf file, or .bin file of "
+                             "whisper.cpp",
+                             from_)));
+    table.add(place("OUT", {"-o", "--out"},
+                    "directory, .gguf file or, for whisper.cpp, .bin file to write", to_));
     add_fields(table, options_,
                {{.field = "dtype",
                  .aliases = {"--precision"},

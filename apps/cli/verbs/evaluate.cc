@@ -36,7 +36,9 @@ class EvalCommand : public Command {
                 "loss of masked tokens of an encoder (--one-by-one: pseudo-perplexity). On "
                 "conversations: loss, perplexity and accuracy of the answers' tokens. On "
                 "--pairs: the loss of an encoder-decoder, and BLEU, chrF and ROUGE-L of its "
-                "translations. On --labels: the scores of a classifier, of all labels and of each. "
+                "translations. On recordings (a .csv, .tsv or .jsonl file with audio and text): "
+                "the loss of a speech model, and its word and character error rates. On --labels: "
+                "the scores of a classifier, of all labels and of each. "
                 "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
                 "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
                 "that on TF-IDF. With --hypotheses and "
@@ -110,7 +112,8 @@ class EvalCommand : public Command {
     const Model model = open();
     TranslateOptions& translation = *data_.translation;
     translation.sequences = std::max(translation.sequences, translation.beams);
-    if (data_.pairs.empty()) data_.translation.reset();
+    const bool speech = model.spec().input.kind == InputKind::audio;
+    if (data_.pairs.empty() && !speech) data_.translation.reset();
     ProgressLine line;
     const auto start = std::chrono::steady_clock::now();
     const Evaluation result = evaluate(model, data_, [&](double fraction) {
@@ -211,6 +214,7 @@ class EvalCommand : public Command {
     const EvaluationTask& task = evaluation_task(r.objective);
     const char* sequences = r.objective == "pairs"     ? "pairs"
                             : r.objective == "answers" ? "windows"
+                            : r.objective == "speech"  ? "recordings"
                                                        : "texts";
     std::string out = rows_of(task.loss, r.metrics) + rows_of(task.metrics, r.metrics);
     if (r.sequences > 0) out += row(sequences, fmt::format("{}", r.sequences));

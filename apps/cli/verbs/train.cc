@@ -27,7 +27,8 @@ class TrainCommand : public Command {
             "train DATA... --out DIR [OPTIONS]",
             "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
             "(--labels) or on labelled pictures (--images), from random weights or from a "
-            "model (--from), also on conversations. "
+            "model (--from), also on conversations or, for a speech model, on recordings (a "
+            ".csv, .tsv or .jsonl file with audio, text and language). "
             "Repeat the command, or give --out DIR alone, to resume an interrupted run; a larger "
             "--steps trains longer. Ctrl-C saves a snapshot and exits.") {}
   explicit TrainCommand(bool distils)
@@ -202,6 +203,12 @@ class TrainCommand : public Command {
       for (const std::string& file : files) line += " " + shell_quoted(file);
       return line + "\n";
     };
+    if (plan.spec.input.kind == InputKind::audio) {
+      const auto& files = !o.validation_pairs.empty() ? o.validation_pairs
+                          : o.pairs.empty()           ? o.data
+                                                      : o.pairs;
+      return "  fovea transcribe " + out + " SOUND...\n" + eval("", files);
+    }
     if (!o.pairs.empty()) {
       const auto& files = o.validation_pairs.empty() ? o.pairs : o.validation_pairs;
       return "  fovea translate " + out + "\n" + eval(" --pairs", files);

@@ -25,8 +25,9 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 bool is_sound(const fs::path& path) {
-  static const std::set<std::string> known = {".wav", ".flac", ".ogg",  ".oga", ".opus", ".mp3",
-                                              ".aif", ".aiff", ".aifc", ".au",  ".caf",  ".w64"};
+  static const std::set<std::string> known = {
+      ".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au",
+      ".caf", ".w64",  ".m4a", ".mp4", ".mov",  ".mka", ".mkv", ".webm", ".aac"};
   return known.contains(path.extension().string());
 }
 
@@ -53,12 +54,12 @@ std::vector<std::string> files_in(const std::vector<std::string>& places) {
 class TranscribeCommand : public Command {
  public:
   TranscribeCommand()
-      : Command(
-            "transcribe MODEL [FILE...] [--out PATH] [OPTIONS]",
-            "Converts the speech in sound files to text. FILE is WAV, FLAC, Ogg, Opus or MP3 of "
-            "any rate, a folder of such files, or - for standard input: a WAV stream or raw "
-            "samples, which are transcribed while they arrive. Only transcripts are written to "
-            "standard output.") {}
+      : Command("transcribe MODEL [FILE...] [--out PATH] [OPTIONS]",
+                "Converts the speech in sound files to text. FILE is WAV, FLAC, Ogg, Opus, MP3 or, "
+                "with FFmpeg's libraries, M4A or WebM of any rate, a folder of such files, or - "
+                "for standard input: a WAV stream or raw "
+                "samples, which are transcribed while they arrive. Only transcripts are written to "
+                "standard output.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));

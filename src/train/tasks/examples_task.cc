@@ -50,7 +50,7 @@ bool is_reward_model(const Spec& spec) {
 }
 
 Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
-  if (!o.pairs.empty()) return Objective::pairs;
+  if (!o.pairs.empty() || (!o.data.empty() && writes_speech(spec))) return Objective::pairs;
   if (!o.labels.empty() || !o.images.empty()) return Objective::labels;
   if (const auto form = preference_form(o.data))
     return is_reward_model(spec)            ? Objective::reward
@@ -89,7 +89,9 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   check_preferences(options, objective);
   if (learns_preferences(objective)) return make_preferences_task(options, purpose, objective);
   if (objective == Objective::chats) return make_chats_task(options, purpose);
-  if (objective == Objective::pairs) return make_pairs_task(options, purpose);
+  if (objective == Objective::pairs)
+    return writes_speech(spec) ? make_speech_task(options, purpose)
+                               : make_pairs_task(options, purpose);
   if (!options.images.empty()) return make_images_task(options, purpose);
   if (objective == Objective::labels)
     return hold_questions(options.labels) ? make_answers_task(options, purpose)

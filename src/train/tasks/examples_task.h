@@ -14,6 +14,11 @@
 
 namespace fovea {
 
+// Whether a model reads sound and writes text.
+inline bool writes_speech(const Spec& spec) {
+  return spec.input.kind == InputKind::audio && spec.decoder.has_value();
+}
+
 // A task on batches of examples: texts, pairs of texts, labelled texts or conversations. The loss
 // of a batch needs one forward pass. Call make_tokenizer() (if the model has no tokenizer), shape()
 // and load() in this order. The functions of TrainingTask, except evaluation(), need load().
@@ -150,6 +155,8 @@ std::unique_ptr<ExamplesTask> make_replaced_tokens_task(const TrainOptions& opti
                                                         ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_pairs_task(const TrainOptions& options,
                                               ExamplesTask::Purpose purpose);
+std::unique_ptr<ExamplesTask> make_speech_task(const TrainOptions& options,
+                                               ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_labels_task(const TrainOptions& options,
                                                ExamplesTask::Purpose purpose);
 std::unique_ptr<ExamplesTask> make_images_task(const TrainOptions& options,

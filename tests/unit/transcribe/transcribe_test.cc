@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "families/languages.h"
 #include "fovea/transcribe.h"
-#include "transcribe/languages.h"
 #include "transcribe/segments.h"
 #include "transcribe/time_rules.h"
 #include "transcribe/voice.h"

@@ -1,4 +1,4 @@
-#include "transcribe/languages.h"
+#include "families/languages.h"
 
 #include <algorithm>
 

@@ -1,0 +1,98 @@
+#include "train/tasks/speech_examples.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "audio/log_mel.h"
+#include "base/threads.h"
+#include "fovea/sound.h"
+
+namespace fovea {
+namespace {
+
+LengthBatches batches_of(const SpeechPairs& pairs, int64_t batch, uint64_t seed) {
+  std::vector<LengthBatches::Lengths> lengths;
+  for (int64_t i = 0; i < pairs.labels.count(); ++i)
+    lengths.push_back({1, static_cast<int32_t>(pairs.labels.length(i))});
+  return LengthBatches(lengths, std::numeric_limits<int64_t>::max(), batch, seed);
+}
+
+// Reads at most `most` samples.
+std::vector<float> read_sound(const std::string& file, int64_t most) {
+  const SoundSource sound = open_sound(file);
+  std::vector<float> samples(static_cast<size_t>(most));
+  int64_t count = 0;
+  while (count < most) {
+    const int64_t some = sound(samples.data() + count, most - count);
+    if (some == 0) break;
+    count += some;
+  }
+  samples.resize(static_cast<size_t>(count));
+  return samples;
+}
+
+}  // namespace
+
+std::vector<float> spectrogram_of_file(const std::string& file, int64_t bins, int64_t frames) {
+  return log_mel(read_sound(file, frames * kHop), bins, frames);
+}
+
+bool fits_in_window(const std::string& file, int64_t frames) {
+  return std::ssize(read_sound(file, frames * kHop + 1)) <= frames * kHop;
+}
+
+SpeechExamples::SpeechExamples(SpeechPairs training, SpeechPairs validation,
+                               const Settings& settings)
+    : training_(std::move(training)),
+      validation_(std::move(validation)),
+      settings_(settings),
+      batches_(batches_of(training_, settings.batch, settings.seed)) {
+  const auto part = [&](const SpeechPairs& pairs) -> Part {
+    const int64_t count = pairs.labels.count();
+    return {count, count * settings.frames / 2 + pairs.labels.total(), pairs.labels.total(),
+            pairs.bytes};
+  };
+  learnt = part(training_);
+  held_out = part(validation_);
+}
+
+int64_t SpeechExamples::validation_batches() const {
+  return (validation_.labels.count() + settings_.batch - 1) / settings_.batch;
+}
+
+Batch SpeechExamples::validation(int64_t n) const {
+  const int64_t first = n * settings_.batch;
+  std::vector<int64_t> samples(
+      static_cast<size_t>(std::min(settings_.batch, validation_.labels.count() - first)));
+  std::iota(samples.begin(), samples.end(), first);
+  return of(validation_, samples);
+}
+
+// The decoder reads the start token and then the labels; padding has no labels.
+Batch SpeechExamples::of(const SpeechPairs& pairs, const std::vector<int64_t>& samples) const {
+  const int64_t B = std::ssize(samples), T = pairs.labels.longest(samples);
+  const int64_t size = settings_.bins * settings_.frames;
+  Batch batch;
+  batch.source.signal = empty({B, settings_.bins, settings_.frames});
+  float* const signal = batch.source.signal.data_as<float>();
+  parallel_tasks(B, [&](int64_t row) {
+    const auto i = static_cast<size_t>(samples[static_cast<size_t>(row)]);
+    const auto spectrogram = spectrogram_of_file(pairs.files[i], settings_.bins, settings_.frames);
+    std::copy(spectrogram.begin(), spectrogram.end(), signal + row * size);
+  });
+  batch.labels = pairs.labels.rows(samples, T, -1);
+  batch.target.ids = pairs.labels.rows(samples, T, settings_.padding);
+  int32_t* target = batch.target.ids.data_as<int32_t>();
+  for (const int64_t i : samples) {
+    const int64_t said = pairs.labels.length(i);
+    std::copy_backward(target, target + said - 1, target + said);
+    *target = settings_.start;
+    target += T;
+    batch.asked += said;
+    batch.tokens += settings_.frames / 2 + said;
+  }
+  return batch;
+}
+
+}  // namespace fovea

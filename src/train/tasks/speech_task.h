@@ -1,0 +1,16 @@
+#pragma once
+
+#include "data/recordings.h"
+#include "generate/generate.h"
+#include "metrics/predictions.h"
+
+namespace fovea {
+
+// Transcribes recordings and adds the texts with their references to the predictions. `advance` is
+// called with the number of recordings that are done; it returns false to stop.
+void add_transcripts(const Generator& generator, const Origin& origin,
+                     const std::vector<int32_t>& end_ids, const Recordings& recordings,
+                     int64_t beams, const std::function<bool(int64_t done)>& advance,
+                     Predictions& found);
+
+}  // namespace fovea

@@ -1,0 +1,70 @@
+#include "transcribe/words_of_window.h"
+
+#include <algorithm>
+
+#include "audio/log_mel.h"
+#include "families/languages.h"
+#include "transcribe/window_decoder.h"
+#include "transcribe/word_times.h"
+
+namespace fovea {
+namespace {
+
+// Reads at most `most` samples.
+std::vector<float> first_samples(const SoundSource& sound, int64_t most) {
+  std::vector<float> samples(static_cast<size_t>(most));
+  int64_t count = 0;
+  while (count < most) {
+    const int64_t some = sound(samples.data() + count, most - count);
+    if (some == 0) break;
+    count += some;
+  }
+  samples.resize(static_cast<size_t>(count));
+  return samples;
+}
+
+}  // namespace
+
+WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tokens,
+                             const std::string& language, const SoundSource& sound,
+                             uint64_t cache_bytes) {
+  const InputSpec& input = generator.model.spec.input;
+  const int64_t frames = 2 * input.frames;
+  const std::vector<float> samples = first_samples(sound, frames * kHop);
+  const std::vector<float> spectrogram = log_mel(samples, input.bins, frames);
+  TranscribeOptions options;
+  options.timestamps = false;
+  WindowDecoder decoder(generator, tokens, options, cache_bytes);
+  const Tensor memory = decoder.encode({spectrogram})[0];
+  WordsInSound found;
+  found.seconds = static_cast<double>(std::ssize(samples)) / static_cast<double>(kSampleRate);
+  found.bins = input.bins;
+  found.frames = std::ssize(samples) / kHop;
+  for (int64_t bin = 0; bin < input.bins; ++bin) {
+    const auto row = spectrogram.begin() + bin * frames;
+    found.spectrogram.insert(found.spectrogram.end(), row, row + found.frames);
+  }
+  std::vector<int32_t> start = {tokens.start};
+  found.language = "en";
+  if (tokens.multilingual()) {
+    start.push_back(language.empty() ? decoder.detect_language(memory)
+                                     : tokens.languages.at(*language_code(language)));
+    found.language = tokens.language_of(start.back());
+    if (tokens.transcribe >= 0) start.push_back(tokens.transcribe);
+  }
+  SpeechWindow window{memory, start, 0};
+  window.beginning.push_back(tokens.no_timestamps);
+  std::vector<int32_t> text;
+  for (const int32_t id : decoder.decode_greedily(window))
+    if (id < tokens.end && id < generator.tokenizer->size()) text.push_back(id);
+  found.text = speech_text(*generator.tokenizer, tokens, text);
+  const WordTimeInput heard{generator, tokens, memory, start, found.language, found.frames, 0};
+  for (TimedWord& word : align(heard, text)) {
+    found.places = std::ssize(word.similarity);
+    found.similarity.insert(found.similarity.end(), word.similarity.begin(), word.similarity.end());
+    found.words.push_back({word.text, word.start, word.end, word.probability});
+  }
+  return found;
+}
+
+}  // namespace fovea
