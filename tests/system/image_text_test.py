@@ -127,7 +127,7 @@ class ServedPictures(ServeTest):
         found = self.ok(fovea("chat", LLAVA, *GREEDY, "--no-history", "--chat-template", TEMPLATE, "--json", input="\n".join(lines).encode()))
         return json.loads(found.stdout)["messages"][-1]["content"]
 
-    def text(self, *parts, **fields):
+    def said(self, *parts, **fields):
         return self.good("/v1/chat/completions", asked(*parts, **fields))["choices"][0]["message"]["content"]
 
     def bad(self, body, *words):
@@ -137,8 +137,8 @@ class ServedPictures(ServeTest):
             self.assertIn(word, answer["error"]["message"])
 
     def test_answers_about_data_urls(self):
-        self.assertEqual(self.text(url("005.png"), "What is this?"), self.chat(f"/image {IMAGES / '005.png'}", "What is this?"))
-        self.assertEqual(self.text("plain"), self.chat("plain"))
+        self.assertEqual(self.said(url("005.png"), "What is this?"), self.chat(f"/image {IMAGES / '005.png'}", "What is this?"))
+        self.assertEqual(self.said("plain"), self.chat("plain"))
 
     def test_equal_tokens_of_two_clients_never_share_a_picture(self):
         """The prompts are equal tokens, longer than a page of the cache; only the pixels differ."""
@@ -146,7 +146,7 @@ class ServedPictures(ServeTest):
         alone = {name: self.chat(f"/image {IMAGES / name}", question) for name in pictures}
         self.assertGreater(len(set(alone.values())), 1)
         for name in pictures + pictures[::-1]:
-            self.assertEqual(self.text(url(name), question), alone[name], name)
+            self.assertEqual(self.said(url(name), question), alone[name], name)
 
         def usage(name):
             return self.good("/v1/chat/completions", asked(url(name), question))["usage"]

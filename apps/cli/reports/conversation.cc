@@ -33,7 +33,8 @@ ChatMessage question(const std::string& text, const std::vector<std::string>& pi
 std::vector<std::string> pictures_of(const ChatMessage& message) {
   std::vector<std::string> paths;
   if (message.members.empty()) return paths;
-  for (const Json& part : parse_ordered_json(message.members, "message")["content"])
+  const Json members = parse_ordered_json(message.members, "message");
+  for (const Json& part : members["content"])
     if (part["type"] == "image") paths.push_back(part["path"]);
   return paths;
 }
