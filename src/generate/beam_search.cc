@@ -51,7 +51,7 @@ void BeamSearch::require(const RequiredTexts::Progress& progress, float* row,
   if (progress.left == 0) return;
   if (options_.max_tokens >= 0 && options_.max_tokens - length_ <= progress.left) {
     std::vector<std::pair<int32_t, float>> allowed;
-    for (const int32_t id : progress.next) allowed.emplace_back(id, row[id]);
+    for (const int32_t id : progress.onward) allowed.emplace_back(id, row[id]);
     const bool possible = std::any_of(allowed.begin(), allowed.end(),
                                       [](const auto& one) { return one.second > kNever; });
     if (!possible) return;
@@ -161,19 +161,21 @@ BeamSearch::Continuations BeamSearch::of_group(const std::vector<Continuations>&
 
 // Selects the hypotheses of a group that continue, and finishes others.
 void BeamSearch::select(Continuations all, size_t group, std::vector<Hypothesis>& next,
-                        std::vector<int64_t>& sources) {
+                        std::vector<int64_t>& sources, std::map<int32_t, int64_t>& taken) {
   all.resize(std::min(all.size(), kept()));
   const bool last = length_ + 1 == options_.max_tokens;
   const bool closed = options_.early_stopping == EarlyStopping::yes && full(groups_[group]);
-  int64_t continuing = 0;
+  int64_t continuing = 0;  // hypotheses that no end token ends
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const Continuation& c = all[rank];
     const bool ended = ends(rules_, options_, c.id);
     if (ended || last) {
       // An end that is not among the first continuations is dropped.
       if (std::cmp_less(rank, size_) && !closed) finish(c, ended, group);
+      if (!ended && continuing++ < size_) ++taken[c.id];
     } else if (continuing < size_) {
       ++continuing;
+      ++taken[c.id];
       next.push_back(extended(c, group));
       sources.push_back(c.source);
     }
@@ -217,13 +219,11 @@ void BeamSearch::advance(const std::vector<Continuations>& found) {
   std::map<int32_t, int64_t> taken;  // tokens of this step, and how often
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].done) continue;
-    const size_t first = next.size();
     Continuations all = of_group(found, g, taken);
     if (required_ != nullptr)
       select_required(std::move(all), next, sources);
     else
-      select(std::move(all), g, next, sources);
-    for (size_t i = first; i < next.size(); ++i) ++taken[next[i].ids.back()];
+      select(std::move(all), g, next, sources, taken);
   }
   running_ = std::move(next);
   sources_ = std::move(sources);

@@ -64,7 +64,7 @@ class BeamSearch {
   Continuations of_group(const std::vector<Continuations>& found, size_t group,
                          const std::map<int32_t, int64_t>& taken) const;
   void select(Continuations all, size_t group, std::vector<Hypothesis>& next,
-              std::vector<int64_t>& sources);
+              std::vector<int64_t>& sources, std::map<int32_t, int64_t>& taken);
   void select_required(Continuations all, std::vector<Hypothesis>& next,
                        std::vector<int64_t>& sources);
 

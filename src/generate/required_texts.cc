@@ -53,14 +53,15 @@ RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& written
     for (const std::vector<int32_t>* spelling : {&text.begins, &text.continues}) {
       if (spelling->empty()) continue;
       const size_t n = begun(written, *spelling);
-      most = std::max(most, n);
-      if (n > 0) progress.next.push_back((*spelling)[n]);
       const bool fits = text.continues.empty() || in_word == (spelling == &text.continues);
       if (fits) progress.next.push_back(spelling->front());
+      if (n > 0) progress.next.push_back((*spelling)[n]);
+      if (n > most) progress.onward.clear();
+      most = std::max(most, n);
+      if (n == most && (n > 0 || fits)) progress.onward.push_back((*spelling)[n]);
     }
   }
   progress.done += static_cast<int64_t>(most);
-  progress.left -= static_cast<int64_t>(most);
   std::sort(progress.next.begin(), progress.next.end());
   progress.next.erase(std::unique(progress.next.begin(), progress.next.end()), progress.next.end());
   return progress;

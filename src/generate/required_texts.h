@@ -16,7 +16,9 @@ class RequiredTexts {
   struct Progress {
     int64_t done = 0;                // tokens of the texts that are written, a begun text included
     std::vector<int32_t> next = {};  // tokens that begin or continue a text that is not yet written
-    int64_t left = 0;                // tokens of the texts that are not written
+    // Of these, the tokens that keep what is begun.
+    std::vector<int32_t> onward = {};
+    int64_t left = 0;  // tokens of the texts that are not written, as if none of them were begun
   };
   Progress after(const std::vector<int32_t>& written) const;
   // Returns Progress::done for `written` followed by `id`.

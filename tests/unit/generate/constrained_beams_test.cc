@@ -171,7 +171,9 @@ TEST_F(RequiredWords, CountTheTokensThatAreWritten) {
   EXPECT_EQ(after("eab").done, 2);
   EXPECT_EQ(after("abde").done, 2);
   EXPECT_EQ(after("abcd").done, 4);
-  EXPECT_EQ(after("abcd").left, 1);
+  EXPECT_EQ(after("abcd").left, 2);
+  EXPECT_EQ(after("abcd").onward, tokenizer_->encode("e"));
+  EXPECT_EQ(after("e").onward.size(), 2u);
   EXPECT_EQ(after("deabc").left, 0);
 }
 
