@@ -57,7 +57,7 @@ async function expectRow(page, layer, head, query) {
 
 test("a typed sentence and a clicked word show the row of trace", { skip }, async () => {
   const page = await opened(server.address);
-  await page.getByRole("link", { name: "Attention", exact: true }).click();
+  await page.locator("header [data-view=sentence]").click();
   await page.getByLabel("Text that the model reads").fill(TEXT);
   await page.keyboard.press("Enter");
   await page.waitForFunction((count) => document.querySelectorAll(".sentence button").length === count, tokens.length);

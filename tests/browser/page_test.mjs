@@ -230,7 +230,7 @@ test("a word in two texts moves apart layer by layer", { skip }, async () => {
   await page.waitForSelector("[data-cosine]");
   const texts = ["The dog sat on the bank of the river.", "The bank gave the man a loan and some money."];
   const lists = await Promise.all(texts.map(idsOf));
-  const vectors = lists.map((ids) => traced(model, ids)["hidden.1"]).map(({ data, shape: [, , C] }, n) => data.slice([5, 1][n] * C, ([5, 1][n] + 1) * C));
+  const vectors = lists.map((ids) => traced(model, ids)["hidden.1"]).map(({ data, shape: [, , C] }, n) => data.slice([6, 1][n] * C, ([6, 1][n] + 1) * C));
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
   const wanted = dot(vectors[0], vectors[1]) / Math.sqrt(dot(vectors[0], vectors[0]) * dot(vectors[1], vectors[1]));
   assert.ok(Math.abs(Number(await page.locator("[data-cosine='1']").getAttribute("title")) - wanted) < 1e-5);
@@ -256,7 +256,7 @@ test("a saved view offers no empty tabs", { skip }, async () => {
   const tabs = await page.locator("header nav a").allTextContents();
   assert.ok(tabs.includes("Attention") && !tabs.includes("Heads") && !tabs.includes("Training"), tabs.join());
   for (const tab of tabs) {
-    await page.getByRole("link", { name: tab, exact: true }).click();
+    await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: tab, exact: true }).click();
     await page.waitForTimeout(200);
     assert.equal(await page.locator("main [role=alert]").count(), 0, tab);
   }

@@ -23,7 +23,7 @@ def softmax(scores):
 FIRST = softmax([1 / math.sqrt(3), 1 / math.sqrt(3), 2 / math.sqrt(3)])
 CLAIMS = [
     ("01", "passes its state on {} times", [50 - 1]),
-    ("03", "Divide by √3 = {:.3f}: {:.3f}, {:.3f} and {:.3f}", [math.sqrt(3), 1 / math.sqrt(3), 1 / math.sqrt(3), 2 / math.sqrt(3)]),
+    ("03", "Divided by √3 = {:.3f}: {:.3f}, {:.3f} and {:.3f}", [math.sqrt(3), 1 / math.sqrt(3), 1 / math.sqrt(3), 2 / math.sqrt(3)]),
     ("03", "row by row: {:.3f}, {:.3f} and {:.3f}", FIRST),
     ("03", "= ({:.3f}, {:.3f}).", [FIRST[0] + 3 * FIRST[1], 2 * FIRST[0] + FIRST[2]]),
     ("05", "of a model of width 512 are {} wide each", [512 // 8]),
