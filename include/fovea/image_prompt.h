@@ -31,11 +31,11 @@ int64_t image_marks(const Model& model, const std::string& text);
 // Returns the prompt for a text in which each mark stands for the next one of `count` pictures.
 // image(i) is called once for each of them, in order. Each mark becomes the tokens of its picture,
 // which is resized, cropped or divided as the model's processor says. `names` are those of the
-// pictures in errors; a missing one is "picture 1", ... With SpecialTokens::parsed, special tokens in
-// the text are read as such, and it gets those that the tokenizer adds; with guarded, it is one that
-// a chat template rendered. Throws InvalidArgument if the model reads no pictures or the numbers of
-// marks and pictures differ, BadFile if the resized form of a picture is too large, and the errors
-// of `image`.
+// pictures in errors; a missing one is "picture 1", ... With SpecialTokens::parsed, special tokens
+// in the text are read as such, and it gets those that the tokenizer adds; with guarded, it is one
+// that a chat template rendered. Throws InvalidArgument if the model reads no pictures or the
+// numbers of marks and pictures differ, BadFile if the resized form of a picture is too large, and
+// the errors of `image`.
 ImagePrompt image_prompt(const Model& model, const std::string& text, size_t count,
                          const std::function<Image(size_t)>& image, SpecialTokens special,
                          const std::vector<std::string>& names = {});
