@@ -33,9 +33,9 @@ int64_t image_marks(const Model& model, const std::string& text);
 // which is resized, cropped or divided as the model's processor says. `names` are those of the
 // pictures in errors; a missing one is "picture 1", ... With
 // SpecialTokens::parsed, special tokens in the text are read as such, and it gets those that the
-// tokenizer adds; with guarded, it is one that a chat template rendered. Throws InvalidArgument if the model reads no pictures or the numbers of marks
-// and pictures differ, BadFile if the resized form of a picture is too large, and the errors of
-// `image`.
+// tokenizer adds; with guarded, it is one that a chat template rendered. Throws InvalidArgument if
+// the model reads no pictures or the numbers of marks and pictures differ, BadFile if the resized
+// form of a picture is too large, and the errors of `image`.
 ImagePrompt image_prompt(const Model& model, const std::string& text, size_t count,
                          const std::function<Image(size_t)>& image, SpecialTokens special,
                          const std::vector<std::string>& names = {});
