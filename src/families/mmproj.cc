@@ -1,5 +1,9 @@
 #include "families/mmproj.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include "base/error.h"
 #include "base/gguf.h"
 #include "checkpoint/gguf_tensors.h"
