@@ -39,7 +39,11 @@ void label_head(Config& io, HeadSpec& head, ActivationKind activation) {
 void gguf_bert_config(Config& io, Spec& s) {
   bert_shape(s);
   encoder_sizes(io, s, 1e-12f);
-  s.encoder->ffn.activation = ActivationKind::gelu;
+  StackSpec& e = *s.encoder;
+  e.ffn.activation = ActivationKind::gelu;
+  io("blk.0.attn_q.bias", e.attention.bias, false);
+  io("blk.0.attn_output.bias", e.attention.output_bias, false);
+  io("blk.0.ffn_up.bias", e.ffn.bias, false);
   if (io.reading() || s.token_types > 0) io("token_types.weight", s.token_types, 0);
   label_head(io, s.head, ActivationKind::tanh);
   gguf_refuse_unknown(io);
