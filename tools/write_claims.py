@@ -189,7 +189,8 @@ def page():
     yield ""
     yield "Five texts that explain Transformers (S0 to S4) make 24 claims about speed and quality. This page tests each of them by an experiment of"
     yield "[`fovea lab`](lab.md), whose rule was written before its runs. A verdict is that of the rule and applies to the models and data of the"
-    yield "experiment. All numbers come from the files in `lab/results/`, which the commands wrote; `tools/write_claims.py` writes this page."
+    yield "experiment. All numbers come from the files in `lab/results/`, written by `run_experiment()`, which the command calls;"
+    yield "`tools/write_claims.py` writes this page. Times need a quiet machine: experiments that measure them are marked as not run until then."
     yield "The short forms use one learning rate; the long forms, which tune it for each side, were not run unless the command says `--long`."
     yield ""
     for cpu, threads in machines:

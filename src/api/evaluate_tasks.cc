@@ -20,10 +20,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSpaces = " \t\n\v\f\r";
 
+// Returns the text without white space at its ends, as Python's str.strip does.
 std::string stripped(const std::string& text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
+  const std::vector<std::string_view> words = words_of(text);
+  if (words.empty()) return {};
+  return {words.front().data(), words.back().data() + words.back().size()};
 }
 
 // A continuation of a context: the sum of the log-probabilities of its tokens, and its lengths.

@@ -52,7 +52,8 @@ class Tasks : public testing::Test {
 };
 
 TEST_F(Tasks, ChoicesHaveTheLogProbabilitiesOfLmEval) {
-  for (const auto& golden : expected()["choices"]) {
+  const nlohmann::json all = expected();  // must outlive the loop
+  for (const auto& golden : all.at("choices")) {
     TaskEvaluation result;
     const auto found =
         samples({.file = kGoldens + "choices.jsonl", .shots = golden["shots"]}, result);
@@ -79,7 +80,8 @@ bool is_ascii(const std::string& text) {
 // Programs replace incomplete characters, which a random model generates, in different ways.
 TEST_F(Tasks, GeneratedTextsAreThoseOfLmEval) {
   int64_t compared = 0;
-  for (const auto& golden : expected()["generated"]) {
+  const nlohmann::json all = expected();  // must outlive the loop
+  for (const auto& golden : all.at("generated")) {
     TaskEvaluation result;
     const auto found =
         samples({.file = kGoldens + "generated.jsonl", .shots = golden["shots"]}, result);

@@ -20,14 +20,16 @@ nlohmann::json goldens() {
 }
 
 TEST(Scores, TokeniseLikeSacrebleu) {
-  for (const auto& line : goldens()["words"]) {
+  const nlohmann::json all = goldens();  // must outlive the loop
+  for (const auto& line : all.at("words")) {
     EXPECT_EQ(tokenized_13a(line["text"].get<std::string>()), line["tokenized"].get<std::string>())
         << line["text"];
   }
 }
 
 TEST(Scores, MatchSacrebleuAndRougeScore) {
-  for (const auto& corpus : goldens()["corpora"]) {
+  const nlohmann::json all = goldens();  // must outlive the loop
+  for (const auto& corpus : all.at("corpora")) {
     Bleu bleu;
     Chrf chrf;
     RougeL rouge;
@@ -45,7 +47,8 @@ TEST(Scores, MatchSacrebleuAndRougeScore) {
 }
 
 TEST(Scores, OfSummariesMatchRougeScore) {
-  for (const auto& pair : goldens()["summaries"]) {
+  const nlohmann::json all = goldens();  // must outlive the loop
+  for (const auto& pair : all.at("summaries")) {
     const Rouge found =
         rouge(pair["summary"].get<std::string>(), pair["reference"].get<std::string>());
     EXPECT_NEAR(found.one, pair["rouge1"].get<double>(), 1e-12) << pair;
