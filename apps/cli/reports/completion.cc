@@ -113,9 +113,9 @@ std::string zsh_option(const Option& option, const std::string& spelling) {
   std::string spec = "*" + spelling + "[" + help + "]";
   if (takes_value(option)) {
     const Words values = values_of(option);
-    const std::string action = !values.empty()   ? fmt::format("({})", fmt::join(values, " "))
+    const std::string action = !values.empty()      ? fmt::format("({})", fmt::join(values, " "))
                                : takes_file(option) ? "_files"
-                                                 : " ";
+                                                    : " ";
     std::string place = option.placeholder.empty() ? option.name : option.placeholder;
     std::replace(place.begin(), place.end(), ':', ' ');
     spec += ":" + place + ":" + action;

@@ -58,9 +58,9 @@ TEST(SchemaSuite, WritesTheResultOfEachCase) {
     for (const SuiteJson& group : SuiteJson::parse(read_file(file))) {
       for (const SuiteJson& test : group["tests"])
         results << SuiteJson{{"file", file.stem().string()},
-                        {"group", group["description"]},
-                        {"test", test["description"]},
-                        {"result", result_of(group["schema"], test)}}
+                             {"group", group["description"]},
+                             {"test", test["description"]},
+                             {"result", result_of(group["schema"], test)}}
                        .dump()
                 << "\n";
     }
