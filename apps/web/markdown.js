@@ -52,7 +52,7 @@ export function markdown(source, blocks) {
       nodes.push(h(depth === 1 ? "h2" : "h3", {}, ...inline(line.slice(depth + 1))));
     } else if (line.startsWith("|")) {
       const rows = while_((each) => each.startsWith("|")).map(cellsOf);
-      nodes.push(h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", {}, h("thead", {}, h("tr", {}, rows[0].map((cell) => h("th", { scope: "col" }, ...inline(cell))))),
+      nodes.push(h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", {}, h("thead", {}, h("tr", {}, rows[0].map((cell) => (cell === "" ? h("td", {}) : h("th", { scope: "col" }, ...inline(cell)))))),
         h("tbody", {}, rows.slice(2).map((row) => h("tr", {}, row.map((cell) => h("td", {}, ...inline(cell)))))))));
     } else if (/^(-|\d+\.) /.test(line)) {
       const ordered = /^\d/.test(line);

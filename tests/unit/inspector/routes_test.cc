@@ -3,8 +3,8 @@
 #include "inspector/routes.h"
 
 #include <gtest/gtest.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <cstring>
 
 #include "fovea/explain.h"
