@@ -88,8 +88,8 @@ std::string as_json(const ProbeResult& r) {
 }
 
 // Returns the label, the labels or the number of a text.
-Json value_of(const ProbeResult& r, const std::vector<int32_t>& labels,
-              const std::vector<double>& numbers, size_t text) {
+Json predicted_value(const ProbeResult& r, const std::vector<int32_t>& labels,
+                     const std::vector<double>& numbers, size_t text) {
   if (has_numbers(r)) return numbers[text];
   if (r.problem == ProblemType::single_label) return r.labels[static_cast<size_t>(labels[text])];
   Json list = Json::array();
@@ -137,7 +137,7 @@ int ProbeRequest::run(const Embedder& embedder, bool json) {
 
 std::string ProbeRequest::predictions_of(const ProbeResult& r) const {
   const auto predicted = [&](const ProbeScores& scores, size_t text) {
-    return value_of(r, scores.predicted, scores.numbers, text);
+    return predicted_value(r, scores.predicted, scores.numbers, text);
   };
   std::string out;
   for (size_t i = 0; i < r.fold.size(); ++i) {
@@ -146,7 +146,7 @@ std::string ProbeRequest::predictions_of(const ProbeResult& r) const {
                  {has_numbers(r)                           ? "number"
                   : r.problem == ProblemType::single_label ? "label"
                                                            : "labels",
-                  value_of(r, r.labelled, r.numbers, i)},
+                  predicted_value(r, r.labelled, r.numbers, i)},
                  {"tfidf", predicted(r.tfidf, i)}};
     for (const ProbeResult::Vectors& vectors : r.vectors)
       json[title_of(vectors)] = predicted(vectors.scores, i);
