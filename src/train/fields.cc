@@ -40,7 +40,7 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
           o.validation_chats);
   v.texts({"pairs",
            "instead of text, for translation: a file of source lines and a file of target "
-           "lines, or one file of lines source<TAB>target; for speech: tables of recordings"},
+           "lines, or one file of both, with tabs; for speech: tables"},
           o.pairs);
   v.texts({"validation_pairs", "validation pairs, in the same format as the training pairs"},
           o.validation_pairs);

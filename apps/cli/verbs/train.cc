@@ -23,14 +23,14 @@ namespace {
 class TrainCommand : public Command {
  public:
   TrainCommand()
-      : Command(
-            "train DATA... --out DIR [OPTIONS]",
-            "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
-            "(--labels) or on labelled pictures (--images), from random weights or from a "
-            "model (--from), also on conversations or, for a speech model, on recordings (a "
-            ".csv, .tsv or .jsonl file with audio, text and language). "
-            "Repeat the command, or give --out DIR alone, to resume an interrupted run; a larger "
-            "--steps trains longer. Ctrl-C saves a snapshot and exits.") {}
+      : Command("train DATA... --out DIR [OPTIONS]",
+                "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
+                "(--labels) or on labelled pictures (--images), from random weights or from a "
+                "model (--from), also on conversations or, for a speech model, on recordings (a "
+                ".csv, .tsv or .jsonl file with audio, text and language). "
+                "--out DIR alone resumes an interrupted run; a larger --steps trains longer. "
+                "Ctrl-C saves a "
+                "snapshot and exits.") {}
   explicit TrainCommand(bool distils)
       : Command("distil TEACHER STUDENT DATA... --out DIR [OPTIONS]",
                 "Trains a model, the student, to predict what another model with the same "
