@@ -60,7 +60,7 @@ def converted(source, quantization, copied):
 
 
 def main():
-    translation = goldens.ROOT / "tests/goldens/translation_model"
+    translation = goldens.ROOT / "tests/goldens/ctranslate2/translation_model"
     translation.mkdir(exist_ok=True)
     write_translation(translation)
     found = {"speech": {q: converted(goldens.FOLDER / "model", q, ["tokenizer.json"]) for q in ("float32", "float16", "int8_float32")},

@@ -11,7 +11,7 @@ import sounds
 from support import ROOT, FoveaTest, fovea
 from transcribe_test import GOLDENS, MODEL, arguments_of
 
-TRANSLATION = ROOT / "tests/goldens/translation_model"
+TRANSLATION = ROOT / "tests/goldens/ctranslate2/translation_model"
 
 
 def stored(folder):
