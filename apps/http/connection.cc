@@ -130,7 +130,7 @@ void Connection::on_head(const RequestHead& head) {
     large_ = std::make_shared<LargeBody>(all_.large_bodies);
   }
   try {
-    const size_t most = std::max(route_->most_body, usual);
+    const size_t most = route_->most_body > 0 ? route_->most_body : usual;
     body_.emplace(head.body_bytes, head.chunked, most);
   } catch (const Refusal& refusal) {
     return refuse(refusal);

@@ -180,7 +180,8 @@ Image ImageProcessor::fitted(const Image& given, const std::string& name) const 
   std::array<uint8_t, 3> colour = {};
   for (size_t c = 0; c < 3; ++c)
     colour[c] = static_cast<uint8_t>(std::clamp(255 * double{mean[c]}, 0.0, 255.0));
-  const Image image = pads ? padded_to_square(given, colour, name) : given;
+  const Image padded = pads ? padded_to_square(given, colour, name) : Image();
+  const Image& image = pads ? padded : given;
   int64_t H = image.height, W = image.width;
   if (resize.shortest > 0) {
     const int64_t least = std::min(H, W), most = std::max(H, W);

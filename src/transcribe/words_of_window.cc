@@ -57,6 +57,9 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
   std::vector<int32_t> text;
   for (const int32_t id : decoder.decode_greedily(window))
     if (id < tokens.end && id < generator.tokenizer->size()) text.push_back(id);
+  // Aligning reads the text with the beginning, the token without timestamps, and the end.
+  const auto context = static_cast<size_t>(generator.model.spec.context);
+  text.resize(std::min(text.size(), context - std::min(context, start.size() + 2)));
   found.text = speech_text(*generator.tokenizer, tokens, text);
   const WordTimeInput heard{generator, tokens, memory, start, found.language, found.frames, 0};
   for (TimedWord& word : align(heard, text)) {

@@ -93,7 +93,7 @@ class Header(FoveaTest):
             self.assertIn(before, header)
             return list(check_abi.incompatible(old, check_abi.described(header.replace(before, after))))
 
-        self.assertEqual(changes("  size_t banned_count;\n} fovea_generate_options;", "  size_t banned_count;\n  int64_t more;\n} fovea_generate_options;"), [])
+        self.assertEqual(changes("  double diversity_penalty;\n} fovea_generate_options;", "  double diversity_penalty;\n  int64_t more;\n} fovea_generate_options;"), [])
         self.assertEqual(changes("FOVEA_INTERNAL = 6", "FOVEA_INTERNAL = 6, FOVEA_MORE = 7"), [])
         for before, after in (("FOVEA_FAILED = 5", "FOVEA_FAILED = 7"), ("int64_t top_k;", "int32_t top_k;"),
                               ("FOVEA_API int fovea_threads(void);", ""), ("fovea_set_threads(int count)", "fovea_set_threads(long count)"),

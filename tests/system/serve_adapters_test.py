@@ -15,7 +15,7 @@ class ServeAdapters(ServeTest):
         out = self.folder / name
         if not out.exists():
             self.ok(fovea("train", self.text, "--from", self.served_model(), "--out", out, "--steps", 6, "--batch", 1, "--learning-rate", rate,
-                          "--lora", 4, "--seed", 1, "--sample-every", 0, "--evaluate-windows", 1, *options))
+                          "--lora", 4, "--seed", 1, "--warmup", 100, "--sample-every", 0, "--evaluate-windows", 1, *options))
         return out
 
     def written(self, *arguments):

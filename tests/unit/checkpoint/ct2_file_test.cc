@@ -4,15 +4,15 @@
 
 #include "base/files.h"
 #include "checkpoint/names.h"
+#include "checkpoint/safetensors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
 
-std::vector<float> floats(const Tensor& x) {
-  const Tensor f = x.dtype() == DType::f32 ? x : convert(x, DType::f32);
-  return {f.data_as<float>(), f.data_as<float>() + f.size()};
+std::vector<float> values(const Tensor& x) {
+  return to_floats(x.dtype() == DType::f16 ? widen_halves(x) : x);
 }
 
 class Ct2Files : public testing::Test {
@@ -36,7 +36,7 @@ TEST_F(Ct2Files, KeepVariablesOfAllTypes) {
   const Ct2Tensors tensors(file, {});
   EXPECT_EQ(tensors.stored().size(), 4u);  // with the alias, without the number
   for (const char* name : {"a/weight", "b/weight", "c/weight", "alias/weight"})
-    EXPECT_EQ(floats(tensors.tensor(name)), floats(matrix_)) << name;
+    EXPECT_EQ(values(tensors.tensor(name)), to_floats(matrix_)) << name;
 }
 
 TEST_F(Ct2Files, IntegersAreDividedByTheScaleOfTheirRow) {
@@ -44,13 +44,13 @@ TEST_F(Ct2Files, IntegersAreDividedByTheScaleOfTheirRow) {
   EXPECT_EQ(file->variables().at("b/weight_scale").shape, Shape{3});
   const Ct2Tensors tensors(file, {"b/weight"});
   ASSERT_EQ(tensors.stored().size(), 2u);
-  const std::vector<float> found = floats(tensors.tensor("b/weight"));
+  const std::vector<float> found = to_floats(tensors.tensor("b/weight"));
   ASSERT_EQ(found.size(), 8u);                 // with a row of zeros at the end
   EXPECT_FLOAT_EQ(found[0], 64 * 2 / 127.0f);  // round(1 * 127 / 2)
   EXPECT_FLOAT_EQ(found[1], -2);
   EXPECT_FLOAT_EQ(found[3], 127);
   EXPECT_EQ(std::vector<float>(found.begin() + 4, found.end()), std::vector<float>(4));
-  EXPECT_EQ(floats(tensors.tensor("alias/weight")).size(), 6u);
+  EXPECT_EQ(to_floats(tensors.tensor("alias/weight")).size(), 6u);
 }
 
 TEST_F(Ct2Files, DamageIsNamed) {
@@ -73,14 +73,14 @@ TEST(Names, KeylessBiasesHaveZerosBeforeTheLastPart) {
   const FileTensor tensor{"qkv", Stored::keyless, {"query", "value"}};
   const std::vector<Tensor> parts = {from({1, 2}, {2}), from({3, 4}, {2})};
   const Tensor whole = to_file(tensor, parts);
-  EXPECT_EQ(floats(whole), (std::vector<float>{1, 2, 0, 0, 3, 4}));
+  EXPECT_EQ(to_floats(whole), (std::vector<float>{1, 2, 0, 0, 3, 4}));
   EXPECT_EQ(shape_in_file(tensor, {{2}, {2}}), Shape{6});
   const auto back = from_file(tensor, whole, {{2}, {2}});
-  EXPECT_EQ(floats(back[0]), floats(parts[0]));
-  EXPECT_EQ(floats(back[1]), floats(parts[1]));
+  EXPECT_EQ(to_floats(back[0]), to_floats(parts[0]));
+  EXPECT_EQ(to_floats(back[1]), to_floats(parts[1]));
   const FileTensor one{"kv", Stored::keyless, {"value"}};
-  EXPECT_EQ(floats(to_file(one, {parts[1]})), (std::vector<float>{0, 0, 3, 4}));
-  EXPECT_EQ(floats(from_file(one, from({9, 9, 3, 4}, {4}), {{2}})[0]), floats(parts[1]));
+  EXPECT_EQ(to_floats(to_file(one, {parts[1]})), (std::vector<float>{0, 0, 3, 4}));
+  EXPECT_EQ(to_floats(from_file(one, from({9, 9, 3, 4}, {4}), {{2}})[0]), to_floats(parts[1]));
 }
 
 }  // namespace

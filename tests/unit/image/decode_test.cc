@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -87,7 +88,10 @@ TEST(DecodeImage, RefusesSizesByTheHeader) {
 }
 
 TEST(DecodeImage, RefusesOtherFormats) {
-  for (const char* bytes : {"", "GIF89a", "BM", "<svg>", "RIFF....WAVE"})
+  for (const auto& [bytes, kind] : {std::pair("GIF89a", "GIF"), std::pair("BM", "BMP")})
+    expect_error(ErrorKind::BadFile, {fmt::format("x: a {} picture; expected a PNG, JPEG", kind)},
+                 [&, data = bytes] { decode_image(data, "x"); });
+  for (const char* bytes : {"", "<svg>", "RIFF....WAVE"})
     expect_error(ErrorKind::BadFile, {"x: not a picture; expected a PNG, JPEG or WebP file"},
                  [&] { decode_image(bytes, "x"); });
 }

@@ -44,7 +44,7 @@ TEST(SpeechRoute, RefusesWhatIsNoSound) {
   const Answer answer = routes.answer({"POST", "api/speech", {{"model", "0"}}, "no sound"});
   EXPECT_EQ(answer.status, 400);
   EXPECT_NE(answer.body.find("is no sound file"), std::string::npos);
-  Routes text({"tests/goldens/gpt2_relu"});
+  Routes text({"apps/inspector/course_model"});
   const Answer other = text.answer({"POST", "api/speech", {{"model", "0"}}, rising_tone(1000)});
   EXPECT_EQ(other.status, 400);
   EXPECT_NE(other.body.find("expected a speech model"), std::string::npos);

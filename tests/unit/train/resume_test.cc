@@ -309,7 +309,7 @@ TEST(Settings, KeepTheirKeysAndValues) {
             nlohmann::json::parse(R"({"objective": "embedding", "from": "", "epochs": 1,
                 "batch": 64, "learning_rate": 2e-5, "warmup": 0.1, "weight_decay": 0.01,
                 "temperature": 0.05, "dimensions": [], "learn_pooling": "none", "lora": 0,
-                "seed": 1337})"));
+                "freeze": [], "moments": "fp32", "seed": 1337})"));
 }
 
 TEST_F(Resume, CanBeStoppedWhileReading) {
