@@ -131,9 +131,10 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
     return evaluate_one_by_one(model, data.text, options.length, options.batch, progress);
   if (objective == Objective::next_token)
     return evaluate_next_tokens(model, data.text, data.context, progress);
-  if (!data.translation || data.translation->beams == 0 || data.pairs.empty())
-    return evaluate_by_task(model, options, progress, {});
   const bool speech = objective == Objective::pairs && writes_speech(model.spec());
+  const bool writes = speech || !data.pairs.empty();
+  if (!writes || !data.translation || data.translation->beams == 0)
+    return evaluate_by_task(model, options, progress, {});
   // The fraction of the progress for scoring the pairs, which is faster than translating.
   constexpr double kScoring = 0.2;
   const auto part = [&](double from, double to) -> EvaluationProgress {

@@ -262,9 +262,10 @@ Conversion to_ggml(const std::string& from, const std::string& to, const Convert
 // Writes a directory of CTranslate2.
 Conversion to_ct2(const std::string& from, const std::string& to, const ConvertOptions& options,
                   const std::vector<AdapterUse>& adapters) {
-  check_field(!is_quantized(options.dtype), "dtype",
-              "{}; expected automatic, fp32, bf16 or fp16, with `quantize` int8 for integers",
-              gguf_file_type(options.dtype).name);
+  if (is_quantized(options.dtype))
+    fail_field(ErrorKind::InvalidArgument, "dtype",
+               "{}; expected automatic, fp32, bf16 or fp16, with `quantize` int8 for integers",
+               gguf_file_type(options.dtype).name);
   check_field(options.quantize != Quantize::int4, "quantize", "int4; expected int8");
   check(!is_file(to + "/model.bin") && !is_file(to + "/config.json"),
         "{}: contains a model already; expected a new folder", to);

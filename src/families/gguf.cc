@@ -128,6 +128,7 @@ void add_head(nlohmann::json& config, const Gguf& file, const std::string& archi
     config["problem_type"] = plain_text(file, architecture + kProblemType);
     config.erase(std::string(kProblemType).substr(1));
   }
+  config.erase(std::string(kOutputLabels).substr(1));
   const auto names = file.texts(architecture + kOutputLabels);
   if (!names || names->empty()) return;
   if (std::ssize(*names) != labels)

@@ -108,8 +108,9 @@ void gguf_experts(Config& io, Spec& s) {
 
 void gguf_refuse_unknown(Config& io) {
   if (!io.reading()) return;
+  io.value("pooling_type");  // no key of config.json
   io.refuse_unknown({"rope.scaling.finetuned", "tensor_data_layout", "expert_feed_forward_length",
-                     "expert_weights_scale", "pooling_type"});
+                     "expert_weights_scale"});
 }
 
 }  // namespace fovea
