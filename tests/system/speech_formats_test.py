@@ -124,7 +124,8 @@ class SpeechFormatsTest(FoveaTest):
             for place in range(8, 600, 7):  # sizes that lie
                 path.write_bytes(content[:place] + b"\xff\xff\xff\x7f" + content[place + 4:])
                 result = fovea("transcribe", model, self.sound)
-                self.assertIn(result.returncode, (0, 2))
+                # A weight that is not finite makes logits that are not.
+                self.assertIn(result.returncode, (0, 1, 2) if b"not finite" in result.stderr else (0, 2))
                 self.assertLessEqual(result.stderr.count(b"fovea: error"), 1)
             path.write_bytes(content)
         self.refused(fovea("convert", MODEL, self.folder / "a.bin", "--dtype", "q4_k_m"), 2, "expected fp32, fp16, q8_0")
