@@ -23,8 +23,8 @@ struct Route {
   // Formats the 503 for too many waiting requests or an exceeded time limit; unset: OpenAI's
   // format.
   std::function<Response(int status, const std::string& message, const char* code)> failure = {};
-  // Maximum bytes of a body; 0 = the server's limit. Few bodies above the server's limit are accepted
-  // at the same time; further ones receive 503.
+  // Maximum bytes of a body; 0 = the server's limit. Few bodies above the server's limit are
+  // accepted at the same time; further ones receive 503.
   size_t most_body = 0;
 };
 

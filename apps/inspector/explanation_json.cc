@@ -104,8 +104,7 @@ Json explanation_json(const Explanation& explanation) {
   return {{"target", explanation.target}, {"value_name", explanation.value_name},
           {"value", explanation.value},   {"answers", answers},
           {"cut", explanation.cut},       {"tokens", tokens_json(explanation.tokens)},
-          {"places", explanation.places},
-          {"attributions", attributions}};
+          {"places", explanation.places}, {"attributions", attributions}};
 }
 
 }  // namespace fovea::inspector

@@ -411,8 +411,8 @@ void GgufModel::add_labels(const Origin& origin) {
   metadata.texts(architecture_ + kOutputLabels, names);
   if (origin.problem == ProblemType::regression || origin.problem == ProblemType::multi_label)
     metadata.text(architecture_ + kProblemType, origin.problem == ProblemType::regression
-                                                ? "regression"
-                                                : "multi_label_classification");
+                                                    ? "regression"
+                                                    : "multi_label_classification");
 }
 
 void GgufModel::add(Source source, const Shape& shape) {

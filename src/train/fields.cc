@@ -330,8 +330,8 @@ void visit(OptimizerChoice& o, OptionVisitor& v) {
 
 void visit(AdapterOptions& o, OptionVisitor& v) {
   const bool used = o.rank > 0;
-  v.integer({"lora", "train adapters of this rank (LoRA), not the weights; 0 = off", true},
-            o.rank, 0, 65536);
+  v.integer({"lora", "train adapters of this rank (LoRA), not the weights; 0 = off", true}, o.rank,
+            0, 65536);
   v.number({"lora_alpha", "LoRA: factor of the adapters, times the rank; 0 = twice the rank", used},
            o.alpha, 0, 1e6);
   v.text({"lora_targets",

@@ -45,7 +45,7 @@ Origin with_labels(const std::vector<std::string>& labels) {
 }
 
 std::string classifier_file(const TemporaryFolder& folder, Transformer& model, const Family& family,
-                    const Origin& origin = with_labels(kLabels)) {
+                            const Origin& origin = with_labels(kLabels)) {
   GgufModel file(model, &family, FileDType::fp32);
   file.add_labels(origin);
   const std::string path = folder / "model.gguf";
