@@ -16,11 +16,13 @@ WRONG = {"integer": ["", "abc", "1x", "1.5", "1e400", "nan", "inf", "0x10", " 1"
 
 def options(*kinds):
     """Yields each option of these kinds with its verb. Model options are yielded once, since all verbs and the encoder share
-    their code."""
+    their code, and so are the options of train and distil."""
     seen = set()
     for verb, table in TABLES.items():
         for option in table:
             if option["kind"] not in kinds or option["name"].startswith("--encoder-"):
+                continue
+            if verb == "distil" and option in TABLES["train"]:
                 continue
             if option["of_spec"]:
                 if option["name"] in seen:
