@@ -83,12 +83,12 @@ def claim_rows(code, text, experiments):
     for name in experiments:
         found = result(name)
         if found is None:
-            yield f"| {code} | {text} | not run | | {command(name, None)} |"
+            yield f"| {code} | {text or name.replace('-', ' ')} | not run | | {command(name, None)} |"
             continue
         own = [c for c in found["conclusions"] if code in c["claim"]]
         for conclusion in own or found["conclusions"]:
             verdict, _, numbers = conclusion["sentence"].partition(" (")
-            about = text if code in conclusion["claim"] and len(own) == 1 else conclusion["claim"].removeprefix(code + ": ")
+            about = text if text and code in conclusion["claim"] and len(own) == 1 else conclusion["claim"].removeprefix(code + ": ")
             yield f"| {code} | {about} | **{verdict}** | {numbers.removesuffix(')')} | {command(name, found)} |"
 
 

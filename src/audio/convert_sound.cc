@@ -119,4 +119,16 @@ SoundSource converted(const std::string& name, double rate, int64_t channels, Fr
   return [converter](float* samples, int64_t most) { return converter->read(samples, most); };
 }
 
+std::vector<float> first_samples(const SoundSource& sound, int64_t most) {
+  std::vector<float> samples(static_cast<size_t>(most));
+  int64_t count = 0;
+  while (count < most) {
+    const int64_t some = sound(samples.data() + count, most - count);
+    if (some == 0) break;
+    count += some;
+  }
+  samples.resize(static_cast<size_t>(count));
+  return samples;
+}
+
 }  // namespace fovea

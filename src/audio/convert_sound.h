@@ -10,6 +10,9 @@ constexpr int64_t kMostChannels = 64;
 // Reads interleaved frames [frames, channels]; returns their number, at most `most`; 0 = the end.
 using FrameReader = std::function<int64_t(float* frames, int64_t most)>;
 
+// Reads samples until the sound ends, but at most `most`.
+std::vector<float> first_samples(const SoundSource& sound, int64_t most);
+
 // Returns the mean of the channels at 16 kHz, resampled by libsoxr. Throws BadFile, naming `name`,
 // if the rate or the number of channels is out of range.
 SoundSource converted(const std::string& name, double rate, int64_t channels, FrameReader reader);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -32,6 +34,8 @@ class FileCursor {
   }
 
   bool at_end() const { return position_ == file_.size(); }
+  size_t position() const { return position_; }
+  const MappedFile& file() const { return file_; }
   size_t left() const { return file_.size() - position_; }
 
   [[noreturn]] void refuse(const std::string& wrong, const std::string& expected) const {

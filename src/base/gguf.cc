@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file_cursor.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -55,24 +56,9 @@ uint64_t width_of(GgufType type) {
 }
 
 // Parses an untrusted header.
-class HeaderReader {
+class HeaderReader : public FileCursor {
  public:
-  explicit HeaderReader(const MappedFile& file) : file_(file) {}
-
-  template <class T>
-  T number(const char* what) {
-    T value;
-    std::memcpy(&value, take(sizeof value, what).data(), sizeof value);
-    return value;
-  }
-
-  std::string_view take(uint64_t bytes, const char* what) {
-    if (bytes > file_.size() - position_)
-      refuse(fmt::format("ends within {} that needs {} bytes", what, bytes), "a complete file");
-    const std::string_view taken = file_.bytes().substr(position_, bytes);
-    position_ += bytes;
-    return taken;
-  }
+  using FileCursor::FileCursor;
 
   std::string_view text(const char* what) { return take(number<uint64_t>(what), what); }
 
@@ -98,16 +84,16 @@ class HeaderReader {
       value.count = number<uint64_t>("the length of an array");
       if (value.type == GgufType::array) {
         fail(ErrorKind::Unsupported,
-             "{}: {} is an array of arrays (byte {}); expected a flat array", file_.path(),
-             excerpt(value.key), position_);
+             "{}: {} is an array of arrays (byte {}); expected a flat array", file().path(),
+             excerpt(value.key), position());
       }
     }
-    const size_t begin = position_;
+    const size_t begin = position();
     if (value.type == GgufType::text) {
       for (uint64_t i = 0; i < value.count; ++i) text("a string");
     } else {
       const uint64_t width = width_of(value.type);
-      if (value.count > (file_.size() - position_) / width) {
+      if (value.count > (left()) / width) {
         refuse(value.is_array
                    ? fmt::format("ends within {}, an array of {} elements", value.key, value.count)
                    : "ends within " + value.key,
@@ -115,7 +101,7 @@ class HeaderReader {
       }
       take(value.count * width, "a value");
     }
-    value.bytes = file_.bytes().substr(begin, position_ - begin);
+    value.bytes = file().bytes().substr(begin, position() - begin);
     return value;
   }
 
@@ -140,7 +126,7 @@ class HeaderReader {
       fail(ErrorKind::Unsupported,
            "{}: {} is of type {}, which is not known (byte {}); expected a "
            "type of ggml",
-           file_.path(), excerpt(tensor.name), block, position_ - 4);
+           file().path(), excerpt(tensor.name), block, position() - 4);
     }
     offset = number<uint64_t>("a tensor's offset");
     if (tensor.shape.back() % tensor.block->elements != 0) {
@@ -148,20 +134,13 @@ class HeaderReader {
              fmt::format("a multiple of {} for {}", tensor.block->elements, tensor.block->name));
     }
     tensor.bytes = rows / tensor.block->elements;
-    if (tensor.bytes > file_.size() / tensor.block->bytes) {
+    if (tensor.bytes > file().size() / tensor.block->bytes) {
       refuse(fmt::format("is too short for {}: {} elements of {}", tensor.name, rows,
                          tensor.block->name),
              "a complete file");
     }
     tensor.bytes *= tensor.block->bytes;
     return tensor;
-  }
-
-  size_t position() const { return position_; }
-
-  [[noreturn]] void refuse(const std::string& wrong, const std::string& expected) const {
-    fail(ErrorKind::BadFile, "{}: {} (byte {}); expected {}", file_.path(), wrong, position_,
-         expected);
   }
 
  private:
@@ -171,9 +150,6 @@ class HeaderReader {
       refuse(fmt::format("{} has the type {}", key, number), "0 to 12");
     return static_cast<GgufType>(number);
   }
-
-  const MappedFile& file_;
-  size_t position_ = 0;
 };
 
 void check_version(HeaderReader& header, const std::string& path) {

@@ -2,29 +2,13 @@
 
 #include <algorithm>
 
+#include "audio/convert_sound.h"
 #include "audio/log_mel.h"
 #include "families/languages.h"
 #include "transcribe/window_decoder.h"
 #include "transcribe/word_times.h"
 
 namespace fovea {
-namespace {
-
-// Reads at most `most` samples.
-std::vector<float> first_samples(const SoundSource& sound, int64_t most) {
-  std::vector<float> samples(static_cast<size_t>(most));
-  int64_t count = 0;
-  while (count < most) {
-    const int64_t some = sound(samples.data() + count, most - count);
-    if (some == 0) break;
-    count += some;
-  }
-  samples.resize(static_cast<size_t>(count));
-  return samples;
-}
-
-}  // namespace
-
 WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tokens,
                              const std::string& language, const SoundSource& sound,
                              uint64_t cache_bytes) {

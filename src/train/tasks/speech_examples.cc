@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "audio/convert_sound.h"
 #include "audio/log_mel.h"
 #include "base/threads.h"
 #include "fovea/sound.h"
@@ -18,28 +19,14 @@ LengthBatches batches_of(const SpeechPairs& pairs, int64_t batch, uint64_t seed)
   return LengthBatches(lengths, std::numeric_limits<int64_t>::max(), batch, seed);
 }
 
-// Reads at most `most` samples.
-std::vector<float> read_sound(const std::string& file, int64_t most) {
-  const SoundSource sound = open_sound(file);
-  std::vector<float> samples(static_cast<size_t>(most));
-  int64_t count = 0;
-  while (count < most) {
-    const int64_t some = sound(samples.data() + count, most - count);
-    if (some == 0) break;
-    count += some;
-  }
-  samples.resize(static_cast<size_t>(count));
-  return samples;
-}
-
 }  // namespace
 
 std::vector<float> spectrogram_of_file(const std::string& file, int64_t bins, int64_t frames) {
-  return log_mel(read_sound(file, frames * kHop), bins, frames);
+  return log_mel(first_samples(open_sound(file), frames * kHop), bins, frames);
 }
 
 bool fits_in_window(const std::string& file, int64_t frames) {
-  return std::ssize(read_sound(file, frames * kHop + 1)) <= frames * kHop;
+  return std::ssize(first_samples(open_sound(file), frames * kHop + 1)) <= frames * kHop;
 }
 
 SpeechExamples::SpeechExamples(SpeechPairs training, SpeechPairs validation,
