@@ -34,15 +34,20 @@ void check_options(const TranscribeOptions& o, const SpeechTokens& tokens, const
               "{}; expected one of the model's {} languages", *code, tokens.languages.size());
 }
 
+Generator generator_of(const Model& model) {
+  const Model::Parts& parts = model.parts();
+  check(model.has_tokenizer(), "transcribe: the model has no tokenizer; expected a model with one");
+  return {parts.transformer, &*parts.target_tokenizer, rules_of(parts.origin, parts.end_ids),
+          DType::f32, parts.cache};
+}
+
 }  // namespace
 
 WordsInSound words_in_sound(const Model& model, const SoundSource& sound,
                             const std::string& language) {
   const FloatMode mode;
   const Model::Parts& parts = model.parts();
-  check(model.has_tokenizer(), "transcribe: the model has no tokenizer; expected a model with one");
-  const Generator generator{parts.transformer, &*parts.target_tokenizer,
-                            rules_of(parts.origin, parts.end_ids), DType::f32, parts.cache};
+  const Generator generator = generator_of(model);
   const SpeechTokens tokens =
       speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);
   TranscribeOptions options;
@@ -55,9 +60,7 @@ Transcript transcribe(const Model& model, const SoundSource& sound,
                       const TranscribeOptions& options, const TranscribeEvents& events) {
   const FloatMode mode;
   const Model::Parts& parts = model.parts();
-  check(model.has_tokenizer(), "transcribe: the model has no tokenizer; expected a model with one");
-  const Generator generator{parts.transformer, &*parts.target_tokenizer,
-                            rules_of(parts.origin, parts.end_ids), DType::f32, parts.cache};
+  const Generator generator = generator_of(model);
   const SpeechTokens tokens =
       speech_tokens(parts.origin, model.spec(), *generator.tokenizer, parts.end_ids);
   check_options(options, tokens, model.spec());
