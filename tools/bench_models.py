@@ -1,4 +1,4 @@
-"""Writes models with random weights for measurements of speed, without numpy: a Llama, a BERT and a Marian with their tokenizers."""
+"""Writes models with random weights for measurements of speed, without numpy: a Llama, a BERT and a Marian with their tokenizers, a ViT."""
 import json
 import math
 import pathlib
@@ -9,6 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / ".cache/bench_models"
 LLAMA = {"layers": 30, "width": 576, "heads": 9, "kv_heads": 3, "ffn": 1536, "vocabulary": 32000, "context": 16384}
 BERT = {"layers": 6, "width": 384, "heads": 12, "ffn": 1536}
+VIT = {"layers": 12, "width": 384, "heads": 6, "ffn": 1536, "size": 224, "patch": 16, "labels": 1000}
 MARIAN = {"layers": 6, "width": 512, "heads": 8, "ffn": 2048, "vocabulary": 8000}
 BLOCK = 1 << 16  # a block of random numbers that is repeated in the weights, on which the speed does not depend
 
@@ -98,6 +99,32 @@ def make_bert(folder, layers=6, width=384, heads=12, ffn=1536, words=2000):
     add_layer(shapes, "pooler.dense", [width, width])
     write_safetensors(folder / "model.safetensors", shapes)
     return texts
+
+
+def make_vit(folder, layers, width, heads, ffn, size, patch, labels):
+    """Writes a ViT that classifies pictures; by default of the size S/16."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {str(i): f"label {i}" for i in range(labels)}
+    config = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": width, "num_hidden_layers": layers,
+              "num_attention_heads": heads, "intermediate_size": ffn, "hidden_act": "gelu", "image_size": size, "patch_size": patch,
+              "num_channels": 3, "layer_norm_eps": 1e-12, "qkv_bias": True, "id2label": names, "label2id": {name: int(i) for i, name in names.items()}}
+    (folder / "config.json").write_text(json.dumps(config))
+    processor = {"image_processor_type": "ViTImageProcessor", "do_resize": True, "size": {"height": size, "width": size}, "resample": 2,
+                 "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    shapes = {"vit.embeddings.cls_token": [1, 1, width], "vit.embeddings.position_embeddings": [1, (size // patch) ** 2 + 1, width]}
+    add_layer(shapes, "vit.embeddings.patch_embeddings.projection", [width, 3, patch, patch])
+    for i in range(layers):
+        layer = f"vit.encoder.layer.{i}"
+        for name in ("attention.attention.query", "attention.attention.key", "attention.attention.value", "attention.output.dense"):
+            add_layer(shapes, f"{layer}.{name}", [width, width])
+        add_layer(shapes, f"{layer}.intermediate.dense", [ffn, width])
+        add_layer(shapes, f"{layer}.output.dense", [width, ffn])
+        add_layer(shapes, f"{layer}.layernorm_before", [width])
+        add_layer(shapes, f"{layer}.layernorm_after", [width])
+    add_layer(shapes, "vit.layernorm", [width])
+    add_layer(shapes, "classifier", [labels, width])
+    write_safetensors(folder / "model.safetensors", shapes)
 
 
 def make_marian(folder, layers, width, heads, ffn, vocabulary):

@@ -132,6 +132,10 @@ def translate_arguments(row):
     return ["--model", row.model, "--lines", LINES["translate"], "--beams", row.beams, "--tokens", row.tokens, "--runs", row.runs]
 
 
+def picture_arguments(program):
+    return lambda row: ["--model", row.model, "--program", program, "--runs", row.steps if row.preset else row.runs, *(["--train"] if row.preset else [])]
+
+
 def openvino_arguments(row):
     if row.kind == "embed":
         return embed_arguments("--work", "embed")(row)
@@ -142,6 +146,7 @@ def openvino_arguments(row):
 def make_peers(program):
     """Returns all peers; `program` is fovea, which writes the models of those that read GGUF."""
     any_train = {"train": ("fp32", "bf16")}
+    recurrent, pictures = {"recurrent": ("fp32", "bf16")}, {"pictures": ("fp32", "bf16")}
     any_llama = {kind: ("bf16", "int8", "int4") for kind in ("prompt", "decode", "streams")}
     encoder = ["torch", "transformers", "tokenizers", "numpy"]
     return [
@@ -155,6 +160,12 @@ def make_peers(program):
         Script("PyTorch", "PEERS_PYTHON", encoder, "embed.py", {"embed": ("fp32", "bf16")}, embed_arguments("--program", "torch")),
         Script("ONNX Runtime", "PEERS_PYTHON", ["onnxruntime", "onnx", *encoder], "embed.py", {"embed": ("fp32", "int8")},
                embed_arguments("--program", "onnxruntime")),
+        Script("PyTorch recurrent", "PEERS_PYTHON", ["torch"], "recurrent.py", recurrent, train_arguments()),
+        Script("PyTorch pictures", "PEERS_PYTHON", ["torch", "transformers", "numpy"], "pictures.py", pictures, picture_arguments("torch")),
+        Script("ONNX Runtime pictures", "PEERS_PYTHON", ["onnxruntime", "onnx", "torch", "transformers", "numpy"], "pictures.py",
+               {"pictures": ("fp32",)}, picture_arguments("onnxruntime")),
+        Script("OpenVINO pictures", "OPENVINO_PYTHON", ["openvino", "torch", "transformers", "numpy"], "pictures.py", pictures,
+               picture_arguments("openvino")),
         Script("CTranslate2", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "translate.py", {"translate": ("fp32", "int8")},
                translate_arguments),
     ]

@@ -4,11 +4,12 @@ import json
 import subprocess
 
 import bench_models
-from bench_models import BERT, LLAMA, MARIAN, MODELS
+from bench_models import BERT, LLAMA, MARIAN, MODELS, VIT
 
-FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian"}
+FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian",
+           "pictures": MODELS / "vit"}
 LINES = {"embed": MODELS / "lines.txt", "translate": MODELS / "source.txt"}
-KINDS = ("train", "prompt", "decode", "streams", "embed", "translate", "busy")
+KINDS = ("train", "recurrent", "prompt", "decode", "streams", "embed", "translate", "pictures", "busy")
 GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 
 
@@ -16,19 +17,20 @@ GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 class Row:
     kind: str  # one of KINDS, but not busy
     precision: str
-    preset: str = ""  # train
-    steps: int = 0    # train: measured steps
+    preset: str = ""  # train, recurrent; pictures: of a training step
+    steps: int = 0    # train, recurrent, pictures: measured steps
     tokens: int = 0   # prompt: its length; decode, translate: new tokens of each sequence
     streams: int = 1  # decode: sequences
     depth: int = 16   # decode: tokens before the measured ones
     beams: int = 1    # translate
-    runs: int = 5     # embed, translate
+    runs: int = 5     # embed, translate, pictures
     busy: bool = False  # while another program computes without a pause on one core
 
     @property
     def work(self):
-        works = {"train": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}", "streams": f"decode {self.streams} streams",
+        works = {"train": f"train {self.preset}", "recurrent": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}", "streams": f"decode {self.streams} streams",
                  "decode": "decode one stream" + (f" at depth {self.depth:,}" if self.depth > 16 else ""),
+                 "pictures": "train ViT-S/16" if self.preset else "classify with ViT-S/16",
                  "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}"}
         return works[self.kind] + (", a core is busy" if self.busy else "")
 
@@ -42,7 +44,7 @@ class Row:
 
     @property
     def unit(self):
-        return "sentences/s" if self.kind == "embed" else "output tokens/s" if self.kind == "translate" else "tokens/s"
+        return {"embed": "sentences/s", "translate": "output tokens/s", "pictures": "pictures/s"}.get(self.kind, "tokens/s")
 
     @property
     def model(self):
@@ -50,21 +52,27 @@ class Row:
 
     def arguments(self):
         """Returns the arguments of `fovea bench`, and the key of the speed in its JSON."""
-        if self.kind == "train":
-            return ["--train", self.preset, "--dtype", self.precision, "--steps", self.steps], "tokens_per_second"
+        if self.preset:
+            key = "sequences_per_second" if self.kind == "pictures" else "tokens_per_second"
+            return ["--train", self.preset, "--dtype", self.precision, "--steps", self.steps], key
         common = [self.model, "--dtype", self.precision]
         if self.kind == "prompt":
             return [*common, "--prompt", self.tokens, "--decode", 1], "prompt_tokens_per_second"
         if self.kind in ("decode", "streams"):
             return [*common, "--prompt", 16, "--decode", self.tokens, "--depth", self.depth, "--batch", self.streams], "decode_tokens_per_second"
+        if self.kind == "pictures":
+            return [*common, "--images", 8 * self.runs, "--runs", self.runs], "pictures_per_second"
         if self.kind == "embed":
             return [*common, "--embed", LINES["embed"], "--runs", self.runs], "sentences_per_second"
         return [*common, "--translate", LINES["translate"], "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "tokens_per_second"
 
     def cost(self, result):
-        """Returns the operations and the bytes read that a token (embed: a sentence) needs, from fovea's result of this row."""
-        if self.kind == "train":
-            return result["flops_per_step"] / (result["batch"] * result["context"]), 0
+        """Returns the operations and the bytes read that a token (embed: a sentence; pictures: a picture) needs, from fovea's result of
+        this row."""
+        if self.preset:
+            return result["flops_per_step"] / result["batch"] / (1 if self.kind == "pictures" else result["context"]), 0
+        if self.kind == "pictures":
+            return vit_operations(), 0
         if self.kind == "prompt":  # the head computes one row only; a token attends to half of the prompt on average
             return llama_operations(self.tokens / 2), result["weight_bytes"] / self.tokens
         if self.kind in ("decode", "streams"):
@@ -85,6 +93,13 @@ def llama_operations(seen):
     return LLAMA["layers"] * (2 * products + 4 * seen * width)
 
 
+def vit_operations():
+    """Returns the operations for one picture."""
+    width, tokens = VIT["width"], (VIT["size"] // VIT["patch"]) ** 2 + 1
+    layer = 2 * (4 * width**2 + 2 * width * VIT["ffn"]) + 4 * tokens * width
+    return tokens * (VIT["layers"] * layer + 2 * 3 * VIT["patch"] ** 2 * width)
+
+
 def marian_operations(row, result):
     """Returns the operations for one output token, with its share of the encoder. Attention, less than 2%, is not counted."""
     width, ffn, layers = MARIAN["width"], MARIAN["ffn"], MARIAN["layers"]
@@ -97,6 +112,8 @@ def make_rows(long_rows=False, quick=False):
     """Returns all rows; quick: of a few tokens, for a check of the tool itself."""
     rows = [Row("train", precision, preset=preset, steps=2 if quick else steps)
             for preset, steps in (("nano", 150), ("baby", 8), *([("gpt2", 3)] if long_rows else [])) for precision in ("fp32", "bf16")]
+    rows += [Row("recurrent", precision, preset=preset, steps=2 if quick else 10) for preset in ("rnn", "gru", "lstm")
+             for precision in ("fp32", "bf16")]
     rows += [Row("prompt", precision, tokens=64 if quick else 512) for precision in ("bf16", "int8")]
     if long_rows:
         rows.append(Row("prompt", "bf16", tokens=8192))
@@ -106,6 +123,8 @@ def make_rows(long_rows=False, quick=False):
     rows += [Row("streams", precision, tokens=2 if quick else 64, streams=16) for precision in ("bf16", "int8", "int4")]
     runs = 1 if quick else 3
     rows += [Row("embed", precision, runs=runs) for precision in ("fp32", "bf16", "int8")]
+    rows += [Row("pictures", precision, preset=preset, steps=1 if quick else 4, runs=runs) for preset in ("", "vit-small")
+             for precision in ("fp32", "bf16")]
     rows += [Row("translate", precision, tokens=16, beams=beams, runs=runs) for beams in (1, 4) for precision in ("fp32", "int8")]
     disturbed = {("train nano", "fp32"), ("prompt of 512", "int8"), ("decode one stream", "int8"), ("embed MiniLM", "fp32"),
                  ("translate with 1 beam", "int8")}
@@ -118,6 +137,8 @@ def make_models(kinds, quick=False):
         bench_models.make_llama(FOLDERS["decode"], **LLAMA)
     if {"embed", "busy"} & set(kinds):
         bench_models.make_lines(LINES["embed"], bench_models.make_bert(FOLDERS["embed"], **BERT), 32 if quick else 512, 5, 40)
+    if "pictures" in kinds:
+        bench_models.make_vit(FOLDERS["pictures"], **VIT)
     if {"translate", "busy"} & set(kinds):
         bench_models.make_lines(LINES["translate"], bench_models.make_marian(FOLDERS["translate"], **MARIAN), 32, 16, 16)
 

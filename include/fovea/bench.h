@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/embed.h"
+#include "fovea/image_model.h"
 #include "fovea/model.h"
 #include "fovea/train.h"
 #include "fovea/translate.h"
@@ -15,17 +16,19 @@ namespace fovea {
 enum class HeadsWay { batched, loop };
 
 struct BenchOptions {
-  std::string preset = "nano";                 // training: a decoder preset
+  // Training: a preset of a decoder or of an encoder of images.
+  std::string preset = "nano";
   Precision precision = Precision::automatic;  // training: of matrix products
   int64_t steps = 50;                          // training: steps to measure
   int64_t prompt = 512;                        // generation: tokens of the prompt
   int64_t decode = 64;                         // generation: tokens to generate per sequence
   int64_t depth = 16;                          // generation: tokens before the measured decoding
-  // Sequences per step. 0 = training: 16 for baby, else the batch of preset_training();
-  // generation: 1.
+  // Sequences or pictures per step. 0 = training: 16 for baby, 8 for pictures, else the batch of
+  // preset_training(); generation: 1.
   int64_t batch = 0;
   HeadsWay heads = HeadsWay::batched;  // attention of one layer
-  int64_t runs = 5;  // prompts, embedding, translation: measured runs, after one that is not
+  // Prompts, embedding, translation, pictures: measured runs, after one that is not.
+  int64_t runs = 5;
 };
 void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
@@ -34,15 +37,16 @@ struct TrainBench {
   int threads = 0;
   int64_t batch = 0, context = 0, steps = 0;
   double milliseconds_per_step = 0;  // median
-  double tokens_per_second = 0;
-  double flops_per_step = 0;  // matrix products and attention, forward and backward
+  double sequences_per_second = 0;   // or pictures
+  double tokens_per_second = 0;      // or patches
+  double flops_per_step = 0;         // matrix products and attention, forward and backward
   // FLOP/s of this machine in this precision, measured just before the benchmark.
   double peak_flops = 0;
   uint64_t peak_bytes = 0;  // peak resident memory of the process
 };
 
-// Measures training steps of a preset on random tokens, each timed separately. Throws
-// InvalidArgument if the preset is unknown or not decoder-only, OutOfMemory if the training does
+// Measures training steps of a preset on random tokens or pictures, each timed separately. Throws
+// InvalidArgument if the preset is unknown or of another kind, OutOfMemory if the training does
 // not fit into memory. All benchmarks throw InvalidArgument if an option is out of range. They use
 // all compute threads, so run one at a time.
 TrainBench bench_training(const BenchOptions& options);
@@ -91,6 +95,19 @@ struct EmbedBench {
 // Embedder::embed().
 EmbedBench bench_embedding(const Embedder& embedder, const std::vector<std::string>& texts,
                            const BenchOptions& options);
+
+struct ImageBench {
+  std::string isa;
+  int threads = 0;
+  int64_t pictures = 0;
+  double seconds = 0;  // median of the runs, without decoding of files
+  double pictures_per_second = 0;
+};
+
+// Measures the labels (of a model that has them) or the vectors of `count` random pictures of the
+// model's size, in batches of BenchOptions::batch (0 = 8). Throws InvalidArgument if the count is
+// below 1.
+ImageBench bench_images(const ImageModel& model, int64_t count, const BenchOptions& options);
 
 struct TranslationBench {
   std::string isa;

@@ -1,13 +1,12 @@
 #include "fovea/bench.h"
 
-#include <algorithm>
-#include <chrono>
-
+#include "api/median_time.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/machine.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "families/registry.h"
 #include "kernels/isa.h"
 #include "plan/estimate.h"
 #include "plan/speed.h"
@@ -20,6 +19,7 @@ namespace {
 
 constexpr int64_t kCharacters = 65;  // of the text that presets without a vocabulary train on
 constexpr int64_t kTokens = 1 << 20;
+constexpr int64_t kLabels = 1000;  // of pictures, as in ImageNet
 constexpr int64_t kWarmup = 5;
 
 std::vector<uint32_t> random_tokens(int64_t vocabulary) {
@@ -30,10 +30,10 @@ std::vector<uint32_t> random_tokens(int64_t vocabulary) {
   return tokens;
 }
 
-// Trains on next tokens, as `fovea train` does.
-class NextTokenTask : public TrainingTask {
+// Trains on the labels of the examples, as `fovea train` does.
+class LossTask : public TrainingTask {
  public:
-  NextTokenTask(const Examples& examples, const PassOptions& options)
+  LossTask(const Examples& examples, const PassOptions& options)
       : examples_(examples), options_(options) {}
   StepLoss backward(const Transformer& model, int64_t step) const override {
     return backward_by_passes(examples_, step, options_,
@@ -49,13 +49,43 @@ class NextTokenTask : public TrainingTask {
   PassOptions options_;
 };
 
-// Returns the architecture that docs/performance.md compares: no biases, exact GELU, no dropout.
+// Random pictures and labels, the same in every pass.
+class RandomPictures : public Examples {
+ public:
+  RandomPictures(const InputSpec& input, int64_t count, int64_t tokens) {
+    Random random(1, Stream::shuffle);
+    batch_.source.signal = empty({count, input.channels, input.size, input.size});
+    float* pixels = batch_.source.signal.data_as<float>();
+    for (int64_t i = 0; i < batch_.source.signal.size(); ++i) pixels[i] = random.normal();
+    batch_.labels = empty({count}, DType::i32);
+    for (int64_t i = 0; i < count; ++i)
+      batch_.labels.data_as<int32_t>()[i] = static_cast<int32_t>(random.word() % kLabels);
+    batch_.asked = count;
+    batch_.tokens = count * tokens;
+  }
+  Batch training(int64_t) const override { return batch_; }
+  double passes_per_epoch() const override { return 1; }
+  int64_t validation_batches() const override { return 0; }
+  Batch validation(int64_t) const override { return batch_; }
+
+ private:
+  Batch batch_;
+};
+
+// Returns the architecture that docs/performance.md compares, without dropout: decoders without
+// biases and with the exact GELU; recurrent layers and encoders of images as they are.
 Spec compared_spec(const std::string& preset_name) {
   Spec spec = preset(preset_name);
-  check_field(spec.decoder && !spec.encoder, "preset",
-              "{} is not a decoder; expected a preset such as nano", preset_name);
-  if (spec.vocabulary == 0) spec.vocabulary = kCharacters;
+  const bool images = spec.input.kind == InputKind::image;
+  check_field(images || (spec.decoder && !spec.encoder), "preset",
+              "{} is neither a decoder nor an encoder of images; expected a preset such as nano",
+              preset_name);
   spec.dropout = {};
+  if (images) {
+    spec.head = head_of(family_for(validated(spec)), spec, HeadKind::sequence, kLabels);
+    return validated(spec);
+  }
+  if (spec.vocabulary == 0) spec.vocabulary = kCharacters;
   spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
       false;
   spec.decoder->ffn.bias = false;
@@ -63,11 +93,30 @@ Spec compared_spec(const std::string& preset_name) {
   return validated(spec);
 }
 
+// The examples of a step, and the tokens from which windows are drawn.
+struct BenchExamples {
+  std::vector<uint32_t> tokens;
+  std::unique_ptr<Examples> examples;
+
+  BenchExamples(const Spec& spec, const TrainOptions& options) {
+    if (spec.input.kind == InputKind::image) {
+      examples = std::make_unique<RandomPictures>(spec.input, options.batch, spec.context);
+      return;
+    }
+    tokens = random_tokens(spec.vocabulary);
+    const TokenSpan all{tokens.data(), 4, kTokens, kTokens};
+    examples = std::make_unique<NextTokenExamples>(
+        all, TokenSpan{}, WindowOptions{spec.context, options.batch, 0, options.seed});
+  }
+};
+
 }  // namespace
 
 void visit(BenchOptions& o, OptionVisitor& v) {
   constexpr int64_t kMostTokens = 1 << 20;
-  v.text({"preset", "decoder preset to train, such as tiny, nano or baby"}, o.preset);
+  v.text({"preset",
+          "preset to train: a decoder, such as tiny, nano, baby or lstm, or an encoder of images"},
+         o.preset);
   v.choice({"precision", "training: precision of matrix products"}, o.precision,
            {"automatic", "fp32", "bf16"});
   v.integer({"steps", "training: steps to measure"}, o.steps, 1, 1'000'000);
@@ -81,8 +130,10 @@ void visit(BenchOptions& o, OptionVisitor& v) {
             "instead of training steps, measure the attention of one layer of the preset: all "
             "heads in one call, or a loop over them"},
            o.heads, {"batched", "loop"});
-  v.integer({"runs", "prompts, embedding, translation: number of runs; the result is their median"},
-            o.runs, 1, 10000);
+  v.integer(
+      {"runs",
+       "prompts, embedding, translation, pictures: number of runs; the result is their median"},
+      o.runs, 1, 10000);
 }
 
 TrainBench bench_training(const BenchOptions& bench) {
@@ -94,6 +145,8 @@ TrainBench bench_training(const BenchOptions& bench) {
     options.batch = bench.batch;
   else if (bench.preset == "baby")
     options.batch = 16;
+  else if (spec.input.kind == InputKind::image)
+    options.batch = 8;
   options.accumulate = 1;
   const DType compute = bench.precision == Precision::bf16 ||
                                 (bench.precision == Precision::automatic && native_bf16())
@@ -119,24 +172,13 @@ TrainBench bench_training(const BenchOptions& bench) {
 
   Transformer model(spec);
   initialise(model, options.seed);
-  const std::vector<uint32_t> tokens = random_tokens(spec.vocabulary);
-  const NextTokenExamples examples({tokens.data(), 4, kTokens, kTokens}, {},
-                                   {spec.context, options.batch, 0, options.seed});
-  const NextTokenTask task(examples, {.compute = compute, .passes = {}, .seed = options.seed});
+  const BenchExamples data(spec, options);
+  const LossTask task(*data.examples, {.compute = compute, .passes = {}, .seed = options.seed});
   Stepper step(model, task, options);
-  std::vector<double> times;
-  for (int64_t i = 0; i < bench.steps + kWarmup; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    step(i);
-    if (i >= kWarmup)
-      times.push_back(
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  const int64_t middle = bench.steps / 2;
-  std::nth_element(times.begin(), times.begin() + middle, times.end());
-  const double median = times[static_cast<size_t>(middle)];
+  const double median = median_seconds([&](int64_t i) { step(i); }, bench.steps, kWarmup);
   result.milliseconds_per_step = 1e3 * median;
-  result.tokens_per_second = static_cast<double>(options.batch * spec.context) / median;
+  result.sequences_per_second = static_cast<double>(options.batch) / median;
+  result.tokens_per_second = result.sequences_per_second * static_cast<double>(spec.context);
   result.peak_bytes = resident_peak();
   return result;
 }

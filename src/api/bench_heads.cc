@@ -1,10 +1,11 @@
 #include <algorithm>
-#include <chrono>
 
+#include "api/median_time.h"
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "cache/mixers.h"
 #include "fovea/bench.h"
 #include "kernels/isa.h"
 #include "model/transformer.h"
@@ -42,6 +43,8 @@ HeadsBench bench_heads(const BenchOptions& bench) {
   Spec spec = preset(bench.preset);
   check_field(spec.decoder && !spec.encoder, "preset",
               "{} is not a decoder; expected a preset such as nano", bench.preset);
+  check_field(!is_recurrent(*spec.decoder, 0), "preset",
+              "{} has no attention; expected a preset such as nano", bench.preset);
   spec.vocabulary = std::max<int64_t>(spec.vocabulary, 1);
   const AttentionSpec a = validated(spec).decoder->attention;
   const int64_t B = bench.batch > 0 ? bench.batch : preset_training(bench.preset).batch;
@@ -63,15 +66,8 @@ HeadsBench bench_heads(const BenchOptions& bench) {
   AttentionOptions options;
   options.mask.causal = true;
   constexpr int64_t kWarmup = 3;
-  std::vector<double> times;
-  for (int64_t i = 0; i < bench.steps + kWarmup; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    pass_through(calls, options);
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    if (i >= kWarmup) times.push_back(passed.count());
-  }
-  std::nth_element(times.begin(), times.begin() + bench.steps / 2, times.end());
-  const double median = times[static_cast<size_t>(bench.steps / 2)];
+  const double median =
+      median_seconds([&](int64_t) { pass_through(calls, options); }, bench.steps, kWarmup);
   return {.preset = bench.preset,
           .precision = std::string(name_of(compute)),
           .isa = std::string(active_isa()),

@@ -1,6 +1,4 @@
-#include <algorithm>
-#include <chrono>
-
+#include "api/median_time.h"
 #include "base/fields.h"
 #include "base/machine.h"
 #include "base/threads.h"
@@ -16,10 +14,9 @@ TranslationBench bench_translation(const Model& model, const std::vector<std::st
   check_fields(options);
   check(!lines.empty(), "bench: no lines; expected at least one");
   TranslationBench result;
-  const auto run = [&] {
+  const auto run = [&](int64_t) {
     size_t read = 0;
     result.tokens = result.source_tokens = 0;
-    const auto start = std::chrono::steady_clock::now();
     translate(
         model, translation,
         [&]() -> std::optional<std::string> {
@@ -32,17 +29,11 @@ TranslationBench bench_translation(const Model& model, const std::vector<std::st
           result.source_tokens += best.prompt_tokens;
           return true;
         });
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  run();
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < options.runs; ++i) seconds.push_back(run());
-  const int64_t middle = options.runs / 2;
-  std::nth_element(seconds.begin(), seconds.begin() + middle, seconds.end());
+  result.seconds = median_seconds(run, options.runs);
   result.isa = active_isa();
   result.threads = thread_count();
   result.lines = std::ssize(lines);
-  result.seconds = seconds[static_cast<size_t>(middle)];
   result.lines_per_second = static_cast<double>(result.lines) / result.seconds;
   result.tokens_per_second = static_cast<double>(result.tokens) / result.seconds;
   result.peak_bytes = resident_peak();

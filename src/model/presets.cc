@@ -215,6 +215,22 @@ Spec vit(const Size& size, int64_t patch) {
   return s;
 }
 
+// A language model of PyTorch's recurrent layers, without anything else: no positions, norms,
+// residual connections or feed-forward layers.
+Spec recurrent(const Size& size, MixerKind cell) {
+  Spec s;
+  s.width = size.width;
+  s.context = 128;
+  set_size(*s.decoder, size);
+  StackSpec& d = *s.decoder;
+  d.mixers = {cell};
+  d.position.kind = PositionKind::none;
+  d.placement.input = d.final_norm = d.residual = d.ffn.present = false;
+  s.head.tied = false;
+  s.head.bias = true;
+  return s;
+}
+
 // For small pictures: 8 x 8 patches.
 Spec vit_tiny(const Size& size) {
   Spec s = vit(size, 4);
@@ -240,6 +256,9 @@ Spec original_base(const Size& size) { return original(size, 0.1f); }
 Spec original_big(const Size& size) { return original(size, 0.3f); }
 Spec translate(const Size& size) { return translator(size, 0.3f); }
 Spec translate_tiny(const Size& size) { return translator(size, 0.0f); }
+Spec rnn(const Size& size) { return recurrent(size, MixerKind::rnn); }
+Spec gru(const Size& size) { return recurrent(size, MixerKind::gru); }
+Spec lstm(const Size& size) { return recurrent(size, MixerKind::lstm); }
 Spec vit16(const Size& size) { return vit(size, 16); }
 Spec vit14(const Size& size) { return vit(size, 14); }
 Spec whisper_v2(const Size& size) { return whisper(size, 80, 51865); }
@@ -255,6 +274,9 @@ constexpr Preset kPresets[] = {
     {"tiny", small, {3, 4, 64}},
     {"nano", small, {4, 4, 128}},
     {"baby", baby, {6, 6, 384}},
+    {"rnn", rnn, {2, 1, 256}},
+    {"gru", gru, {2, 1, 256}},
+    {"lstm", lstm, {2, 1, 256}},
     {"gpt2", gpt2, {12, 12, 768}},
     {"gpt2-medium", gpt2, {24, 16, 1024}},
     {"gpt2-large", gpt2, {36, 20, 1280}},
@@ -282,6 +304,7 @@ constexpr Preset kPresets[] = {
     {"bart-base", bart, {6, 12, 768}},
     {"bart-large", bart, {12, 16, 1024}},
     {"vit-tiny", vit_tiny, {6, 4, 128}},
+    {"vit-small", vit16, {12, 6, 384}},
     {"vit-base", vit16, {12, 12, 768}},
     {"vit-large", vit16, {24, 16, 1024}},
     {"vit-huge", vit14, {32, 16, 1280}},

@@ -23,6 +23,8 @@ TrainOptions preset_training(const std::string& name) {
   } else if (name == "baby") {
     o.batch = 64;
     o.steps = 5000;
+  } else if (name == "rnn" || name == "gru" || name == "lstm") {
+    o.batch = 32;
   } else if (name == "gpt2") {
     o.batch = 4;
     o.accumulate = 16;
@@ -30,7 +32,7 @@ TrainOptions preset_training(const std::string& name) {
     o.learning_rate = 6e-4;
     o.warmup = 700;
     o.beta2 = 0.95;
-  } else if (name == "vit-tiny") {
+  } else if (name == "vit-tiny" || name == "vit-small") {
     o.batch = 64;
     o.weight_decay = 0.05;
     o.beta2 = 0.999;

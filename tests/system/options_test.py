@@ -135,7 +135,7 @@ class Names(FoveaTest):
         self.refused(fovea("plan", "gpt2", "--length", "2000"), 2, "--length: 2000 tokens; expected 1 to 1024")
         self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", self.folder / "out", self.text), 2, "--vocab-size: is 3; expected")
         self.refused(fovea("convert", "model", self.folder / "out", "--group", "48"), 2, "--group: 48; expected 32, 64 or, with int8, 0")
-        self.refused(fovea("bench", "--train", "bert-base"), 2, "--train: bert-base is not a decoder; expected")
+        self.refused(fovea("bench", "--train", "bert-base"), 2, "--train: bert-base is neither a decoder nor an encoder of images; expected")
         self.refused(fovea("bench", self.model(), "--prompt", "1000"), 2, "--prompt: 1000; expected 1 to 32, the model's context")
         self.refused(fovea("inspect", self.model(), "The fox", "--layer", "2"), 2, "--layer: 2; expected 0 to 1")
         self.refused(fovea("inspect", self.model(), "The fox", "--head", "9", "--out", self.folder / "map.html"), 2, "--head: 9; expected 0 to 1")

@@ -35,6 +35,9 @@ class BenchCommand : public Command {
     table.add(adapter_option(adapters_));
     table.add(as("FILE", text("--embed", {}, "with MODEL: measure embedding the lines of this file",
                               lines_)));
+    table.add(integer("--images", {},
+                      "with MODEL: measure the labels or vectors of N random pictures", pictures_,
+                      0, 1 << 20));
     table.add(flag("--machine", {},
                    "measure the machine: the rates of matrix products in fp32, bf16 and int8, and "
                    "of reading memory",
@@ -58,6 +61,7 @@ class BenchCommand : public Command {
     if (table.given("--heads")) return run_heads();
     if (!lines_.empty()) return run_embedding();
     if (!sources_.empty()) return run_translation();
+    if (pictures_ > 0) return run_images();
     if (!model_.empty()) return run_model();
     if (!adapters_.empty())
       throw UsageError("--adapter: requires a MODEL; expected a model directory");
@@ -135,6 +139,22 @@ class BenchCommand : public Command {
                : fmt::format("embed {} lines ({}, {} threads): {:.0f} lines/s, {:.0f} tokens/s\n",
                              r.sentences, r.isa, r.threads, r.sentences_per_second,
                              r.tokens_per_second));
+    return 0;
+  }
+
+  int run_images() {
+    if (model_.empty()) throw UsageError("--images: requires a MODEL; expected a model directory");
+    const ImageModel model = ImageModel::open(model_, weight_precision(precision_));
+    const ImageBench r = bench_images(model, pictures_, options_);
+    print(json ? nlohmann::ordered_json({{"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"pictures", r.pictures},
+                                         {"seconds", r.seconds},
+                                         {"pictures_per_second", r.pictures_per_second}})
+                         .dump() +
+                     "\n"
+               : fmt::format("{} pictures ({}, {} threads): {:.1f} pictures/s\n", r.pictures, r.isa,
+                             r.threads, r.pictures_per_second));
     return 0;
   }
 
@@ -233,6 +253,7 @@ class BenchCommand : public Command {
                                    {"context", r.context},
                                    {"steps", r.steps},
                                    {"milliseconds_per_step", r.milliseconds_per_step},
+                                   {"sequences_per_second", r.sequences_per_second},
                                    {"tokens_per_second", r.tokens_per_second},
                                    {"flops_per_step", r.flops_per_step},
                                    {"peak_flops", r.peak_flops},
@@ -253,7 +274,7 @@ class BenchCommand : public Command {
   std::vector<std::string> adapters_;
   BenchOptions options_;
   TranslateOptions translation_;
-  int64_t exact_ = 0;
+  int64_t exact_ = 0, pictures_ = 0;
   int precision_ = 0, cache_ = 0;
   bool machine_ = false;
 };

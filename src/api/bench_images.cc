@@ -1,0 +1,46 @@
+#include "api/median_time.h"
+#include "base/fields.h"
+#include "base/float_mode.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "fovea/bench.h"
+#include "kernels/isa.h"
+
+namespace fovea {
+namespace {
+
+Image random_picture(int64_t side) {
+  Random random(1, Stream::shuffle);
+  Image image;
+  image.height = image.width = side;
+  image.pixels.resize(static_cast<size_t>(side * side * 3));
+  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.word());
+  return image;
+}
+
+}  // namespace
+
+ImageBench bench_images(const ImageModel& model, int64_t count, const BenchOptions& options) {
+  const FloatMode mode;
+  check_fields(options);
+  check(count >= 1, "bench: {} pictures; expected at least 1", count);
+  const Image picture = random_picture(model.spec().input.size);
+  const auto source = [&](size_t) { return picture; };
+  ImageOptions batches;
+  batches.batch = options.batch;
+  const auto run = [&](int64_t) {
+    if (model.has_labels())
+      static_cast<void>(model.classify(static_cast<size_t>(count), source, batches));
+    else
+      static_cast<void>(model.embed(static_cast<size_t>(count), source, batches));
+  };
+  ImageBench result;
+  result.isa = active_isa();
+  result.threads = thread_count();
+  result.pictures = count;
+  result.seconds = median_seconds(run, options.runs);
+  result.pictures_per_second = static_cast<double>(count) / result.seconds;
+  return result;
+}
+
+}  // namespace fovea
