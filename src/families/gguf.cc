@@ -286,7 +286,10 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto& [architecture, family] = pair_of(*file);
   ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,
                                 std::make_shared<GgufTensors>(file), loading, path);
-  const Spec& spec = files.model.spec;
+  Spec& spec = files.model.spec;
+  const auto padding = file->integer("tokenizer.ggml.padding_token_id");
+  if (spec.encoder && padding && *padding >= 0 && *padding < spec.vocabulary)
+    spec.padding = *padding;
   files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
   files.origin.quantization = quantization_of(files.model);
   if (architecture == &gguf_bert && spec.head.kind == HeadKind::sequence && !spec.head.transform)

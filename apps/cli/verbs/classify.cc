@@ -111,7 +111,7 @@ class ClassifyCommand : public Command {
  private:
   // Lines that are sorted by length together; see embed. A question may have a long context.
   // An explanation takes as long as hundreds of labels.
-  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 32, kExplainedAtOnce = 8;
+  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 128, kExplainedAtOnce = 8;
 
   void read_labels() {
     for (size_t begin = 0; begin <= labels_.size() && !labels_.empty();) {
