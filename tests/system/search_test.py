@@ -266,24 +266,25 @@ class Search(FoveaTest):
 
     def reader(self, homes, drinks):
         """Returns a model that finds answers in a text, trained on facts about the same people, but no fact of `homes` and `drinks`."""
-        generator, paragraphs = random.Random(5), []
-        people, cities, cups = sorted({*homes, *drinks}), sorted(set(homes.values())), sorted(set(drinks.values()))
-        for i in range(3000):
-            person, about = generator.choice(people), generator.choice(people)
-            city = generator.choice([one for one in cities if one != homes.get(person)])
-            cup = generator.choice([one for one in cups if one != drinks.get(person)])
+        generator, paragraphs, people = random.Random(5), [], sorted(homes)
+        cities = sorted(homes.values()) + ["delhi", "quito", "tunis", "minsk", "accra", "hanoi"]
+        cups = sorted(drinks.values()) + ["cider", "beer", "wine", "soda", "broth", "lemonade"]
+        for i in range(4000):
+            person = generator.choice(people)
+            about = person if generator.random() < 0.5 else generator.choice([one for one in people if one != person])
+            city = generator.choice([one for one in cities if one != homes[person]])
+            cup = generator.choice([one for one in cups if one != drinks[person]])
             facts = [f"{person} lives in {city} .", f"{person} drinks {cup} ."]
             text = " ".join(generator.sample(facts, generator.choice((1, 2, 2))))
-            about = person if generator.random() < 0.5 else about
-            asked, answer = generator.choice(((f"where does {about} live ?", city), (f"what does {about} drink ?", cup)))
+            asked, answer = ((f"where does {about} live ?", city), (f"what does {about} drink ?", cup))[generator.randrange(2)]
             known = about == person and answer in text
             paragraphs.append({"context": text, "qas": [{"id": str(i), "question": asked, "is_impossible": not known,
                                                          "answers": [{"text": answer, "answer_start": text.index(answer)}] if known else []}]})
         data = self.file("facts.json", json.dumps({"version": "v2.0", "data": [{"title": "facts", "paragraphs": paragraphs}]}))
         out = self.folder / "reader"
-        self.ok(fovea("train", "--labels", data, "--out", out, "--preset", "bert-base", "--encoder-layers", 2, "--encoder-heads", 4, "--width", 32,
+        self.ok(fovea("train", "--labels", data, "--out", out, "--preset", "bert-base", "--encoder-layers", 2, "--encoder-heads", 4, "--width", 64,
                       "--encoder-pre-norm", "true", "--encoder-post-norm", "false", "--encoder-final-norm", "true", "--encoder-embedding-norm", "false",
-                      "--context", 64, "--batch", 32, "--warmup", 20, "--steps", 600, "--lr", "0.005", "--dropout", 0, "--dtype", "fp32", "--seed", 7,
+                      "--context", 64, "--batch", 32, "--warmup", 20, "--steps", 1000, "--lr", "0.003", "--dropout", 0, "--dtype", "fp32", "--seed", 7,
                       "--tokenizer", "wordpiece:300", "--save-every", 0))
         return out
 
@@ -300,11 +301,11 @@ class Search(FoveaTest):
         cases = [(f"where does {person} live ?", homes[person], person) for person in sorted(homes)]
         cases += [(f"what does {person} drink ?", drinks[person], person) for person in sorted(drinks)]
         for question, answer, person in cases:
-            done = self.asked(question, "--answer", model)
+            done = self.asked(question, "--answer", model, "--top", 9)  # all passages
             known = person not in ("emil", "fred") and (question.startswith("where") or person != "dora")
             self.assertEqual(done["answered"], known, done)
             cited = [source for source in done["sources"] if source["cited"]]
-            self.assertEqual(len(done["sources"]), 4)
+            self.assertGreaterEqual(len(done["sources"]), 4)
             if known:
                 self.assertEqual(done["answer"], f"{answer} [{cited[0]['number']}]", question)
                 self.assertEqual([source["file"] for source in cited], [str(self.texts / f"{person}.txt")])
