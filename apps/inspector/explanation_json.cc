@@ -1,9 +1,5 @@
 #include "inspector/explanation_json.h"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
 namespace fovea::inspector {
 namespace {
 
@@ -25,66 +21,7 @@ Json attribution_json(const Attribution& attribution, const std::string& baselin
   return result;
 }
 
-// Sets the fields that a request has.
-class RequestFields : public OptionVisitor {
- public:
-  explicit RequestFields(const Json& asked) : asked_(asked) {}
-
-  void integer(const Field& field, int64_t& value, int64_t least, int64_t most) override {
-    const Json* const given = find(field);
-    if (given == nullptr) return;
-    const int64_t limit = std::min(most, kMostSteps);
-    const bool fits = given->is_number_integer() && *given >= least && *given <= limit;
-    expect(fits, field, fmt::format("an integer from {} to {}", least, limit));
-    value = given->get<int64_t>();
-  }
-  void number(const Field& field, double& value, double least, double most) override {
-    const Json* const given = find(field);
-    if (given == nullptr) return;
-    const bool fits = given->is_number() && *given >= least && *given <= most;
-    expect(fits, field, fmt::format("a number from {} to {}", least, most));
-    value = given->get<double>();
-  }
-  void choice(const Field& field, int& value, const Names& names) override {
-    const Json* const given = find(field);
-    if (given == nullptr) return;
-    const auto found = std::find(names.begin(), names.end(), *given);
-    expect(found != names.end(), field, fmt::format("one of {}", fmt::join(names, ", ")));
-    value = static_cast<int>(found - names.begin());
-  }
-  void text(const Field& field, std::string& value) override {
-    const Json* const given = find(field);
-    if (given == nullptr) return;
-    expect(given->is_string(), field, "a text");
-    value = given->get<std::string>();
-  }
-  void seed(const Field& field, uint64_t& value) override {
-    const Json* const given = find(field);
-    if (given == nullptr) return;
-    expect(given->is_number_unsigned(), field, "an integer of at least 0");
-    value = given->get<uint64_t>();
-  }
-
- private:
-  const Json* find(const Field& field) const {
-    const auto found = asked_.find(field.name);
-    return found == asked_.end() ? nullptr : &*found;
-  }
-  static void expect(bool holds, const Field& field, const std::string& expected) {
-    if (!holds) throw Error(ErrorKind::InvalidArgument, field.name + ": expected " + expected);
-  }
-
-  const Json& asked_;
-};
-
 }  // namespace
-
-ExplainOptions explain_options(const Json& asked) {
-  ExplainOptions options;
-  RequestFields fields(asked);
-  visit(options, fields);
-  return options;
-}
 
 Json tokens_json(const std::vector<InspectedToken>& tokens) {
   Json all = Json::array();

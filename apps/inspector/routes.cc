@@ -12,6 +12,7 @@
 #include "fovea/generate.h"
 #include "fovea/train.h"
 #include "inspector/compare.h"
+#include "inspector/explain_request.h"
 #include "inspector/explanation_json.h"
 #include "inspector/page.h"
 #include "inspector/query.h"
@@ -333,9 +334,7 @@ std::string Routes::explain(const std::string& body) {
   InspectInput input;
   input.text = asked.value("text", "");
   input.ids = ids_of(asked, "ids");
-  const ExplainOptions options = explain_options(asked);
-  const Model model = this->model(asked.value("model", "0"));
-  return json_line(explanation_json(fovea::explain(model, input, options)));
+  return json_line(explain_request(this->model(asked.value("model", "0")), input, asked));
 }
 
 std::string Routes::written_answer(const std::string& body) {

@@ -56,6 +56,12 @@ bool labels(const ServedModel& model) { return model.classifier.has_value(); }
 bool scores(const ServedModel& model) { return reranks(model) || embeds(model); }
 bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
 
+void check_has_text(const Json& body) {
+  if (!body.contains("content") && !body.contains("prompt"))
+    throw ApiError{400, "content: is missing; expected content, prompt or inputs", "content",
+                   "missing_required_parameter"};
+}
+
 }  // namespace
 
 Api::Api(Models models) : models_(std::move(models)) {}
@@ -165,6 +171,9 @@ void Api::embed_all(const http::Request& request, const Answer& answer) {
 }
 
 void Api::rerank(const http::Request& request, const Answer& answer) {
+  // text-embeddings-inference has texts; vLLM has documents, as in the other two routes.
+  const Json body = parse_body(request.body);
+  if (!body.contains("texts") && body.contains("documents")) return ranks(request, answer);
   const auto [served, asked] = read(request, reranks, kRerank);
   answer_rerank(asked, served, answer);
 }
@@ -216,6 +225,7 @@ void Api::tokenize(const http::Request& request, const Answer& answer) {
   const Tokenizer& tokenizer = served->needs_tokenizer();
   if (!asked.text_list.empty())
     return answer->send({200, "application/json", {}, token_lists(asked, tokenizer)});
+  if (asked.text.empty()) check_has_text(parse_body(request.body));
   EncodingOptions options;
   options.add_special_tokens = asked.add_special;
   options.truncate_and_pad = false;

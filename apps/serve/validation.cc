@@ -231,7 +231,7 @@ void read_fields(const Json& body, unsigned of, int64_t vocabulary, ApiRequest& 
     const Json* const found = value_of(body, field.name);
     if (found == nullptr) {
       if (field.required) {
-        throw ApiError{400, std::string(field.name) + ": is missing", field.name,
+        throw ApiError{400, field.name + ": is missing; expected " + field.help, field.name,
                        "missing_required_parameter"};
       }
       continue;

@@ -1,4 +1,4 @@
-// What an answer rests on: the contributions of the tokens to the logit of a label or the log-probability of the next token, with a deletion test.
+// What an answer rests on: the contributions of the tokens to a label, an entity, an answer, a masked word or the next token, with a deletion test.
 
 import { post } from "./api.js";
 import { signed } from "./colors.js";
@@ -8,7 +8,7 @@ import { change, numbers } from "./state.js";
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{removed: number[], change: number, random_change: number, random_deviation: number}} Deletion */
 /** @typedef {{method: string, scores: number[], baseline?: string, baseline_value?: number, completeness_error?: number, deletion: Deletion | null}} Attribution */
-/** @typedef {{target: string, value_name: string, value: number, answers: {name: string, score: number, id?: number}[], cut: number, tokens: Token[], attributions: Attribution[]}} Explanation */
+/** @typedef {{target: string, value_name: string, value: number, answers: {name: string, score: number, id?: number}[], cut: number, tokens: Token[], places: number[], attributions: Attribution[], results: {target: string, text: string}[]}} Explanation */
 
 /** @type {[string, string, string][]} name in requests, title, meaning */
 const METHODS = [
@@ -17,38 +17,95 @@ const METHODS = [
   ["rollout", "Attention rollout", "The attention weights multiplied over the layers, half of each being the residual connection (Abnar and Zuidema 2020). They do not depend on the answer."],
 ];
 
+/** What a model finds in a text, and the possible answers for it, by the kind of its head. @type {Record<string, {answers: string, results: string, none?: string}>} */
+const KINDS = {
+  sequence: { answers: "Labels", results: "" },
+  next: { answers: "Next token", results: "" },
+  token: { answers: "Labels", results: "Entities", none: "The model finds no entities in this text." },
+  span: { answers: "", results: "Answers" },
+  mask: { answers: "Words", results: "Masks" },
+};
+
+/** @param {import("./model.js").ModelShape} shape */
+function kindOf(shape) {
+  return shape.languageModel ? (shape.spec.encoder ? "mask" : "next") : shape.spec.head.kind;
+}
+
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
 export function explainView(root) {
+  const context = h("section", { class: "panel", "aria-label": "Context", hidden: true });
+  const results = h("section", { class: "panel", "aria-label": "Results", hidden: true });
   const answers = h("section", { class: "panel", "aria-label": "Answers" });
   const tokens = h("section", { class: "panel", "aria-label": "Contributions" });
   const test = h("section", { class: "panel", "aria-label": "Deletion test" });
-  root.append(h("div", { class: "columns" }, h("div", {}, tokens, test), answers));
+  root.append(h("div", { class: "columns" }, h("div", {}, context, results, tokens, test), answers));
   let turn = 0;
   return {
     update(session, state, before) {
       if (!session) return;
       const mine = ++turn;
-      if (!before || before.text !== state.text || before.ids !== state.ids || before.model !== state.model) replace(tokens, h("p", { class: "quiet" }, "Computing …"));
-      post("api/explain", { model: state.model, text: state.ids === "" ? state.text : "", ...(state.ids === "" ? {} : { ids: numbers(state.ids) }), target: state.answer, method: state.method }).then((/** @type {Explanation} */ found) => {
+      const kind = kindOf(session.shape);
+      context.hidden = kind !== "span";
+      if (kind === "span" && (!before || context.childElementCount === 0)) drawContext(context, state);
+      if (!before || before.text !== state.text || before.ids !== state.ids || before.model !== state.model || before.context !== state.context) replace(tokens, h("p", { class: "quiet" }, "Computing …"));
+      const only = (/** @type {any[]} */ ...shownInstead) => {
+        replace(tokens, ...shownInstead);
+        results.hidden = test.hidden = answers.hidden = true;
+      };
+      if (kind === "span" && state.context === "") {
+        only(h("p", { class: "quiet" }, "The text above is the question. Write the text that has the answer."));
+        return;
+      }
+      post("api/explain", wanted(state, kind)).then((/** @type {Explanation} */ found) => {
         if (mine !== turn) return;
-        drawAnswers(answers, found, session.shape.languageModel);
+        if (found.results.length === 0) {
+          only(h("p", { class: "quiet" }, KINDS[kind]?.none ?? ""));
+          return;
+        }
+        drawResults(results, found, state, KINDS[kind].results);
+        drawAnswers(answers, found, KINDS[kind].answers);
         drawTokens(tokens, found, state);
         drawTest(test, found);
-        test.hidden = answers.hidden = false;
+        test.hidden = false;
       }, (error) => {
         if (mine !== turn) return;
-        replace(tokens, methodButtons(state.method), h("p", { class: "error", role: "alert" }, error.message),
-          state.answer !== "" && h("button", { onclick: () => change({ answer: "" }, { replace: true }) }, "Explain the most probable answer"));
-        test.hidden = answers.hidden = true;
+        only(methodButtons(state.method), h("p", { class: "error", role: "alert" }, error.message),
+          (state.answer !== "" || state.result !== "0") && h("button", { onclick: () => change({ answer: "", result: "0" }, { replace: true }) }, "Explain the most probable answer"));
       });
     },
   };
 }
 
-/** @param {HTMLElement} root @param {Explanation} found @param {boolean} next */
-function drawAnswers(root, found, next) {
+/** The request for an explanation. @param {import("./state.js").State} state @param {string} kind */
+function wanted(state, kind) {
+  return {
+    model: state.model, text: state.ids === "" ? state.text : "", ...(state.ids === "" ? {} : { ids: numbers(state.ids) }),
+    target: state.answer, method: state.method, ...(kind === "span" ? { context: state.context } : {}), ...(state.result === "0" ? {} : { result: Number(state.result) }),
+  };
+}
+
+/** The text that has the answer to a question. @param {HTMLElement} root @param {import("./state.js").State} state */
+function drawContext(root, state) {
+  const box = h("textarea", { id: "context", rows: "4", dir: "auto", spellcheck: "false", "aria-label": "Text that has the answer", placeholder: "Text that has the answer" });
+  /** @type {HTMLTextAreaElement} */ (box).value = state.context;
+  replace(root, h("h2", {}, "Text that has the answer"), box,
+    h("button", { class: "primary", onclick: () => change({ context: /** @type {HTMLTextAreaElement} */ (box).value, result: "0" }, { replace: true }) }, "Answer"));
+}
+
+/** @param {HTMLElement} root @param {Explanation} found @param {import("./state.js").State} state @param {string} title */
+function drawResults(root, found, state, title) {
+  root.hidden = title === "";
+  const name = (/** @type {{target: string, text: string}} */ { target, text }, /** @type {number} */ i) =>
+    title === "Entities" ? `${target}: ${shown(text.trim())}` : title === "Masks" ? `${i + 1}: ${shown(target)}` : shown(target);
+  replace(root, h("h2", {}, title), h("div", { class: "segments", role: "group", "aria-label": title }, found.results.map((each, i) =>
+    h("button", { "aria-pressed": String(String(i) === state.result), "data-result": i, dir: "auto", onclick: () => change({ result: String(i), answer: "" }, { replace: true }) }, name(each, i)))));
+}
+
+/** @param {HTMLElement} root @param {Explanation} found @param {string} title */
+function drawAnswers(root, found, title) {
+  root.hidden = title === "";
   const most = Math.max(...found.answers.map(({ score }) => Math.abs(score)), 1e-9);
-  replace(root, h("h2", {}, next ? "Next token" : "Labels"),
+  replace(root, h("h2", {}, title),
     h("p", { class: "quiet small" }, "Click one to see what it rests on."),
     h("div", { class: "bars", role: "list", "aria-label": "Scores" }, found.answers.map(({ name, score, id }) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, h("button", { class: "small", "aria-pressed": String(name === found.target), "data-answer": name, title: name,
@@ -73,8 +130,8 @@ function drawTokens(root, found, state) {
     h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, METHODS.find(([name]) => name === state.method)?.[2]),
     h("p", {}, `The ${found.value_name} of `, h("b", {}, shown(found.target)), ` is ${figure(found.value)}.`, found.cut > 0 && ` ${found.cut} tokens were truncated.`),
     h("div", { class: "sentence contributions" }, found.tokens.map((token, t) =>
-      h("span", { class: token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t])}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
-    h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text."),
+      h("span", { class: found.places.includes(t) ? "place" : token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t])}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
+    h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text.", found.places.length > 0 && " The answer is about the framed tokens."),
     about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0))}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0)}, the difference is ${figure(found.value - (about.baseline_value ?? 0))}: the completeness error is `, h("span", { class: "mono", "data-completeness": "", title: String(about.completeness_error) }, figure(about.completeness_error)), "."),
     h("div", { class: "bars", role: "list", "aria-label": "Contributions by size" }, order.map((t) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, shown(found.tokens[t].text)),
@@ -87,7 +144,7 @@ function drawTokens(root, found, state) {
 function drawTest(root, found) {
   const { deletion } = found.attributions[0];
   if (!deletion) {
-    replace(root, h("h2", {}, "Deletion test"), h("p", { class: "quiet" }, "The text has fewer than two tokens."));
+    replace(root, h("h2", {}, "Deletion test"), h("p", { class: "quiet" }, "The text has fewer than two tokens that can be removed."));
     return;
   }
   const count = deletion.removed.length === 1 ? "1 token" : `${deletion.removed.length} tokens`;

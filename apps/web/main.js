@@ -241,7 +241,7 @@ function refuseLong(event) {
 
 function send() {
   if (tooLong(textBox.value)) return;
-  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", place: "", layer: current().view === "sentence" ? current().layer : "0" });
+  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", place: "", result: "0", layer: current().view === "sentence" ? current().layer : "0" });
   announce("Reading the text.");
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fovea/chat.h"
+#include "fovea/classify.h"
 #include "fovea/generate.h"
 #include "fovea/search.h"
 
@@ -30,6 +31,7 @@ struct PassageAnswer {
   std::vector<int64_t> cited;
   std::vector<int64_t> unknown;  // numbers in the text that no source has, ascending
   FinishReason finish = FinishReason::none;
+  std::optional<double> score = {};  // of an answer that was found in a passage
 };
 
 // Asks `model` to answer a question from passages, the best first, and to quote them as [1], [2],
@@ -42,6 +44,14 @@ PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatF
                                    const std::vector<FoundPassage>& passages,
                                    const GenerateOptions& generation,
                                    const AnswerOptions& options = {}, const TextSink& stream = {});
+
+// Finds the answer to a question in one of the passages, by a model that answers questions from a
+// context: that of the greatest score among those which the model prefers to the empty answer (see
+// Classifier::answer()). The text is the answer and the number of its passage. Throws the errors of
+// Classifier::answer().
+PassageAnswer answer_from_passages(const Classifier& model, const std::string& question,
+                                   const std::vector<FoundPassage>& passages,
+                                   const AnswerOptions& options = {});
 
 // Returns the numbers n of all [n] in a text, also in lists such as [1, 2], ascending.
 std::vector<int64_t> cited_numbers(const std::string& text);

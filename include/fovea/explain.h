@@ -41,6 +41,9 @@ struct ExplainOptions {
   double removed_share = 0.2;
   int64_t random_choices = 20;
   uint64_t seed = 0;
+  // explain_results(): the number of the result of each text that has attributions and is of
+  // `target`; the others have only what is explained, which takes a pass or two. -1 = all.
+  int64_t only = -1;
 };
 void visit(ExplainOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
@@ -117,11 +120,13 @@ std::vector<Explanation> explain(const Embedder& embedder, const std::vector<std
                                  const std::string& other, const ExplainOptions& options = {},
                                  const EmbedOptions& embed_options = {});
 
-// Explains the log-probability of the next token of a decoder, or the logit of a label if the model
-// predicts labels of texts. Reads `text` or, for next tokens, `ids` of the input. Throws
-// Unsupported for other models.
-Explanation explain(const Model& model, const InspectInput& input,
-                    const ExplainOptions& options = {});
+// Explains the log-probability of the next token of a decoder, which has one explanation, or the
+// results that Classifier::of(model) finds, as explain_results() does. Reads `text` or, for next
+// tokens, `ids` of the input; of a model that answers questions, `text` is the question and
+// `target` its context. Throws Unsupported for other models.
+std::vector<Explanation> explain(const Model& model, const InspectInput& input,
+                                 const ExplainOptions& options = {},
+                                 const ClassifyOptions& classify_options = {});
 
 const std::string& name_of(AttributionMethod method);  // as in the options
 

@@ -37,6 +37,16 @@ std::vector<int32_t> ids_of(const Model& model, const std::optional<ChatFormat>&
   return tokenizer.encode(chat->render(guarded(request, tokenizer)), SpecialTokens::guarded);
 }
 
+// Returns the passages whose vectors are similar enough to the question.
+std::vector<FoundPassage> similar_passages(const std::vector<FoundPassage>& passages,
+                                           const AnswerOptions& options) {
+  std::vector<FoundPassage> similar;
+  std::ranges::copy_if(passages, std::back_inserter(similar), [&](const FoundPassage& p) {
+    return double{p.similarity} >= options.least_similarity;
+  });
+  return similar;
+}
+
 // Returns the text after the model's thoughts, without marks around it.
 std::string_view statement_in(std::string_view text) {
   constexpr std::string_view kThought = "</think>", kAround = " \t\r\n*\".";
@@ -87,9 +97,7 @@ PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatF
                                    const TextSink& stream) {
   check_fields(options);
   PassageAnswer answer;
-  std::ranges::copy_if(passages, std::back_inserter(answer.sources), [&](const FoundPassage& p) {
-    return double{p.similarity} >= options.least_similarity;
-  });
+  answer.sources = similar_passages(passages, options);
   if (answer.sources.empty()) return answer;
   const int64_t room = generation.max_tokens >= 0 ? generation.max_tokens : kUsualRoom;
   const int64_t context = model.spec().context;
@@ -112,6 +120,29 @@ PassageAnswer answer_from_passages(const Model& model, const std::optional<ChatF
     const bool known = number >= 1 && number <= std::ssize(answer.sources);
     (known ? answer.cited : answer.unknown).push_back(number);
   }
+  return answer;
+}
+
+PassageAnswer answer_from_passages(const Classifier& model, const std::string& question,
+                                   const std::vector<FoundPassage>& passages,
+                                   const AnswerOptions& options) {
+  check_fields(options);
+  PassageAnswer answer;
+  answer.sources = similar_passages(passages, options);
+  std::vector<Question> questions;
+  for (const FoundPassage& passage : answer.sources) questions.push_back({question, passage.text});
+  ClassifyOptions how;
+  how.null_answer = true;
+  how.name_of_text = [](size_t) { return "question"; };
+  const auto found = model.answer(questions, how);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const ExtractedAnswer& best = found[i].at(0);  // the empty answer if it is more probable
+    if (best.text.empty() || best.score <= answer.score.value_or(-1)) continue;
+    answer.score = best.score;
+    answer.text = fmt::format("{} [{}]", best.text, i + 1);
+    answer.cited = {static_cast<int64_t>(i + 1)};
+  }
+  answer.answered = answer.score.has_value();
   return answer;
 }
 

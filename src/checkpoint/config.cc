@@ -156,7 +156,9 @@ void Config::operator()(const char* key, std::vector<int64_t>& field) {
 
 void Config::padding(Spec& spec, int64_t absent) {
   if (!reading_) {
-    if (spec.padding >= 0) write("pad_token_id", spec.padding);
+    const bool none = spec.padding < 0;
+    if (!none || absent >= 0)
+      write("pad_token_id", none ? nlohmann::ordered_json() : nlohmann::ordered_json(spec.padding));
     return;
   }
   const nlohmann::json given = value("pad_token_id");

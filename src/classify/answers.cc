@@ -38,6 +38,8 @@ int64_t room_of(const Classifier::Parts& parts, int64_t question, const Classify
                 size_t index) {
   const TextFormat& format = parts.format;
   const int64_t wanted = options.window > 0 ? options.window : kUsualWindow;
+  check_field(wanted > format.added_to_pair() + 1, "window", "{} tokens; expected at least {}",
+              wanted, format.added_to_pair() + 2);
   const int64_t most = std::min(wanted, format.most());
   const int64_t room = most - question - format.added_to_pair();
   check(room > 0, "{}: the question has {} tokens; expected at most {}, in a window of {} tokens",

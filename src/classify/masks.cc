@@ -89,15 +89,18 @@ TokenizedText masked_text(const Classifier::Parts& parts, const std::string& tex
                           const ClassifyOptions& options, size_t index) {
   check_not_stopped(options);
   std::vector<int32_t> ids = ids_with_masks(parts.format.tokenizer(), text, parts.mask.value());
-  const auto has_mask = [&] { return std::find(ids.begin(), ids.end(), parts.mask) != ids.end(); };
+  const auto masks = [&] { return std::count(ids.begin(), ids.end(), parts.mask.value()); };
+  const auto all = masks();
   const std::string_view name = parts.format.tokenizer().text_of(parts.mask.value());
-  check(has_mask(), "{}: has no mask token; expected {} in the text", name_of_text(options, index),
+  check(all > 0, "{}: has no mask token; expected {} in the text", name_of_text(options, index),
         name);
   const auto room =
       static_cast<size_t>(parts.format.most() - parts.format.leading() - parts.format.trailing());
   const size_t whole = ids.size();
   ids.resize(std::min(whole, room));
-  check(has_mask(), "{}: all mask tokens are after the first {} tokens; expected one among them",
+  check(masks() == all,
+        "{}: has a mask token after the first {} tokens; expected all of them before the end of "
+        "the model's context",
         name_of_text(options, index), room);
   TokenizedText result = parts.format.framed(ids);
   result.cut = static_cast<int64_t>(whole - ids.size());

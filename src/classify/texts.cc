@@ -108,6 +108,15 @@ Classifications Classifier::classify_by(const std::vector<std::string>& texts,
   const FloatMode mode;
   const auto hypotheses = hypotheses_of(options);
   const Inference inference = inference_of(parts_->labels);
+  // Of a pair with too many tokens, a text of at most half of them stays whole.
+  const int64_t most = (parts_->format.most() - parts_->format.added_to_pair()) / 2;
+  for (size_t i = 0; i < hypotheses.size(); ++i) {
+    const int64_t tokens = std::ssize(parts_->format.own_ids(hypotheses[i]));
+    check_field(tokens <= most, "labels",
+                "the hypothesis of \"{}\" has {} tokens; expected at most {}, half of the model's "
+                "context",
+                excerpt(options.labels[i]), tokens, most);
+  }
   std::vector<TextInput> pairs;
   for (const std::string& text : texts)
     for (const std::string& hypothesis : hypotheses) pairs.push_back({text, hypothesis});

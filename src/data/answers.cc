@@ -76,6 +76,14 @@ void add_question(const Json& json, const std::string& place, QuestionSet& set) 
   set.questions.push_back(std::move(question));
 }
 
+// Returns whether the object that begins at byte `begin` has this key first.
+bool begins_with_key(const std::string& text, size_t begin, std::string_view key) {
+  const size_t first = text.find('"', begin);
+  return text[begin] == '{' && first != text.npos &&
+         text.find_first_not_of(" \t\r\n", begin + 1) == first &&
+         text.compare(first, key.size(), key) == 0;
+}
+
 }  // namespace
 
 bool hold_questions(const std::vector<std::string>& files) {
@@ -83,8 +91,10 @@ bool hold_questions(const std::vector<std::string>& files) {
     if (std::filesystem::path(path).extension() != ".json" || !is_file(path)) return false;
     const std::string text = read_file(path);
     const size_t begin = text.find_first_not_of(" \t\r\n");
-    // Labelled texts are lines of objects that do not have this key.
-    if (begin == text.npos || text.find("\"paragraphs\"") == text.npos) return false;
+    // Labelled texts are lines of objects that do not have these keys.
+    if (begin == text.npos ||
+        (text.find("\"paragraphs\"") == text.npos && !begins_with_key(text, begin, "\"data\"")))
+      return false;
   }
   return !files.empty();
 }

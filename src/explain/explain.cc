@@ -122,19 +122,23 @@ std::vector<Explanation> explain(const Embedder& embedder, const std::vector<std
   return results;
 }
 
-Explanation explain(const Model& model, const InspectInput& input, const ExplainOptions& options) {
+std::vector<Explanation> explain(const Model& model, const InspectInput& input,
+                                 const ExplainOptions& options,
+                                 const ClassifyOptions& classify_options) {
   const FloatMode mode;
   check_fields(options);
   const Spec& spec = model.spec();
-  if (spec.head.kind == HeadKind::sequence) {
-    check(input.ids.empty(), "ids: the model predicts labels of texts; expected a text");
-    return explain(Classifier::of(model), {{input.text, {}}}, options)[0];
+  if (!spec.encoder && spec.head.kind == HeadKind::language_model)
+    return {explain_next_token(model, input, options)};
+  const Classifier classifier = Classifier::of(model);
+  check(input.ids.empty(), "ids: the model is a classifier; expected a text");
+  TextInput text{input.text, {}};
+  if (classifier.task() == ClassifierTask::answers) {
+    check(!input.target.empty(),
+          "target: empty; expected the text that has the answer to the question");
+    text.pair = input.target;
   }
-  if (spec.encoder || spec.head.kind != HeadKind::language_model)
-    fail(ErrorKind::Unsupported,
-         "model: it predicts neither labels of texts nor next tokens; expected a classifier of "
-         "texts, or a language model with a decoder only");
-  return explain_next_token(model, input, options);
+  return explain_results(classifier, {text}, options, classify_options)[0];
 }
 
 }  // namespace fovea

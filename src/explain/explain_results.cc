@@ -17,39 +17,57 @@ namespace {
 struct ResultExplainer {
   const Classifier::Parts& parts;
   const ExactModel exact;
-  const ExplainSettings settings;
+  const ExplainSettings chosen, others;  // with and without attributions; see ExplainOptions::only
 
   ResultExplainer(const Classifier& classifier, const ExplainOptions& options)
       : parts(classifier.parts()),
         exact(exact_copy(parts.transformer)),
-        settings(options, &classifier.tokenizer(), *exact) {}
+        chosen(options, &classifier.tokenizer(), *exact),
+        others(without_methods(chosen)) {}
+
+  static ExplainSettings without_methods(ExplainSettings settings) {
+    settings.methods.clear();
+    return settings;
+  }
+  bool is_chosen(size_t number) const {
+    return chosen.options.only < 0 || static_cast<size_t>(chosen.options.only) == number;
+  }
+  // Return the settings and the target of the result with this number.
+  const ExplainSettings& settings_of(size_t number) const {
+    return is_chosen(number) ? chosen : others;
+  }
+  std::string target_of(size_t number) const {
+    return is_chosen(number) ? chosen.options.target : "";
+  }
+  const Tokenizer* tokenizer() const { return chosen.tokenizer; }
 
   // Returns a text whose answer is about the tokens [begin, end).
   ExplainedText about(const TokenizedText& tokens, int64_t begin, int64_t end) const {
-    ExplainedText text = explained_text(tokens, settings.tokenizer, 0);
+    ExplainedText text = explained_text(tokens, tokenizer(), 0);
     text.places.resize(static_cast<size_t>(end - begin));
     std::iota(text.places.begin(), text.places.end(), begin);
     return text;
   }
 
-  Explanation of_mask(const TokenizedText& tokens, int64_t place) const;
-  Explanation of_entity(const ExplainedText& text, const std::string& label) const;
-  Explanation of_answer(const ExplainedText& text, const std::string& answer) const;
+  // `number`: that of the result among those of its text.
+  Explanation of_mask(const TokenizedText& tokens, int64_t place, size_t number) const;
+  Explanation of_entity(const ExplainedText& text, const std::string& label, size_t number) const;
+  Explanation of_answer(const ExplainedText& text, const std::string& answer, size_t number) const;
 };
 
-Explanation ResultExplainer::of_mask(const TokenizedText& tokens, int64_t place) const {
+Explanation ResultExplainer::of_mask(const TokenizedText& tokens, int64_t place,
+                                     size_t number) const {
   const ExplainedText text = about(tokens, place, place + 1);
   const std::vector<NextToken> likely = likely_in_place(parts, *exact, text);
-  const std::string& target = settings.options.target;
-  const int32_t id = target.empty()
-                         ? likely.front().id
-                         : token_named(target, settings.tokenizer, exact->spec.vocabulary);
-  Explanation result = explained(mask_answer(parts, exact, text, id), text, settings);
-  result.target = display_tokens(settings.tokenizer, {id})[0].text;
+  const std::string target = target_of(number);
+  const int32_t id =
+      target.empty() ? likely.front().id : token_named(target, tokenizer(), exact->spec.vocabulary);
+  Explanation result = explained(mask_answer(parts, exact, text, id), text, settings_of(number));
+  result.target = display_tokens(tokenizer(), {id})[0].text;
   result.value_name = "log-probability";
   for (const NextToken& token : likely)
     result.answers.push_back(
-        {display_tokens(settings.tokenizer, {token.id})[0].text, token.probability, token.id});
+        {display_tokens(tokenizer(), {token.id})[0].text, token.probability, token.id});
   return result;
 }
 
@@ -71,13 +89,14 @@ std::vector<int32_t> labels_of_tokens(const Tensor& probabilities, const std::st
   return chosen;
 }
 
-Explanation ResultExplainer::of_entity(const ExplainedText& text, const std::string& label) const {
+Explanation ResultExplainer::of_entity(const ExplainedText& text, const std::string& label,
+                                       size_t number) const {
   const Tensor probabilities = entity_probabilities(parts, *exact, text);
-  const std::string& target = settings.options.target;
+  const std::string target = target_of(number);
   const std::string& name = target.empty() ? label : target;
   Explanation result = explained(
       entity_answer(parts, exact, text, labels_of_tokens(probabilities, name, parts.labels)), text,
-      settings);
+      settings_of(number));
   result.target = name;
   result.value_name = "logit";
   const int64_t tokens = probabilities.dim(0), count = probabilities.dim(1);
@@ -93,8 +112,9 @@ Explanation ResultExplainer::of_entity(const ExplainedText& text, const std::str
   return result;
 }
 
-Explanation ResultExplainer::of_answer(const ExplainedText& text, const std::string& answer) const {
-  Explanation result = explained(span_answer(parts, exact, text), text, settings);
+Explanation ResultExplainer::of_answer(const ExplainedText& text, const std::string& answer,
+                                       size_t number) const {
+  Explanation result = explained(span_answer(parts, exact, text), text, settings_of(number));
   result.target = answer;
   result.value_name = "logit";
   return result;
@@ -106,16 +126,16 @@ std::vector<Explanation> explain_masks(const ResultExplainer& explainer, const s
   check_lengths({tokens}, explainer.parts.format.most(), options);
   std::vector<Explanation> results;
   for (const int64_t place : mask_places(tokens, explainer.parts.mask.value()))
-    results.push_back(explainer.of_mask(tokens, place));
+    results.push_back(explainer.of_mask(tokens, place, results.size()));
   return results;
 }
 
 std::vector<std::vector<Explanation>> explain_answers(const ResultExplainer& explainer,
                                                       const std::vector<TextInput>& texts,
                                                       const ClassifyOptions& options) {
-  check_field(explainer.settings.options.target.empty(), "target",
+  check_field(explainer.chosen.options.target.empty(), "target",
               "\"{}\"; expected none: what is explained is each answer that is found",
-              excerpt(explainer.settings.options.target));
+              excerpt(explainer.chosen.options.target));
   std::vector<Question> questions;
   for (const TextInput& text : texts) questions.push_back({text.text, text.pair.value_or("")});
   const auto read = read_answers(explainer.parts, questions, options);
@@ -124,8 +144,9 @@ std::vector<std::vector<Explanation>> explain_answers(const ResultExplainer& exp
     auto& list = results.emplace_back();
     for (const auto& one : answers) {
       check_not_stopped(options);
-      list.push_back(explainer.of_answer(
-          explainer.about(read.windows[one.window], one.begin, one.end), one.result.text));
+      list.push_back(
+          explainer.of_answer(explainer.about(read.windows[one.window], one.begin, one.end),
+                              one.result.text, list.size()));
     }
   }
   return results;
@@ -140,8 +161,9 @@ std::vector<std::vector<Explanation>> explain_entities(const ResultExplainer& ex
     auto& list = results.emplace_back();
     for (const auto& one : entities) {
       check_not_stopped(options);
-      list.push_back(explainer.of_entity(
-          explainer.about(read.windows[one.window], one.begin, one.end), one.result.label));
+      list.push_back(
+          explainer.of_entity(explainer.about(read.windows[one.window], one.begin, one.end),
+                              one.result.label, list.size()));
     }
   }
   return results;

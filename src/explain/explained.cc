@@ -81,6 +81,7 @@ Explanation explained(const ExplainedAnswer& answer, const ExplainedText& text,
   result.places = text.places;
   result.value = values_of(answer, {text})[0];
   result.baseline = settings.baseline.name;
+  if (settings.methods.empty()) return result;
   const DeletionTests tests(answer, text, result.value, settings.options);
   for (const AttributionMethod method : settings.methods) {
     Attribution attribution = attribution_of(method, answer, text, result.value, settings);

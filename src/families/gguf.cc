@@ -286,7 +286,10 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
   const auto& [architecture, family] = pair_of(*file);
   ModelFiles files = load_model(*architecture, config_of(*file, architecture->model_type), path,
                                 std::make_shared<GgufTensors>(file), loading, path);
-  const Spec& spec = files.model.spec;
+  Spec& spec = files.model.spec;
+  const auto padding = file->integer("tokenizer.ggml.padding_token_id");
+  if (spec.encoder && padding && *padding >= 0 && *padding < spec.vocabulary)
+    spec.padding = *padding;
   files.origin.family = can_express(*family, spec) ? family : &family_for(spec);
   files.origin.quantization = quantization_of(files.model);
   if (architecture == &gguf_bert && spec.head.kind == HeadKind::sequence && !spec.head.transform)
@@ -294,11 +297,14 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
         "{}: has no cls.weight, the layer before the labels, which llama.cpp's converter leaves "
         "out of BERT; labels may differ from those of the original model",
         path));
-  for (const char* key : {"bos", "eos", "padding"}) {
+  for (const auto& [key, name] : {std::pair("bos", "bos"),
+                                  {"eos", "eos"},
+                                  {"padding", "pad"},
+                                  {"cls", "cls"},
+                                  {"seperator", "sep"}}) {  // as GGUF spells it
     const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
     if (!id || *id < 0 || *id >= spec.vocabulary) continue;
-    files.origin.carried[fmt::format("{}_token_id", key == std::string("padding") ? "pad" : key)] =
-        *id;
+    files.origin.carried[fmt::format("{}_token_id", name)] = *id;
   }
   for (const char* key : {"eos", "eot", "eom"}) {
     const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));

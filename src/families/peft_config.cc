@@ -232,8 +232,15 @@ bool PeftConfig::targets_parameter(const std::string& name) const {
 }
 
 bool PeftConfig::saves(const std::string& module) const {
-  return std::any_of(saved_.begin(), saved_.end(),
-                     [&](const std::string& name) { return module.ends_with(name); });
+  // A saved module may have parts, such as classifier.dense.
+  for (size_t end = module.size(); end != module.npos;) {
+    const std::string_view whole = std::string_view(module).substr(0, end);
+    if (std::any_of(saved_.begin(), saved_.end(),
+                    [&](const std::string& name) { return whole.ends_with(name); }))
+      return true;
+    end = end == 0 ? module.npos : module.rfind('.', end - 1);
+  }
+  return false;
 }
 
 }  // namespace fovea

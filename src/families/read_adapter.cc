@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/gguf.h"
@@ -5,6 +7,7 @@
 #include "families/adapters.h"
 #include "families/fused_experts.h"
 #include "families/gguf_adapter.h"
+#include "families/registry.h"
 
 namespace fovea {
 namespace {
@@ -20,17 +23,18 @@ std::string stem_of(const std::string& name, std::string_view ending) {
 class PeftReader {
  public:
   PeftReader(const std::string& folder, const Family& family, Transformer& model)
-      : config_(folder), path_(folder + "/" + kAdapterTensors), family_(family), model_(model) {
+      : config_(folder), path_(folder + "/" + kAdapterTensors), family_(&family), model_(model) {
     if (!is_file(path_) && is_file(folder + "/adapter_model.bin"))
       refuse_pickle(folder + "/adapter_model.bin");
     file_.emplace(path_);
     adapter_.folder = folder;
     adapter_.dropout = config_.dropout();
-    for (AdapterModule& module : adapter_modules(family, model)) {
+    if (is_of_roberta()) family_ = &roberta;
+    for (AdapterModule& module : adapter_modules(*family_, model)) {
       std::string name = module.name;
       modules_.emplace(std::move(name), std::move(module));
     }
-    parameters_ = targeted_parameters(family, model, config_);
+    parameters_ = targeted_parameters(*family_, model, config_);
   }
 
   Adapter read() {
@@ -59,6 +63,14 @@ class PeftReader {
   }
 
  private:
+  // GGUF has one architecture for BERT and RoBERTa. A model of such a file is a BERT here, and the
+  // names of the tensors tell whose adapter it is.
+  bool is_of_roberta() const {
+    const std::vector<StoredTensor>& all = file_->stored();
+    return family_ == &bert && std::any_of(all.begin(), all.end(), [](const StoredTensor& stored) {
+             return stored.name.starts_with(std::string(kPeftPrefix) + roberta.prefix);
+           });
+  }
   std::string module_of_base(const StoredTensor& stored) const {
     const std::string_view prefix = kPeftPrefix;
     if (!stored.name.starts_with(prefix))
@@ -70,7 +82,7 @@ class PeftReader {
   // Finds an entry by its name in the file, with or without the family's prefix.
   template <class Map>
   auto find(Map& map, const std::string& name) const {
-    const std::string prefix = family_.prefix;
+    const std::string prefix = family_->prefix;
     auto at = map.find(name);
     if (at == map.end()) at = map.find(prefix + name);
     if (at == map.end() && !prefix.empty() && name.starts_with(prefix))
@@ -108,7 +120,7 @@ class PeftReader {
     const std::string module = name.substr(0, name.rfind('.'));
     std::map<std::string, FileTensor> known;
     for (const bool in_memory : {false, true})
-      for (FileTensor& tensor : file_tensors(family_, model_, in_memory))
+      for (FileTensor& tensor : file_tensors(*family_, model_, in_memory))
         known.emplace(tensor.name, std::move(tensor));
     const auto at = find(known, name);
     if (at == known.end() || !config_.saves(module))
@@ -133,7 +145,7 @@ class PeftReader {
 
   PeftConfig config_;
   std::string path_;
-  const Family& family_;
+  const Family* family_;
   Transformer& model_;
   std::optional<SafeTensors> file_;
   std::map<std::string, AdapterModule> modules_;

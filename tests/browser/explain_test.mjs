@@ -68,10 +68,32 @@ test("a language model shows its next tokens and what they rest on", { skip }, a
   server.stop();
 });
 
+test("entities, masked words and answers are shown with what they rest on", { skip }, async () => {
+  const cases = [["words", TEXT, []], ["masks", "the [MASK] sees a [MASK] in Paris.", []], ["answers", "Who sees it?", ["--context", TEXT, "--top", "3"]]];
+  for (const [name, text, more] of cases) {
+    const server = await served(classifier(name));
+    const page = await opened(`${server.address}#view=explain&text=${encodeURIComponent(text)}`);
+    if (more.length > 0) {
+      await page.getByLabel("Text that has the answer").fill(TEXT);
+      await page.getByRole("button", { name: "Answer" }).click();
+    }
+    const all = asked("classify", classifier(name), text, ...more).explanations;
+    assert.ok(all.length > 1);
+    for (const [number, explanation] of all.entries()) {
+      await page.locator(`[data-result="${number}"]`).click();
+      await expectShown(page, explanation.attributions[1]);
+      assert.equal(await page.locator(".contributions .place").count(), explanation.places.length);
+    }
+    assert.deepEqual(await violations(page), []);
+    assert.deepEqual(page.problems, []);
+    server.stop();
+  }
+});
+
 test("another model or an unknown answer is one message", { skip }, async () => {
-  const server = await served(classifier("words"));
+  const server = await served(classifier("masks"));
   const page = await opened(`${server.address}#view=explain&text=night`);
-  await page.waitForSelector(".error:has-text('neither labels of texts nor next tokens')");
+  await page.waitForSelector(".error:has-text('has no mask token; expected [MASK]')");
   server.stop();
   const labels = await served(MODEL);
   const other = await opened(`${labels.address}#view=explain&text=night&answer=sport`);

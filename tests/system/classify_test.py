@@ -1,10 +1,15 @@
 """fovea classify: labels, pairs, entities, answers, masks, candidate labels, formats and errors."""
 import json
+import math
+import os
+import struct
+import subprocess
 import unittest
 
 from serving import ServeTest
-from support import ROOT, FoveaTest, fovea
+from support import FOVEA, ROOT, FoveaTest, fovea
 
+PYTHON = os.environ.get("PEERS_PYTHON")
 MODELS = ROOT / "tests/goldens/classifiers"
 
 
@@ -64,6 +69,8 @@ class Classify(FoveaTest):
         self.refused(fovea("classify", MODELS / "several", "x", "--labels", "a,b"), 2, "--labels", "entail")
         self.refused(fovea("classify", MODELS / "texts", "x", "--labels", "a,,b"), 2, "--labels")
         self.refused(fovea("classify", MODELS / "texts", "x", "--labels", "a", "--hypothesis", "none"), 2, "--hypothesis", "{}")
+        self.refused(fovea("classify", MODELS / "texts", "x", "--labels", "fox " * 30), 2, "--labels: the hypothesis of", "tokens; expected at most 14")
+        self.ok(fovea("classify", MODELS / "texts", "the fox " * 99, "--labels", "fox,bird", "--hypothesis", "{}"))
 
     def test_entities(self):
         for name in ("words_of_t5", "words"):
@@ -92,6 +99,12 @@ class Classify(FoveaTest):
         found = self.objects("answers", "--input-format", "json", text=line)[0]["answers"]
         self.assertEqual(found[0]["answer"], wanted["best"][0][0]["answer"])
         self.refused(fovea("classify", MODELS / "answers", "who?"), 2, "arguments: line 1", "--context")
+        for blank in ("", " \n"):
+            self.refused(fovea("classify", MODELS / "answers", "who?", "--context", blank), 2, "--context: has no text")
+        self.refused(fovea("classify", MODELS / "answers", "who?", "--context", "the fox", "--window", 3), 2, "--window: 3 tokens; expected at least 5")
+        self.refused(fovea("classify", MODELS / "answers", "fox " * 99, "--context", "the fox"), 2, "question has 99 tokens; expected at most 28")
+        self.refused(fovea("classify", MODELS / "answers", "", "--context", "the fox"), 2, "the question has no tokens")
+        self.ok(fovea("classify", MODELS / "answers", "who?", "--context", "the fox sees Anna. " * 200, "--overlap", 1000))
 
     def test_masks(self):
         wanted = expected("masks")
@@ -99,6 +112,13 @@ class Classify(FoveaTest):
         for one, masks in zip(found, wanted["masks"]):
             self.assertEqual([[c["sequence"] for c in mask] for mask in one["masks"]], [[c["sequence"] for c in mask] for mask in masks])
         self.assertEqual(len(self.classify("masks", "--top", 1, "[MASK] and [MASK]").splitlines()), 2, "brackets are not a list")
+        late = "[MASK] " + "the fox " * 100 + "[MASK]"
+        for text in (late, "the fox " * 100 + "[MASK]"):
+            self.refused(fovea("classify", MODELS / "masks", text), 2, "line 1: has a mask token after the first 30 tokens", "expected all of them")
+        self.assertEqual(len(self.classify("masks", "--top", 1, late.removesuffix("[MASK]")).splitlines()), 1)
+        self.assertEqual(self.classify("masks", "--top", 1, "the[MASK]fox").split("\t")[4].split()[::2], ["the", "fox"])
+        for pair in (b"the fox\tthe [MASK]\n", b"the [MASK]\tthe fox\n"):
+            self.refused(fovea("classify", MODELS / "masks", "--input-format", "pairs", input=pair), 2, "line 1: has two texts; expected one")
         self.refused(fovea("classify", MODELS / "masks", "no mask here"), 2, "line 1", "[MASK]")
 
     def test_output_files_are_resumable_and_equal(self):
@@ -123,6 +143,9 @@ class Classify(FoveaTest):
         self.refused(fovea("classify", MODELS / "texts", "none.txt"), 2, "none.txt", "no such file")
         self.refused(fovea("classify", MODELS / "texts", "x", "--context", "y"), 2, "--context")
         self.refused(fovea("classify", MODELS / "decoder", input=b"a\n\n"), 2, "line 2", "no tokens")
+        long = self.ok(fovea("classify", MODELS / "texts", "the fox " * 99))
+        self.assertIn(b"warning: 1 line truncated to 32 tokens, the first at arguments: line 1", long.stderr)
+        self.refused(fovea("classify", MODELS / "texts", "the fox " * 99, "--no-truncate"), 2, "line 1: has 200 tokens; expected at most 32")
         self.assertEqual(self.classify("texts", text=b""), "")
         self.assertEqual(len(self.classify("texts", text=b"\xff\xfe broken \x80\n\n").splitlines()), 2)
         json.loads(self.classify("words", "--json", text=b"\xff Anna \x80\n"))
@@ -144,9 +167,49 @@ class Classify(FoveaTest):
         small = self.folder / "q8_0.gguf"
         self.ok(fovea("convert", MODELS / "texts", small, "--dtype", "q8_0"))
         self.ok(fovea("classify", small, "the fox"))
+        config = json.loads((back / "config.json").read_text(encoding="utf-8"))
+        self.assertEqual((config["architectures"], config["pad_token_id"]), (["BertForSequenceClassification"], 0))
         for name, reason in (("words", "does not label texts"), ("answers", "does not label texts"), ("masks", "does not label texts"),
                              ("decoder", "this classifier"), ("encoder_decoder", "an encoder and a decoder")):
             self.refused(fovea("convert", MODELS / name, self.folder / "no.gguf"), 2, reason)
+
+    @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with transformers and peft")
+    def test_gguf_files_with_adapters_and_their_directories_equal_transformers(self):
+        done = subprocess.run([PYTHON, str(ROOT / "tools/check_gguf_classifiers.py"), "--fovea", FOVEA], check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=240, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
+
+    def adapter(self, prefix, width):
+        """Returns an adapter of PEFT with a head of its own, whose tensors have the names of BERT or of RoBERTa."""
+        out, heads = self.folder / f"adapter {prefix}", {"bert": ("bert.pooler.dense", "classifier"), "roberta": ("classifier.dense", "classifier.out_proj")}
+        query = f"{prefix}.encoder.layer.0.attention.self.query"
+        shapes = {f"{query}.lora_A.weight": [1, width], f"{query}.lora_B.weight": [width, 1]}
+        for name, rows in zip(heads[prefix], (width, 3)):
+            shapes |= {f"{name}.weight": [rows, width], f"{name}.bias": [rows]}
+        header, data = {}, b""
+        for number, (name, shape) in enumerate(sorted(shapes.items(), key=lambda one: len(one[1]) * 100 + one[1][-1])):
+            size = math.prod(shape)
+            values = struct.pack(f"<{size}f", *(((i * 7 + number) % 5 - 2) / 4 for i in range(size)))
+            header[f"base_model.model.{name}"] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+            data += values
+        text = json.dumps(header).encode()
+        out.mkdir()
+        (out / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+        config = {"peft_type": "LORA", "task_type": "SEQ_CLS", "r": 1, "lora_alpha": 4, "target_modules": ["query"], "base_model_name_or_path": "",
+                  "modules_to_save": ["pooler.dense", "classifier"]}
+        (out / "adapter_config.json").write_text(json.dumps(config))
+        return out
+
+    def test_adapters_of_bert_and_roberta_fit_a_gguf_file(self):
+        model, file = MODELS / "texts", self.folder / "texts.gguf"
+        self.ok(fovea("convert", model, file))
+        width = json.loads((model / "config.json").read_text(encoding="utf-8"))["hidden_size"]
+        bert, roberta = self.adapter("bert", width), self.adapter("roberta", width)
+        found = {self.ok(fovea("classify", where, "the fox", "--adapter", adapter, "--json")).stdout.decode()
+                 for adapter, where in ((bert, model), (bert, file), (roberta, file))}
+        self.assertEqual(len(found), 1)
+        self.assertNotEqual(found, {self.classify("texts", "the fox", "--json")})
+        self.refused(fovea("classify", MODELS / "decoder", "the fox", "--adapter", bert), 2, "adapter_model.safetensors")
 
     def test_models_without_a_head_name_the_right_verb(self):
         self.refused(fovea("classify", ROOT / "tests/goldens/gpt2_bf16", "x"), 2, "no classification head", "fovea generate")
@@ -172,6 +235,24 @@ class ServedClassifier(ServeTest):
         self.assertEqual((status, body["error"]["param"]), (400, "input"))
         status, _, body = self.ask("POST", "/predict", "[1")
         self.assertEqual((status, body["error_type"]), (422, "Validation"))
+        for path, wrong, named, expected in (
+                ("/classify", {}, "input", "a text, or an array of texts"), ("/classify", {"input": [["a", "b"]]}, "input", "an array of strings"),
+                ("/classify", {"input": []}, "input", "at least one text"), ("/v1/classify", {"inputs": "a"}, "input", "a text, or an array of texts"),
+                ("/tokenize", {}, "content", "content, prompt or inputs"), ("/tokenize", {"input": "a"}, "content", "content, prompt or inputs"),
+                ("/tokenize", {"inputs": ["a", 1]}, "inputs", "an array of strings"), ("/score", {}, "text_1", "a text"),
+                ("/v1/rerank", {"query": "a"}, "documents", "texts to score"), ("/v2/rerank", {"query": "a", "documents": [1]}, "documents", "an array of texts")):
+            status, _, body = self.ask("POST", path, wrong)
+            self.assertEqual((status, body["error"]["param"]), (400, named), path)
+            self.assertIn("expected " + expected, body["error"]["message"])
+        for path, wrong, expected in (
+                ("/predict", {}, "inputs: is missing; expected a text, a pair of texts"), ("/predict", {"inputs": [["a", "b", "c"]]}, "inputs: expected a text, a pair"),
+                ("/predict", {"inputs": ["a", 5]}, "inputs: expected a text, a pair"), ("/predict", {"inputs": "the fox " * 99, "truncate": False}, "expected at most 32"),
+                ("/rerank", {}, "query: is missing; expected the query"), ("/rerank", {"query": "a", "texts": "b"}, "texts: expected an array of strings"),
+                ("/similarity", {"inputs": "a"}, "inputs: expected an object"), ("/similarity", {}, "inputs: is missing; expected the texts to compare")):
+            status, _, body = self.ask("POST", path, wrong)
+            self.assertEqual((status, body["error_type"]), (422, "Validation"), path)
+            self.assertIn(expected, body["error"])
+        self.assertEqual(self.ask("POST", "/tokenize", {"content": ""})[2]["tokens"], [])
         self.assertEqual(self.ask("GET", "/info")[2]["model_type"], {"generation": {"chat": True}})
 
 

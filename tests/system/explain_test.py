@@ -124,6 +124,17 @@ class Explain(FoveaTest):
         label = json.loads(self.printed("trace", CLASSIFIER, "--text", TEXT, "--explain", "--json"))
         self.assertEqual(label, json.loads(self.printed("classify", CLASSIFIER, TEXT, "--explain", "--json"))["explanation"])
 
+    def test_trace_explains_entities_and_masks(self):
+        for name, text in (("words", TEXT), ("masks", "the [MASK] sees a [MASK] in Paris.")):
+            model = GOLDENS / "classifiers" / name
+            wanted = json.loads(self.printed("classify", model, text, "--explain", "--json"))["explanations"]
+            found = [json.loads(line) for line in self.printed("trace", model, "--text", text, "--explain", "--json").splitlines()]
+            self.assertEqual(found, wanted)
+            self.assertGreater(len(found), 1)
+            self.assertEqual(self.printed("trace", model, "--text", text, "--explain").count("deletion test: "), len(found))
+        none = self.ok(fovea("trace", GOLDENS / "classifiers/words", "--text", " ", "--explain"))
+        self.assertEqual((none.stdout, none.stderr), (b"", b"No entities in the text.\n"))
+
     def inspected(self, model):
         """Starts the inspector of a model and returns a function that posts to one of its routes."""
         server = subprocess.Popen([FOVEA, "inspect", str(model), "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -148,11 +159,33 @@ class Explain(FoveaTest):
             for options in ({}, {"target": "neutral", "method": "integrated_gradients", "integration_steps": 7, "random_choices": 3, "seed": 5}):
                 arguments = [part for key, value in options.items() if key != "method" for part in (f"--{key.replace('_', '-')}", value)]
                 wanted = json.loads(self.printed("classify", model, TEXT, "--json", *arguments, f"--explain={options.get('method', 'all')}"))
-                self.assertEqual(post({"model": "0", "text": TEXT, **options}), wanted["explanation"])
+                shown = post({"model": "0", "text": TEXT, **options})
+                self.assertEqual(shown.pop("results"), [{"target": wanted["explanation"]["target"], "text": ""}])
+                self.assertEqual(shown, wanted["explanation"])
         self.assertIn("removed_share: expected a number", post({"text": TEXT, "removed_share": "x"})["error"]["message"])
         self.assertIn("integration_steps: expected an integer from 1 to 1000", post({"text": TEXT, "integration_steps": 10**6})["error"]["message"])
         self.assertIn("method: expected one of all, ", post({"text": TEXT, "method": "guess"})["error"]["message"])
         self.assertIn("target: \"guess\" is not a label", post({"text": TEXT, "target": "guess"})["error"]["message"])
+
+    def test_the_page_explains_entities_answers_and_masks(self):
+        cases = (("words", TEXT, {}, "B-LOC"), ("masks", "the [MASK] sees a [MASK] in Paris.", {}, "fox"), ("answers", "Who sees it?", {"context": TEXT}, None))
+        for name, text, more, target in cases:
+            model, post = GOLDENS / "classifiers" / name, self.inspected(GOLDENS / "classifiers" / name)
+            options = ["--context", TEXT, "--top", 3] if more else []
+            wanted = json.loads(self.printed("classify", model, text, "--json", "--explain", *options))["explanations"]
+            self.assertGreater(len(wanted), 1, name)
+            for number, explanation in enumerate(wanted):
+                shown = post({"text": text, "result": number, **more})
+                self.assertEqual([one["target"] for one in shown.pop("results")], [one["target"] for one in wanted])
+                self.assertEqual(shown, explanation)
+            if target:
+                wanted = json.loads(self.printed("classify", model, text, "--json", "--explain", "rollout", "--target", target))["explanations"]
+                shown = post({"text": text, "result": 1, "method": "rollout", "target": target})
+                self.assertEqual(shown["attributions"], wanted[1]["attributions"])
+                self.assertNotEqual(shown["results"][0]["target"], shown["results"][1]["target"])
+            self.assertIn("result: 99; the text has", post({"text": text, "result": 99, **more})["error"]["message"])
+        self.assertIn("target: empty; expected the text that has the answer", post({"text": "Who?"})["error"]["message"])
+        self.assertEqual(self.inspected(GOLDENS / "classifiers/words")({"text": " "}), {"results": []})
 
     def test_refusals(self):
         run = ["classify", CLASSIFIER, "night"]
@@ -167,7 +200,10 @@ class Explain(FoveaTest):
         self.refused(fovea("embed", GOLDENS / "sentence_model", "--explain", "x", "--format", "npy", input=b"night\n"), 2, "--format: npy cannot hold explanations")
         self.refused(fovea("embed", GOLDENS / "sentence_model", "--method", "rollout", input=b"night\n"), 2, "--method: --explain is not given")
         self.refused(fovea("trace", CLASSIFIER, "--text", "night", "--explain", "--list"), 2, "--list: cannot be combined with --explain")
-        self.refused(fovea("trace", GOLDENS / "classifiers/masks", "--text", "night", "--explain"), 2, "neither labels of texts nor next tokens")
+        self.refused(fovea("trace", GOLDENS / "classifiers/masks", "--text", "night", "--explain"), 2, "--text: has no mask token; expected [MASK]")
+        self.refused(fovea("trace", GOLDENS / "classifiers/words", "--ids", "2,3", "--explain"), 2, "ids: the model is a classifier; expected a text")
+        self.refused(fovea("trace", GOLDENS / "classifiers/answers", "--text", "who?", "--explain"), 2, "answers questions", "fovea classify", "--context")
+        self.refused(fovea("trace", GOLDENS / "sentence_model", "--text", "night", "--explain"), 2, "no classification head", "fovea embed")
         mixed = self.folder / "mixed"
         self.ok(self.train(mixed, "--mixer", "attention", "--mixer", "gru", steps=1))
         self.refused(fovea("trace", mixed, "--text", "the fox", "--explain", "rollout"), 2, "--explain: rollout: layer 1 is recurrent")

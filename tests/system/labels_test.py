@@ -99,6 +99,8 @@ class Labels(FoveaTest):
         self.assertEqual(found["objective"], "answers")
         self.assertGreater(found["f1"], 95)
         self.assertGreater(found["exact"], 95)
+        for content, reason in (("[]", "contains no question"), ("{}", '"data" is'), ('["a"]', "data[0]")):
+            self.refused(fovea("eval", model, "--labels", self.file("bad.json", f'{{"data": {content}}}')), 2, "bad.json", reason)
         paragraphs[0]["qas"][0]["answers"] = "none"
         paragraphs[0]["qas"][0]["is_impossible"] = False
         bad = self.file("bad.json", json.dumps({"data": [{"paragraphs": paragraphs}]}))

@@ -1,6 +1,7 @@
 """fovea search: building and updating the index of a folder, the results of a search, and errors."""
 import json
 import math
+import random
 import re
 import shutil
 
@@ -263,6 +264,60 @@ class Search(FoveaTest):
         self.assertEqual((done["answered"], done["answer"]), (False, "NO ANSWER"))
         self.assertEqual([source for source in done["sources"] if source["cited"]], [])
 
+    def reader(self, homes, drinks):
+        """Returns a model that finds answers in a text, trained on facts about the same people, but no fact of `homes` and `drinks`."""
+        generator, paragraphs, people = random.Random(5), [], sorted(homes)
+        cities = sorted(homes.values()) + ["delhi", "quito", "tunis", "minsk", "accra", "hanoi"]
+        cups = sorted(drinks.values()) + ["cider", "beer", "wine", "soda", "broth", "lemonade"]
+        for i in range(4000):
+            person = generator.choice(people)
+            about = person if generator.random() < 0.5 else generator.choice([one for one in people if one != person])
+            city = generator.choice([one for one in cities if one != homes[person]])
+            cup = generator.choice([one for one in cups if one != drinks[person]])
+            facts = [f"{person} lives in {city} .", f"{person} drinks {cup} ."]
+            text = " ".join(generator.sample(facts, generator.choice((1, 2, 2))))
+            asked, answer = ((f"where does {about} live ?", city), (f"what does {about} drink ?", cup))[generator.randrange(2)]
+            known = about == person and answer in text
+            paragraphs.append({"context": text, "qas": [{"id": str(i), "question": asked, "is_impossible": not known,
+                                                         "answers": [{"text": answer, "answer_start": text.index(answer)}] if known else []}]})
+        data = self.file("facts.json", json.dumps({"version": "v2.0", "data": [{"title": "facts", "paragraphs": paragraphs}]}))
+        out = self.folder / "reader"
+        self.ok(fovea("train", "--labels", data, "--out", out, "--preset", "bert-base", "--encoder-layers", 2, "--encoder-heads", 4, "--width", 64,
+                      "--encoder-pre-norm", "true", "--encoder-post-norm", "false", "--encoder-final-norm", "true", "--encoder-embedding-norm", "false",
+                      "--context", 64, "--batch", 32, "--warmup", 20, "--steps", 1000, "--lr", "0.003", "--dropout", 0, "--dtype", "fp32", "--seed", 7,
+                      "--tokenizer", "wordpiece:300", "--save-every", 0))
+        return out
+
+    def test_a_reader_answers_questions_about_facts_that_it_has_not_seen(self):
+        homes = {"anna": "paris", "ben": "rome", "carl": "bonn", "dora": "oslo", "emil": "lima", "fred": "cairo"}
+        drinks = {"anna": "tea", "ben": "milk", "carl": "water", "dora": "juice", "emil": "coffee", "fred": "cocoa"}
+        model = self.reader(homes, drinks)
+        shutil.rmtree(self.texts)
+        self.texts.mkdir()
+        for person in sorted(homes)[:4]:  # no passage is about Emil and Fred
+            drink = "" if person == "dora" else f" {person} drinks {drinks[person]} ."
+            (self.texts / f"{person}.txt").write_text(f"{person} lives in {homes[person]} .{drink}\n")
+        self.ok(fovea("search", "--build", self.texts, "--model", self.model_folder, "--out", self.index))
+        cases = [(f"where does {person} live ?", homes[person], person) for person in sorted(homes)]
+        cases += [(f"what does {person} drink ?", drinks[person], person) for person in sorted(drinks)]
+        for question, answer, person in cases:
+            done = self.asked(question, "--answer", model, "--top", 9)  # all passages
+            known = person not in ("emil", "fred") and (question.startswith("where") or person != "dora")
+            self.assertEqual(done["answered"], known, done)
+            cited = [source for source in done["sources"] if source["cited"]]
+            self.assertGreaterEqual(len(done["sources"]), 4)
+            if known:
+                self.assertEqual(done["answer"], f"{answer} [{cited[0]['number']}]", question)
+                self.assertEqual([source["file"] for source in cited], [str(self.texts / f"{person}.txt")])
+                self.assertGreater(done["score"], 0.1)
+            else:
+                self.assertEqual((done["answer"], cited, "score" in done), ("", [], False))
+        ask = ("search", self.index, "where does anna live ?", "--answer", model, "--least-score", "-1")
+        self.assertRegex(self.ok(fovea(*ask)).stdout.decode(), r"^paris \[(\d)\]\n\n\[\1\] .*anna.txt:1\n$")
+        self.refused(fovea(*ask, "--predict", 3), 2, "--predict", "finds answers")
+        empty = self.ok(fovea("search", self.index, "where does emil live ?", "--answer", model, "--least-score", "-1"))
+        self.assertEqual((empty.stdout, b"do not answer the question" in empty.stderr), (b"", True))
+
     def test_a_question_without_similar_passages_is_not_answered(self):
         self.lines()
         model = self.writer(64)
@@ -272,7 +327,8 @@ class Search(FoveaTest):
         self.assertEqual(json.loads(done.stdout), {"question": "what sees the bird ?", "answered": False, "answer": "", "sources": [], "unknown_citations": []})
         self.assertEqual(self.ok(fovea(*ask, "--least-score", "2")).stdout, b"")
         self.refused(fovea(*ask, "--least-score", "-1"), 2, "question", "tokens with one passage")
-        self.refused(fovea("search", self.index, "x", "--answer", CROSS), (1, 2), "")
+        for name in (CROSS, ROOT / "tests/goldens/classifiers/texts", ROOT / "tests/goldens/classifiers/masks"):
+            self.refused(fovea("search", self.index, "x", "--answer", name), 2, "--answer", "generates no text and has no head for answers")
 
     def test_invalid_requests_are_refused(self):
         self.refused(fovea("search"), 2, "INDEX")

@@ -92,7 +92,11 @@ class ClassifyCommand : public Command {
     options_.truncate = !whole_;
     read_labels();
     if (ImageModel::reads_images(model_)) return classify_pictures(table);
-    if (table.given("--context")) context_ = file_or_text(context_);
+    if (table.given("--context")) {
+      context_ = file_or_text(context_);
+      if (context_.find_first_not_of(" \t\r\n") == context_.npos)
+        throw UsageError("--context: has no text; expected the text that has the answers");
+    }
     const Classifier classifier =
         Classifier::open(model_, weight_precision(weights_), adapters_of(adapters_));
     warn(classifier.warnings());
@@ -111,7 +115,7 @@ class ClassifyCommand : public Command {
  private:
   // Lines that are sorted by length together; see embed. A question may have a long context.
   // An explanation takes as long as hundreds of labels.
-  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 32, kExplainedAtOnce = 8;
+  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 128, kExplainedAtOnce = 8;
 
   void read_labels() {
     for (size_t begin = 0; begin <= labels_.size() && !labels_.empty();) {
@@ -195,8 +199,18 @@ class ClassifyCommand : public Command {
     jobs::LineBlock block;
     block.file = "arguments";
     block.lines = texts;
-    print(classified(classifier, block).bytes);
+    const jobs::BlockResult result = classified(classifier, block);
+    print(result.bytes);
+    warn_of_cut(classifier, result.cut, result.first_cut);
     return 0;
+  }
+
+  static void warn_of_cut(const Classifier& classifier, int64_t cut, const std::string& first) {
+    if (cut > 0)
+      note(fmt::format(
+          "warning: {} truncated to {} tokens, the first at {}; --no-truncate refuses such lines\n",
+          cut == 1 ? "1 line" : fmt::format("{} lines", cut), classifier.max_tokens(),
+          printable(first)));
   }
 
   int classify_lines(const Classifier& classifier, const OptionTable& table,
@@ -214,11 +228,7 @@ class ClassifyCommand : public Command {
     const auto done = jobs::run_lines(
         job, [&](const jobs::LineBlock& block) { return classified(classifier, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
-    if (done->cut > 0)
-      note(fmt::format(
-          "warning: {} truncated to {} tokens, the first at {}; --no-truncate refuses such lines\n",
-          done->cut == 1 ? "1 line" : fmt::format("{} lines", done->cut), classifier.max_tokens(),
-          printable(done->first_cut)));
+    warn_of_cut(classifier, done->cut, done->first_cut);
     return 0;
   }
 

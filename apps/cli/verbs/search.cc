@@ -59,8 +59,9 @@ class SearchCommand : public Command {
     table.add(as("FILE", text("--image", {}, "the query is this picture", image_)));
     table.section("Answering");
     table.add(as("DIR", text("--answer", {},
-                             "answer the query with a model that generates text, a directory or a "
-                             ".gguf file, from the passages found, and quote them by number",
+                             "answer the query from the passages found, and quote them by number: "
+                             "with a model that generates text, a directory or a .gguf file, or "
+                             "with one that finds answers in a text",
                              answerer_)));
     add_fields(table, answer_, {{"least_similarity", {"--least-score"}}});
     generation_.sampling.temperature = 0;
@@ -300,6 +301,12 @@ class SearchCommand : public Command {
   int answer(const SearchIndex& index, const std::vector<FoundPassage>& found,
              const OptionTable& table) const {
     const Model model = open_model(answerer_, WeightPrecision::stored);
+    const HeadKind head = model.spec().head.kind;
+    if (head == HeadKind::span) return answer_by_span(index, found, table, model);
+    if (head != HeadKind::language_model || !model.spec().decoder)
+      throw UsageError(fmt::format(
+          "--answer: {} generates no text and has no head for answers; expected such a model",
+          answerer_));
     const auto chat = chat_format(answerer_, "", model.tokenizer());
     catch_signals();
     GenerateOptions generation = generation_;
@@ -311,6 +318,21 @@ class SearchCommand : public Command {
                                                         return !asked_to_stop();
                                                       });
     if (asked_to_stop()) return stop_code();
+    report(index, answer);
+    return 0;
+  }
+
+  // Prints the part of a passage that answers the question.
+  int answer_by_span(const SearchIndex& index, const std::vector<FoundPassage>& found,
+                     const OptionTable& table, const Model& model) const {
+    for (const char* option : {"--predict", "--temperature"})
+      if (table.given(option))
+        throw UsageError(fmt::format(
+            "{}: {} finds answers in the passages; expected a model that generates text", option,
+            answerer_));
+    const PassageAnswer answer =
+        answer_from_passages(Classifier::of(model), query_, found, answer_);
+    if (!json) print(answer.text);
     report(index, answer);
     return 0;
   }
@@ -336,13 +358,11 @@ class SearchCommand : public Command {
       sources.push_back(std::move(object));
       if (cited) out += fmt::format("[{}] {}:{}\n", number, printable(file), source.line);
     }
-    print(json ? json_line({{"question", query_},
-                            {"answered", answer.answered},
-                            {"answer", answer.text},
-                            {"sources", sources},
-                            {"unknown_citations", answer.unknown}}) +
-                     "\n"
-               : out);
+    Json object = {{"question", query_}, {"answered", answer.answered}, {"answer", answer.text}};
+    if (answer.score) object["score"] = *answer.score;
+    object["sources"] = sources;
+    object["unknown_citations"] = answer.unknown;
+    print(json ? json_line(object) + "\n" : out);
   }
 
   static constexpr size_t kTypicalBytes = 100;

@@ -29,8 +29,9 @@ class TraceCommand : public Command {
             "attention.{i}, further values by --what, loss (with labels or --gradients) and "
             "grad.<tensor> (with --gradients). In an encoder-decoder, names begin with encoder_, "
             "decoder_ or cross_. --patch replaces values during the run. Prints the names of the "
-            "written tensors. With --explain, prints instead what the next token, or the label of "
-            "a classifier, rests on: the contributions of the text's tokens.") {}
+            "written tensors. With --explain, prints instead what the next token, or what a "
+            "classifier finds (a label, entities, masked words), rests on: the contributions of "
+            "the text's tokens.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
@@ -86,9 +87,20 @@ class TraceCommand : public Command {
     InspectInput input;
     input.text = options_.text;
     input.ids = options_.ids;
-    const Explanation explanation = explain(model, input, explain_);
-    print(json ? json_line(inspector::explanation_json(explanation)) + "\n"
-               : explanation_text(explanation, explain_, bar_style(false)));
+    if (model.spec().head.kind == HeadKind::span)
+      throw UsageError(fmt::format(
+          "--explain: {} answers questions about a text; expected fovea classify MODEL QUESTION "
+          "--context TEXT --explain",
+          model_));
+    ClassifyOptions how;
+    how.name_of_text = [](size_t) { return "--text"; };
+    const std::vector<Explanation> all = explain(model, input, explain_, how);
+    if (all.empty()) note("No entities in the text.\n");
+    std::vector<std::string> shown;
+    for (const Explanation& one : all)
+      shown.push_back(json ? json_line(inspector::explanation_json(one)) + "\n"
+                           : explanation_text(one, explain_, bar_style(false)));
+    print(fmt::format("{}", fmt::join(shown, json ? "" : "\n")));
     return 0;
   }
 

@@ -55,7 +55,7 @@ Explanation explained_golden(const Json& golden) {
   if (kind == "token") {
     InspectInput input;
     input.ids = golden["ids"].get<std::vector<int32_t>>();
-    return explain(Model::open(folder), input, options);
+    return explain(Model::open(folder), input, options).at(0);
   }
   TextInput input{golden["text"], {}};
   if (golden.contains("pair")) input.pair = golden["pair"].get<std::string>();
@@ -298,7 +298,7 @@ TEST(Explain, ReadsAClassifierThatWasOpenedAsAModel) {
   const std::string folder = classifier_folder("texts");
   InspectInput input;
   input.text = "the fox sees Anna";
-  const Explanation a = explain(Model::open(folder), input);
+  const Explanation a = explain(Model::open(folder), input).at(0);
   const Explanation b = explain(Classifier::open(folder), {{input.text, {}}})[0];
   expect_same_bits(a, b);
   EXPECT_EQ(a.target, b.target);

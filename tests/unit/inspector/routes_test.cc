@@ -188,8 +188,11 @@ TEST_F(RoutesTest, ExplainsTheNextToken) {
   EXPECT_LE(other["value"], all["value"]);
   InspectInput input;
   input.text = "to be";
-  EXPECT_EQ(all["value"], fovea::explain(small(), input).value);
+  EXPECT_EQ(all["value"], fovea::explain(small(), input).at(0).value);
 
+  EXPECT_EQ(all["results"].dump(), Json({{{"target", all["target"]}, {"text", ""}}}).dump());
+  refused(explain({{"text", "to"}, {"result", -1}}), 400, "result: expected an integer from 0");
+  refused(explain({{"text", "to"}, {"result", 1}}), 400, "result: 1; the text has 1 results");
   refused(explain({{"text", ""}}), 400, "text: no tokens");
   refused(explain({{"text", "to"}, {"model", "7"}}), 400, "model: 7");
   refused(explain({{"text", "to"}, {"target", "#999"}}), 400, "target: #999");

@@ -112,7 +112,7 @@ TEST_F(ClassificationTest, ComparesVectors) {
 TEST_F(ClassificationTest, RanksLikeCohere) {
   const std::vector<std::string> texts = {"a fox sleeps", "the eye sees", "nothing"};
   const std::vector<float> scores = reranker_->score("the fox", texts);
-  for (const char* path : {"/v1/rerank", "/v2/rerank"}) {
+  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
     const Json json = parsed(post(path, {{"model", "third"},
                                          {"query", "the fox"},
                                          {"documents", {texts[0], {{"text", texts[1]}}, texts[2]}},
