@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Aligns a small random Llama by DPO (sigmoid, IPO, hinge), KTO, ORPO, SimPO and GRPO with TRL and with `fovea train`, and compares the updates
+"""Aligns a small random Llama by DPO (sigmoid, IPO, hinge), KTO, ORPO, SimPO, GRPO and PPO with TRL and with `fovea train`, and compares the updates
 of the weights after some steps.
 
 Usage: compare_trl.py [--fovea PROGRAM] [--steps N] [METHOD...]. Needs: pip install torch transformers trl datasets. Each step uses all of the
-data, so that their order does not matter. TRL reads the answers that fovea has written for GRPO from a snapshot. TRL's ORPO also trains the
+data, so that their order does not matter. TRL reads the answers that fovea has written for GRPO and PPO from a snapshot. The last release of
+TRL with PPO is 1.12; its value model reads the states of the policy here, as in fovea, and all answers have the maximum length, since TRL gives the
+reward of a shorter one to the token after its last. TRL's ORPO also trains the
 prompt; here it trains the answers only, as the paper does. TRL's GRPO multiplies the divergence by the ratio unless it is told otherwise, as here. Exits with 1 if an update differs by more than 1e-3 of its length."""
 import argparse
 import json
@@ -11,6 +13,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,10 +23,16 @@ import torch
 import transformers
 import trl
 from datasets import Dataset
+from torch import nn
 from safetensors.torch import load_file
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from trl.experimental.cpo import CPOConfig, CPOTrainer
 from trl.experimental.orpo import ORPOConfig, ORPOTrainer
+
+try:
+    from trl.experimental.ppo import PPOConfig, PPOTrainer, ppo_trainer
+except ImportError:
+    PPOTrainer = None
 
 WORDS = [f"w{i}" for i in range(60)]
 MARKS = ["<pad>", "</s>", "<unk>", "<user>", "<assistant>"]
@@ -31,6 +40,7 @@ TEMPLATE = ("{% for m in messages %}{{ '<' + m['role'] + '> ' + m['content'] + '
             "{% if add_generation_prompt %}{{ '<assistant> ' }}{% endif %}")
 RATE, RECORDS, TOLERANCE = 1e-3, 8, 1e-3
 PROMPTS, ANSWERS, ANSWER_TOKENS, KL, REWARD = 4, 4, 8, 0.04, r"w[0-9]\b"
+PPO_TOKENS = 6
 
 
 def make_model(folder):
@@ -47,11 +57,11 @@ def make_model(folder):
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
 
 
-def make_records():
+def make_records(same_length=False):
     generator = random.Random(4)
 
     def text():
-        return " ".join(generator.choice(WORDS) for _ in range(generator.randint(4, 9)))
+        return " ".join(generator.choice(WORDS) for _ in range(6 if same_length else generator.randint(4, 9)))
 
     def message(role):
         return [{"role": role, "content": text()}]
@@ -79,9 +89,41 @@ def shared(folder, steps, count):
                 save_strategy="no", logging_steps=1, seed=1, disable_tqdm=True)
 
 
+def ppo_trainer_of(model, tokenizer, folder, steps, written):
+    """Returns a trainer that takes its steps on the written answers, all in one batch."""
+    answers = {prompt: each[0][0] for prompt, each in written.items()}
+    value_model = transformers.LlamaForSequenceClassification(model.config)
+    value_model.model = model.model
+    value_model.score = nn.Linear(model.config.hidden_size, 1)
+    nn.init.zeros_(value_model.score.weight)
+    nn.init.zeros_(value_model.score.bias)
+    judge, values_of = nn.Linear(1, 1), ppo_trainer.get_reward
+
+    def batch_generation(policy, queries, _size, pad, _config):
+        texts = torch.tensor([[*query, *answers[tuple(query)]] for query in queries.tolist()])
+        logits = ppo_trainer.forward(policy, texts, pad).logits
+        return texts, logits[:, queries.shape[1] - 1:-1]
+
+    def get_reward(asked, texts, pad, length):
+        if asked is not judge:
+            return values_of(asked, texts, pad, length)
+        scores = [float(re.search(REWARD, tokenizer.decode(text[length:])) is not None) for text in texts.tolist()]
+        return None, torch.tensor(scores), None
+
+    ppo_trainer.batch_generation, ppo_trainer.get_reward = batch_generation, get_reward
+    options = shared(folder, steps, len(answers))
+    del options["max_steps"]
+    config = PPOConfig(**options, num_ppo_epochs=steps, num_mini_batches=1, total_episodes=len(answers), response_length=PPO_TOKENS,
+                       num_sample_generations=0, temperature=1.0, kl_coef=0.05, vf_coef=0.1, gamma=1.0, lam=0.95, cliprange=0.2, cliprange_value=0.2)
+    return PPOTrainer(args=config, processing_class=tokenizer, model=model, ref_model=None, reward_model=judge, value_model=value_model,
+                      train_dataset=Dataset.from_list([{"input_ids": list(prompt)} for prompt in answers]))
+
+
 def trainer_of(method, folder, steps, records, written):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder / "model", dtype=torch.float32)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "model")
+    if method == "ppo":
+        return ppo_trainer_of(model, tokenizer, folder, steps, written)
     options = shared(folder, steps, RECORDS)
     given = dict(model=model, processing_class=tokenizer, train_dataset=Dataset.from_list(judged(records) if method == "kto" else records))
     if method in ("dpo", "ipo", "hinge"):
@@ -119,24 +161,26 @@ def trainer_of(method, folder, steps, records, written):
     return trl.GRPOTrainer(args=config, reward_funcs=reward, rollout_func=rollout, **given)
 
 
-def align(program, method, folder, steps, records):
+def align(program, method, folder, steps, records, seed=5):
     """Trains with fovea."""
     data = folder / "data.jsonl"
     made = judged(records) if method == "kto" else records
-    if method == "grpo":
-        made = [{"prompt": record["prompt"]} for record in records[:PROMPTS]]
+    if method in ("grpo", "ppo"):
+        made = [{"prompt": record["prompt"]} for record in (records[:PROMPTS] if method == "grpo" else records)]
     data.write_text("".join(json.dumps(record) + "\n" for record in made))
     chosen = {"dpo": ["--objective", "dpo", "--beta", "0.1"], "ipo": ["--objective", "dpo", "--preference-loss", "ipo", "--beta", "0.1"],
               "hinge": ["--objective", "dpo", "--preference-loss", "hinge", "--beta", "0.1"],
               "kto": ["--objective", "kto", "--beta", "0.1", "--desirable-weight", "1.2"],
               "orpo": ["--objective", "orpo", "--orpo-lambda", "0.1"], "simpo": ["--objective", "simpo", "--beta", "2", "--simpo-gamma", "0.5"],
               "grpo": ["--objective", "grpo", "--prompts", str(PROMPTS), "--answers", str(ANSWERS), "--answer-tokens", str(ANSWER_TOKENS),
-                       "--batch-epochs", str(steps), "--kl-weight", str(KL), "--reward", f"regex:{REWARD}"]}[method]
+                       "--batch-epochs", str(steps), "--kl-weight", str(KL), "--reward", f"regex:{REWARD}"],
+              "ppo": ["--objective", "ppo", "--prompts", str(RECORDS), "--answers", "1", "--answer-tokens", str(PPO_TOKENS), "--batch-epochs",
+                      str(steps), "--reward", f"regex:{REWARD}"]}[method]
     batch = PROMPTS * ANSWERS if method == "grpo" else RECORDS
     out = folder / "out"
     subprocess.run([program, "train", data, *chosen, "--from", folder / "model", "--out", out, "--steps", str(steps), "--batch", str(batch), "--lr",
                     str(RATE), "--schedule", "constant", "--warmup", "0", "--weight-decay", "0", "--beta2", "0.999", "--clip", "0", "--validation",
-                    "0", "--sample-every", "0", "--save-every", "1", "--keep", str(steps + 1), "--dtype", "fp32", "--seed", "5"],
+                    "0", "--sample-every", "0", "--save-every", "1", "--keep", str(steps + 1), "--dtype", "fp32", "--seed", str(seed)],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     return out
 
@@ -150,6 +194,18 @@ def answers_in(out, records):
         found.setdefault(tuple(text[:start]), []).append((text[start:], old[number:number + length - start]))
         at, number = at + length, number + length - start
     return found
+
+
+def align_by_ppo(program, folder, steps, records):
+    """Trains with answers of the maximum length without the token that TRL takes as padding."""
+    for seed in range(100):
+        out = align(program, "ppo", folder, steps, records, seed)
+        written = answers_in(out, records)
+        answers = [answer for each in written.values() for answer, _ in each]
+        if all(len(answer) == PPO_TOKENS and not {0, 1} & set(answer) for answer in answers):
+            return out, written
+        shutil.rmtree(out)
+    raise SystemExit("ppo: no seed gives answers that suit the comparison")
 
 
 def weights(folder):
@@ -171,23 +227,29 @@ def main():
     torch.set_num_threads(1)
     worst = 0.0
     print(f"TRL {trl.__version__}, transformers {transformers.__version__}, torch {torch.__version__}")
-    for method in options.methods or ["dpo", "ipo", "hinge", "kto", "orpo", "simpo", "grpo"]:
+    for method in options.methods or ["dpo", "ipo", "hinge", "kto", "orpo", "simpo", "grpo", "ppo"]:
+        if method == "ppo" and PPOTrainer is None:
+            print("ppo: not compared, since this release of TRL has none; 1.12 is the last one that has it")
+            continue
         with tempfile.TemporaryDirectory() as holder:
             folder = pathlib.Path(holder)
             make_model(folder / "model")
-            records = make_records()
-            out = align(options.fovea, method, folder, options.steps, records)
-            written = answers_in(out, records) if method == "grpo" else {}
+            records = make_records(same_length=method == "ppo")
+            if method == "ppo":
+                out, written = align_by_ppo(options.fovea, folder, options.steps, records)
+            else:
+                out = align(options.fovea, method, folder, options.steps, records)
+                written = answers_in(out, records) if method == "grpo" else {}
             trainer = trainer_of(method, folder, options.steps, records, written)
             trainer.remove_callback(transformers.PrinterCallback)
             trainer.train()
-            trainer.model.save_pretrained(folder / "theirs")
+            (trainer.model.policy if method == "ppo" else trainer.model).save_pretrained(folder / "theirs")
             apart = difference(weights(folder / "model"), weights(out), weights(folder / "theirs"))
             losses = [line["loss"] for line in map(json.loads, (out / "log.jsonl").read_text().splitlines()) if "loss" in line]
             theirs = [line["loss"] for line in trainer.state.log_history if "loss" in line]
             worst = max(worst, apart)
-            print(f"{method}: update differs by {apart:.1e}; loss {losses[0]:.6f} -> {losses[-1]:.6f}, TRL {theirs[0]:.6f} -> {theirs[-1]:.6f}",
-                  flush=True)
+            of_trl = f", TRL {theirs[0]:.6f} -> {theirs[-1]:.6f}" if theirs else ""
+            print(f"{method}: update differs by {apart:.1e}; loss {losses[0]:.6f} -> {losses[-1]:.6f}{of_trl}", flush=True)
     return 1 if worst > TOLERANCE else 0
 
 

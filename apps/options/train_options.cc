@@ -47,7 +47,6 @@ const Spellings& train_spellings() {
         "--per-device-train-batch-size"}},
       {"batch_tokens", {"--max-tokens"}},
       {"accumulate", {"--gradient-accumulation-steps"}},
-      {"recompute", {"--gradient-checkpointing"}},
       {"patience", {"--early-stopping"}},
       {"best_by", {"--metric-for-best-model"}, "", "NAME"},
       {.field = "learning_rate", .aliases = {"--lr", "--learn-rate", "-l"}, .section = "Optimiser"},
@@ -143,6 +142,11 @@ Spellings spellings_of(bool distils) {
                  .values = {"single_label|single_label_classification",
                             "multi_label|multi_label_classification"}});
   all.push_back({"class_weights", {"--class-weight"}, "", "WEIGHTS"});
+  all.push_back({.field = "recompute",
+                 .aliases = {"--gradient-checkpointing"},
+                 .placeholder = "[N]",
+                 .implied = "-1",
+                 .values = {"-1|true", "0|false"}});
   for (const Spelling& each : reinforcement_spellings())
     all.push_back(distils ? Spelling{.field = each.field, .omitted = true} : each);
   const auto omit = [&](std::initializer_list<const char*> fields) {

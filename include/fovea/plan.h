@@ -27,7 +27,7 @@ struct PlanOptions {
   int64_t length = 0;  // tokens per sequence; 0 = the model's context
   // Tokens per encoder input of an encoder-decoder; 0 = the encoder's maximum.
   int64_t source_length = 0;
-  bool recompute = false;  // training as with these fields of TrainOptions
+  int64_t recompute = 0;  // training as with these fields of TrainOptions
   OptimizerKind optimizer = OptimizerKind::adamw;
   MomentPrecision moments = MomentPrecision::fp32;
   double tokens = 0;       // training tokens; 0 = the compute-optimal number, 20 per parameter

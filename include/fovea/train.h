@@ -155,9 +155,9 @@ struct TrainOptions {
   // tokens to the context; 0 = both are constant.
   int64_t accumulate_from = 0, window_from = 0;
   double growth = 0.5;
-  // The backward pass computes each layer again from its input, with the same bits, instead of
-  // keeping the layer's intermediate results.
-  bool recompute = false;
+  // The backward pass computes this number of layers of each stack, from the first, again from
+  // their inputs, with the same bits, instead of keeping their intermediate results; -1 = all.
+  int64_t recompute = 0;
   double validation = 0.1;  // fraction of the data that is held out; of text, its end
   // "char", "bpe:8000", "wordpiece:8000" or "unigram:8000" (trained on the data), or the path of a
   // model directory or tokenizer.json. With `from`, the tokenizer of that model is used, if any.

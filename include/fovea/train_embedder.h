@@ -41,7 +41,7 @@ struct EmbedderTraining {
   // Stop after this many evaluations without improvement; `out` then contains the best weights. 0 =
   // never; `out` then contains the newest weights.
   int64_t patience = 0;
-  bool recompute = false;  // see TrainOptions
+  int64_t recompute = 0;  // see TrainOptions
   // Parameters of the Transformer that are not trained, as in TrainOptions.
   std::vector<std::string> freeze;
   AdapterOptions lora;  // trains adapters of the Transformer instead of all of its weights

@@ -82,7 +82,7 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
 }
 
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
-                    const TokenBatch& batch, DType compute, const Probe* given, bool recompute) {
+                    const TokenBatch& batch, DType compute, const Probe* given, int64_t recompute) {
   Pass pass;
   pass.compute = compute;
   pass.recompute = recompute;
@@ -112,7 +112,7 @@ Tensor token_states(const Transformer& transformer, const SentenceModules& modul
 
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, int64_t prompt, DType compute, const Probe* probe,
-                    bool recompute) {
+                    int64_t recompute) {
   return pooled_vectors(token_states(transformer, modules, batch, compute, probe, recompute),
                         modules, batch, prompt);
 }

@@ -27,13 +27,13 @@ TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vecto
 // means of several layers. `probe` may be null.
 Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, DType compute, const Probe* probe = nullptr,
-                    bool recompute = false);
+                    int64_t recompute = 0);
 // Returns the vectors of texts, f32 [B, modules.width]. The first `prompt` tokens of each text
 // belong to a prompt, which some models exclude from the pooling. Differentiable; the bits of a row
 // do not depend on the other rows.
 Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
                     const TokenBatch& batch, int64_t prompt, DType compute,
-                    const Probe* probe = nullptr, bool recompute = false);
+                    const Probe* probe = nullptr, int64_t recompute = 0);
 
 // Returns the vectors of texts from the vectors of their tokens [B, T, C].
 Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, const TokenBatch& batch,

@@ -202,6 +202,7 @@ void add_stored_adapter(Transformer& model, const Adapter& adapter) {
                          .dora = static_cast<bool>(values.magnitude),
                          .index = number});
     set_values(layer->adapter, values);
+    if (values.magnitude) layer->adapter.keep_lengths(layer->weight);
   }
   check_adapters_of_experts(model);
 }

@@ -38,7 +38,8 @@ class PeftConfig {
   bool targets(const std::string& module) const;
   // Returns whether a parameter has an adapter of its own (target_parameters).
   bool targets_parameter(const std::string& name) const;
-  // Returns whether the module is trained as a whole (modules_to_save).
+  // The modules that are trained as a whole (modules_to_save), and whether a module is one of them.
+  const std::vector<std::string>& saved() const { return saved_; }
   bool saves(const std::string& module) const;
 
  private:

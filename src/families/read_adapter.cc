@@ -59,6 +59,10 @@ class PeftReader {
     if (adapter_.layers.empty())
       fail(ErrorKind::BadFile, "{}: has no adapters; expected tensors named {}MODULE.lora_A.weight",
            path_, kPeftPrefix);
+    // PEFT lists several names of heads, of which a model has one.
+    if (!config_.saved().empty() && adapter_.replaced.empty())
+      fail(ErrorKind::BadFile, "{}: has no tensor of {}, which {} lists in modules_to_save", path_,
+           fmt::join(config_.saved(), ", "), config_.path());
     return std::move(adapter_);
   }
 

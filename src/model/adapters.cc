@@ -49,6 +49,8 @@ bool can_be_adapted(const std::string& name) {
                       [&](const char* end) { return name.ends_with(end); });
 }
 
+bool is_of_expert(const std::string& name) { return name.find(kExperts) != name.npos; }
+
 bool has_adapters(Transformer& model) {
   const std::vector<NamedLinear> all = linears_of(model);
   return std::any_of(all.begin(), all.end(),

@@ -24,6 +24,8 @@ bool can_be_adapted(const std::string& name);
 
 bool has_adapters(Transformer& model);
 
+// Returns whether a linear layer, by its name, is a part of one of several experts.
+bool is_of_expert(const std::string& name);
 // Throws Unsupported if only some experts of a layer have adapters, if their ranks or scales
 // differ, or if they use DoRA.
 void check_adapters_of_experts(Transformer& model);

@@ -123,7 +123,7 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
 }
 
 Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {
-  if (!pass.recompute || pass.probe != nullptr) return (*this)(x, pass);
+  if (!pass.recomputes(layer) || pass.probe != nullptr) return (*this)(x, pass);
   const std::vector<Tensor> results = recompute([this, x, pass, units = row_units()] {
     const UnitScope scope(units);
     std::vector<Tensor> losses;

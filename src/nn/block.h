@@ -29,7 +29,7 @@ struct Block {
         bool with_cross, uint32_t places);
 
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C], f32
-  // The same; if the pass asks for it, the backward pass computes the block again.
+  // The same; if the pass recomputes() the layer, the backward pass computes the block again.
   Tensor recomputed(const Tensor& x, const Pass& pass) const;
   // Returns the output of the mixer.   x [B, T, C], normalised -> [B, T, C]
   Tensor mix(const Tensor& x, const Pass& pass) const;

@@ -23,6 +23,12 @@ Tensor sum_of(const Tensor& weight, const LowRankAdapter& adapter) {
   return add(weight, scale(product, adapter.scale));
 }
 
+// 1 / the lengths of the rows of W + scale B A, without a gradient.   -> [out]
+Tensor inverse_lengths_of(const Parameter& weight, const LowRankAdapter& adapter) {
+  const NoGradient off;
+  return inverse_row_lengths(sum_of(dense(weight), adapter));
+}
+
 // y[r] = factors[r] * x[r]
 Tensor scale_rows(const Tensor& x, const Tensor& factors) {
   const Tensor y = empty_like(x);
@@ -49,14 +55,14 @@ Tensor LowRankAdapter::joined(const Tensor& x, const Parameter& weight, const Pa
                        : adapted_linear(x, weight.value, bias.value, low);
 }
 
+void LowRankAdapter::keep_lengths(const Parameter& weight) {
+  inverse_lengths = inverse_lengths_of(weight, *this);
+}
+
 Tensor LowRankAdapter::factors(const Parameter& weight) const {
   if (fixed) return magnitude.value;
-  Tensor inverse;
-  {
-    const NoGradient off;
-    inverse = inverse_row_lengths(sum_of(dense(weight), *this));
-  }
-  return multiply(magnitude.value, inverse);
+  return multiply(magnitude.value,
+                  inverse_lengths ? inverse_lengths : inverse_lengths_of(weight, *this));
 }
 
 Tensor LowRankAdapter::merged(const Parameter& weight) const {

@@ -25,6 +25,8 @@ struct LowRankAdapter {
   float scale = 1;
   bool fixed = false;
   Dropout place;  // probability and substream of the dropout of the adapter's input
+  // Of DoRA, while the adapter is not trained: 1 / the lengths of the rows, computed once.
+  Tensor inverse_lengths;
 
   bool present() const { return down.present(); }
   // Returns whether the factors f change the product with W, which then has no bias.
@@ -44,6 +46,8 @@ struct LowRankAdapter {
   // the adapter scales().
   Tensor output(const Tensor& product, const Tensor& x, const Parameter& weight,
                 const Parameter& bias, const Pass& pass) const;
+  // Sets inverse_lengths. Later changes of the values or of the weight would not be seen.
+  void keep_lengths(const Parameter& weight);
   // The factors f of the rows of `weight`.   -> [out]
   Tensor factors(const Parameter& weight) const;
   // The matrix with the adapter: f (W + scale B A), or f W + B A if `fixed`. No gradient.

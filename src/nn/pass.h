@@ -33,7 +33,10 @@ struct Pass {
   bool training = false;
   // Limits the windows of all layers, as in Mask; 0 = no limit. Not with a cache.
   int64_t window = 0;
-  bool recompute = false;  // blocks keep only their inputs for the backward pass
+  // The number of blocks of a stack, from the first, that keep only their inputs for the backward
+  // pass; -1 = all.
+  int64_t recompute = 0;
+  bool recomputes(int64_t layer) const { return recompute < 0 || layer < recompute; }
 
   // The encoder's output, for a decoder's cross-attention: [B, S, C] in `compute`, and per batch
   // row the interval that is not padding (empty = all).

@@ -36,6 +36,13 @@ uint64_t gradient_bytes(const Spec& s, int64_t parameters, int64_t passes, const
 
 }  // namespace
 
+int64_t recomputed_layers(const Spec& s, int64_t recompute) {
+  int64_t layers = 0;
+  for (const auto* stack : {&s.encoder, &s.decoder})
+    if (*stack) layers += recompute < 0 ? (*stack)->layers : std::min(recompute, (*stack)->layers);
+  return layers;
+}
+
 Cost training_cost(const Spec& s, int64_t batch, int64_t context, int64_t passes, DType compute,
                    const Savings& savings) {
   const bool two_texts = s.encoder && s.decoder && s.input.kind == InputKind::tokens;
@@ -66,8 +73,7 @@ Cost cost_of_part(Cost cost, const TrainedSizes& sizes, int64_t passes, DType co
       sizes.frozen_bytes +
       static_cast<uint64_t>(sizes.trained * (1 + sums_of(passes, savings))) * sizeof(float);
   cost.optimizer_bytes = sizes.moment_bytes;
-  if (!savings.recompute)
-    cost.activation_bytes += static_cast<uint64_t>(sizes.kept * cost.tokens) * size_of(compute);
+  cost.activation_bytes += static_cast<uint64_t>(sizes.kept * cost.tokens) * size_of(compute);
   const double share = static_cast<double>(sizes.trained) / static_cast<double>(sizes.parameters);
   cost.flops_per_step *= (2 + share) / 3;
   return cost;

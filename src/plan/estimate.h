@@ -17,9 +17,13 @@ struct Cost {
   uint64_t activation_bytes = 0;  // tensors kept for the backward pass, and the largest temporary
 };
 
+// Returns the number of layers that are computed again; `recompute` is that of TrainOptions.
+int64_t recomputed_layers(const Spec& validated, int64_t recompute);
+
 // What a run saves of the memory of a step; see TrainOptions.
 struct Savings {
-  bool recompute = false;      // layers keep only their inputs
+  int64_t recompute = 0;       // see TrainOptions
+  int64_t logit_rows = 0;      // tokens of a pass whose logits are computed; 0 = all
   bool frozen_head = false;    // large logits are computed in blocks
   bool added_passes = false;   // the gradients of passes are added in place, without a tree
   MomentOptions moments = {};  // of the optimiser
@@ -31,7 +35,7 @@ Cost training_cost(const Spec& validated, int64_t batch, int64_t context, int64_
 
 // The sizes of a model of which a part is trained: the bytes of the weights that are not, and of
 // the moments of the others; all parameters, those that are trained, and the elements per token
-// that adapters keep for the backward pass.
+// that adapters keep for the backward pass, unless their layers are computed again.
 struct TrainedSizes {
   uint64_t frozen_bytes = 0, moment_bytes = 0;
   int64_t parameters = 0, trained = 0, kept = 0;

@@ -132,18 +132,23 @@ double activation_bytes(const Spec& s, const Lengths& lengths, int64_t batch, do
   const auto add = [&](const StackSpec& stack, int64_t length, double across) {
     const auto tokens = static_cast<double>(length), layers = static_cast<double>(stack.layers);
     const double all = kept(s, stack, tokens, element) + across;
-    const double inputs = 4 * static_cast<double>(s.width) * tokens * layers;
-    bytes += savings.recompute ? inputs : all;
-    const double again = savings.recompute ? all / std::max(layers, 1.0) : 0;  // of one layer
-    most = std::max(most, again + passing(s, stack, tokens, element));
+    const double of_layer = all / std::max(layers, 1.0);
+    const double input = 4 * static_cast<double>(s.width) * tokens;
+    const double again =
+        savings.recompute < 0 ? layers : std::min(layers, static_cast<double>(savings.recompute));
+    bytes += again * input + (layers - again) * of_layer;
+    // The other layers are freed before the first layers are computed again.
+    const double recorded = again == layers ? of_layer : 0;
+    most = std::max(most, recorded + passing(s, stack, tokens, element));
   };
   if (s.encoder) add(*s.encoder, lengths.source, 0);
   const double across = s.encoder && s.decoder ? kept_across(s, lengths, element) : 0;
   if (s.decoder) add(*s.decoder, lengths.target, across);
-  const int64_t outputs = s.decoder ? lengths.target : lengths.source;
+  const int64_t length = s.decoder ? lengths.target : lengths.source;
+  const int64_t outputs = savings.logit_rows > 0 ? savings.logit_rows : batch * length;
   return static_cast<double>(batch) * bytes +
          std::max(static_cast<double>(batch) * most,
-                  logit_bytes(s, batch * outputs, element, savings.frozen_head));
+                  logit_bytes(s, outputs, element, savings.frozen_head));
 }
 
 namespace {

@@ -82,7 +82,9 @@ void visit(PlanOptions& o, OptionVisitor& v) {
   v.integer({"length", "tokens per sequence; 0 = the model's context"}, o.length, 0, kMostLength);
   v.integer({"source_length", "tokens of the encoder input of an encoder-decoder; 0 = the maximum"},
             o.source_length, 0, kMostLength);
-  v.boolean({"recompute", "training computes each layer again in the backward pass"}, o.recompute);
+  v.integer(
+      {"recompute", "training computes the first N layers again in the backward pass; -1 = all"},
+      o.recompute, -1, kMost);
   v.choice({"optimizer", "optimiser, which determines the memory of the moments"}, o.optimizer,
            {"adamw", "sgd", "lion", "adafactor", "muon"});
   v.choice({"moments", "adamw: memory of the moments: 8 bytes per parameter, or 2"}, o.moments,

@@ -64,6 +64,15 @@ void freeze_base(Transformer& model) {
   freeze_packed(model);
 }
 
+// PEFT has no DoRA for experts, whose weights are parameters of one tensor (target_parameters).
+void refuse_experts(Transformer& model, const std::set<const Linear*>& chosen) {
+  for (const auto& [name, layer] : linears_of(model))
+    check_field(!chosen.contains(layer) || !is_of_expert(name), "dora",
+                "{} is of an expert, for which PEFT has no DoRA; expected `lora_targets` without "
+                "experts, such as q_proj,v_proj, or adapters without DoRA",
+                name);
+}
+
 }  // namespace
 
 void check_adapter_options(const AdapterOptions& o, const std::string& from) {
@@ -105,6 +114,7 @@ void add_new_adapters(Transformer& model, const Family& family, const AdapterOpt
   for (const AdapterModule& module : targeted(adapter_modules(family, model), options.targets))
     chosen.insert(module.layers.begin(), module.layers.end());
   check_field(!chosen.empty(), "lora", "the model has no linear layers that can be adapted");
+  if (options.dora) refuse_experts(model, chosen);
   const auto rank = static_cast<double>(options.rank);
   const double scale = alpha_or_default(options) / (options.rslora ? std::sqrt(rank) : rank);
   uint32_t index = 0;

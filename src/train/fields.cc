@@ -17,10 +17,11 @@ void visit_moments(MomentPrecision& moments, OptionVisitor& v) {
            moments, {"fp32", "8bit"});
 }
 
-void visit_recompute(bool& recompute, OptionVisitor& v) {
-  v.boolean({"recompute",
-             "compute each layer again in the backward pass: less memory, more time, same bits"},
-            recompute);
+void visit_recompute(int64_t& recompute, OptionVisitor& v) {
+  v.integer({"recompute",
+             "compute the first N layers again in the backward pass: less memory, more time, same "
+             "bits; -1 = all layers"},
+            recompute, -1, 1'000'000);
 }
 
 void visit_freeze(std::vector<std::string>& freeze, OptionVisitor& v) {

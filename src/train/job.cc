@@ -97,9 +97,12 @@ Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
   sizes.frozen_bytes =
       o.lora.rank > 0 ? job.base_bytes
                       : static_cast<uint64_t>(sizes.parameters - sizes.trained) * sizeof(float);
-  sizes.kept = kept_by_adapters(model, o.lora);
+  const int64_t layers = recomputed_layers(spec, -1);
+  sizes.kept = kept_by_adapters(model, o.lora) * (layers - recomputed_layers(spec, o.recompute)) /
+               std::max<int64_t>(1, layers);
   const Parameter& head = spec.head.tied ? model.token_embedding : model.head.output.weight;
   const Savings savings = {.recompute = o.recompute,
+                           .logit_rows = size.outputs,
                            .frozen_head = !head.trainable,
                            .added_passes = !size.rows_are_units,
                            .moments = {o.optimizer, packed}};

@@ -38,6 +38,7 @@ void open_snapshot(Job& job, const Say& say);
 struct PassSize {
   int64_t batch = 0, length = 0;
   bool rows_are_units = false;
+  int64_t outputs = 0;  // tokens with labels; 0 = all
 };
 // Sets the plan's cost and machine, and calls check_memory(). job.task, job.family and
 // job.base_bytes must be set.

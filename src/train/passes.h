@@ -11,10 +11,10 @@ namespace fovea {
 // How a step is divided into forward passes.
 struct PassOptions {
   DType compute = DType::f32;
-  Growth passes;           // per step
-  uint64_t seed = 0;       // seed of dropout
-  bool recompute = false;  // see TrainOptions
-  Growth window = {};      // of attention; see Pass::window
+  Growth passes;          // per step
+  uint64_t seed = 0;      // seed of dropout
+  int64_t recompute = 0;  // see TrainOptions
+  Growth window = {};     // of attention; see Pass::window
 };
 
 // Returns the sum of the losses of one pass, divided by `divisor`, the number of predictions in all

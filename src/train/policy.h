@@ -17,7 +17,7 @@ struct PolicyTraining {
   int64_t batch = 1;  // answers per forward pass
   int32_t padding = 0;
   uint64_t seed = 0;
-  bool recompute = false;
+  int64_t recompute = 0;  // see TrainOptions
 
   int64_t epochs() const { return options.batch_epochs > 0 ? options.batch_epochs : ppo ? 4 : 1; }
   int64_t updates() const { return epochs() * options.minibatches; }  // steps for each batch

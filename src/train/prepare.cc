@@ -281,6 +281,7 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
               options.from);
   plan_cost(job, spec, task->pass_size(spec));
   task->load({spec, tokenizers, origin, job.compute}, read_only, say);
+  plan_cost(job, spec, task->loaded_size(spec));
   add_own_cost(job, *task);
   add_teacher(job, *task, spec, tokenizers, say);
   plan_epochs(job, task->loaded());

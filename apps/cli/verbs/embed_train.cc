@@ -35,7 +35,10 @@ void EmbedderTrainRequest::declare(OptionTable& table) {
               {"batch", {"-b", "--batch-size"}},
               {"learning_rate", {"--lr"}},
               {.field = "lora", .placeholder = "[RANK]", .implied = "16"},
-              {"recompute", {"--gradient-checkpointing"}},
+              {.field = "recompute",
+               .aliases = {"--gradient-checkpointing"},
+               .placeholder = "[N]",
+               .implied = "-1"},
               {.field = "freeze", .placeholder = "NAME...", .most = kMostFiles},
               {"warmup", {"--warmup-ratio"}},
               {"dimensions", {}, "--matryoshka"}});

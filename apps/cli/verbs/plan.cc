@@ -93,6 +93,7 @@ class PlanCommand : public Command {
         table, options_,
         {{.field = "batch", .aliases = {"-b", "--batch-size"}, .section = "Work"},
          {"length", {"-n", "--sequence-length"}},
+         {.field = "recompute", .placeholder = "[N]", .implied = "-1"},
          {.field = "tokens", .omitted = true},  // typed as 300B
          {.field = "speed", .omitted = true},
          {.field = "utilisation", .aliases = {"--utilization", "--mfu"}, .section = "Machine"}});

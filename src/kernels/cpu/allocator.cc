@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -48,10 +49,11 @@ bool FreeList::grow(size_t bytes) {
 }
 
 void* FreeList::allocate(size_t bytes) {
-  auto found = free_size_.lower_bound({bytes, nullptr});
+  const Range first = {bytes, reinterpret_cast<char*>(UINTPTR_MAX)};
+  auto found = free_size_.lower_bound(first);
   if (found == free_size_.end()) {
     if (!grow(bytes)) return nullptr;
-    found = free_size_.lower_bound({bytes, nullptr});
+    found = free_size_.lower_bound(first);
   }
   const auto [size, begin] = *found;
   erase(begin, size);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "kernels/device.h"
@@ -16,7 +18,8 @@ namespace fovea {
 class FreeList {
  public:
   // Allocates from the smallest free range that is large enough; of equal ones, from the range at
-  // the lowest address. Returns null if the system has no memory.
+  // the highest address: the system maps new segments below older ones, whose pages are in memory
+  // already. Returns null if the system has no memory.
   void* allocate(size_t bytes);
   void free(void* block, size_t bytes);
   void release();  // returns unused segments to the system
@@ -27,8 +30,15 @@ class FreeList {
   void insert(char* begin, size_t bytes);
   void erase(char* begin, size_t bytes);
 
-  std::map<char*, size_t> segments_, free_;       // ranges by address
-  std::set<std::pair<size_t, char*>> free_size_;  // the free ranges by size
+  using Range = std::pair<size_t, char*>;  // its size and its begin
+  struct Before {
+    bool operator()(const Range& a, const Range& b) const {
+      return a.first != b.first ? a.first < b.first : std::greater<>()(a.second, b.second);
+    }
+  };
+
+  std::map<char*, size_t> segments_, free_;  // ranges by address
+  std::set<Range, Before> free_size_;        // the free ranges by size
   size_t held_ = 0;
 };
 

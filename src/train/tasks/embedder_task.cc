@@ -43,7 +43,7 @@ class EmbedderTask : public TrainingTask {
     for (const int64_t d : training.dimensions)
       check_field(d >= 1 && d <= modules_.width, "dimensions",
                   "{}; expected 1 to {}, the model's width", d, modules_.width);
-    check_field(!training.recompute || !(pooling_ ? pooling_->modules() : modules_).layers,
+    check_field(training.recompute == 0 || !(pooling_ ? pooling_->modules() : modules_).layers,
                 "recompute",
                 "the vectors are means over all layers, which are kept; expected a model whose "
                 "vectors depend on the last layer");

@@ -1,5 +1,7 @@
 #include "train/tasks/examples_task.h"
 
+#include <algorithm>
+
 #include "base/fields.h"
 #include "base/machine.h"
 #include "data/answers.h"
@@ -56,7 +58,10 @@ Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
     return is_reward_model(spec)            ? Objective::reward
            : *form == PreferenceForm::pairs ? Objective::dpo
                                             : Objective::kto;
-  if (holds_conversations(o.data)) return Objective::chats;
+  // With a template, a first line that is no conversation is an error, which names the line.
+  const bool templated = !o.chat_template.empty() && !o.data.empty() &&
+                         weighted_file(o.data.front()).path.ends_with(".jsonl");
+  if (templated || holds_conversations(o.data)) return Objective::chats;
   if (!spec.encoder) return Objective::next_token;
   return spec.decoder ? Objective::spans : Objective::masked;
 }
@@ -121,6 +126,22 @@ Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& tas
 void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
   setting_ = std::move(setting);
   examples_ = examples(setting_->spec, setting_->tokenizers, setting_->origin, read_only, say);
+}
+
+PassSize ExamplesTask::loaded_size(const Spec& spec) const {
+  constexpr double kPasses = 32;  // enough for a typical largest pass
+  PassSize most{.rows_are_units = pass_size(spec).rows_are_units};
+  const auto passes = static_cast<int64_t>(std::clamp(examples_->passes_per_epoch(), 1.0, kPasses));
+  for (int64_t n = 0; n < passes; ++n) {
+    const Batch batch = examples_->training(n);
+    const Tensor &source = batch.source.ids, &target = batch.target.ids;
+    const int64_t rows = target ? target.dim(0) : source.dim(0),
+                  length = std::max(target ? target.dim(1) : 0, source ? source.dim(1) : 0);
+    if (rows * length > most.batch * most.length) most.batch = rows, most.length = length;
+    most.outputs = std::max(most.outputs, batch.asked);
+  }
+  most.length = std::min(most.length, spec.context);
+  return most;
 }
 
 PassOptions ExamplesTask::pass_options() const {

@@ -45,7 +45,10 @@ class ExamplesTask : public TrainingTask {
   // `origin` is that of the checkpoint; empty for a new model.
   virtual void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
                      const Say& say) = 0;
-  virtual PassSize pass_size(const Spec& spec) const = 0;  // for the plan
+  // For the plan: an estimate of the size of a pass, and the size after load(), when it is known.
+  // The default of the latter is that of the largest of the first passes.
+  virtual PassSize pass_size(const Spec& spec) const = 0;
+  virtual PassSize loaded_size(const Spec& spec) const;
   // For the plan, after load(): passes per step as a multiple of mean_passes(), and the memory
   // of weights besides those of the model.
   virtual double passes_per_step() const { return 1; }

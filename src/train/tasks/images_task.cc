@@ -53,6 +53,7 @@ class ImagesTask : public ExamplesTask {
   PassSize pass_size(const Spec& spec) const override {
     return {options_.batch, Input(spec.input, spec.width).length()};
   }
+  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
   EvaluationTask evaluation() const override { return evaluation_task("labels"); }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers&, const Origin&,

@@ -69,7 +69,7 @@ class PreferencesTask : public ConversationsTask {
 
   PassSize pass_size(const Spec& spec) const override {
     const int64_t texts = options_.batch * (objective_ == Objective::kto ? 1 : 2);
-    return {texts, row_ > 0 ? row_ : std::min(spec.context, kUsualAnswer)};
+    return {texts, usual_ > 0 ? usual_ : std::min(spec.context, kUsualAnswer)};
   }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
@@ -235,9 +235,12 @@ class PreferencesTask : public ConversationsTask {
     if (!both && !measured && objective_ != Objective::reward &&
         !(held.empty() ? training : held).empty())
       prompt_ = maker.prompt((held.empty() ? training : held).front()->chosen);
-    int64_t most = 0;
-    for (int64_t i = 0; i < texts_.texts.ids.count(); ++i)
+    int64_t most = 0, all = 0;
+    for (int64_t i = 0; i < texts_.texts.ids.count(); ++i) {
       most = std::max(most, texts_.texts.ids.length(i));
+      all += texts_.texts.ids.length(i);
+    }
+    usual_ = all / std::max<int64_t>(1, texts_.texts.ids.count()) + 1;
     row_ = objective_ == Objective::reward ? most : std::min(longest, PackedRows::next_start(most));
   }
 
@@ -443,6 +446,7 @@ class PreferencesTask : public ConversationsTask {
   PreferenceTexts texts_;
   int64_t held_out_ = 0;  // records
   int64_t row_ = 0;       // most tokens of a text
+  int64_t usual_ = 0;     // mean tokens of a text
   std::vector<std::string> names_;
   std::function<bool(double)> watch_;
   const PreferenceExamples* examples_ = nullptr;

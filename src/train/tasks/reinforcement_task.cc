@@ -86,8 +86,12 @@ class ReinforcementTask : public ExamplesTask {
   PassSize pass_size(const Spec& spec) const override {
     const int64_t length = translates_ ? std::max(texts_.longest, o_.answer_tokens + 1)
                                        : texts_.longest + o_.answer_tokens;
-    return {std::min(options_.batch, o_.prompts * o_.answers), std::min(spec.context, length)};
+    const int64_t answers = std::min(options_.batch, o_.prompts * o_.answers);
+    return {.batch = answers,
+            .length = std::min(spec.context, length),
+            .outputs = answers * (o_.answer_tokens + 1)};  // with an end token
   }
+  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
   double passes_per_step() const override {
     const auto answers = static_cast<double>(o_.prompts * o_.answers),
                updates = static_cast<double>(training().updates());

@@ -78,6 +78,7 @@ class SkipGramTask : public TextTask {
     spec.padding = -1;
   }
   bool repeats() const override { return false; }
+  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin& origin, bool read_only,

@@ -74,6 +74,7 @@ class SpeechTask : public ExamplesTask {
   PassSize pass_size(const Spec& spec) const override {
     return {options_.batch, std::min(spec.context, kUsualTranscript)};
   }
+  PassSize loaded_size(const Spec& spec) const override { return pass_size(spec); }
 
   EvaluationTask evaluation() const override {
     EvaluationTask task = evaluation_task("speech");

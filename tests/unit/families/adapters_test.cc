@@ -206,6 +206,10 @@ TEST_P(StoredAdapters, AreReadAsTheyWereWritten) {
     save_adapter(folder_.path(), adapted, origin_,
                  {.base = "base", .rank = kRank, .alpha = kRank * kScale});
     add_stored_adapter(again, read_adapter(folder_.path(), family(), again));
+    for (const auto& [name, layer] : linears_of(again))  // DoRA's lengths are computed once
+      EXPECT_EQ(static_cast<bool>(layer->adapter.inverse_lengths),
+                layer->adapter.magnitude.present())
+          << name;
     const auto expected = checkpoint_tensors(adapted, family()),
                found = checkpoint_tensors(again, family());
     for (const auto& [name, tensor] : expected)
@@ -507,6 +511,9 @@ TEST_F(AdapterFiles, WithOtherTensorsAreRefused) {
   put(fewer);
   refused(ErrorKind::BadFile, {"q_proj", "incomplete", "lora_B"});
   put(all);
+  set("modules_to_save", {"norm"});
+  refused(ErrorKind::BadFile, {"has no tensor of norm", "modules_to_save"});
+  set("modules_to_save", nullptr);
   set("target_modules", {"v_proj"});
   refused(ErrorKind::BadFile, {"adapts model.layers", "does not"});
 }

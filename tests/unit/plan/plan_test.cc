@@ -19,7 +19,7 @@ namespace {
 // Returns the peak of tensor memory in a step of a model, including its weights, gradients and
 // moments.
 size_t measured_peak(const Spec& spec, int64_t batch, DType compute, int64_t passes,
-                     bool recompute = false) {
+                     int64_t recompute = 0) {
   Transformer model(spec);
   initialise(model, 1);
   std::vector<Tensor> moments;
@@ -114,16 +114,22 @@ TEST(Cost, CountsTheInputsOfLayersThatAreComputedAgain) {
         {.vocabulary = 65, .context = 128, .width = 64, .layers = 8, .heads = 4}, 256);
     spec = validated(spec);
     constexpr int64_t kBatch = 8;
-    const auto before = static_cast<double>(tensor_memory().live);
-    const auto measured =
-        static_cast<double>(measured_peak(spec, kBatch, compute, 1, true)) - before;
-    const Cost cost = training_cost(spec, kBatch, spec.context, 1, compute, {.recompute = true});
-    const Cost kept = training_cost(spec, kBatch, spec.context, 1, compute);
-    const auto planned =
-        static_cast<double>(cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes);
-    EXPECT_GT(planned, 0.8 * measured) << "measured " << measured << ", planned " << planned;
-    EXPECT_LT(planned, 1.2 * measured) << "measured " << measured << ", planned " << planned;
-    EXPECT_LT(cost.activation_bytes, kept.activation_bytes / 2);
+    const auto activations = [&](int64_t layers) {
+      const auto before = static_cast<double>(tensor_memory().live);
+      const auto measured =
+          static_cast<double>(measured_peak(spec, kBatch, compute, 1, layers)) - before;
+      const Cost cost =
+          training_cost(spec, kBatch, spec.context, 1, compute, {.recompute = layers});
+      const auto planned =
+          static_cast<double>(cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes);
+      EXPECT_GT(planned, 0.8 * measured) << layers << " layers: " << measured << ", " << planned;
+      EXPECT_LT(planned, 1.2 * measured) << layers << " layers: " << measured << ", " << planned;
+      return cost.activation_bytes;
+    };
+    const uint64_t all = activations(-1), half = activations(4), none = activations(0);
+    EXPECT_LT(all, none / 2);
+    EXPECT_GT(half, all + (none - all) / 4);
+    EXPECT_LT(half, none - (none - all) / 4);
   }
 }
 

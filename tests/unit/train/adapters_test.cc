@@ -6,10 +6,12 @@
 
 #include "base/json.h"
 #include "families/adapters.h"
+#include "families/registry.h"
 #include "fovea/convert.h"
 #include "model/adapters.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
+#include "support/small_spec.h"
 #include "tensor/tape.h"
 #include "train/evaluate_model.h"
 #include "train/stepper.h"
@@ -60,7 +62,7 @@ class AdapterTraining : public testing::Test {
 TEST_F(AdapterTraining, GivesTheSameBitsIfLayersAreComputedAgain) {
   options_.lora.dropout = 0.2;
   const std::string kept = trained(options_).first;
-  options_.recompute = true;
+  options_.recompute = -1;
   options_.out = runs_ / "again";
   EXPECT_EQ(trained(options_).first, kept);
 }
@@ -254,6 +256,22 @@ TEST_F(AdapterTraining, RefusesOptionsThatDoNotFit) {
   options_.lora.alpha = 1;
   expect_error(ErrorKind::InvalidArgument, {"lora_alpha was 0.0 and is 1.0"},
                [&] { train(small_spec(), options_); });
+}
+
+TEST(AdaptersOfExperts, AreRefusedWithDora) {
+  Spec spec = test::small_llama({.vocabulary = 9, .context = 8, .width = 16, .heads = 2}, 8);
+  spec.decoder->ffn.experts = {.count = 3, .chosen = 2, .width = 8};
+  Transformer model(validated(spec));
+  AdapterOptions options;
+  options.rank = 2;
+  options.dora = true;
+  expect_error(ErrorKind::InvalidArgument,
+               {"dora: decoder.0.ffn.experts.0", "PEFT", "`lora_targets`"},
+               [&] { add_new_adapters(model, mixtral, options, 1); });
+  Transformer other(model.spec);
+  options.targets = "q_proj,v_proj";
+  add_new_adapters(other, mixtral, options, 1);
+  EXPECT_TRUE(has_adapters(other));
 }
 
 }  // namespace

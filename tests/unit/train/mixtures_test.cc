@@ -134,7 +134,7 @@ TEST_P(Mixtures, MatchCentralDifferences) {
 }
 
 // Returns the loss and the gradients of a training pass with dropout.
-std::vector<std::vector<float>> gradients_of(const Spec& spec, DType compute, bool recompute) {
+std::vector<std::vector<float>> gradients_of(const Spec& spec, DType compute, int64_t recompute) {
   Transformer model = random_model(spec);
   for (const Tensor& value : values_of(model)) EXPECT_FALSE(value.wants_gradient());
   model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
@@ -161,9 +161,12 @@ std::vector<std::vector<float>> gradients_of(const Spec& spec, DType compute, bo
 TEST_P(Mixtures, HaveTheSameGradientsIfLayersAreComputedAgain) {
   each([](Spec spec) {
     spec.dropout = {0.1f, 0.2f, 0.3f};
-    for (const DType compute : {DType::f32, DType::bf16})
-      EXPECT_EQ(gradients_of(spec, compute, true), gradients_of(spec, compute, false))
-          << name_of(compute);
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      const auto kept = gradients_of(spec, compute, 0);
+      for (const int64_t layers : {-1, 1})
+        EXPECT_EQ(gradients_of(spec, compute, layers), kept)
+            << name_of(compute) << ", " << layers << " layers";
+    }
   });
 }
 

@@ -217,7 +217,7 @@ Changes indifferent_changes() {
       {"reference_cache", [](auto& o) { o.preferences.cache = "elsewhere"; }},
       {"epochs", [](auto& o) { o.epochs = 3; }},
       {"precision", [](auto& o) { o.precision = Precision::bf16; }},
-      {"recompute", [](auto& o) { o.recompute = true; }},
+      {"recompute", [](auto& o) { o.recompute = -1; }},
       {"sample_every", [](auto& o) { o.sample_every += 1; }},
       {"tensorboard", [](auto& o) { o.tensorboard = true; }},
       {"sample_tokens", [](auto& o) { o.sample_tokens += 1; }},

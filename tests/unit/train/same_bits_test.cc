@@ -59,7 +59,7 @@ TEST_P(SameBits, AcrossTheEndOfAnEpoch) {
 
 TEST_P(SameBits, IfLayersAreComputedAgain) {
   TrainOptions o = options("again");
-  o.recompute = true;
+  o.recompute = -1;
   train(small_spec(0.1f), o);
   EXPECT_EQ(state_bytes(o, 20), run("once"));
 }

@@ -103,7 +103,7 @@ TEST_F(LearnedPoolingTest, RefusesDamagedModules) {
 
 TEST_F(LearnedPoolingTest, OfAllLayersKeepsThem) {
   EmbedderTraining t = training(LearnedPooling::layers, "again");
-  t.recompute = true;
+  t.recompute = -1;
   expect_error(ErrorKind::InvalidArgument, {"recompute: the vectors are means over all layers"},
                [&] { plan_embedder_training(t); });
 }
