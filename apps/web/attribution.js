@@ -40,7 +40,7 @@ export async function drawAttribution(root, session, state, still) {
     h("p", { class: "quiet small" }, "The residual stream is a sum, so that the difference of two logits is a sum too: one number for each head and feed-forward network. The scale of the final norm is held at its value on this text. Positive (orange) votes for A, negative (blue) for B."),
     words, choice,
     h("p", {}, `After “${tokens[token].text.trim()}”, the logit of “${names[0]}” minus that of “${names[1]}” is `, h("b", { class: "mono", "data-difference": "", title: String(found.difference) }, figure(found.difference)), `, the sum of the ${parts.length} numbers below: `, h("b", { class: "mono", "data-sum-of-parts": "", title: String(parts.reduce((sum, { value }) => sum + value, 0)) }, figure(parts.reduce((sum, { value }) => sum + value, 0))), "."),
-    h("div", { class: "formula" }, formulaOf("z_A - z_B = (E_A - E_B) · {1}/{σ} (x_0 + Σ_h o_h + Σ_l f_l)")),
+    h("div", { class: "formula", tabindex: "0" }, formulaOf("z_A - z_B = (E_A - E_B) · {1}/{σ} (x_0 + Σ_h o_h + Σ_l f_l)")),
     h("div", { class: "pair" }, h("div", {}, h("h3", {}, "Strongest votes"), h("div", { class: "bars", role: "list" }, strongest.map(bar))),
       h("div", {}, h("h3", {}, "By layer"), h("div", { class: "bars", role: "list" }, parts.filter((part) => part.head === undefined).map(bar))))),
   columns.length > 0 && h("section", { class: "panel" }, h("h2", {}, "All heads"), matrix("votes by layer and head", found.heads.map((heads) => columns.map((_, i) => heads[i] ?? 0)), { rows: found.heads.map((_, i) => `layer ${i}`), columns, most })));

@@ -33,7 +33,7 @@ export async function drawHeadCircuit(root, session, state, still) {
   const names = tokens.slice(0, SHOWN).map((token) => shown(token.text));
   replace(root, h("section", { class: "panel" }, bar, h("h2", {}, `Head ${layer}.${head}: what it looks for, and what it writes`),
     h("p", { class: "quiet small" }, "Two matrices describe a head, whatever the text: one compares tokens as query and key, the other turns the token that it reads into changes of the logits. Both act here on the bare embeddings, after the norm of the layer, without positions and earlier layers."),
-    h("div", { class: "formula" }, formulaOf("looks = E W_Q W_K^T E^T      writes = E W_V W_O U")),
+    h("div", { class: "formula", tabindex: "0" }, formulaOf("looks = E W_Q W_K^T E^T")), h("div", { class: "formula", tabindex: "0" }, formulaOf("writes = E W_V W_O U")),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Tokens" }, h("table", {},
       h("thead", {}, h("tr", {}, ["token", "as a query, looks for", found.written.length > 0 && "if read, raises"].map((name) => name && h("th", { scope: "col" }, name)))),
       h("tbody", {}, places.map((i) => h("tr", { "data-circuit": i }, h("th", { scope: "row" }, shown(tokens[i].text)), h("td", { class: "small" }, list(found.sought[i])), found.written.length > 0 && h("td", { class: "small" }, list(found.written[i])))))))),
@@ -60,12 +60,12 @@ export async function drawRotation(root, session, state, still) {
     return svg("svg", { viewBox: "-12 -12 24 24", width: 44, height: 44, role: "img", "aria-label": `pair ${i}: ${figure(Math.atan2(s, c), 2)} radians` }, svg("circle", { r: 10, fill: "none", stroke: "var(--strong)" }), svg("line", { x1: 0, y1: 0, x2: 10 * c, y2: -10 * s, stroke: "var(--accent)", "stroke-width": 2 }));
   };
   const columns = [...tokens.keys()].slice(0, SHOWN);
-  return replace(root, h("section", { class: "panel" }, heading, h("div", { class: "formula" }, formulaOf("φ = t · f_i      f_i = θ^{-2 i/d}")), wordChoice(tokens, token),
+  return replace(root, h("section", { class: "panel" }, heading, h("div", { class: "formula", tabindex: "0" }, formulaOf("φ = t · θ^{-2 i/d}")), wordChoice(tokens, token),
     h("p", {}, `Position ${token}: each hand is one pair of dimensions${every > 1 ? ` (every ${every}th of ${pairs})` : ""}, the fastest first.`),
     h("div", { class: "row", style: { gap: ".3rem" } }, chosen.map(dial))),
   h("section", { class: "panel" }, h("h2", {}, "Angle by pair and position"), h("p", { class: "quiet small" }, "Radians; the colour is the cosine: orange near a full turn, blue near half a turn."),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Angles" }, h("table", { class: "grid-edit" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "dimensions"), h("th", { scope: "col" }, "one turn in"), columns.map((t) => h("th", { scope: "col" }, t)))),
-      h("tbody", {}, chosen.map((i) => h("tr", {}, h("th", { scope: "row" }, halves ? `${i}, ${i + pairs}` : `${2 * i}, ${2 * i + 1}`), h("td", {}, h("span", {}, frequencies[i] ? `${(2 * Math.PI / frequencies[i]).toPrecision(3)} tokens` : "–")),
+      h("tbody", {}, chosen.map((i) => h("tr", {}, h("th", { scope: "row" }, halves ? `${i}, ${i + pairs}` : `${2 * i}, ${2 * i + 1}`), h("td", {}, h("span", {}, frequencies[i] ? `${Number((2 * Math.PI / frequencies[i]).toPrecision(3)).toLocaleString("en")} tokens` : "–")),
         columns.map((t) => h("td", {}, h("span", { "data-angle": `${t}.${i}`, title: `cos ${cosines[t * pairs + i]}, sin ${sines[t * pairs + i]}`, style: { background: signed(cosines[t * pairs + i], 1) } }, figure(t * frequencies[i], 2)))))))))));
 }

@@ -8,9 +8,9 @@ import { change } from "./state.js";
 
 /** Texts with the same number of tokens in most vocabularies. @type {[string, string, string][]} */
 const PAIRS = [
-  ["Mary or John: she or he", "Mary went to the store because", "John went to the store because"],
+  ["Anna or John: she or he", "Anna went to the store because", "John went to the store because"],
   ["who gives", "When Mary and John went to the store, John gave a drink to", "When Mary and John went to the store, Mary gave a drink to"],
-  ["singular or plural", "The key to the cabinets", "The keys to the cabinets"],
+  ["queen or farmer", "The queen went to the market because", "The farmer went to the market because"],
 ];
 
 /** @param {import("./main.js").Session} session @param {import("./state.js").State} state */
@@ -55,7 +55,7 @@ export async function drawPatching(root, session, state, still) {
 
 /** @type {import("./circuits.js").Draw} */
 export async function drawSteering(root, session, state, still) {
-  const heading = [h("h2", {}, "Steering towards the second text"), h("p", { class: "quiet small" }, "The mean of the residual stream of the second text minus that of the first is a direction. Add it, times a factor, before one layer at every token, and let the model write on from the first text.")];
+  const heading = [h("h2", {}, "Steering towards the second text"), h("p", { class: "quiet small" }, "The mean of the residual stream of the second text minus that of the first is a direction. Add it, times a factor, before one layer at every token, and let the model continue the first text.")];
   const why = refusal(session, true);
   if (why) return replace(root, h("section", { class: "panel" }, heading, h("p", { class: "quiet" }, why)));
   if (state.text2.trim() === "") return replace(root, h("section", { class: "panel" }, heading, inputs(session, state), h("p", { class: "quiet" }, "Type a second text, or choose a pair.")));

@@ -9,7 +9,7 @@ import { MEASURED } from "../../apps/web/measured.js";
 import { closeBrowser, folder, fovea, missing, number, opened, served, trained, traced, violations } from "./support.mjs";
 
 const skip = missing();
-const FIRST = "Mary went to the store because";
+const FIRST = "Anna went to the store because";
 const SECOND = "John went to the store because";
 let model;
 let server;
@@ -87,7 +87,7 @@ test("votes for an answer add up to the difference of the logits", { skip }, asy
 
 test("a person patches from a second text and sees where the answer rests", { skip }, async () => {
   const page = await view({ part: "patching", text: "Anything" });
-  await page.getByRole("button", { name: "Mary or John: she or he" }).click();
+  await page.getByRole("button", { name: "Anna or John: she or he" }).click();
   await page.waitForSelector("[data-into]");
   const [one, two] = await page.locator("[data-answer]").evaluateAll((all) => all.map((each) => each.value));
   const expected = trace("--other", SECOND, "--answers", `${one},${two}`);
