@@ -34,7 +34,7 @@ export async function drawHeadCircuit(root, session, state, still) {
   replace(root, h("section", { class: "panel" }, bar, h("h2", {}, `Head ${layer}.${head}: what it looks for, and what it writes`),
     h("p", { class: "quiet small" }, "Two matrices describe a head, whatever the text: one compares tokens as query and key, the other turns the token that it reads into changes of the logits. Both act here on the bare embeddings, after the norm of the layer, without positions and earlier layers."),
     h("div", { class: "formula", tabindex: "0" }, formulaOf("looks = E W_Q W_K^T E^T")), h("div", { class: "formula", tabindex: "0" }, formulaOf("writes = E W_V W_O U")),
-    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Tokens" }, h("table", {},
+    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Tokens" }, h("table", { style: { "min-width": "40rem" } },
       h("thead", {}, h("tr", {}, ["token", "as a query, looks for", found.written.length > 0 && "if read, raises"].map((name) => name && h("th", { scope: "col" }, name)))),
       h("tbody", {}, places.map((i) => h("tr", { "data-circuit": i }, h("th", { scope: "row" }, shown(tokens[i].text)), h("td", { class: "small" }, list(found.sought[i])), found.written.length > 0 && h("td", { class: "small" }, list(found.written[i])))))))),
   h("section", { class: "panel" }, h("h2", {}, "The tokens of this text with one another"), h("p", { class: "quiet small" }, "Scores of each token (row) as a query with each token (column) as a key, before the softmax."),

@@ -37,7 +37,7 @@ export async function drawNeurons(root, session, state, still) {
     wordChoice(tokens, token),
     h("label", {}, "Layer", h("select", { "data-field": "depth", onchange: (/** @type {Event} */ event) => change({ depth: /** @type {HTMLSelectElement} */ (event.target).value }, { replace: true }) },
       h("option", { value: "", selected: chosen < 0 }, "all"), layers.map((_, i) => h("option", { value: i, selected: i === chosen }, i)))),
-    listed.length === 0 ? h("p", { class: "quiet" }, "This layer has experts, or no feed-forward network.") : h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Neurons", style: { "margin-top": ".8rem" } }, h("table", {},
+    listed.length === 0 ? h("p", { class: "quiet" }, "This layer has experts, or no feed-forward network.") : h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Neurons", style: { "margin-top": ".8rem" } }, h("table", { style: { "min-width": "40rem" } },
       h("thead", {}, h("tr", {}, ["off", "layer", "neuron", "activation", "", "adds to the logits of"].map((name) => h(name ? "th" : "td", name ? { scope: "col" } : {}, name)))),
       h("tbody", {}, listed.map((each) => {
         const name = `${each.layer}.${each.neuron}`;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/fields.h"
-#include "inspect/inspection.h"
+#include "inspect/layer_rows.h"
 #include "inspect/top_tokens.h"
 #include "model/token_vectors.h"
 #include "tensor/tape.h"
@@ -77,27 +77,16 @@ std::vector<std::vector<float>> scores_with(const Block& block, const BareHead& 
 std::vector<std::vector<TokenValue>> written_by(const Inspection::State& all, const StackRun& run,
                                                 const Block& block, const BareHead& of,
                                                 int64_t head, int64_t count) {
-  const int64_t D = of.value_width, n = std::ssize(of.values) / D,
-                W = all.stack_spec(AttentionKind::self).attention.heads * D;
-  const Tensor alone = zeros({1, n + 1, W});  // the last row gives the bias
+  const int64_t D = of.value_width, n = std::ssize(of.values) / D, C = run.output.dim(2),
+                W = block.attention.spec.heads * D;
+  const Tensor alone = zeros({1, n, W});
   for (int64_t i = 0; i < n; ++i)
     std::copy_n(of.values.data() + i * D, D, alone.data_as<float>() + i * W + head * D);
-  Tensor y = block.attention_output()(alone);
-  if (block.attention_scale.present()) y = scale_columns(y, block.attention_scale.value);
-  const int64_t C = y.dim(2);
-  float* const rows = y.data_as<float>();
-  for (int64_t i = 0; i <= n; ++i)
-    for (int64_t c = 0; c < C; ++c) rows[i * C + c] -= i < n ? rows[n * C + c] : rows[i * C + c];
-  const Tensor z = all.logits_of(run.stack->norm(y.view({n + 1, C}), DType::f32));
-  const int64_t V = z.dim(1);
-  std::vector<std::vector<TokenValue>> written;
-  for (int64_t i = 0; i < n; ++i) {
-    std::vector<float> added(static_cast<size_t>(V));
-    for (int64_t v = 0; v < V; ++v)
-      added[static_cast<size_t>(v)] = z.data_as<float>()[i * V + v] - z.data_as<float>()[n * V + v];
-    written.push_back(top_tokens(added, count));
-  }
-  return written;
+  const Tensor written = zeros({n + 1, C});
+  int64_t i = 0;
+  for (const auto& row : product_rows(block.attention_output(), alone, block.attention_scale))
+    std::copy(row.begin(), row.end(), written.data_as<float>() + i++ * C);
+  return raised_tokens(all.logits_of(run.stack->norm(written, DType::f32)), count);
 }
 
 // Keeps the tokens with the largest values of two lists.

@@ -44,14 +44,8 @@ void find_promoted(const Inspection::State& all, const StackRun& run, const Bloc
     p = last.of(std::move(p));
     std::copy(p.begin(), p.end(), written.data_as<float>() + n++ * C);
   }
-  const Tensor logits = all.logits_of(written);
-  const int64_t V = logits.dim(1);
-  const float* const z = logits.data_as<float>();
-  for (n = 0; n < N; ++n) {
-    std::vector<float> added(static_cast<size_t>(V));
-    for (int64_t v = 0; v < V; ++v) added[static_cast<size_t>(v)] = z[n * V + v] - z[N * V + v];
-    neurons[static_cast<size_t>(n)].promoted = top_tokens(added, kPromoted);
-  }
+  const auto raised = raised_tokens(all.logits_of(written), kPromoted);
+  for (size_t i = 0; i < neurons.size(); ++i) neurons[i].promoted = raised[i];
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "fovea/circuits.h"
+#include "tensor/tensor.h"
 
 namespace fovea {
 
@@ -22,6 +23,20 @@ inline std::vector<TokenValue> top_tokens(const std::vector<float>& values, int6
     top.push_back({id, values[static_cast<size_t>(id)]});
   }
   return top;
+}
+
+// Returns, for each row of logits [n + 1, V] but the last, the tokens with the largest differences
+// to the last row, which is the head's output for 0.
+inline std::vector<std::vector<TokenValue>> raised_tokens(const Tensor& logits, int64_t count) {
+  const int64_t n = logits.dim(0) - 1, V = logits.dim(1);
+  const float* const z = logits.data_as<float>();
+  std::vector<std::vector<TokenValue>> raised;
+  for (int64_t r = 0; r < n; ++r) {
+    std::vector<float> added(static_cast<size_t>(V));
+    for (int64_t v = 0; v < V; ++v) added[static_cast<size_t>(v)] = z[r * V + v] - z[n * V + v];
+    raised.push_back(top_tokens(added, count));
+  }
+  return raised;
 }
 
 }  // namespace fovea
