@@ -1,6 +1,7 @@
 #include "inspector/query.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
@@ -33,6 +34,15 @@ int64_t Query::number(const std::string& name) const { return number_of(name, te
 
 int64_t Query::number(const std::string& name, int64_t otherwise) const {
   return parts_.contains(name) ? number(name) : otherwise;
+}
+
+double Query::real(const std::string& name) const {
+  const std::string value = text(name);
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(number))
+    refuse(name, value, "a number");
+  return number;
 }
 
 std::vector<int64_t> Query::numbers(const std::string& name) const {

@@ -17,6 +17,7 @@ class Query {
   std::string text(const std::string& name) const;  // required
   int64_t number(const std::string& name) const;    // required
   int64_t number(const std::string& name, int64_t otherwise) const;
+  double real(const std::string& name) const;                       // required
   std::vector<int64_t> numbers(const std::string& name) const;      // "0,3,5"
   std::pair<int64_t, int64_t> span(const std::string& name) const;  // "0-256"; missing: {0, -1}
   AttentionKind kind() const;                                       // missing: self

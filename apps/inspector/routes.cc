@@ -11,6 +11,7 @@
 #include "fovea/excerpt.h"
 #include "fovea/generate.h"
 #include "fovea/train.h"
+#include "inspector/circuits_json.h"
 #include "inspector/compare.h"
 #include "inspector/explain_request.h"
 #include "inspector/explanation_json.h"
@@ -128,6 +129,13 @@ Answer vectors_answer(const Inspection& run, const Query& query) {
   return binary(std::move(bytes));
 }
 
+Answer logits_answer(const Inspection& run, const Query& query) {
+  const std::vector<float> logits = run.logits(query.number("place"));
+  std::string bytes;
+  append(bytes, logits.data(), logits.size() * sizeof(float));
+  return binary(std::move(bytes));
+}
+
 Json routing_json(const Inspection& run, const Query& query) {
   Json tokens = Json::array();
   for (const auto& token : run.routing(query.kind(), query.number("layer"))) {
@@ -142,6 +150,44 @@ Json sizes_json(const Inspection& run, const Query& query) {
   for (const LayerSizes& s : run.sizes(query.kind(), query.number("gradients", 0) != 0))
     layers.push_back({{"stream", s.stream}, {"gradient", s.gradient}, {"entropy", s.entropy}});
   return layers;
+}
+
+Json neurons_of(const Inspection& run, const Query& query) {
+  return neurons_json(
+      strongest_neurons(run, query.kind(), query.number("token"), query.number("count", 8)));
+}
+
+int32_t token_id(const Query& query, const char* name) {
+  return static_cast<int32_t>(std::min<int64_t>(query.number(name), INT32_MAX));
+}
+
+Json attribution_of(const Inspection& run, const Query& query) {
+  return logit_attribution_json(
+      attribute_logits(run, query.number("token"), token_id(query, "one"), token_id(query, "two")));
+}
+
+Json circuit_of(const Inspection& run, const Query& query) {
+  const int64_t count = std::min<int64_t>(query.number("count", 6), 64);
+  return circuit_json(
+      head_circuit(run, query.kind(), query.number("layer"), query.number("head"), count));
+}
+
+Json rotary_of(const Inspection& run, const Query& query) {
+  return rotary_json(rotary_angles(run, query.kind(), query.number("layer")));
+}
+
+Json patched_of(const Inspection& run, const Inspection& other, const Query& query) {
+  return patched_json(
+      patch_differences(run, other, token_id(query, "one"), token_id(query, "two")));
+}
+
+Json steered_of(const Inspection& run, const Inspection& other, const Query& query) {
+  return steer(run, other,
+               {query.number("layer"), query.real("strength"), query.number("tokens", 16)});
+}
+
+Json divergence_of(const Inspection& run, const Inspection& other, const Query&) {
+  return divergence_json(run, other);
 }
 
 std::string sample_json(const Model& model, const Query& query) {
@@ -180,6 +226,11 @@ InspectInput input_of(const Json& asked) {
   for (const Json& head : muted.get_ref<const Json::array_t&>()) {
     const auto number = [&](size_t i) { return whole_number(head.at(i), "muted"); };
     input.muted.push_back({attention_kind(head.at(0)), number(1), number(2)});
+  }
+  const Json neurons = asked.value("muted_neurons", Json::array());
+  for (const Json& neuron : neurons.get_ref<const Json::array_t&>()) {
+    const auto number = [&](size_t i) { return whole_number(neuron.at(i), "muted_neurons"); };
+    input.muted_neurons.push_back({attention_kind(neuron.at(0)), number(1), number(2)});
   }
   return input;
 }
@@ -392,31 +443,38 @@ Answer Routes::dispatch(const Question& question) {
             json_line(tokens_json(token_texts(model(query.text("model")), ids)))};
   }
 
+  return about_run(path, query);
+}
+
+// Answers questions about one run, or about two.
+Answer Routes::about_run(const std::string& path, const Query& query) {
   using About = std::function<Json(const Inspection&, const Query&)>;
-  static const std::map<std::string, About> about_runs = {
-      {"api/strongest", strongest_json}, {"api/scores", scores_json}, {"api/lens", lens_json},
-      {"api/surprise", surprise_json},   {"api/walk", walk_json},     {"api/routing", routing_json},
-      {"api/sizes", sizes_json}};
-  const auto found = about_runs.find(path);
-  const bool known = found != about_runs.end() || path == "api/map" || path == "api/logits" ||
-                     path == "api/vectors" || path == "api/divergence";
-  if (!known) return page_file(path);
+  using AboutTwo = std::function<Json(const Inspection&, const Inspection&, const Query&)>;
+  using Bytes = std::function<Answer(const Inspection&, const Query&)>;
+  static const std::map<std::string, About> about_one = {
+      {"api/strongest", strongest_json}, {"api/scores", scores_json},
+      {"api/lens", lens_json},           {"api/surprise", surprise_json},
+      {"api/walk", walk_json},           {"api/routing", routing_json},
+      {"api/sizes", sizes_json},         {"api/neurons", neurons_of},
+      {"api/circuit", circuit_of},       {"api/attribution", attribution_of},
+      {"api/rotary", rotary_of}};
+  static const std::map<std::string, AboutTwo> about_two = {
+      {"api/divergence", divergence_of}, {"api/patched", patched_of}, {"api/steered", steered_of}};
+  static const std::map<std::string, Bytes> binaries = {
+      {"api/map", map_answer}, {"api/vectors", vectors_answer}, {"api/logits", logits_answer}};
+  const auto one = about_one.find(path);
+  const auto two = about_two.find(path);
+  const auto bytes = binaries.find(path);
+  if (one == about_one.end() && two == about_two.end() && bytes == binaries.end())
+    return page_file(path);
   const std::shared_ptr<const Inspection> inspection = run(query.text("run"));
   if (!inspection) return failure(410, "run: evicted by newer runs; request it again");
-  if (path == "api/map") return map_answer(*inspection, query);
-  if (path == "api/vectors") return vectors_answer(*inspection, query);
-  if (path == "api/divergence") {
-    const std::shared_ptr<const Inspection> other = run(query.text("other"));
-    if (!other) return failure(410, "other: evicted by newer runs; request it again");
-    return {200, "application/json", json_line(divergence_json(*inspection, *other))};
-  }
-  if (path == "api/logits") {
-    const std::vector<float> logits = inspection->logits(query.number("place"));
-    std::string bytes;
-    append(bytes, logits.data(), logits.size() * sizeof(float));
-    return binary(std::move(bytes));
-  }
-  return {200, "application/json", json_line(found->second(*inspection, query))};
+  if (bytes != binaries.end()) return bytes->second(*inspection, query);
+  if (one != about_one.end())
+    return {200, "application/json", json_line(one->second(*inspection, query))};
+  const std::shared_ptr<const Inspection> other = run(query.text("other"));
+  if (!other) return failure(410, "other: evicted by newer runs; request it again");
+  return {200, "application/json", json_line(two->second(*inspection, *other, query))};
 }
 
 Answer Routes::answer(const Question& question) {

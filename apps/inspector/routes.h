@@ -15,6 +15,8 @@
 
 namespace fovea::inspector {
 
+class Query;
+
 struct Question {
   std::string method, path;  // relative to the page's path: "api/run"
   std::map<std::string, std::string> query;
@@ -51,6 +53,7 @@ class Routes {
   };
 
   Answer dispatch(const Question& question);
+  Answer about_run(const std::string& path, const Query& query);
   std::string models() const;
   std::string spec(const std::string& model);
   std::string start(const std::string& body);

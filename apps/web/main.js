@@ -18,6 +18,7 @@ import { learnView } from "./learn.js";
 import { compareView } from "./compare.js";
 import { courseView } from "./course.js";
 import { twiceView } from "./twice.js";
+import { circuitsView } from "./circuits.js";
 
 /**
  * The model, the run and the shape that a view shows.
@@ -42,6 +43,7 @@ const views = [
   { name: "say", title: "Predictions", needsRun: true, create: sayView },
   { name: "explain", title: "Contributions", needsRun: true, create: explainView },
   { name: "heads", title: "Heads", needsRun: true, create: headsView },
+  { name: "circuits", title: "Inside", needsRun: true, create: circuitsView },
   { name: "twice", title: "Two texts", needsRun: true, create: twiceView },
   { name: "compare", title: "Side by side", needsRun: false, create: compareView },
   { name: "learn", title: "Training", needsRun: false, create: learnView },
@@ -190,7 +192,7 @@ function drawBanner(state) {
 
 /** Whether a saved file holds what a view shows. @param {string} name */
 function kept(name) {
-  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", course: "api/none", twice: "api/vectors", compare: "api/answer", learn: "api/training" })[name];
+  const needed = /** @type {Record<string, string>} */ ({ follow: "api/walk", say: "api/logits", explain: "api/explain", heads: "api/scores", course: "api/none", circuits: "api/neurons", twice: "api/vectors", compare: "api/answer", learn: "api/training" })[name];
   return needed === undefined || name === current().view || Object.keys(captured?.answers ?? {}).some((each) => each.startsWith(needed));
 }
 
@@ -241,7 +243,7 @@ function refuseLong(event) {
 
 function send() {
   if (tooLong(textBox.value)) return;
-  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", place: "", result: "0", layer: current().view === "sentence" ? current().layer : "0" });
+  change({ text: textBox.value, target: targetBox.value, ids: "", tids: "", token: "", second: "", place: "", result: "0", one: "", two: "", layer: current().view === "sentence" ? current().layer : "0" });
   announce("Reading the text.");
 }
 

@@ -6,6 +6,7 @@ import { diagramOf } from "./diagram.js";
 import { announce, figure, h, percent, replace, shown, svg } from "./dom.js";
 import { axesOf, MEANING } from "./steps.js";
 import { partsOf, ROLES } from "./roles.js";
+import { MEASURED } from "./measured.js";
 import { filtered } from "./sampling.js";
 import { change, current, hashOf, wantedRun } from "./state.js";
 import { suggestions } from "./suggestions.js";
@@ -258,14 +259,21 @@ function measure(session, state) {
   } }, "Leave all heads out"), result);
 }
 
+/** What the laboratory measured without a part. @param {string} part */
+function figures(part) {
+  const found = MEASURED[part];
+  if (!found) return [h("span", { class: "quiet" }, "not measured")];
+  return found.map(([experiment, metric, place, value, without, words]) => h("p", { "data-measured": experiment, title: `fovea lab run ${experiment}: ${value} and ${without}` }, `${metric} (${place}): `, h("b", { class: "mono" }, figure(without)), ` ${words}, `, h("b", { class: "mono" }, figure(value)), " otherwise"));
+}
+
 /** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
 function drawRoles(root, session, state) {
   const parts = partsOf(diagramOf(session.shape.spec, { T: session.run.tokens.length, S: session.run.source.length }));
   const look = (/** @type {Box} */ box) => (session.shape.both && box.part !== "cross" ? "encoder" : "self");
   replace(root, h("h2", {}, "What each part is for"),
-    h("p", { class: "quiet small" }, "Made from the parts that this model has."),
+    h("p", { class: "quiet small" }, "Made from the parts that this model has; measured: with small models in the laboratory (", h("code", {}, "fovea lab"), ")."),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parts and reasons" }, h("table", { class: "roles" },
-      h("thead", {}, h("tr", {}, ["part", "what it does", "why", "without it", "here"].map((name) => h("th", { scope: "col" }, name)))),
+      h("thead", {}, h("tr", {}, ["part", "what it does", "why", "without it", "measured", "here"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, parts.map(([part, boxes]) => {
         const [does, why, without] = ROLES[part];
         const link = hashOf({ ...state, view: "follow", look: look(boxes[0]), step: boxes[0].step }).replace("#", "#/");
@@ -274,6 +282,6 @@ function drawRoles(root, session, state) {
           event.preventDefault();
           change({ view: "follow", look: look(boxes[0]), step: boxes[0].step });
         } }, [...new Set(boxes.map((box) => box.title))].slice(0, 3).join(", "))),
-        h("td", {}, does), h("td", {}, why), h("td", {}, without, part === "attention" && measure(session, state)), h("td", { class: "quiet" }, [...new Set(boxes.map((box) => box.detail))].slice(0, 3).join("; ")));
+        h("td", {}, does), h("td", {}, why), h("td", {}, without, part === "attention" && measure(session, state)), h("td", { class: "small" }, figures(part)), h("td", { class: "quiet" }, [...new Set(boxes.map((box) => box.detail))].slice(0, 3).join("; ")));
       })))));
 }

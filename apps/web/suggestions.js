@@ -94,6 +94,14 @@ const TRIES = [
   ["a rare word", "what a word rests on that the model hardly knows", "The farmer near the zyzzyva sees a small coin.", (tokens) => [word(tokens, "sees"), word(tokens, "farmer")]],
 ];
 
+/** The first things that a reader looks for, and their views. @type {[string, string, string][]} */
+const ENTRIES = [
+  ["compare two words", "how strongly each head links them, in both directions", "sentence"],
+  ["write more", "what comes next; the model continues the text", "say"],
+  ["leave a part out", "switch heads off, and see what changes", "heads"],
+  ["look inside", "neurons, votes of heads, patching, steering", "circuits"],
+];
+
 /** @param {Token[]} tokens @param {string} of */
 const word = (tokens, of) => Math.max(tokens.findIndex((token) => wordOf(token) === of), 0);
 /** @param {Token[]} tokens @param {string} of */
@@ -110,6 +118,6 @@ export async function suggestions(root, session, state) {
     const [from, to] = find(look === "encoder" ? run.source : run.tokens);
     const [best] = await linksBetween(here, look, from, to);
     change({ view: "sentence", text, target: "", ids: "", tids: "", muted: "", look, direction: "to", layer: String(best.layer), heads: String(best.head), mean: "", token: String(from), second: String(to) });
-  } }, name)));
+  } }, name)), state.view === "home" && ENTRIES.map(([name, help, view]) => h("button", { title: help, "data-try": name, onclick: () => change({ view }) }, name)));
   await offerLink(root, session, state).catch(() => {}); // a later request reports the error
 }

@@ -21,6 +21,12 @@ struct HeadPlace {
 };
 void visit(HeadPlace& place, OptionVisitor& visitor);  // fovea/options.h
 
+// A neuron of the feed-forward layer of a stack; `kind` is self or encoder.
+struct NeuronPlace {
+  AttentionKind kind = AttentionKind::self;
+  int64_t layer = 0, neuron = 0;
+};
+
 struct InspectInput {
   // The input, as `text` or as `ids`; in an encoder-decoder, the encoder's input.
   std::string text;
@@ -33,6 +39,7 @@ struct InspectInput {
   bool special_tokens = true;      // add the tokenizer's special tokens around `text`
   bool parse_special = false;      // read names of special tokens in the texts as special tokens
   std::vector<HeadPlace> muted{};  // heads whose output is set to zero
+  std::vector<NeuronPlace> muted_neurons{};  // neurons whose activation is set to zero
 };
 void visit(InspectInput& input, OptionVisitor& visitor);
 
@@ -132,8 +139,8 @@ struct LayerSizes {
 class Inspection {
  public:
   // Runs the model. Throws InvalidArgument if the text is empty or too long, if its tokens exceed
-  // the model's context or vocabulary, or if a muted head does not exist. Throws Unsupported for
-  // models that read images or audio.
+  // the model's context or vocabulary, or if a muted head or neuron does not exist. Throws
+  // Unsupported for models that read images or audio.
   Inspection(const Model& model, const InspectInput& input);
   ~Inspection();
   Inspection(Inspection&&) noexcept;

@@ -66,7 +66,8 @@ Inspection::Inspection(const Model& model, const InspectInput& input) {
   if (model.spec().encoder && model.spec().decoder) {
     source = std::exchange(read, decoder_tokens(model, input, ids));
   }
-  state_ = std::make_unique<State>(model.parts().transformer, ids, ids_of(read), input.muted);
+  state_ = std::make_unique<State>(model.parts().transformer, ids, ids_of(read), input.muted,
+                                   input.muted_neurons);
   state_->owner = model;
   state_->source_text = std::move(source);
   state_->text = std::move(read);

@@ -43,8 +43,9 @@ size_t bytes_of(const AttentionMap& a) {
 }  // namespace
 
 Inspection::State::State(const Transformer& given, std::vector<int32_t> source_ids,
-                         std::vector<int32_t> ids, std::vector<HeadPlace> muted)
-    : model(given), muted_(std::move(muted)) {
+                         std::vector<int32_t> ids, std::vector<HeadPlace> muted,
+                         std::vector<NeuronPlace> muted_neurons)
+    : model(given), muted_(std::move(muted)), muted_neurons_(std::move(muted_neurons)) {
   const NoGradient off;
   const Spec& spec = model.spec;
   const bool both = spec.encoder && spec.decoder;
@@ -66,6 +67,14 @@ Inspection::State::State(const Transformer& given, std::vector<int32_t> source_i
     check_layer(head.kind, head.layer);
     check_head(head.head, stack_spec(head.kind).attention.heads);
   }
+  for (const NeuronPlace& neuron : muted_neurons_) {
+    check_layer(neuron.kind, neuron.layer);
+    const FeedForward& ffn = run(neuron.kind).stack->blocks[static_cast<size_t>(neuron.layer)].ffn;
+    const int64_t width = ffn.up.weight.present() ? ffn.up.weight.shape[0] : 0;
+    check_field(neuron.neuron >= 0 && neuron.neuron < width, "muted_neurons",
+                "neuron {} of layer {}; expected a neuron of a layer with {} neurons",
+                neuron.neuron, neuron.layer, width);
+  }
   Pass pass;
   if (both) {
     read(source, {row_of(source.ids), {}, {}, {}}, pass);
@@ -80,18 +89,14 @@ void Inspection::State::read(StackRun& run, const Sequence& sequence, const Pass
   check(run.tokens() <= kStreamBytes / row, "text: {} tokens; expected at most {} for this model",
         run.tokens(), kStreamBytes / row);
   run.stream.resize(static_cast<size_t>(layers) + 1);
-  const Probe probe{.see =
-                        [&](const ProbePoint& point, const Tensor& value) {
-                          if (point.what == ProbePoint::What::unnormed)
-                            run.stream.back() = value.detach();
-                          if (point.what != ProbePoint::What::hidden) return;
-                          if (point.layer == layers)
-                            run.output = value.detach();
-                          else
-                            run.stream[static_cast<size_t>(point.layer)] = value.detach();
-                        },
-                    .attend = [&](const ProbePoint& point,
-                                  const AttentionInputs& here) { attend(point, here, nullptr); }};
+  const Probe probe = this->probe([&](const ProbePoint& point, const Tensor& value) {
+    if (point.what == ProbePoint::What::unnormed) run.stream.back() = value.detach();
+    if (point.what != ProbePoint::What::hidden) return;
+    if (point.layer == layers)
+      run.output = value.detach();
+    else
+      run.stream[static_cast<size_t>(point.layer)] = value.detach();
+  });
   Pass pass = given;
   pass.probe = &probe;
   if (run.stack == &model.decoder)
@@ -105,16 +110,32 @@ void Inspection::State::read(StackRun& run, const Sequence& sequence, const Pass
   run.stack->positions.prepare(run.pass, run.tokens(), {});
 }
 
+Probe Inspection::State::probe(std::function<void(const ProbePoint&, Tensor&)> see) const {
+  return {.see =
+              [this, see = std::move(see)](const ProbePoint& point, Tensor& value) {
+                if (point.what == ProbePoint::What::mlp_hidden) {
+                  const int64_t F = value.dim(-1);
+                  for (const NeuronPlace& each : muted_neurons_)
+                    if (each.kind == kind_of(point) && each.layer == point.layer)
+                      for (int64_t r = 0; r < value.size() / F; ++r)
+                        value.data_as<float>()[r * F + each.neuron] = 0;
+                }
+                if (see) see(point, value);
+              },
+          .attend = [this](const ProbePoint& point,
+                           const AttentionInputs& here) { attend(point, here, nullptr); }};
+}
+
 // Sets the outputs of muted heads to zero, also in the cached copies.
 void Inspection::State::attend(
     const ProbePoint& point, const AttentionInputs& here,
     std::map<std::pair<AttentionKind, int64_t>, AttentionMap>* kept) const {
   const AttentionKind kind = kind_of(point);
-  const int64_t T = here.heads.dim(1), H = here.heads.dim(2), D = here.heads.dim(3);
+  const int64_t H = here.heads.dim(2), D = here.heads.dim(3), rows = here.heads.size() / (H * D);
   for (const HeadPlace& head : muted_) {
     if (head.kind != kind || head.layer != point.layer) continue;
-    for (int64_t t = 0; t < T; ++t)
-      std::fill_n(here.heads.data_as<float>() + (t * H + head.head) * D, D, 0.0f);
+    for (int64_t r = 0; r < rows; ++r)
+      std::fill_n(here.heads.data_as<float>() + (r * H + head.head) * D, D, 0.0f);
   }
   if (kept == nullptr) return;
   (*kept)[{kind, point.layer}] = {here.q.detach(), here.k.detach(), here.v.detach(),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -38,7 +39,7 @@ struct Inspection::State {
   // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
   // its start token. The model must outlive the State, unless `owner` is set.
   State(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
-        std::vector<HeadPlace> muted = {});
+        std::vector<HeadPlace> muted = {}, std::vector<NeuronPlace> muted_neurons = {});
 
   // Returns the run of the stack that computes the queries; it is the same for self and cross.
   const StackRun& run(AttentionKind kind) const;
@@ -53,6 +54,9 @@ struct Inspection::State {
   // -> f32 [R, S]
   Tensor weights(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
   Tensor scores(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  // Returns a probe that switches the muted heads and neurons off and passes the values to `see`,
+  // which may be null. It must not outlive the State.
+  Probe probe(std::function<void(const ProbePoint&, Tensor&)> see) const;
   // Applies the model's head to rows of a stack's output.   [R, C] -> f32 [R, V]
   Tensor logits_of(const Tensor& rows) const;
 
@@ -73,8 +77,15 @@ struct Inspection::State {
               std::map<std::pair<AttentionKind, int64_t>, AttentionMap>* kept) const;
 
   std::vector<HeadPlace> muted_;
+  std::vector<NeuronPlace> muted_neurons_;
   mutable std::map<std::pair<AttentionKind, int64_t>, AttentionMap> kept_;
 };
+
+// Returns row t of x [1, T, ...] as [1, 1, rest].
+inline Tensor row_of(const Tensor& x, int64_t t) {
+  const int64_t T = x.dim(1), rest = x.size() / T;
+  return x.view({T, rest}).rows(t, t + 1).view({1, 1, rest});
+}
 
 // Held during a call of a public function: the lock and the default float mode.
 class InspectionCall {

@@ -44,12 +44,6 @@ class Steps {
   std::vector<WalkStep> steps_;
 };
 
-// Returns row t of x [1, T, ...] as [1, 1, rest].
-Tensor row_of(const Tensor& x, int64_t t) {
-  const int64_t T = x.dim(1), rest = x.size() / T;
-  return x.view({T, rest}).rows(t, t + 1).view({1, 1, rest});
-}
-
 // Returns the part of one head.   row [1, 1, H D] -> [D]
 std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
   const float* from = row.data_as<float>() + head * width;
@@ -155,20 +149,24 @@ Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64
   return ffn(x, {});
 }
 
-Tensor ffn_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64_t tokens) {
+Tensor ffn_step(Steps& steps, const Inspection::State& all, const FeedForward& ffn, const Tensor& x,
+                const StackRun& run) {
+  const int64_t tokens = run.tokens();
   if (!ffn.experts.empty()) return experts_step(steps, ffn, x, tokens);
   const Tensor up = ffn.up(x);
   const std::vector<int64_t> wide{tokens, up.dim(2)};
-  if (!ffn.gated) {
-    steps.add("ffn_up", wide, up);
-    steps.add("ffn_activation", wide, activation(up, ffn.kind));
-    return ffn(x, {});
-  }
-  const Tensor gate = activation(ffn.gate(x), ffn.kind);
-  steps.add("ffn_gate", wide, gate);
+  Tensor hidden;  // without the muted neurons
+  const Probe probe = all.probe([&](const ProbePoint& point, Tensor& value) {
+    if (point.what == ProbePoint::What::mlp_hidden) hidden = value.detach();
+  });
+  Pass pass;
+  pass.probe = &probe;
+  pass.stack = run.pass.stack;
+  const Tensor y = ffn(x, pass);
+  if (ffn.gated) steps.add("ffn_gate", wide, activation(ffn.gate(x), ffn.kind));
   steps.add("ffn_up", wide, up);
-  steps.add("ffn_product", wide, multiply(gate, up));
-  return ffn(x, {});
+  steps.add(ffn.gated ? "ffn_product" : "ffn_activation", wide, hidden);
+  return y;
 }
 
 Tensor normed(Steps& steps, const Norm& norm, const Tensor& x, const char* name,
@@ -200,7 +198,7 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
   if (block.parallel) {
     steps.add(mixer.output, shape, a);
     const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
-    const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
+    const Tensor f = ffn_step(steps, all, block.ffn, y, run);
     steps.add("ffn_output", shape, f);
     steps.add("ffn_stream", shape, add(block.added(x, a), f));
     return;
@@ -214,7 +212,7 @@ void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& qu
   }
   if (!block.ffn.present()) return;
   const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
-  const Tensor f = ffn_step(steps, block.ffn, y, run.tokens());
+  const Tensor f = ffn_step(steps, all, block.ffn, y, run);
   join(steps, {block, block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
 }
 

@@ -299,3 +299,21 @@ test("fovea learn opens the course; each chapter renders, and a right answer is 
   assert.deepEqual(page.problems.filter((each) => !/aborted/.test(each)), []);
   child.kill("SIGINT");
 });
+
+test("five tasks of a new reader take at most three clicks each from the first screen", { skip }, async () => {
+  const tasks = {
+    "find the head that links a pronoun": [["[data-try='a pronoun']"], "[data-link]"],
+    "say what the third box does": [["svg [data-step] >> nth=2"], ".formula"],
+    "make the model write more": [["[data-try='write more']", "[data-write='10']"], "[data-fresh]"],
+    "compare two words": [["[data-try='compare two words']", ".sentence button >> nth=3"], "[data-link]"],
+    "leave a part out": [["[data-try='leave a part out']", "[data-mute] >> nth=0"], "#loss-after[title]"],
+  };
+  for (const [task, [clicks, sign]] of Object.entries(tasks)) {
+    assert.ok(clicks.length <= 3, task);
+    const page = await view("");
+    await page.waitForSelector("[data-try='a pronoun']");
+    for (const click of clicks) await page.click(click);
+    await page.waitForSelector(sign);
+    await quiet(page);
+  }
+});

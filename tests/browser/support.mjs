@@ -81,9 +81,9 @@ export async function violations(page) {
 }
 
 /** Returns the results of `fovea trace` by name: {shape, data}. */
-export function traced(model, ids) {
+export function traced(model, ids, options = []) {
   const file = join(folder, "trace.safetensors");
-  execFileSync(fovea, ["trace", model, "--ids", ids.join(","), "--out", file]);
+  execFileSync(fovea, ["trace", model, "--ids", ids.join(","), "--out", file, ...options]);
   return tensors(file);
 }
 

@@ -23,6 +23,10 @@ class Documents(unittest.TestCase):
                               check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_the_page_shows_the_results_of_the_laboratory(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/write_measured.py", "--check"], stdout=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_readme_shows_the_example(self):
         example = (ROOT / "examples/train_and_generate.cc").read_text(encoding="utf-8")
         self.assertIn(f"```cpp\n{example}```", (ROOT / "README.md").read_text(encoding="utf-8"))

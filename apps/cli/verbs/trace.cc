@@ -6,6 +6,7 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "cli/reports/circuits.h"
 #include "cli/reports/explained.h"
 #include "fovea/explain.h"
 #include "inspector/explanation_json.h"
@@ -24,14 +25,16 @@ class TraceCommand : public Command {
   TraceCommand()
       : Command(
             "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) (--out "
-            "FILE.safetensors | --list | --explain)",
+            "FILE.safetensors | --list | --explain | --neurons | --answers A,B | --circuit "
+            "LAYER.HEAD | --steer LAYER)",
             "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
             "attention.{i}, further values by --what, loss (with labels or --gradients) and "
             "grad.<tensor> (with --gradients). In an encoder-decoder, names begin with encoder_, "
             "decoder_ or cross_. --patch replaces values during the run. Prints the names of the "
             "written tensors. With --explain, prints instead what the next token, or what a "
             "classifier finds (a label, entities, masked words), rests on: the contributions of "
-            "the text's tokens.") {}
+            "the text's tokens. --neurons, --answers, --circuit and --steer print what neurons and "
+            "heads add to the predictions.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
@@ -51,8 +54,10 @@ class TraceCommand : public Command {
         table, explain_,
         explain_spellings(
             {.field = "method", .name = "--explain", .placeholder = "[METHOD]", .implied = "all"}));
+    circuits_.declare(table);
     table.show_only({"MODEL", "--adapter", "--text", "--ids", "--input", "--what", "--layers",
-                     "--patch", "--gradients", "--out", "--list", "--explain", "--target"});
+                     "--patch", "--gradients", "--out", "--list", "--explain", "--target",
+                     "--neurons", "--answers", "--other", "--circuit", "--steer", "--strength"});
   }
 
   int run(const OptionTable& table) override {
@@ -61,10 +66,14 @@ class TraceCommand : public Command {
     if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
     check_explain_options(table);
     if (table.given("--explain")) return explain_text(table);
+    if (circuits_.asked(table, {"--input", "--what", "--layers", "--patch", "--gradients", "--out",
+                                "--list"})) {
+      print(circuits_.report(opened(), text_input(), json));
+      return 0;
+    }
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
-    const Model model = open_model(model_, WeightPrecision::full, CachePrecision::automatic,
-                                   adapters_of(adapters_));
+    const Model model = opened();
     const bool one_stack = !model.spec().encoder || !model.spec().decoder;
     if (list_ && options_.what.empty()) {
       options_.what = {"*"};
@@ -78,15 +87,11 @@ class TraceCommand : public Command {
 
  private:
   int explain_text(const OptionTable& table) const {
-    for (const char* option :
-         {"--input", "--what", "--layers", "--patch", "--gradients", "--out", "--list"})
+    for (const char* option : {"--input", "--what", "--layers", "--patch", "--gradients", "--out",
+                               "--list", "--neurons", "--answers", "--circuit", "--steer"})
       if (table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
-    const Model model = open_model(model_, WeightPrecision::full, CachePrecision::automatic,
-                                   adapters_of(adapters_));
-    InspectInput input;
-    input.text = options_.text;
-    input.ids = options_.ids;
+    const Model model = opened();
     if (model.spec().head.kind == HeadKind::span)
       throw UsageError(fmt::format(
           "--explain: {} answers questions about a text; expected fovea classify MODEL QUESTION "
@@ -94,7 +99,7 @@ class TraceCommand : public Command {
           model_));
     ClassifyOptions how;
     how.name_of_text = [](size_t) { return "--text"; };
-    const std::vector<Explanation> all = explain(model, input, explain_, how);
+    const std::vector<Explanation> all = explain(model, text_input(), explain_, how);
     if (all.empty()) note("No entities in the text.\n");
     std::vector<std::string> shown;
     for (const Explanation& one : all)
@@ -102,6 +107,18 @@ class TraceCommand : public Command {
                            : explanation_text(one, explain_, bar_style(false)));
     print(fmt::format("{}", fmt::join(shown, json ? "" : "\n")));
     return 0;
+  }
+
+  Model opened() const {
+    return open_model(model_, WeightPrecision::full, CachePrecision::automatic,
+                      adapters_of(adapters_));
+  }
+
+  InspectInput text_input() const {
+    InspectInput input;
+    input.text = options_.text;
+    input.ids = options_.ids;
+    return input;
   }
 
   std::string as_json(const std::vector<TracedTensor>& tensors) const {
@@ -129,6 +146,7 @@ class TraceCommand : public Command {
   std::vector<std::string> adapters_;
   TraceOptions options_;
   ExplainOptions explain_;
+  CircuitReport circuits_;
   bool list_ = false;
 };
 

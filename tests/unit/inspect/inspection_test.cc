@@ -10,81 +10,17 @@
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "unit/inspect/ids.h"
+#include "unit/inspect/kinds.h"
 
 namespace fovea {
 namespace {
-
-Spec small() {
-  return test::small_decoder(
-      {.vocabulary = 13, .context = 12, .width = 16, .layers = 3, .heads = 4});
-}
-
-// Returns Specs that together use every field that has its own code in walk() or map().
-std::vector<std::pair<std::string, Spec>> kinds() {
-  std::vector<std::pair<std::string, Spec>> all;
-  all.emplace_back("plain", small());
-  Spec grouped = small();
-  grouped.decoder->attention.kv_heads = 2;
-  grouped.decoder->attention.norm = QueryKeyNorm::head;
-  grouped.decoder->position.kind = PositionKind::rotary;
-  grouped.decoder->norm.kind = NormKind::rms;
-  grouped.decoder->ffn.gated = true;
-  grouped.decoder->attention.windows = {3, 0, 2};
-  all.emplace_back("grouped, rotary, windows", grouped);
-  Spec biased = small();
-  biased.decoder->position = {.kind = PositionKind::none, .bias = DistanceBias::alibi};
-  biased.decoder->embedding_norm = true;
-  biased.decoder->attention.softcap = 2;
-  all.emplace_back("alibi, softcap", biased);
-  Spec parallel = small();
-  parallel.decoder->parallel = true;
-  all.emplace_back("parallel", parallel);
-  Spec experts = small();
-  experts.decoder->ffn.experts.count = 4;
-  experts.decoder->ffn.experts.dense_layers = {1};
-  all.emplace_back("experts", experts);
-  Spec shared = small();
-  shared.decoder->ffn.experts = {.count = 4,
-                                 .score = ExpertScore::sigmoid,
-                                 .selection_bias = true,
-                                 .groups = 2,
-                                 .shared = 1,
-                                 .shared_gate = true};
-  shared.decoder->placement = {false, false, true};
-  shared.decoder->residual_scale = 1.5f;
-  shared.decoder->norm.kind = NormKind::dyt;
-  all.emplace_back("shared experts, deepnorm", shared);
-  Spec encoder = small();
-  encoder.encoder = encoder.decoder;
-  encoder.decoder.reset();
-  encoder.encoder->placement = {false, false, true};
-  encoder.encoder->final_norm = false;
-  encoder.token_types = 2;
-  all.emplace_back("encoder, post-norm", encoder);
-  Spec both = small();
-  both.encoder = both.decoder;
-  both.encoder->position =
-      both.decoder->position = {.kind = PositionKind::none, .bias = DistanceBias::relative};
-  all.emplace_back("both, relative", both);
-  return all;
-}
-
-Inspection inspection_of(const Transformer& model, const std::vector<int32_t>& source,
-                         const std::vector<int32_t>& ids, std::vector<HeadPlace> muted = {}) {
-  return Inspection(std::make_unique<Inspection::State>(model, source, ids, std::move(muted)));
-}
 
 class Inspecting : public testing::TestWithParam<size_t> {
  protected:
   Inspecting() {
     model_ = Transformer(validated(kinds()[GetParam()].second));
     initialise(model_, 1);
-    // With initial weights of deviation 0.02, all maps would be nearly uniform, and differences
-    // would be too small to detect.
-    model_.each([](const std::string&, Parameter& p) {
-      if (p.role == Role::gain || p.role == Role::bias || p.role == Role::tanh_scale) return;
-      for (int64_t i = 0; i < p.value.size(); ++i) p.value.data_as<float>()[i] *= 12;
-    });
+    enlarge_weights(model_);
     both_ = model_.spec.encoder && model_.spec.decoder;
   }
 

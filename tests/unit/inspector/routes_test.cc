@@ -96,6 +96,41 @@ TEST_F(RoutesTest, ServesEveryRoute) {
   EXPECT_EQ(Json::parse(get("api/texts", {{"model", "0"}, {"ids", "0,1"}}).body).size(), 2u);
 }
 
+TEST_F(RoutesTest, ServesTheCircuitsOfARun) {
+  const std::string id = run("to be")["run"], other = run("be to")["run"];
+  const Json neurons =
+      Json::parse(get("api/neurons", {{"run", id}, {"token", "4"}, {"count", "3"}}).body);
+  ASSERT_EQ(neurons.size(), 2u);
+  EXPECT_EQ(neurons[1].size(), 3u);
+  EXPECT_EQ(neurons[1][0]["promoted"].size(), 6u);
+  const Json votes = Json::parse(
+      get("api/attribution", {{"run", id}, {"token", "4"}, {"one", "1"}, {"two", "2"}}).body);
+  EXPECT_EQ(votes["heads"].size(), 2u);
+  const Json patched = Json::parse(
+      get("api/patched", {{"run", id}, {"other", other}, {"one", "1"}, {"two", "2"}}).body);
+  EXPECT_EQ(patched["patched"][1].size(), 5u);
+  const Json ids = Json::parse(
+      get("api/steered",
+          {{"run", id}, {"other", other}, {"layer", "1"}, {"strength", "-1.5"}, {"tokens", "3"}})
+          .body);
+  EXPECT_EQ(ids.size(), 3u);
+  const Json circuit =
+      Json::parse(get("api/circuit", {{"run", id}, {"layer", "0"}, {"head", "1"}}).body);
+  EXPECT_EQ(circuit["scores"].size(), 5u);
+  EXPECT_EQ(circuit["written"][0].size(), 6u);
+  refused(get("api/rotary", {{"run", id}, {"layer", "0"}}), 400, "expected rotary positions");
+  refused(get("api/neurons", {{"run", id}, {"token", "5"}}), 400, "token: 5; expected 0 to 4");
+  refused(get("api/steered", {{"run", id}, {"other", other}, {"layer", "1"}, {"strength", "nan"}}),
+          400, "strength: 'nan'; expected a number");
+  refused(get("api/patched", {{"run", id}, {"other", "r99"}, {"one", "1"}, {"two", "2"}}), 410,
+          "other: evicted");
+  refused(post(R"({"text": "to", "muted_neurons": [["self", 0]]})"), 400, "JSON");
+  refused(post(R"({"text": "to", "muted_neurons": [["self", 0, 64]]})"), 400,
+          "neuron 64 of layer 0");
+  EXPECT_NE(Json::parse(post(R"({"text": "to", "muted_neurons": [["self", 0, 3]]})").body)["run"],
+            Json::parse(post(R"({"text": "to"})").body)["run"]);
+}
+
 TEST_F(RoutesTest, NamesInvalidParameters) {
   const std::string id = run("to be")["run"];
   refused(get("api/map", {{"run", id}, {"layer", "2"}, {"heads", "0"}}), 400, "layer: 2");

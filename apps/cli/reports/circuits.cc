@@ -1,0 +1,183 @@
+#include "cli/reports/circuits.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/ordered_json.h"
+#include "cli/command.h"
+#include "inspector/circuits_json.h"
+
+namespace fovea::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostIndex = 1'000'000;  // the model limits layers and tokens further
+constexpr int64_t kNeurons = 8;            // neurons of a layer
+
+struct LayerHead {
+  int64_t layer = 0, head = 0;
+};
+
+// Reads "3.5" as layer 3, head 5.
+LayerHead layer_head(const std::string& text) {
+  LayerHead place;
+  const char* const end = text.data() + text.size();
+  const auto layer = std::from_chars(text.data(), end, place.layer);
+  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
+  const auto head = dot ? std::from_chars(layer.ptr + 1, end, place.head) : layer;
+  if (!dot || head.ec != std::errc() || head.ptr != end || place.layer < 0 || place.head < 0)
+    throw UsageError(fmt::format("--circuit: '{}'; expected LAYER.HEAD, such as 3.5", text));
+  return place;
+}
+
+// The tokens of a list [[id, value], ...], with their values.
+std::string tokens_text(const Model& model, const Json& list) {
+  std::vector<int32_t> ids;
+  for (const Json& each : list) ids.push_back(each[0]);
+  std::string text;
+  const std::vector<InspectedToken> tokens = token_texts(model, ids);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    text += fmt::format("{}{} {:.4g}", i > 0 ? ", " : "", Json(tokens[i].text).dump(),
+                        list[i][1].get<double>());
+  return text;
+}
+
+std::string neurons_text(const Model& model, const Json& layers) {
+  std::string text = "layer  neuron  activation  promoted tokens\n";
+  for (size_t l = 0; l < layers.size(); ++l)
+    for (const Json& neuron : layers[l])
+      text +=
+          fmt::format("{:>5}{:>8}{:>12.4g}  {}\n", l, neuron["neuron"].get<int64_t>(),
+                      neuron["activation"].get<double>(), tokens_text(model, neuron["promoted"]));
+  return text;
+}
+
+std::string numbers_text(const Json& numbers) {
+  return fmt::format("{:.4g}", fmt::join(numbers.get<std::vector<double>>(), " "));
+}
+
+std::string attribution_text(const Json& a) {
+  std::string text = fmt::format("difference {:.6g} = embedding {:.4g} + biases {:.4g} +\n",
+                                 a["difference"].get<double>(), a["embedding"].get<double>(),
+                                 a["biases"].get<double>());
+  for (size_t l = 0; l < a["heads"].size(); ++l)
+    text += fmt::format(
+        "layer {}: heads {}; recurrence {:.4g}; cross-attention {:.4g}; feed-forward {:.4g}\n", l,
+        numbers_text(a["heads"][l]), a["recurrence"][l].get<double>(), a["cross"][l].get<double>(),
+        a["feed_forward"][l].get<double>());
+  return text;
+}
+
+std::string patched_text(const Json& p) {
+  std::string text = fmt::format(
+      "difference {:.6g}; of the other text {:.6g}; with its residual stream at one "
+      "layer and token:\n",
+      p["into"].get<double>(), p["from"].get<double>());
+  for (size_t l = 0; l < p["patched"].size(); ++l)
+    text += fmt::format("layer {}: {}\n", l, numbers_text(p["patched"][l]));
+  return text;
+}
+
+std::string circuit_text(const Model& model, const Inspection& run, const Json& circuit) {
+  std::string text = "token: looks for; writes\n";
+  for (size_t t = 0; t < circuit["sought"].size(); ++t)
+    text += fmt::format(
+        "{}: {}; {}\n", Json(run.tokens()[t].text).dump(), tokens_text(model, circuit["sought"][t]),
+        circuit["written"].empty() ? std::string("-") : tokens_text(model, circuit["written"][t]));
+  return text;
+}
+
+}  // namespace
+
+void CircuitReport::declare(OptionTable& table) {
+  table.section("Circuits");
+  table.add(flag("--neurons", {},
+                 "print the feed-forward neurons of each layer with the largest activations for a "
+                 "token, and the tokens that they promote",
+                 neurons_));
+  table.add(as("A,B", integers("--answers", {},
+                               "two token ids: print the difference of their logits after a token "
+                               "as a sum over heads and feed-forward layers; with --other, as a "
+                               "map of activation patching",
+                               answers_, 0, INT32_MAX)));
+  table.add(as("TEXT", text("--other", {}, "a second text, for --answers and --steer", other_)));
+  table.add(as("LAYER.HEAD",
+               text("--circuit", {}, "print what a head looks for and what it writes", circuit_)));
+  Option steered = integer("--steer", {},
+                           "print how the model continues the text if the residual stream before "
+                           "this layer is moved towards that of --other",
+                           steer_, 0, kMostIndex);
+  steered.initial = "";
+  table.add(as("LAYER", steered));
+  table.add(number("--strength", {}, "length of the step of --steer", strength_, -1e6, 1e6));
+  Option at = integer("--token", {}, "token of --neurons and --answers, counted from 0", token_, 0,
+                      kMostIndex);
+  at.initial = "";
+  at.unset = "the last one";
+  table.add(at);
+}
+
+bool CircuitReport::asked(const OptionTable& table, const std::vector<const char*>& others) const {
+  const std::vector<const char*> reports{"--neurons", "--answers", "--circuit", "--steer"};
+  const auto given = [&](const char* name) { return table.given(name); };
+  const auto count = std::count_if(reports.begin(), reports.end(), given);
+  if (count == 0) {
+    for (const char* option : {"--other", "--strength", "--token"})
+      if (given(option))
+        throw UsageError(fmt::format("{}: {} not given; expected one of them", option,
+                                     fmt::join(reports, ", ")));
+    return false;
+  }
+  if (count > 1) throw UsageError(fmt::format("{}: expected only one", fmt::join(reports, ", ")));
+  for (const char* option : others)
+    if (given(option))
+      throw UsageError(fmt::format("{}: cannot be combined with {}", option,
+                                   *std::find_if(reports.begin(), reports.end(), given)));
+  if (given("--answers") && answers_.size() != 2)
+    throw UsageError(fmt::format("--answers: {} ids; expected 2", answers_.size()));
+  if (given("--steer") && other_.empty())
+    throw UsageError("--steer: --other is not given; expected a second text");
+  return true;
+}
+
+std::string CircuitReport::report(const Model& model, const InspectInput& input, bool json) const {
+  const Inspection run(model, input);
+  const int64_t token = token_ >= 0 ? token_ : std::ssize(run.tokens()) - 1;
+  std::optional<Inspection> other;
+  if (!other_.empty()) {
+    InspectInput second;
+    second.text = other_;
+    other.emplace(model, second);
+  }
+  Json found;
+  std::string text;
+  if (neurons_) {
+    found = inspector::neurons_json(strongest_neurons(run, AttentionKind::self, token, kNeurons));
+    if (!json) text = neurons_text(model, found);
+  } else if (!circuit_.empty()) {
+    const auto [layer, head] = layer_head(circuit_);
+    found = inspector::circuit_json(head_circuit(run, AttentionKind::self, layer, head, 6));
+    if (!json) text = circuit_text(model, run, found);
+  } else if (!answers_.empty()) {
+    const auto one = static_cast<int32_t>(answers_[0]), two = static_cast<int32_t>(answers_[1]);
+    found = other ? inspector::patched_json(patch_differences(run, *other, one, two))
+                  : inspector::logit_attribution_json(attribute_logits(run, token, one, two));
+    if (!json) text = other ? patched_text(found) : attribution_text(found);
+  } else {
+    SteerOptions options;
+    options.layer = steer_;
+    options.strength = strength_;
+    const std::vector<int32_t> ids = steer(run, *other, options);
+    for (const InspectedToken& each : token_texts(model, ids)) text += each.text;
+    found = {{"ids", ids}, {"text", text}};
+    text += "\n";
+  }
+  return json ? json_line(found) + "\n" : text;
+}
+
+}  // namespace fovea::cli

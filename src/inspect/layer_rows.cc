@@ -1,0 +1,66 @@
+#include "inspect/layer_rows.h"
+
+#include <algorithm>
+
+#include "tensor/tape.h"
+
+namespace fovea {
+
+LayerRows layer_rows(const Inspection::State& all, AttentionKind kind, int64_t layer,
+                     int64_t token) {
+  const NoGradient off;
+  const StackRun& run = all.run(kind);
+  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const Tensor& stream = run.stream[static_cast<size_t>(layer)];
+  const Tensor x = row_of(stream, token);
+  LayerRows rows;
+  const Probe probe = all.probe([&](const ProbePoint& point, Tensor& value) {
+    if (point.what == ProbePoint::What::mlp_hidden) rows.hidden = value.detach();
+  });
+  Pass pass;
+  pass.probe = &probe;
+  pass.stack = run.pass.stack;
+  const auto scaled = [](const Tensor& y, const Parameter& factors) {
+    return factors.present() ? scale_columns(y, factors.value) : y;
+  };
+  if (block.recurrence.present()) {
+    rows.mixed = row_of(block.mix(block.attention_norm.input(stream, DType::f32), run.pass), token);
+  } else {
+    rows.heads = row_of(all.attended(kind, layer).heads, token);
+    rows.mixed = scaled(block.attention_output()(rows.heads), block.attention_scale);
+  }
+  if (block.parallel) {
+    rows.fed = block.feed(block.ffn_norm.input(x, DType::f32), pass);
+    return rows;
+  }
+  rows.mixed_sum = block.added(x, block.attention_norm.output(rows.mixed, DType::f32));
+  Tensor h = block.attention_norm.sum(rows.mixed_sum, DType::f32);
+  if (block.cross.across) {
+    rows.cross = block.cross.output(row_of(all.attended(AttentionKind::cross, layer).heads, token));
+    rows.cross_sum = block.added(h, block.cross_norm.output(rows.cross, DType::f32));
+    h = block.cross_norm.sum(rows.cross_sum, DType::f32);
+  }
+  if (!block.ffn.present()) return rows;
+  rows.fed = block.feed(block.ffn_norm.input(h, DType::f32), pass);
+  rows.fed_sum = block.added(h, block.ffn_norm.output(rows.fed, DType::f32));
+  return rows;
+}
+
+std::vector<std::vector<double>> product_rows(const Linear& layer, const Tensor& x,
+                                              const Parameter& factors) {
+  const NoGradient off;
+  const int64_t R = x.dim(1), K = x.dim(2);
+  const Tensor and_zero = zeros({1, R + 1, K});  // the last row gives the bias
+  std::copy_n(x.data_as<float>(), R * K, and_zero.data_as<float>());
+  Tensor y = layer(and_zero);
+  if (factors.present()) y = scale_columns(y, factors.value);
+  const int64_t C = y.dim(2);
+  const float* const values = y.data_as<float>();
+  std::vector<std::vector<double>> rows(static_cast<size_t>(R));
+  for (int64_t r = 0; r < R; ++r)
+    for (int64_t c = 0; c < C; ++c)
+      rows[static_cast<size_t>(r)].push_back(double{values[r * C + c]} - double{values[R * C + c]});
+  return rows;
+}
+
+}  // namespace fovea
