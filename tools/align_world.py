@@ -61,12 +61,8 @@ def conversation(question, text):
 
 
 def pair_of(draw, question):
-    """Returns the prompt with two wordings of an answer, which have the same content, in the order of a judgement."""
-    wordings = [[0] * len(MANNERS)] * 2
-    while wordings[0] == wordings[1]:
-        wordings = [[draw.randrange(3) for _ in MANNERS] for _ in range(2)]
-    content = draw.random()
-    pair = [answer(random.Random(content), question, manners) for manners in wordings]
+    """Returns the prompt with two answers in the order of a judgement."""
+    pair = [answer(draw, question), answer(draw, question)]
     difference = len(MANNERS) * (true_reward(pair[0]) - true_reward(pair[1]))
     if draw.random() > 1 / (1 + math.exp(-CARE * difference)):
         pair.reverse()
