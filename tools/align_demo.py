@@ -3,9 +3,10 @@
 
     FOVEA_BIN=build/release/fovea python3 tools/align_demo.py FOLDER [--seed N] [--hack]
 
-Each command is printed before it runs. At the end, each model answers the prompts that no step has seen, and the true reward of
-the world, which no step has seen either, scores the answers. --hack also trains with GRPO
-without the loss of the divergence, at a high learning rate: the model finds texts that the reward model rates too high.
+The models are in FOLDER/seed-N; a second call continues an interrupted one. Each command is printed before it runs. At the end,
+each model answers the prompts that no step has seen, and the true reward of the world, which no step has seen either, scores the
+answers. --hack also trains with GRPO without the loss of the divergence, at a high learning rate: the model finds texts that the
+reward model rates too high.
 """
 import argparse
 import json
@@ -14,65 +15,124 @@ import shlex
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import align_world as world
 
 FOVEA = os.environ.get("FOVEA_BIN", "fovea")
 SAMPLES = 2  # answers to each held-out prompt
+REWARD_SCALE = 0.2  # of the reward model's output, whose deviation among the answers of the fine-tuned model is about 4
 
 
-def run(*arguments):
-    words = [str(word) for word in arguments]
-    print("$ fovea " + shlex.join(words), flush=True)
-    begin = time.monotonic()
-    result = subprocess.run([FOVEA, *words], capture_output=True, text=True, check=False)
+def fovea(*arguments, text=None):
+    """Runs the program; returns its output."""
+    result = subprocess.run([FOVEA, *map(str, arguments)], input=text, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        sys.exit(f"align: the command failed with exit code {result.returncode}\n{result.stderr}")
-    print(f"  {time.monotonic() - begin:.0f} s", flush=True)
+        sys.exit(f"align: fovea {arguments[0]} failed with exit code {result.returncode}\n{result.stderr}")
+    return result.stdout
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def results(out):
+    """Returns what a beginner needs of the log of a run: the last measurements on held-out data, or the course of the rewards."""
+    log = lines(out / "log.jsonl")
+    rewards = [entry["reward"] for entry in log if "reward" in entry and "loss" in entry]
+    if rewards:
+        return f"reward of the written answers, by the reward model: {rewards[0]:.2f} in the first batch, {rewards[-1]:.2f} in the last"
+    last = [entry for entry in log if "eval_loss" in entry][-1]
+    pairs = f", {last['accuracy']:.0%} of the pairs in the right order" if "margin" in last else ""
+    return f"held-out loss {last['eval_loss']:.2f}{pairs}"
+
+
+class Chain:
+    """Trains the models one after another in a folder."""
+
+    def __init__(self, folder, seed):
+        self.folder, self.seed, self.number = folder, seed, 0
+
+    def train(self, title, data, out, *options):
+        self.number += 1
+        arguments = ["train", self.folder / data, "--out", self.folder / out, *options, "--seed", self.seed, "--sample-every", 0]
+        print(f"\n{self.number}. {title}\n$ fovea {shlex.join(map(str, arguments))}", flush=True)
+        begin = time.monotonic()
+        fovea(*arguments)
+        print(f"   {results(self.folder / out)}; {time.monotonic() - begin:.0f} s", flush=True)
+
+    def write(self, title, objective, out, *options):
+        """Trains on answers that the model writes and the reward model judges."""
+        self.train(title, "prompts.jsonl", out, "--objective", objective, "--from", self.folder / "sft", "--reward",
+                   f"{REWARD_SCALE}*model:{self.folder / 'reward'}", "--prompts", 16, "--answers", 8, "--answer-tokens", 60,
+                   "--warmup", 5, "--evaluate-every", 1000, *options)
+
+    def run(self, hack):
+        """Returns the models with their names."""
+        f = self.folder
+        self.train("Base: a small model learns the language of the world from its text.", "base.txt", "base", "--preset", "nano",
+                   "--layers", 2, "--context", 160, "--tokenizer", "bpe:700", "--steps", 500, "--batch", 16, "--evaluate-every", 250)
+        self.train("Fine-tuned: it learns from conversations to answer questions, in every manner.", "chats.jsonl", "sft", "--from",
+                   f / "base", "--chat-template", "chatml", "--steps", 900, "--batch", 16, "--learning-rate", 1e-3, "--warmup", 10,
+                   "--evaluate-every", 300)
+        self.train("Reward model: a copy learns from pairs of answers which one a judge preferred.", "pairs.jsonl", "reward",
+                   "--from", f / "sft", "--objective", "reward", "--steps", 300, "--batch", 16, "--learning-rate", 5e-4, "--warmup", 10,
+                   "--evaluate-every", 300)
+        self.train("DPO: the fine-tuned model learns from the same pairs, without a reward model.", "pairs.jsonl", "dpo", "--from",
+                   f / "sft", "--objective", "dpo", "--beta", 2.2, "--steps", 200, "--batch", 32, "--learning-rate", 1e-4,
+                   "--warmup", 10, "--evaluate-every", 200)
+        self.write("PPO: the fine-tuned model writes answers and learns from the judgements of the reward model.", "ppo", "ppo",
+                   "--steps", 128, "--minibatches", 2, "--learning-rate", 2e-4, "--kl-weight", 0.3, "--gae-lambda", 1)
+        self.write("GRPO: the same, without a value head: it compares the answers to one prompt.", "grpo", "grpo", "--steps", 80,
+                   "--learning-rate", 2e-4, "--kl-weight", 0.35)
+        models = {"fine-tuned": f / "sft", "DPO": f / "dpo", "PPO": f / "ppo", "GRPO": f / "grpo"}
+        if hack:
+            self.write("Reward hacking: GRPO without the loss of the divergence, at five times the learning rate.", "grpo", "hacked",
+                       "--steps", 100, "--learning-rate", 1e-3, "--kl-weight", 0)
+            models["GRPO without KL"] = f / "hacked"
+        return models
 
 
 def answers(model, questions, seed):
-    """Returns the sampled answers of a model to each question, in a conversation of its own."""
-    found = []
-    for number, question in enumerate(questions):
-        command = [FOVEA, "chat", str(model), "--json", "-n", "120", "--temperature", "1", "--top-k", "0", "--top-p", "1",
-                   "--seed", str(1000 * seed + number)]
-        result = subprocess.run(command, input=question + "\n", capture_output=True, text=True, check=True)
-        found.append(json.loads(result.stdout)["messages"][-1]["content"])
-    return found
+    """Returns a sampled answer of a model to each question, in a conversation of its own."""
+    def answer(numbered):
+        number, question = numbered
+        found = fovea("chat", model, "--json", "-n", 60, "--temperature", 1, "--top-k", 0, "--top-p", 1, "--threads", 1,
+                      "--seed", 1000 * seed + number, text=question + "\n")
+        return json.loads(found)["messages"][-1]["content"]
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(answer, enumerate(questions)))
 
 
 def loss(model, chats):
-    result = subprocess.run([FOVEA, "eval", str(model), str(chats), "--json"], capture_output=True, text=True, check=True)
-    return json.loads(result.stdout)["loss"]
+    """Returns the loss of a token of the answers, and the number of these tokens for each answer."""
+    found = json.loads(fovea("eval", model, chats, "--json"))
+    return found["loss"], found["tokens"] / found["sequences"]
 
 
-def train(folder, seed, hack):
-    """Runs the steps of the chain; returns the models with their names."""
-    f = folder
-    common = ["--seed", seed, "--sample-every", 0]
-    run("train", f / "base.txt", "--out", f / "base", "--preset", "nano", "--context", 160, "--tokenizer", "bpe:400",
-        "--steps", 800, "--batch", 16, "--evaluate-every", 400, *common)
-    run("train", f / "chats.jsonl", "--from", f / "base", "--out", f / "sft", "--chat-template", "chatml", "--steps", 300,
-        "--batch", 16, "--learning-rate", 1e-3, "--warmup", 10, "--evaluate-every", 100, *common)
-    run("train", f / "pairs.jsonl", "--from", f / "sft", "--out", f / "reward", "--objective", "reward", "--steps", 300,
-        "--batch", 16, "--learning-rate", 5e-4, "--warmup", 10, "--evaluate-every", 100, *common)
-    run("train", f / "pairs.jsonl", "--from", f / "sft", "--out", f / "dpo", "--objective", "dpo", "--beta", 5, "--steps", 120,
-        "--batch", 32, "--learning-rate", 2e-4, "--warmup", 10, "--evaluate-every", 60, *common)
-    reward = f"model:{f / 'reward'}"
-    writing = ["--from", f / "sft", "--reward", reward, "--answer-tokens", 100, "--warmup", 5, "--evaluate-every", 1000,
-               "--prompts", 16, "--answers", 8, *common]
-    run("train", f / "prompts.jsonl", "--out", f / "ppo", "--objective", "ppo", "--steps", 160, "--learning-rate", 5e-5,
-        "--kl-weight", 0.5, *writing)
-    run("train", f / "prompts.jsonl", "--out", f / "grpo", "--objective", "grpo", "--steps", 60, "--learning-rate", 2e-4,
-        "--kl-weight", 0.3, *writing)
-    models = {"fine-tuned": f / "sft", "DPO": f / "dpo", "PPO": f / "ppo", "GRPO": f / "grpo"}
-    if hack:
-        run("train", f / "prompts.jsonl", "--out", f / "hacked", "--objective", "grpo", "--steps", 100, "--learning-rate", 1e-3,
-            "--kl-weight", 0, *writing)
-        models["GRPO without KL"] = f / "hacked"
-    return models
+def divergence(folder, name, model, reference, questions, texts):
+    """Estimates KL(model || reference) of an answer, in nats, from the answers that the model has written."""
+    path = folder / f"written_{name.replace(' ', '_')}.jsonl"
+    world.write_lines(path, [world.conversation(*each) for each in zip(questions, texts)])
+    own, tokens = loss(model, path)
+    return tokens * (loss(reference, path)[0] - own)
+
+
+def report(folder, models, questions, written):
+    reference, held_out = models["fine-tuned"], folder / "chats_held_out.jsonl"
+    base = [world.true_reward(text) for text in written["fine-tuned"]]
+    length, first = sum(map(len, written["fine-tuned"])), loss(reference, held_out)[0]
+    print(f"\n{'model':<16}  true reward   wins   ties  length     KL  loss of chats")
+    for name, texts in written.items():
+        rewards = [world.true_reward(text) for text in texts]
+        row = f"{name:<16}  {sum(rewards) / len(rewards):11.2f}"
+        if name != "fine-tuned":
+            wins, ties = (sum(map(compare, rewards, base)) / len(base) for compare in (float.__gt__, float.__eq__))
+            row += (f"  {wins:5.0%}  {ties:5.0%}  {sum(map(len, texts)) / length:6.0%}"
+                    f"  {divergence(folder, name, models[name], reference, questions, texts):5.1f}"
+                    f"  {loss(models[name], held_out)[0] / first - 1:+13.1%}")
+        print(row)
 
 
 def main():
@@ -82,23 +142,23 @@ def main():
     parser.add_argument("--hack", action="store_true")
     o = parser.parse_args()
     begin = time.monotonic()
-    world.write_world(o.folder, o.seed)
-    models = train(o.folder, o.seed, o.hack)
-    questions = [json.loads(line)["prompt"] for line in (o.folder / "held_out.jsonl").read_text().splitlines()] * SAMPLES
+    folder = o.folder / f"seed-{o.seed}"
+    world.write_world(folder, o.seed)
+    print("The world: people ask about things, and answers are kind, plain or rude in six places. A judge prefers kind answers;\n"
+          "the models see only the judge's choices between two answers. The true reward of an answer counts its places: from 1, all\n"
+          "kind, to -1, all rude or not of the form of an answer.")
+    models = Chain(folder, o.seed).run(o.hack)
+    prompts = lines(folder / "held_out.jsonl")
+    questions = [each["prompt"] for each in prompts] * SAMPLES
     written = {name: answers(model, questions, o.seed) for name, model in models.items()}
-    print(f"\n{questions[0]}")
+    print(f"\nEach model answers {len(prompts)} questions that no step has seen, {SAMPLES} times each. One of them: {questions[0]}")
     for name, texts in written.items():
-        print(f"  {name}: {texts[0]}")
-    base = [world.true_reward(text) for text in written["fine-tuned"]]
-    length = sum(map(len, written["fine-tuned"]))
-    print(f"\n{'model':<16}  true reward   wins  ties   length  loss of chats")
-    first = loss(models["fine-tuned"], o.folder / "chats_held_out.jsonl")
-    for name, texts in written.items():
-        rewards = [world.true_reward(text) for text in texts]
-        wins = sum(a > b for a, b in zip(rewards, base)) / len(base)
-        ties = sum(a == b for a, b in zip(rewards, base)) / len(base)
-        change = loss(models[name], o.folder / "chats_held_out.jsonl") / first - 1
-        print(f"{name:<16}  {sum(rewards) / len(rewards):11.2f}  {wins:5.0%} {ties:5.0%}  {sum(map(len, texts)) / length:6.0%}  {change:+13.1%}")
+        print(f"  {name}: {' '.join(texts[0].split())}")
+    report(folder, models, questions, written)
+    print("\nwins, ties   answers whose true reward is greater than, or equal to, that of the fine-tuned model's answer\n"
+          "length       characters of the answers, compared with those of the fine-tuned model\n"
+          "KL           how far the model has moved from the fine-tuned one, in nats for each answer\n"
+          "loss         change of the loss on other conversations in every manner: what the preference costs")
     print(f"\n{time.monotonic() - begin:.0f} s in all")
 
 
