@@ -107,6 +107,11 @@ def trillions():
             "thousands of such machines; it takes a cluster of accelerators, whose price `fovea plan` estimates | `fovea plan --budget 1.2e26` |")
 
 
+def convolutions():
+    return ("| | Attention can replace convolutions for pictures | untested | fovea has no convolutional network to compare with; "
+            "[pictures.md](pictures.md#digits) has results of a ViT alone | |")
+
+
 def claims_table():
     yield "| | claim | verdict | what decided | command |"
     yield "|---|---|---|---|---|"
@@ -119,6 +124,7 @@ def claims_table():
             yield from claim_rows(code, text, experiments)
     for name in FURTHER:
         yield from claim_rows("", "", [name])
+    yield convolutions()
 
 
 def expected(example):

@@ -2,24 +2,18 @@
 import json
 import random
 import shutil
-import struct
+import sys
 import unittest
-import zlib
 
 from support import ROOT, FoveaTest, fovea
+
+sys.path.insert(0, str(ROOT / "tools"))
+import write_digits
+from write_digits import png
 
 GOLDENS = ROOT / "tests/goldens"
 IMAGES = GOLDENS / "images"
 DEIT, CLIP = GOLDENS / "deit", GOLDENS / "vision/clip"
-
-
-def png(rows):
-    """Returns a PNG file of grey rows."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
-    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
 def bars(vertical, generator):
@@ -149,6 +143,22 @@ class TrainImages(FoveaTest):
         refused("none.png is missing", table)
         table.write_text("data/lying/00.png\n")
         refused("table.csv: line 1", table)
+
+
+class Digits(FoveaTest):
+    """The example of docs/pictures.md with three digits and fewer steps."""
+
+    def test_learns_digits(self):
+        generator = random.Random(1)
+        write_digits.write([(write_digits.drawn(digit, generator), digit) for _ in range(60) for digit in (0, 1, 7)], self.folder, 1)
+        out = self.folder / "out"
+        self.ok(fovea("train", "--images", self.folder / "train", "--validation", "0", "--preset", "vit-tiny", "--image-size", "16", "--patch", "4",
+                      "--width", "32", "--encoder-layers", "2", "--encoder-heads", "2", "--init-deviation", "0.08", "--image-crop", "0.7",
+                      "--mixup", "0.2", "--batch", "16", "--learning-rate", "0.003", "--dtype", "fp32", "--out", out, "--steps", "600"))
+        found = [json.loads(line) for line in self.ok(fovea("classify", out, self.folder / "test", "--json")).stdout.splitlines()]
+        self.assertEqual(len(found), 45)
+        right = sum(f"/test/{one['labels'][0]['label']}/" in one["file"] for one in found)
+        self.assertGreaterEqual(right, 41)
 
 
 if __name__ == "__main__":
