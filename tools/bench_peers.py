@@ -6,7 +6,7 @@ import re
 import statistics
 import subprocess
 
-from bench_rows import GGUF_TYPES, LINES, make_gguf
+from bench_rows import GGUF_TYPES, LINES, WINDOWS, make_gguf
 from bench_models import ROOT
 
 SCRIPTS = ROOT / "bench/peers"
@@ -132,6 +132,10 @@ def translate_arguments(row):
     return ["--model", row.model, "--lines", LINES["translate"], "--beams", row.beams, "--tokens", row.tokens, "--runs", row.runs]
 
 
+def transcribe_arguments(row):
+    return ["--model", row.model, "--windows", WINDOWS, "--beams", row.beams, "--tokens", row.tokens, "--runs", row.runs]
+
+
 def openvino_arguments(row):
     if row.kind == "embed":
         return embed_arguments("--work", "embed")(row)
@@ -157,4 +161,8 @@ def make_peers(program):
                embed_arguments("--program", "onnxruntime")),
         Script("CTranslate2", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "translate.py", {"translate": ("fp32", "int8")},
                translate_arguments),
+        Script("CTranslate2", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "transcribe.py", {"transcribe": ("fp32", "int8")},
+               transcribe_arguments),
+        Script("CTranslate2 in fp32", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "transcribe.py", {"transcribe": ("bf16",)},
+               transcribe_arguments),
     ]

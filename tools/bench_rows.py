@@ -4,11 +4,12 @@ import json
 import subprocess
 
 import bench_models
-from bench_models import BERT, LLAMA, MARIAN, MODELS
+from bench_models import BERT, LLAMA, MARIAN, MODELS, WHISPER, WHISPERS
 
 FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian"}
 LINES = {"embed": MODELS / "lines.txt", "translate": MODELS / "source.txt"}
-KINDS = ("train", "prompt", "decode", "streams", "embed", "translate", "busy")
+KINDS = ("train", "prompt", "decode", "streams", "embed", "translate", "transcribe", "busy")
+WINDOWS = 2  # transcribe: windows that are decoded together
 GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 
 
@@ -16,20 +17,21 @@ GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 class Row:
     kind: str  # one of KINDS, but not busy
     precision: str
-    preset: str = ""  # train
+    preset: str = ""  # train; transcribe: one of WHISPERS
     steps: int = 0    # train: measured steps
-    tokens: int = 0   # prompt: its length; decode, translate: new tokens of each sequence
+    tokens: int = 0   # prompt: its length; decode, translate, transcribe: new tokens of each sequence
     streams: int = 1  # decode: sequences
     depth: int = 16   # decode: tokens before the measured ones
-    beams: int = 1    # translate
-    runs: int = 5     # embed, translate
+    beams: int = 1    # translate, transcribe
+    runs: int = 5     # embed, translate, transcribe
     busy: bool = False  # while another program computes without a pause on one core
 
     @property
     def work(self):
         works = {"train": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}", "streams": f"decode {self.streams} streams",
                  "decode": "decode one stream" + (f" at depth {self.depth:,}" if self.depth > 16 else ""),
-                 "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}"}
+                 "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}",
+                 "transcribe": f"Whisper {self.preset}, {self.beams} beam{'s' if self.beams > 1 else ''}"}
         return works[self.kind] + (", a core is busy" if self.busy else "")
 
     @property
@@ -42,10 +44,12 @@ class Row:
 
     @property
     def unit(self):
-        return "sentences/s" if self.kind == "embed" else "output tokens/s" if self.kind == "translate" else "tokens/s"
+        return {"embed": "sentences/s", "translate": "output tokens/s", "transcribe": "s of sound/s"}.get(self.kind, "tokens/s")
 
     @property
     def model(self):
+        if self.kind == "transcribe":
+            return MODELS / f"whisper-{self.preset}"
         return FOLDERS.get("decode" if self.kind == "streams" else self.kind)
 
     def arguments(self):
@@ -59,10 +63,12 @@ class Row:
             return [*common, "--prompt", 16, "--decode", self.tokens, "--depth", self.depth, "--batch", self.streams], "decode_tokens_per_second"
         if self.kind == "embed":
             return [*common, "--embed", LINES["embed"], "--runs", self.runs], "sentences_per_second"
+        if self.kind == "transcribe":
+            return [*common, "--transcribe", WINDOWS, "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "sound_per_second"
         return [*common, "--translate", LINES["translate"], "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "tokens_per_second"
 
     def cost(self, result):
-        """Returns the operations and the bytes read that a token (embed: a sentence) needs, from fovea's result of this row."""
+        """Returns the operations and the bytes read that a token (embed: a sentence; transcribe: a second of sound) needs, from fovea's result of this row."""
         if self.kind == "train":
             return result["flops_per_step"] / (result["batch"] * result["context"]), 0
         if self.kind == "prompt":  # the head computes one row only; a token attends to half of the prompt on average
@@ -75,6 +81,8 @@ class Row:
             length = result["tokens"] / result["sentences"]
             layer = 2 * (4 * BERT["width"] ** 2 + 2 * BERT["width"] * BERT["ffn"]) + 4 * length * BERT["width"]
             return length * BERT["layers"] * layer, 0
+        if self.kind == "transcribe":
+            return whisper_operations(self), 0
         return marian_operations(self, result), 0
 
 
@@ -93,6 +101,17 @@ def marian_operations(row, result):
     return 2 * (source * result["source_tokens"] / result["tokens"] + output * row.beams)
 
 
+def whisper_operations(row):
+    """Returns the operations for one second of a window of 30 s. The spectrogram and the decoder's attention to itself are not counted."""
+    shape = WHISPERS[row.preset]
+    width, layers, positions = shape["width"], shape["layers"], WHISPER["positions"]
+    convolutions = 3 * width * (2 * positions * WHISPER["bins"] + positions * width)
+    encoder = positions * layers * (4 * width**2 + 8 * width**2 + 2 * positions * width)
+    sources = positions * layers * 2 * width**2  # the decoder's keys and values of the sound
+    token = layers * (6 * width**2 + 8 * width**2 + 2 * positions * width) + width * WHISPER["vocabulary"]
+    return 2 * (convolutions + encoder + sources + row.tokens * row.beams * token) / 30
+
+
 def make_rows(long_rows=False, quick=False):
     """Returns all rows; quick: of a few tokens, for a check of the tool itself."""
     rows = [Row("train", precision, preset=preset, steps=2 if quick else steps)
@@ -107,6 +126,8 @@ def make_rows(long_rows=False, quick=False):
     runs = 1 if quick else 3
     rows += [Row("embed", precision, runs=runs) for precision in ("fp32", "bf16", "int8")]
     rows += [Row("translate", precision, tokens=16, beams=beams, runs=runs) for beams in (1, 4) for precision in ("fp32", "int8")]
+    rows += [Row("transcribe", precision, preset=preset, tokens=4 if quick else 64, beams=beams, runs=runs)
+             for preset in WHISPERS for beams in (1, 5) for precision in ("fp32", "bf16", "int8")]
     disturbed = {("train nano", "fp32"), ("prompt of 512", "int8"), ("decode one stream", "int8"), ("embed MiniLM", "fp32"),
                  ("translate with 1 beam", "int8")}
     return rows + [dataclasses.replace(row, busy=True) for row in rows if (row.work, row.precision) in disturbed]
@@ -120,6 +141,9 @@ def make_models(kinds, quick=False):
         bench_models.make_lines(LINES["embed"], bench_models.make_bert(FOLDERS["embed"], **BERT), 32 if quick else 512, 5, 40)
     if {"translate", "busy"} & set(kinds):
         bench_models.make_lines(LINES["translate"], bench_models.make_marian(FOLDERS["translate"], **MARIAN), 32, 16, 16)
+    if "transcribe" in kinds:
+        for name, shape in WHISPERS.items():
+            bench_models.make_whisper(MODELS / f"whisper-{name}", **shape)
 
 
 def make_gguf(program, precision):

@@ -81,7 +81,9 @@ void visit(BenchOptions& o, OptionVisitor& v) {
             "instead of training steps, measure the attention of one layer of the preset: all "
             "heads in one call, or a loop over them"},
            o.heads, {"batched", "loop"});
-  v.integer({"runs", "prompts, embedding, translation: number of runs; the result is their median"},
+  v.integer({"runs",
+             "prompts, embedding, translation, transcription: number of runs; the result is their "
+             "median"},
             o.runs, 1, 10000);
 }
 
