@@ -1,4 +1,5 @@
-"""Writes models with random weights for measurements of speed, without numpy: a Llama, a BERT and a Marian with their tokenizers, a ViT."""
+"""Writes models with random weights for measurements of speed, without numpy: a Llama, a BERT, a Marian and a Whisper with their tokenizers,
+and a ViT."""
 import json
 import math
 import pathlib
@@ -11,6 +12,8 @@ LLAMA = {"layers": 30, "width": 576, "heads": 9, "kv_heads": 3, "ffn": 1536, "vo
 BERT = {"layers": 6, "width": 384, "heads": 12, "ffn": 1536}
 VIT = {"layers": 12, "width": 384, "heads": 6, "ffn": 1536, "size": 224, "patch": 16, "labels": 1000}
 MARIAN = {"layers": 6, "width": 512, "heads": 8, "ffn": 2048, "vocabulary": 8000}
+WHISPERS = {"tiny": {"layers": 4, "width": 384, "heads": 6}, "base": {"layers": 6, "width": 512, "heads": 8}}
+WHISPER = {"bins": 80, "positions": 1500, "context": 448, "vocabulary": 51865}  # of both
 BLOCK = 1 << 16  # a block of random numbers that is repeated in the weights, on which the speed does not depend
 
 
@@ -150,18 +153,53 @@ def make_marian(folder, layers, width, heads, ffn, vocabulary):
                            "vocab": {word: i for i, word in enumerate(["</s>", *words, "<pad>"])}}}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     shapes = {"model.shared.weight": [vocabulary, width], "final_logits_bias": [1, vocabulary]}
+    add_stacks(shapes, layers, width, ffn)
+    write_safetensors(folder / "model.safetensors", shapes)
+    return words
+
+
+def add_stacks(shapes, layers, width, ffn, key_bias=True):
+    """Adds the layers of an encoder and a decoder with the names of BART's descendants."""
     for side in ("encoder", "decoder"):
         for i in range(layers):
             layer = f"model.{side}.layers.{i}"
             for attention in ("self_attn", "encoder_attn") if side == "decoder" else ("self_attn",):
                 for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
                     add_layer(shapes, f"{layer}.{attention}.{name}", [width, width])
+                if not key_bias:
+                    del shapes[f"{layer}.{attention}.k_proj.bias"]
                 add_layer(shapes, f"{layer}.{attention}_layer_norm", [width])
             add_layer(shapes, f"{layer}.fc1", [ffn, width])
             add_layer(shapes, f"{layer}.fc2", [width, ffn])
             add_layer(shapes, f"{layer}.final_layer_norm", [width])
+
+
+def make_whisper(folder, layers, width, heads):
+    """Writes a multilingual speech model of the shape of a published one, whose tokens are the words t0, t1, ..."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ffn, vocabulary = 4 * width, WHISPER["vocabulary"]
+    end, start, english, translate, transcribe, no_times = 50257, 50258, 50259, 50358, 50359, 50363
+    config = {"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"], "d_model": width, "encoder_layers": layers,
+              "decoder_layers": layers, "encoder_attention_heads": heads, "decoder_attention_heads": heads, "encoder_ffn_dim": ffn,
+              "decoder_ffn_dim": ffn, "vocab_size": vocabulary, "num_mel_bins": WHISPER["bins"], "max_source_positions": WHISPER["positions"],
+              "max_target_positions": WHISPER["context"], "activation_function": "gelu", "scale_embedding": False, "is_encoder_decoder": True,
+              "pad_token_id": end, "bos_token_id": end, "eos_token_id": end, "decoder_start_token_id": start, "torch_dtype": "bfloat16"}
+    (folder / "config.json").write_text(json.dumps(config))
+    generation = {"decoder_start_token_id": start, "eos_token_id": end, "no_timestamps_token_id": no_times, "prev_sot_token_id": 50361,
+                  "is_multilingual": True, "lang_to_id": {"<|en|>": english}, "task_to_id": {"translate": translate, "transcribe": transcribe}}
+    (folder / "generation_config.json").write_text(json.dumps(generation))
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+                 "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": None, "decoder": None,
+                 "model": {"type": "WordLevel", "unk_token": "t0", "vocab": {f"t{i}": i for i in range(vocabulary)}}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    shapes = {"model.encoder.conv1.weight": [width, WHISPER["bins"], 3], "model.encoder.conv1.bias": [width],
+              "model.encoder.conv2.weight": [width, width, 3], "model.encoder.conv2.bias": [width],
+              "model.encoder.embed_positions.weight": [WHISPER["positions"], width], "model.decoder.embed_tokens.weight": [vocabulary, width],
+              "model.decoder.embed_positions.weight": [WHISPER["context"], width]}
+    add_stacks(shapes, layers, width, ffn, key_bias=False)
+    add_layer(shapes, "model.encoder.layer_norm", [width])
+    add_layer(shapes, "model.decoder.layer_norm", [width])
     write_safetensors(folder / "model.safetensors", shapes)
-    return words
 
 
 def make_lines(path, words, lines, least, most):

@@ -6,7 +6,7 @@ import re
 import statistics
 import subprocess
 
-from bench_rows import GGUF_TYPES, LINES, make_gguf
+from bench_rows import GGUF_TYPES, LINES, WINDOWS, make_gguf
 from bench_models import ROOT
 
 SCRIPTS = ROOT / "bench/peers"
@@ -133,7 +133,11 @@ def translate_arguments(row):
 
 
 def picture_arguments(program):
-    return lambda row: ["--model", row.model, "--program", program, "--runs", row.steps if row.preset else row.runs, *(["--train"] if row.preset else [])]
+    return lambda row: ["--model", row.model, "--program", program, "--runs", row.steps if row.trains else row.runs, *(["--train"] if row.trains else [])]
+
+
+def transcribe_arguments(row):
+    return ["--model", row.model, "--windows", WINDOWS, "--beams", row.beams, "--tokens", row.tokens, "--runs", row.runs]
 
 
 def openvino_arguments(row):
@@ -168,4 +172,8 @@ def make_peers(program):
                picture_arguments("openvino")),
         Script("CTranslate2", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "translate.py", {"translate": ("fp32", "int8")},
                translate_arguments),
+        Script("CTranslate2", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "transcribe.py", {"transcribe": ("fp32", "int8")},
+               transcribe_arguments),
+        Script("CTranslate2 in fp32", "PEERS_PYTHON", ["ctranslate2", "torch", "transformers"], "transcribe.py", {"transcribe": ("bf16",)},
+               transcribe_arguments),
     ]

@@ -4,12 +4,13 @@ import json
 import subprocess
 
 import bench_models
-from bench_models import BERT, LLAMA, MARIAN, MODELS, VIT
+from bench_models import BERT, LLAMA, MARIAN, MODELS, VIT, WHISPER, WHISPERS
 
 FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian",
            "pictures": MODELS / "vit"}
 LINES = {"embed": MODELS / "lines.txt", "translate": MODELS / "source.txt"}
-KINDS = ("train", "recurrent", "prompt", "decode", "streams", "embed", "translate", "pictures", "busy")
+KINDS = ("train", "recurrent", "prompt", "decode", "streams", "embed", "translate", "transcribe", "pictures", "busy")
+WINDOWS = 2  # transcribe: windows that are decoded together
 GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 
 
@@ -17,21 +18,27 @@ GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 class Row:
     kind: str  # one of KINDS, but not busy
     precision: str
-    preset: str = ""  # train, recurrent; pictures: of a training step
+    preset: str = ""  # train, recurrent; pictures: of a training step; transcribe: one of WHISPERS
     steps: int = 0    # train, recurrent, pictures: measured steps
-    tokens: int = 0   # prompt: its length; decode, translate: new tokens of each sequence
+    tokens: int = 0   # prompt: its length; decode, translate, transcribe: new tokens of each sequence
     streams: int = 1  # decode: sequences
     depth: int = 16   # decode: tokens before the measured ones
-    beams: int = 1    # translate
-    runs: int = 5     # embed, translate, pictures
+    beams: int = 1    # translate, transcribe
+    runs: int = 5     # embed, translate, transcribe, pictures
     busy: bool = False  # while another program computes without a pause on one core
 
     @property
+    def trains(self):
+        return self.kind in ("train", "recurrent") or (self.kind == "pictures" and self.preset != "")
+
+    @property
     def work(self):
-        works = {"train": f"train {self.preset}", "recurrent": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}", "streams": f"decode {self.streams} streams",
+        works = {"train": f"train {self.preset}", "recurrent": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}",
+                 "streams": f"decode {self.streams} streams",
                  "decode": "decode one stream" + (f" at depth {self.depth:,}" if self.depth > 16 else ""),
-                 "pictures": "train ViT-S/16" if self.preset else "classify with ViT-S/16",
-                 "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}"}
+                 "pictures": "train ViT-S/16" if self.trains else "classify with ViT-S/16",
+                 "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}",
+                 "transcribe": f"Whisper {self.preset}, {self.beams} beam{'s' if self.beams > 1 else ''}"}
         return works[self.kind] + (", a core is busy" if self.busy else "")
 
     @property
@@ -44,15 +51,18 @@ class Row:
 
     @property
     def unit(self):
-        return {"embed": "sentences/s", "translate": "output tokens/s", "pictures": "pictures/s"}.get(self.kind, "tokens/s")
+        units = {"embed": "sentences/s", "translate": "output tokens/s", "transcribe": "s of sound/s", "pictures": "pictures/s"}
+        return units.get(self.kind, "tokens/s")
 
     @property
     def model(self):
+        if self.kind == "transcribe":
+            return MODELS / f"whisper-{self.preset}"
         return FOLDERS.get("decode" if self.kind == "streams" else self.kind)
 
     def arguments(self):
         """Returns the arguments of `fovea bench`, and the key of the speed in its JSON."""
-        if self.preset:
+        if self.trains:
             key = "sequences_per_second" if self.kind == "pictures" else "tokens_per_second"
             return ["--train", self.preset, "--dtype", self.precision, "--steps", self.steps], key
         common = [self.model, "--dtype", self.precision]
@@ -64,12 +74,14 @@ class Row:
             return [*common, "--images", 8 * self.runs, "--runs", self.runs], "pictures_per_second"
         if self.kind == "embed":
             return [*common, "--embed", LINES["embed"], "--runs", self.runs], "sentences_per_second"
+        if self.kind == "transcribe":
+            return [*common, "--transcribe", WINDOWS, "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "sound_per_second"
         return [*common, "--translate", LINES["translate"], "--beams", self.beams, "--tokens", self.tokens, "--runs", self.runs], "tokens_per_second"
 
     def cost(self, result):
-        """Returns the operations and the bytes read that a token (embed: a sentence; pictures: a picture) needs, from fovea's result of
-        this row."""
-        if self.preset:
+        """Returns the operations and the bytes read that a token (embed: a sentence; transcribe: a second of sound; pictures: a picture) needs,
+        from fovea's result of this row."""
+        if self.trains:
             return result["flops_per_step"] / result["batch"] / (1 if self.kind == "pictures" else result["context"]), 0
         if self.kind == "pictures":
             return vit_operations(), 0
@@ -83,6 +95,8 @@ class Row:
             length = result["tokens"] / result["sentences"]
             layer = 2 * (4 * BERT["width"] ** 2 + 2 * BERT["width"] * BERT["ffn"]) + 4 * length * BERT["width"]
             return length * BERT["layers"] * layer, 0
+        if self.kind == "transcribe":
+            return whisper_operations(self), 0
         return marian_operations(self, result), 0
 
 
@@ -108,6 +122,17 @@ def marian_operations(row, result):
     return 2 * (source * result["source_tokens"] / result["tokens"] + output * row.beams)
 
 
+def whisper_operations(row):
+    """Returns the operations for one second of a window of 30 s. The spectrogram and the decoder's attention to itself are not counted."""
+    shape = WHISPERS[row.preset]
+    width, layers, positions = shape["width"], shape["layers"], WHISPER["positions"]
+    convolutions = 3 * width * (2 * positions * WHISPER["bins"] + positions * width)
+    encoder = positions * layers * (4 * width**2 + 8 * width**2 + 2 * positions * width)
+    sources = positions * layers * 2 * width**2  # the decoder's keys and values of the sound
+    token = layers * (6 * width**2 + 8 * width**2 + 2 * positions * width) + width * WHISPER["vocabulary"]
+    return 2 * (convolutions + encoder + sources + row.tokens * row.beams * token) / 30
+
+
 def make_rows(long_rows=False, quick=False):
     """Returns all rows; quick: of a few tokens, for a check of the tool itself."""
     rows = [Row("train", precision, preset=preset, steps=2 if quick else steps)
@@ -126,6 +151,8 @@ def make_rows(long_rows=False, quick=False):
     rows += [Row("pictures", precision, preset=preset, steps=1 if quick else 4, runs=runs) for preset in ("", "vit-small")
              for precision in ("fp32", "bf16")]
     rows += [Row("translate", precision, tokens=16, beams=beams, runs=runs) for beams in (1, 4) for precision in ("fp32", "int8")]
+    rows += [Row("transcribe", precision, preset=preset, tokens=4 if quick else 64, beams=beams, runs=runs)
+             for preset in WHISPERS for beams in (1, 5) for precision in ("fp32", "bf16", "int8")]
     disturbed = {("train nano", "fp32"), ("prompt of 512", "int8"), ("decode one stream", "int8"), ("embed MiniLM", "fp32"),
                  ("translate with 1 beam", "int8")}
     return rows + [dataclasses.replace(row, busy=True) for row in rows if (row.work, row.precision) in disturbed]
@@ -141,6 +168,9 @@ def make_models(kinds, quick=False):
         bench_models.make_vit(FOLDERS["pictures"], **VIT)
     if {"translate", "busy"} & set(kinds):
         bench_models.make_lines(LINES["translate"], bench_models.make_marian(FOLDERS["translate"], **MARIAN), 32, 16, 16)
+    if "transcribe" in kinds:
+        for name, shape in WHISPERS.items():
+            bench_models.make_whisper(MODELS / f"whisper-{name}", **shape)
 
 
 def make_gguf(program, precision):

@@ -138,10 +138,23 @@ async function show(state, before) {
     document.getElementById("waiting")?.remove();
   } catch (error) {
     document.getElementById("waiting")?.remove();
-    showError(error instanceof Error ? error.message : String(error));
+    if (await hears(state.model)) showSpeech(state.model);
+    else showError(error instanceof Error ? error.message : String(error));
   } finally {
     top.classList.remove("busy");
   }
+}
+
+/** Whether the model reads sound instead of text. @param {string} model */
+async function hears(model) {
+  const answer = await ask("api/spec", { model }).catch(() => null);
+  return Boolean(answer) && new ModelShape(answer).hears;
+}
+
+/** Refers to the page for models that read sound. @param {string} model */
+function showSpeech(model) {
+  replace(content, h("p", { id: "speech" }, "This model reads sound. ",
+    h("a", { href: `speech.html?model=${encodeURIComponent(model)}` }, "See the spectrogram of a sound file, and where each word came from")));
 }
 
 /** @param {string} message */

@@ -19,6 +19,7 @@ export class ModelShape {
     this.parameters = answer.parameters;
     this.tokenizer = answer.tokenizer;
     this.chat = Boolean(answer.chat);
+    this.hears = this.spec.input?.kind === "audio";
     this.both = Boolean(this.spec.encoder && this.spec.decoder);
     this.languageModel = this.spec.head.kind === "language_model";
   }

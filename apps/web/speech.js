@@ -105,7 +105,7 @@ function start() {
       replace(place, h("p", { class: "error", role: "alert" }, error instanceof Error ? error.message : String(error)));
     }
   });
-  replace(content, h("h2", {}, "Where words come from"),
+  replace(content, h("h1", {}, "Where words come from"),
     h("p", {}, "The first 30 seconds of a sound file, as a speech model hears them."),
     h("p", { class: "row" }, h("label", { for: "file" }, "Sound file "), file), place);
 }

@@ -8,6 +8,7 @@
 #include "fovea/image_model.h"
 #include "fovea/model.h"
 #include "fovea/train.h"
+#include "fovea/transcribe.h"
 #include "fovea/translate.h"
 
 namespace fovea {
@@ -27,7 +28,7 @@ struct BenchOptions {
   // preset_training(); generation: 1.
   int64_t batch = 0;
   HeadsWay heads = HeadsWay::batched;  // attention of one layer
-  // Prompts, embedding, translation, pictures: measured runs, after one that is not.
+  // Prompts, embedding, translation, transcription, pictures: measured runs, after one that is not.
   int64_t runs = 5;
 };
 void visit(BenchOptions& options, OptionVisitor& visitor);  // fovea/options.h
@@ -124,6 +125,21 @@ struct TranslationBench {
 TranslationBench bench_translation(const Model& model, const std::vector<std::string>& lines,
                                    const TranslateOptions& translation,
                                    const BenchOptions& options);
+
+struct TranscriptionBench {
+  std::string isa;
+  int threads = 0;
+  int64_t windows = 0, tokens = 0;  // decoded together; generated in all of them
+  double sound_seconds = 0;
+  double seconds = 0;  // median of the runs, spectrograms included
+  double sound_per_second = 0;
+  uint64_t peak_bytes = 0;  // peak resident memory
+};
+
+// Measures the transcription of `windows` windows of noise, with exactly `max_tokens` tokens in
+// each; of the other options, `beams` counts. Throws the errors of transcribe().
+TranscriptionBench bench_transcription(const Model& model, const TranscribeOptions& transcription,
+                                       const BenchOptions& options);
 
 // The rates of this machine that bound those of a model.
 struct MachineBench {

@@ -130,10 +130,10 @@ void visit(BenchOptions& o, OptionVisitor& v) {
             "instead of training steps, measure the attention of one layer of the preset: all "
             "heads in one call, or a loop over them"},
            o.heads, {"batched", "loop"});
-  v.integer(
-      {"runs",
-       "prompts, embedding, translation, pictures: number of runs; the result is their median"},
-      o.runs, 1, 10000);
+  v.integer({"runs",
+             "prompts, embedding, translation, transcription, pictures: number of runs; the result "
+             "is their median"},
+            o.runs, 1, 10000);
 }
 
 TrainBench bench_training(const BenchOptions& bench) {

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import unittest
 
+import crafted_speech
 import sounds
 from support import FOVEA, ROOT, FoveaTest, fovea
 
@@ -51,6 +52,18 @@ class TranscribeTest(FoveaTest):
                 for segment, (_, expected) in zip(found["segments"], wanted):
                     self.assertAlmostEqual(segment["start"], expected["start"], places=6)
                     self.assertAlmostEqual(segment["end"], expected["end"], places=6)
+
+    def test_crafted_logits_give_the_tokens_and_temperatures_of_transformers(self):
+        path = self.wav("a.wav", sounds.sound(crafted_speech.SPEECH))
+        goldens = json.loads((GOLDENS / "crafted.json").read_text())
+        self.assertEqual([golden["name"] for golden in goldens], [name for name, *_ in crafted_speech.CASES])
+        for golden, (name, factor, added, settings) in zip(goldens, crafted_speech.CASES):
+            with self.subTest(name):
+                model = self.folder / "crafted"
+                crafted_speech.write(model, MODEL, factor, added)
+                found = json.loads(self.ok(fovea("transcribe", model, path, "--json", "--beams", "1", "--no-previous-text", *settings["options"])).stdout)
+                self.assertEqual(found["language"], golden["language"])
+                self.assertEqual([[s["seek"], round(s["temperature"], 9), s["tokens"]] for s in found["segments"]], golden["texts"])
 
     def test_times_of_words_are_those_of_openai_whisper(self):
         compared = 0

@@ -47,12 +47,17 @@ class BenchCommand : public Command {
                 {.field = "precision", .omitted = true},  // --dtype, also for the weights of MODEL
                 {"steps", {"--iters"}},
                 {"batch", {"-b", "--batch-size"}}});
-    table.section("Translation");
+    table.section("Translation and transcription");
     table.add(as("FILE", text("--translate", {},
                               "with MODEL: measure translating the lines of this file", sources_)));
     add_fields(table, translation_, {{"beams", {"--beam", "--beam-size", "--num-beams"}}},
                Fields::spelled);
-    table.add(integer("--tokens", {}, "generate exactly N tokens per line; 0 = until the end token",
+    table.add(integer("--transcribe", {},
+                      "with MODEL: measure transcribing N windows of noise together", windows_, 1,
+                      256));
+    table.add(integer("--tokens", {},
+                      "generate exactly N tokens per line or window; 0 = until the end token, and "
+                      "64 per window",
                       exact_, 0, 1 << 20));
   }
 
@@ -62,6 +67,7 @@ class BenchCommand : public Command {
     if (!lines_.empty()) return run_embedding();
     if (!sources_.empty()) return run_translation();
     if (pictures_ > 0) return run_images();
+    if (windows_ > 0) return run_transcription();
     if (!model_.empty()) return run_model();
     if (!adapters_.empty())
       throw UsageError("--adapter: requires a MODEL; expected a model directory");
@@ -187,6 +193,35 @@ class BenchCommand : public Command {
     return 0;
   }
 
+  int run_transcription() {
+    if (model_.empty())
+      throw UsageError("--transcribe: requires a MODEL; expected a model directory");
+    constexpr int64_t kTokens = 64;
+    TranscribeOptions transcription;
+    transcription.windows = windows_;
+    transcription.beams = translation_.beams;
+    transcription.max_tokens = exact_ > 0 ? exact_ : kTokens;
+    const TranscriptionBench r = bench_transcription(opened(), transcription, options_);
+    print(json ? nlohmann::ordered_json({{"model", model_},
+                                         {"dtype", kPrecisionNames[precision_]},
+                                         {"isa", r.isa},
+                                         {"threads", r.threads},
+                                         {"beams", transcription.beams},
+                                         {"windows", r.windows},
+                                         {"tokens", r.tokens},
+                                         {"sound_seconds", r.sound_seconds},
+                                         {"seconds", r.seconds},
+                                         {"sound_per_second", r.sound_per_second},
+                                         {"peak_bytes", r.peak_bytes}})
+                         .dump() +
+                     "\n"
+               : fmt::format("transcribe {} windows with {} beam{} ({}, {} threads): {:.1f} s of "
+                             "sound/s, {} tokens\n",
+                             r.windows, transcription.beams, transcription.beams == 1 ? "" : "s",
+                             r.isa, r.threads, r.sound_per_second, r.tokens));
+    return 0;
+  }
+
   int run_model() {
     const auto start = std::chrono::steady_clock::now();
     const Model model = opened();
@@ -274,7 +309,7 @@ class BenchCommand : public Command {
   std::vector<std::string> adapters_;
   BenchOptions options_;
   TranslateOptions translation_;
-  int64_t exact_ = 0, pictures_ = 0;
+  int64_t exact_ = 0, pictures_ = 0, windows_ = 0;
   int precision_ = 0, cache_ = 0;
   bool machine_ = false;
 };
