@@ -96,6 +96,7 @@ const Spellings& preference_spellings() {
       {.field = "reference_free"},
       {.field = "desirable_weight"},
       {.field = "undesirable_weight"},
+      {"chosen_weight", {"--rpo-alpha"}},
       {"orpo_lambda", {"--orpo-alpha"}},
       {.field = "simpo_gamma"},
       {"reference_cache", {}, "", "DIR"}};

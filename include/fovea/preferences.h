@@ -19,10 +19,13 @@ struct PreferenceOptions {
   double beta = 0;
   PreferenceLoss loss = PreferenceLoss::sigmoid;  // dpo
   bool reference_free = false;  // dpo: the reference has the same probability for all answers
-  double desirable = 1;         // kto: weight of desirable answers
-  double undesirable = 1;       // kto: weight of undesirable answers
-  double odds = 0.1;            // orpo: lambda, weight of the odds ratio
-  double gamma = 0.5;           // simpo: difference of the rewards that is aimed at
+  // dpo: weight of the mean loss of the tokens of the chosen answer, which is added to that of the
+  // pair (Pang et al. 2024, "Iterative reasoning preference optimization", eq. 1).
+  double chosen = 0;
+  double desirable = 1;    // kto: weight of desirable answers
+  double undesirable = 1;  // kto: weight of undesirable answers
+  double odds = 0.1;       // orpo: lambda, weight of the odds ratio
+  double gamma = 0.5;      // simpo: difference of the rewards that is aimed at
   // dpo, kto: directory of the log-probabilities of the initial model, which several runs may use
   // one after another; empty = "reference" in the output directory.
   std::string cache;

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <chrono>
 
+#include "api/median_time.h"
 #include "audio/log_mel.h"
 #include "base/fields.h"
 #include "base/machine.h"
@@ -45,21 +45,14 @@ TranscriptionBench bench_transcription(const Model& model, const TranscribeOptio
   result.windows = fixed.windows;
   const int64_t samples = fixed.windows * 2 * model.spec().input.frames * kHop;
   result.sound_seconds = static_cast<double>(samples) / static_cast<double>(kSampleRate);
-  const auto run = [&] {
-    const auto start = std::chrono::steady_clock::now();
+  const auto run = [&](int64_t) {
     result.tokens = 0;
     for (const TranscribedSegment& segment : transcribe(model, noise(samples), fixed).segments)
       result.tokens += std::ssize(segment.tokens);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  run();
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < options.runs; ++i) seconds.push_back(run());
-  const int64_t middle = options.runs / 2;
-  std::nth_element(seconds.begin(), seconds.begin() + middle, seconds.end());
+  result.seconds = median_seconds(run, options.runs);
   result.isa = active_isa();
   result.threads = thread_count();
-  result.seconds = seconds[static_cast<size_t>(middle)];
   result.sound_per_second = result.sound_seconds / result.seconds;
   result.peak_bytes = resident_peak();
   return result;

@@ -174,6 +174,7 @@ void check_preferences(const TrainOptions& o, Objective objective) {
   needs(p.beta != none.beta, "preference_beta", {dpo, kto, simpo});
   needs(p.loss != none.loss, "preference_loss", {dpo});
   needs(p.reference_free, "reference_free", {dpo});
+  needs(p.chosen != none.chosen, "chosen_weight", {dpo});
   needs(p.desirable != none.desirable, "desirable_weight", {kto});
   needs(p.undesirable != none.undesirable, "undesirable_weight", {kto});
   needs(p.odds != none.odds, "orpo_lambda", {orpo});

@@ -280,6 +280,8 @@ void visit_preferences(PreferenceOptions& o, Objective objective, OptionVisitor&
   v.choice({"preference_loss", "dpo: loss of a pair", dpo}, o.loss, {"sigmoid", "hinge", "ipo"});
   v.boolean({"reference_free", "dpo: do not compare with the initial model", dpo},
             o.reference_free);
+  v.number({"chosen_weight", "dpo: weight of the mean loss of the chosen answer's tokens", dpo},
+           o.chosen, 0, 1000);
   v.number({"desirable_weight", "kto: weight of desirable answers", kto}, o.desirable, 0, 1000);
   v.number({"undesirable_weight", "kto: weight of undesirable answers", kto}, o.undesirable, 0,
            1000);

@@ -330,6 +330,10 @@ class PreferencesTask : public ConversationsTask {
     if (objective_ == Objective::simpo) losses = simpo_losses(chosen, rejected, beta(), o.gamma);
     if (objective_ == Objective::dpo)
       losses = dpo_losses(subtract(chosen, rejected), o.loss, beta(), options_.label_smoothing);
+    if (o.chosen > 0) {
+      const Tensor means_of_tokens = multiply(found.sums, inverse(label_counts(batch)));
+      losses = subtract(losses, times(alternating(means_of_tokens).first, o.chosen));
+    }
     return {losses, found.side_loss};
   }
 

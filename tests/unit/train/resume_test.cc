@@ -108,6 +108,7 @@ Changes decisive_changes_of_preferences() {
           {"reference_free", [](auto& o) { o.preferences.reference_free = true; }},
           {"desirable_weight", [](auto& o) { o.preferences.desirable = 2; }},
           {"undesirable_weight", [](auto& o) { o.preferences.undesirable = 2; }},
+          {"chosen_weight", [](auto& o) { o.preferences.chosen = 2; }},
           {"orpo_lambda", [](auto& o) { o.preferences.odds = 2; }},
           {"simpo_gamma", [](auto& o) { o.preferences.gamma = 2; }}};
 }

@@ -109,6 +109,23 @@ INSTANTIATE_TEST_SUITE_P(All, EachObjective,
                                          Objective::orpo, Objective::simpo),
                          [](const auto& of) { return std::string(name_of(of.param)); });
 
+// ORPO without odds has only the mean loss of the chosen answers' tokens, and begins with the same
+// batch.
+TEST_F(PreferencesOfChats, AddTheLossOfChosenAnswersToThatOfDpo) {
+  TrainOptions both = preferring("both", Objective::dpo),
+               alone = preferring("alone", Objective::orpo);
+  both.preferences.chosen = 0.5;
+  alone.preferences.odds = 0;
+  std::vector<double> losses;
+  for (TrainOptions* o : {&both, &alone}) {
+    o->steps = 2;
+    train({}, *o);
+    losses.push_back(log_of(*o, 1, "loss")["loss"]);
+  }
+  EXPECT_GT(losses[1], 0.1);
+  EXPECT_NEAR(losses[0], std::numbers::ln2 + 0.5 * losses[1], 1e-9);
+}
+
 // Before the first step, the model is the reference: each h is 0, with and without adapters.
 TEST_F(PreferencesOfChats, BeginAtTheReference) {
   for (const int64_t rank : {0, 4}) {
