@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <utility>
 
@@ -118,6 +119,13 @@ constexpr int64_t kFramesAtOnce = 256;  // enough work for all threads, little m
 LogMelStream::LogMelStream(int64_t bins, Sink sink) : bins_(bins), sink_(std::move(sink)) {
   check(bins > 0, "log_mel: {} bins; expected at least 1", bins);
   filters_ = mel_filters(bins);
+  for (auto filter = filters_.begin(); filter != filters_.end(); filter += kFrequencies) {
+    const auto passes = [](double factor) { return factor != 0; };
+    const auto end = filter + kFrequencies, first = std::find_if(filter, end, passes);
+    const auto last =
+        std::find_if(std::reverse_iterator(end), std::reverse_iterator(first), passes);
+    bands_.emplace_back(first - filter, last.base() - filter);
+  }
 }
 
 void LogMelStream::add(const float* samples, int64_t count) {
@@ -157,10 +165,12 @@ void LogMelStream::compute(int64_t count) {
       transform(waiting_.data() + frame * kHop, power.data());
       for (int64_t bin = 0; bin < bins_; ++bin) {
         const double* filter = filters_.data() + bin * kFrequencies;
+        const auto [begin, end] = bands_[static_cast<size_t>(bin)];
         double sum = 0;
-        for (int64_t f = 0; f < kFrequencies; ++f) sum += filter[f] * power[static_cast<size_t>(f)];
+        for (int64_t f = begin; f < end; ++f) sum += filter[f] * power[static_cast<size_t>(f)];
+        const double log = math::log(std::max(sum, kLeastPower));  // faster than log10
         logs[static_cast<size_t>(frame * bins_ + bin)] =
-            static_cast<float>(math::log10(std::max(sum, kLeastPower)));
+            static_cast<float>(log / std::numbers::ln10);
       }
     }
   });

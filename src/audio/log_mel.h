@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace fovea {
@@ -30,8 +31,9 @@ class LogMelStream {
 
   int64_t bins_;
   Sink sink_;
-  std::vector<double> filters_;  // [bins, frequencies]
-  std::vector<float> waiting_;   // samples from the beginning of the next frame's window
+  std::vector<double> filters_;                     // [bins, frequencies]
+  std::vector<std::pair<int64_t, int64_t>> bands_;  // frequencies [first, last) of each filter
+  std::vector<float> waiting_;  // samples from the beginning of the next frame's window
   int64_t received_ = 0, frames_ = 0;
 };
 

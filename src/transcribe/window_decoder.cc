@@ -36,6 +36,29 @@ GenerationRules speech_rules(const Generator& generator, const SpeechTokens& tok
   return rules;
 }
 
+// The log-probability of a text that is written token by token, among the tokens that the rules
+// allow.
+class GreedyScore {
+ public:
+  // Takes the logits [V] of the token after `written`, to which the rules have been applied.
+  void see(const std::vector<int32_t>& written, const float* logits, int64_t V) {
+    if (!written.empty()) add(written.back());
+    logits_.assign(logits, logits + V);
+  }
+  // Returns the sum for a text whose last logits have been seen.
+  double of(const std::vector<int32_t>& text) {
+    if (!text.empty()) add(text.back());
+    return sum_;
+  }
+
+ private:
+  void add(int32_t id) {
+    sum_ += double{logits_[static_cast<size_t>(id)]} - log_sum(logits_.data(), std::ssize(logits_));
+  }
+  std::vector<float> logits_;
+  double sum_ = 0;
+};
+
 }  // namespace
 
 Tensor token_row(const std::vector<int32_t>& ids) {
@@ -129,20 +152,29 @@ GenerateOptions WindowDecoder::options_at(float temperature) const {
   return made;
 }
 
-// Returns the generated texts of each window, with their end tokens.
-std::vector<std::vector<std::vector<int32_t>>> WindowDecoder::generate_all(
+// Generates the texts of each window.
+std::vector<std::vector<WindowDecoder::Written>> WindowDecoder::generate_all(
     const std::vector<const SpeechWindow*>& windows, const GenerateOptions& options) {
-  std::vector<std::vector<std::vector<int32_t>>> all(windows.size());
+  std::vector<std::vector<Written>> all(windows.size());
+  std::vector<GreedyScore> scores(windows.size());
+  const bool greedy = options.answers == 1 && options.beams == 1;
   std::optional<Error> error;
   for (size_t i = 0; i < windows.size(); ++i) {
     all[i].resize(static_cast<size_t>(options.answers));
     Task task{.number = ++numbers_, .prompt = {}, .options = options, .sink = {}};
     task.beginning = windows[i]->beginning;
     task.memory = windows[i]->memory;
+    if (greedy) {
+      task.options.constrain = [rules = options.constrain, &score = scores[i]](
+                                   const std::vector<int32_t>& written, float* logits, int64_t V) {
+        if (rules) rules(written, logits, V);
+        score.see(written, logits, V);
+      };
+    }
     task.sink = [&error, &texts = all[i]](const Event& event) {
       if (event.error != nullptr) error = *event.error;
       if (event.finished == nullptr) return true;
-      std::vector<int32_t>& ids = texts[static_cast<size_t>(event.answer)];
+      std::vector<int32_t>& ids = texts[static_cast<size_t>(event.answer)].tokens;
       ids = event.finished->ids;
       if (event.finished->end_id >= 0) ids.push_back(event.finished->end_id);
       return true;
@@ -152,15 +184,23 @@ std::vector<std::vector<std::vector<int32_t>>> WindowDecoder::generate_all(
   while (scheduler_.step()) {
   }
   if (error) throw *error;
+  if (greedy)
+    for (size_t i = 0; i < windows.size(); ++i) all[i][0].logprob = scores[i].of(all[i][0].tokens);
   return all;
 }
 
-// Reads a text again, in one pass, to get the probabilities of its tokens and that of silence.
-WindowText WindowDecoder::judged(const SpeechWindow& window, const std::vector<int32_t>& tokens,
+// Reads the window's beginning again, to get the probability of silence, and, if its
+// log-probability is unknown, the text, in one pass.
+WindowText WindowDecoder::judged(const SpeechWindow& window, const Written& written,
                                  float temperature) const {
   const NoGradient off;
+  const auto start = static_cast<int64_t>(window.start);
   std::vector<int32_t> ids = window.beginning;
-  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  if (written.logprob) {
+    ids.resize(window.start + 1);
+  } else {
+    ids.insert(ids.end(), written.tokens.begin(), written.tokens.end());
+  }
   Pass pass;
   pass.compute = generator_.compute;
   pass.memory = window.memory;
@@ -168,12 +208,28 @@ WindowText WindowDecoder::judged(const SpeechWindow& window, const std::vector<i
   const int64_t V = generator_.model.spec.vocabulary;
   WindowText text;
   text.temperature = temperature;
-  const auto start = static_cast<int64_t>(window.start);
   each_logits(generator_.model, hidden, start, start + 1, [&](int64_t, const float* logits) {
     text.no_speech = math::exp(double{logits[tokens_.silence()]} - log_sum(logits, V));
   });
+  text.tokens = written.tokens;
+  if (!text.tokens.empty()) {
+    const double sum = written.logprob ? *written.logprob
+                                       : logprob_of_text(hidden, window, text.tokens, temperature);
+    text.logprob = sum / static_cast<double>(text.tokens.size());
+    if (text.tokens.back() == tokens_.end) text.tokens.pop_back();
+  }
+  text.compression_ratio =
+      compression_ratio_of(speech_text(*generator_.tokenizer, tokens_, text.tokens));
+  return text;
+}
+
+// Returns the sum of the log-probabilities of the tokens among those that the rules allow. hidden
+// [1, T, C] is of the window's beginning and the tokens.
+double WindowDecoder::logprob_of_text(const Tensor& hidden, const SpeechWindow& window,
+                                      const std::vector<int32_t>& tokens, float temperature) const {
   const GenerateOptions options = options_at(temperature);
   const TokenCounts counts(options.sampling, window.beginning);
+  const int64_t V = generator_.model.spec.vocabulary;
   std::vector<int32_t> written;
   double sum = 0;
   const int64_t first = std::ssize(window.beginning) - 1;  // this row predicts the first token
@@ -184,12 +240,7 @@ WindowText WindowDecoder::judged(const SpeechWindow& window, const std::vector<i
                 sum += double{logits[id]} - log_sum(logits, V);
                 written.push_back(id);
               });
-  if (!tokens.empty()) text.logprob = sum / static_cast<double>(tokens.size());
-  text.tokens = tokens;
-  if (!tokens.empty() && tokens.back() == tokens_.end) text.tokens.pop_back();
-  text.compression_ratio =
-      compression_ratio_of(speech_text(*generator_.tokenizer, tokens_, text.tokens));
-  return text;
+  return sum;
 }
 
 bool WindowDecoder::is_silent(const WindowText& text) const {
@@ -232,7 +283,7 @@ std::vector<WindowText> WindowDecoder::decode(const std::vector<SpeechWindow>& w
 std::vector<int32_t> WindowDecoder::decode_greedily(const SpeechWindow& window) {
   GenerateOptions options = options_at(0);
   options.beams = 1;
-  return generate_all({&window}, options)[0][0];
+  return generate_all({&window}, options)[0][0].tokens;
 }
 
 }  // namespace fovea

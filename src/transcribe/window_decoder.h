@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,16 @@ class WindowDecoder {
   std::vector<int32_t> decode_greedily(const SpeechWindow& window);
 
  private:
+  struct Written {
+    std::vector<int32_t> tokens;    // with the end token
+    std::optional<double> logprob;  // sum over the tokens, if it is known
+  };
   GenerateOptions options_at(float temperature) const;
-  std::vector<std::vector<std::vector<int32_t>>> generate_all(
-      const std::vector<const SpeechWindow*>& windows, const GenerateOptions& options);
-  WindowText judged(const SpeechWindow& window, const std::vector<int32_t>& tokens,
-                    float temperature) const;
+  std::vector<std::vector<Written>> generate_all(const std::vector<const SpeechWindow*>& windows,
+                                                 const GenerateOptions& options);
+  WindowText judged(const SpeechWindow& window, const Written& written, float temperature) const;
+  double logprob_of_text(const Tensor& hidden, const SpeechWindow& window,
+                         const std::vector<int32_t>& tokens, float temperature) const;
   bool is_accepted(const WindowText& text) const;
   bool is_silent(const WindowText& text) const;
 
