@@ -120,7 +120,18 @@ def towers(name, model, processor, tokenizer, padding, seed):
     vectors = torch.cat([model.get_text_features(input_ids=ids).pooler_output for ids in text])
     image = model.get_image_features(pixel_values=pixels).pooler_output
     logits = torch.cat([model(input_ids=ids, pixel_values=pixels).logits_per_image for ids in text], 1)
-    write_expected(folder, {"image_embeds": image, "text_embeds": vectors, "logits_per_image": logits}, texts=TEXTS)
+    write_expected(folder, {"image_embeds": image, "text_embeds": vectors, "logits_per_image": logits, **loss_of(model, pixels, text)},
+                   texts=TEXTS)
+
+
+def loss_of(model, pixels, text):
+    """Returns the contrastive loss and all of its gradients."""
+    length = max(ids.shape[1] for ids in text)
+    ids = torch.tensor([list(one[0]) + [1] * (length - one.shape[1]) for one in text])
+    mask = torch.tensor([[1] * one.shape[1] + [0] * (length - one.shape[1]) for one in text])
+    loss = model(input_ids=ids, pixel_values=pixels, attention_mask=mask, return_loss=True).loss
+    loss.backward()
+    return {"loss": loss.reshape(1), **{f"grad.{n}": p.grad.reshape(p.shape or [1]) for n, p in model.named_parameters() if p.grad is not None}}
 
 
 def main():

@@ -164,7 +164,8 @@ Spellings spellings_of(bool distils) {
     return all;
   }
   for (const Spelling& each : preference_spellings()) omit({each.field.c_str()});
-  omit({"images", "validation_images", "image_crop", "image_flip", "mixup"});
+  omit({"images", "validation_images", "image_crop", "image_flip", "mixup", "rand_augment",
+        "rand_augment_magnitude"});
   omit({"from", "tokenizer", "max_vocabulary"});
   all.push_back({.field = "temperature", .section = "Distillation"});
   all.push_back({"distillation_alpha", {"--kd-ratio"}, "--alpha"});

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/image_model.h"
 #include "fovea/metrics.h"
 #include "fovea/model.h"
 #include "fovea/train.h"
@@ -21,6 +22,7 @@ struct EvaluationData {
   std::vector<std::string> text;
   std::vector<std::string> pairs;   // encoder-decoders: source and target
   std::vector<std::string> labels;  // classifiers, and models with a head for answers
+  std::vector<std::string> images;  // for evaluate_images() only: as in TrainOptions
   // Encoders, with `text`: mask one token at a time, in one copy of the window per token. exp(loss)
   // is then the pseudo-perplexity (Salazar et al. 2020).
   bool one_by_one = false;
@@ -58,5 +60,11 @@ struct Evaluation {
 // BadFile if a file cannot be read.
 Evaluation evaluate(const Model& model, const EvaluationData& data,
                     const std::function<bool(double fraction)>& progress = {});
+
+// Measures a model on pictures with labels or captions: the loss and the scores of a classifier, or
+// how many texts and pictures a model of pictures and texts retrieves, each among all others.
+// Throws the errors of evaluate().
+Evaluation evaluate_images(const ImageModel& model, const std::vector<std::string>& images,
+                           const std::function<bool(double fraction)>& progress = {});
 
 }  // namespace fovea

@@ -32,14 +32,17 @@ void visit(ImageOptions& options, OptionVisitor& visitor);  // fovea/options.h
 // weights. Safe to use from several threads.
 class ImageModel {
  public:
-  // Returns whether config.json in the folder is that of such a model.
+  // Returns whether config.json in the folder, or in the base of an adapter's folder, is that of
+  // such a model.
   static bool reads_images(const std::string& folder);
   // Opens a Hugging Face directory with preprocessor_config.json. If the pictures that it describes
   // have another size than the model's, the table of positions is resized, as transformers does for
-  // DINOv2. Throws BadFile if a file is damaged or inconsistent, Unsupported if the model is not
+  // DINOv2. The weighted sum of the adapters is added, or the adapter whose directory is opened.
+  // Throws BadFile if a file is damaged or inconsistent, Unsupported if the model is not
   // supported.
   static ImageModel open(const std::string& folder,
-                         WeightPrecision precision = WeightPrecision::stored);
+                         WeightPrecision precision = WeightPrecision::stored,
+                         const std::vector<AdapterUse>& adapters = {});
 
   // Whether classify() works: the model has a head for labels.
   bool has_labels() const;

@@ -57,7 +57,8 @@ enum class Objective {
   ppo,
   grpo,
   skip_gram,
-  replaced_tokens
+  replaced_tokens,
+  contrastive
 };
 
 // Which answers of a conversation are trained.
@@ -95,6 +96,10 @@ struct ImageAugmentation {
   // Mix the pictures of a pass, and their labels, in pairs: lambda x + (1 - lambda) y, where lambda
   // has the distribution Beta(mixup, mixup) (Zhang et al. 2018); 0 = off.
   double mixup = 0;
+  // RandAugment (Cubuk et al. 2019): the number of random operations for each picture (turn, shift,
+  // slant, colours, ...), and their strength.
+  int64_t operations = 0;
+  int64_t magnitude = 9;
 };
 
 struct TrainOptions {

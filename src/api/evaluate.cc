@@ -73,6 +73,10 @@ void visit(EvaluationData& d, OptionVisitor& v) {
            "instead of text: lines text<TAB>label, JSON lines with \"text\" and \"label\" or "
            "\"labels\", .conll files of words and their labels, or questions as in SQuAD"},
           d.labels);
+  v.texts({"images",
+           "instead of text: pictures with labels or captions: folders, or lines picture,label "
+           "(.csv)"},
+          d.images);
   v.integer({"context",
              "next tokens: tokens per window, also beyond the model's context unless its positions "
              "are learned; 0 = the model's context"},
@@ -98,6 +102,8 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
                     const EvaluationProgress& progress) {
   const FloatMode mode;
   check_fields(data);
+  check_field(data.images.empty(), "images",
+              "given for a model of texts; expected one of pictures");
   constexpr int64_t kLongest = 1024, kTokensAtOnce = 4096;  // limits the memory of activations
   TrainOptions options;
   options.data = data.text;

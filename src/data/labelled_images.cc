@@ -1,6 +1,7 @@
 #include "data/labelled_images.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -35,30 +36,25 @@ void add_folder(const std::string& folder, LabelledImages& all) {
   }
 }
 
-// Returns a column without the quotes around it.
-std::string unquoted(std::string text) {
-  const bool quoted = text.size() > 1 && text.front() == '"' && text.back() == '"';
-  return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
 void add_table(const std::string& path, char separator, LabelledImages& all) {
   const std::vector<std::string> lines = read_lines(path);
   const std::string folder = parent_of(path);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (is_blank(lines[i])) continue;
-    const size_t at = lines[i].rfind(separator);
-    const std::string name = unquoted(lines[i].substr(0, at));
-    const std::string label = at == std::string::npos ? "" : unquoted(lines[i].substr(at + 1));
+    const std::vector<std::string> row =
+        split_row(lines[i], separator, fmt::format("{}: line {}", path, i + 1));
+    const std::string& name = row[0];
     const std::string file = name.starts_with('/') ? name : folder + "/" + name;
     if (i == 0 && !is_image_name(name)) continue;  // a header
-    if (name.empty() || label.empty())
-      fail(ErrorKind::BadFile, "{}: line {}: {}; expected a picture, a {} and a label", path, i + 1,
-           excerpt(lines[i]), separator == '\t' ? "tab" : "comma");
+    if (row.size() != 2 || name.empty() || row[1].empty())
+      fail(ErrorKind::BadFile, "{}: line {}: {}; expected a picture, a {} and a label{}", path,
+           i + 1, excerpt(lines[i]), separator == '\t' ? "tab" : "comma",
+           row.size() > 2 ? ", in quotes if it has commas" : "");
     if (!is_file(file))
       fail(ErrorKind::BadFile, "{}: line {}: {} is missing; expected a picture", path, i + 1,
            excerpt(file));
     all.files.push_back(file);
-    all.labels.push_back(label);
+    all.labels.push_back(row[1]);
   }
 }
 
@@ -86,6 +82,18 @@ LabelledImages read_labelled_images(const std::vector<std::string>& paths) {
   }
   all.hash = hasher.hash();
   return all;
+}
+
+void hold_out(double fraction, LabelledImages& training, LabelledImages& validation) {
+  LabelledImages kept;
+  kept.hash = training.hash;
+  const auto before = [&](size_t i) { return std::floor(static_cast<double>(i) * fraction); };
+  for (size_t i = 0; i < training.files.size(); ++i) {
+    LabelledImages& part = before(i + 1) > before(i) ? validation : kept;
+    part.files.push_back(std::move(training.files[i]));
+    part.labels.push_back(std::move(training.labels[i]));
+  }
+  training = std::move(kept);
 }
 
 }  // namespace fovea

@@ -18,4 +18,8 @@ struct LabelledImages {
 // there is no picture, a folder has pictures beside those of labels, or a line has another form.
 LabelledImages read_labelled_images(const std::vector<std::string>& paths);
 
+// Moves this fraction of the pictures, evenly spaced, since they are sorted by label, from
+// `training` to `validation`.
+void hold_out(double fraction, LabelledImages& training, LabelledImages& validation);
+
 }  // namespace fovea

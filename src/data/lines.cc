@@ -57,6 +57,28 @@ uint64_t hash_of(const TextPairs& pairs) {
 
 }  // namespace
 
+std::vector<std::string> split_row(const std::string& line, char separator,
+                                   const std::string& place) {
+  std::vector<std::string> columns(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool quote = separator == ',' && line[i] == '"';
+    if (quote && quoted && i + 1 < line.size() && line[i + 1] == '"') {
+      columns.back() += line[++i];
+    } else if (quote && (quoted || columns.back().empty())) {
+      quoted = !quoted;
+    } else if (line[i] == separator && !quoted) {
+      columns.emplace_back();
+    } else {
+      columns.back() += line[i];
+    }
+  }
+  if (quoted)
+    fail(ErrorKind::BadFile, "{}: has a quote that does not end; expected it in the same line",
+         place);
+  return columns;
+}
+
 void finish(TextPairs& pairs) {
   drop_empty(pairs);
   pairs.hash = hash_of(pairs);

@@ -18,6 +18,11 @@ void each_json_line(
     const std::string& path,
     const std::function<void(const std::string& line, const std::string& name)>& use);
 
+// Splits a line of a table. In .csv, a column in quotes may hold commas and, doubled, quotes.
+// Throws BadFile, naming `place`, if a quote does not end.
+std::vector<std::string> split_row(const std::string& line, char separator,
+                                   const std::string& place);
+
 inline bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == text.npos;
 }

@@ -16,6 +16,7 @@
 #include "families/model_path.h"
 #include "families/open_adapters.h"
 #include "families/other_formats.h"
+#include "families/timm.h"
 #include "model/adapters.h"
 
 namespace fovea {
@@ -177,7 +178,7 @@ ModelFiles open_files(const std::string& path, Loading loading) {
          "{}: the weights are quantised (quantization_config); expected full weights to train",
          config_path);
   }
-  const Family* family = nullptr;
+  const Family *family = nullptr, *save_as = nullptr;
   std::shared_ptr<const TensorSource> tensors;
   if (reads_images(config)) {
     if (loading.weights == Weights::owned)
@@ -187,11 +188,17 @@ ModelFiles open_files(const std::string& path, Loading loading) {
     tensors = text_tensors(config, path);
     family = text.family;
     config = std::move(text.json);
+  } else if (is_timm_config(config)) {
+    tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(path));
+    TimmModel timm = timm_model(config, *tensors, config_path);
+    family = timm.family, save_as = timm.save_as;
+    config = std::move(timm.config);
   } else {
     family = &family_named(get_string(config, "model_type", config_path), config_path);
     tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(path));
   }
   ModelFiles files = load_model(*family, config, config_path, tensors, loading, path);
+  if (save_as != nullptr) files.origin.family = save_as;
   if (const std::string generation = path + "/generation_config.json"; is_file(generation))
     files.origin.generation = read_json(generation);
   files.end_ids = end_ids(path, config);

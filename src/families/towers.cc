@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/math.h"
 #include "checkpoint/safetensors.h"
 #include "families/model_path.h"
 #include "families/nested.h"
@@ -46,6 +47,42 @@ const Kind* kind_of(const Json& config) {
   return nullptr;
 }
 
+// Returns the config of one of the two models, as a part of config.json.
+nlohmann::ordered_json part_of_config(const ModelFiles& part) {
+  nlohmann::ordered_json config =
+      nlohmann::ordered_json::parse(config_json(part.model, part.origin, std::nullopt));
+  for (const char* key : {"architectures", "dtype"}) config.erase(key);
+  return config;
+}
+
+// The stack and the norms of CLIP (Radford et al. 2021, 2.4).
+void make_clip(Spec& image, Spec& text) {
+  image.input.bias = false;
+  image.encoder->embedding_norm = true;
+  image.encoder->ffn.activation = text.decoder->ffn.activation = ActivationKind::quick_gelu;
+  image.encoder->norm.epsilon = text.decoder->norm.epsilon = 1e-5f;
+}
+
+// Those of SigLIP (Zhai et al. 2023, 4), whose texts are read in both directions.
+void make_siglip(Spec& image, Spec& text) {
+  image.head.pooling = Pooling::attention;
+  image.head.projection = 0;
+  text.encoder = std::move(text.decoder);
+  text.decoder.reset();
+  text.head.projection = text.width;
+  text.head.bias = true;
+  image.encoder->ffn.activation = text.encoder->ffn.activation = ActivationKind::gelu_tanh;
+  image.encoder->norm.epsilon = text.encoder->norm.epsilon = 1e-6f;
+}
+
+ModelFiles new_model(const Spec& spec, const Family& family, uint64_t seed) {
+  ModelFiles files;
+  files.model = Transformer(validated(spec));
+  initialise(files.model, seed);
+  files.origin.family = &family;
+  return files;
+}
+
 }  // namespace
 
 bool has_towers(const std::string& folder) {
@@ -73,6 +110,64 @@ Towers open_towers(const std::string& folder, Weights weights, const Packing& pa
   if (kind->has_bias) towers.bias = number_in(*source, "logit_bias", folder);
   towers.sigmoid = towers.reads_padding = kind->has_bias;
   return towers;
+}
+
+bool describes_towers(const Spec& spec) {
+  return spec.input.kind == InputKind::image && spec.encoder && spec.decoder &&
+         spec.head.kind == HeadKind::pooled;
+}
+
+Towers new_towers(const Spec& spec, uint64_t seed) {
+  Spec image = spec, text = spec;
+  image.decoder.reset();
+  image.vocabulary = 0;
+  const int64_t side = spec.input.size / spec.input.patch;
+  image.context = side * side + spec.input.class_tokens;
+  text.encoder.reset();
+  text.input = {};
+  text.head.pooling = Pooling::last;
+  const bool sigmoid = spec.input.class_tokens == 0;
+  sigmoid ? make_siglip(image, text) : make_clip(image, text);
+  Towers towers;
+  towers.image = new_model(image, sigmoid ? siglip_vision_model : clip_vision_model, seed);
+  towers.text = new_model(text, sigmoid ? siglip_text_model : clip_text_model, seed + 1);
+  towers.sigmoid = towers.reads_padding = sigmoid;
+  // Radford et al. 2021, 2.5: a temperature of 0.07; Zhai et al. 2023, algorithm 1: 1/10, and -10.
+  towers.scale = math::log(sigmoid ? 10.0f : 1 / 0.07f);
+  towers.bias = sigmoid ? -10 : 0;
+  return towers;
+}
+
+void save_towers(const std::string& folder, Towers& towers, const TowerTokens& tokens) {
+  std::map<std::string, Tensor> tensors;
+  for (ModelFiles* part : {&towers.text, &towers.image}) {
+    const Family& family = family_to_save(part->model.spec, part->origin);
+    const std::string prefix = family.prefix;  // which a model of its own would omit
+    for (const auto& [name, value] : checkpoint_tensors(part->model, family))
+      tensors[prefix + name] = value;
+  }
+  const Shape number = towers.sigmoid ? Shape{1} : Shape{};
+  tensors["logit_scale"] = full(number, towers.scale);
+  if (towers.sigmoid) tensors["logit_bias"] = full(number, towers.bias);
+  nlohmann::ordered_json config;
+  config["architectures"] = {towers.sigmoid ? "SiglipModel" : "CLIPModel"};
+  config["model_type"] = towers.sigmoid ? "siglip" : "clip";
+  config["dtype"] = "float32";
+  config["initializer_factor"] = 1.0;
+  if (!towers.sigmoid) {
+    config["logit_scale_init_value"] = towers.scale;
+    config["projection_dim"] = towers.image.model.spec.head.projection;
+  }
+  config["text_config"] = part_of_config(towers.text);
+  config["vision_config"] = part_of_config(towers.image);
+  const auto set = [&](const char* key, std::optional<int32_t> id) {
+    if (id) config["text_config"][key] = *id;
+  };
+  set("bos_token_id", tokens.first);
+  set("eos_token_id", tokens.end);
+  set("pad_token_id", tokens.padding);
+  write_safetensors(folder + "/model.safetensors", tensors);
+  write_file_atomically(folder + "/config.json", pretty(config));
 }
 
 }  // namespace fovea

@@ -26,4 +26,18 @@ bool has_towers(const std::string& folder);
 // Throws the errors of open_model_files().
 Towers open_towers(const std::string& folder, Weights weights, const Packing& packing);
 
+// Whether a Spec is that of two new models: its encoder reads pictures and its decoder texts, with
+// vectors of the width head.projection.
+bool describes_towers(const Spec& spec);
+// Returns new models of such a Spec, which has a vocabulary: those of CLIP or, if the encoder has
+// no class token, of SigLIP. The weights depend on the seed.
+Towers new_towers(const Spec& spec, uint64_t seed);
+
+// The token ids that begin and end texts, and those of padding, in config.json.
+struct TowerTokens {
+  std::optional<int32_t> first, end, padding;
+};
+// Writes config.json and the weights into an existing folder, each atomically.
+void save_towers(const std::string& folder, Towers& towers, const TowerTokens& tokens);
+
 }  // namespace fovea

@@ -1,6 +1,7 @@
 #include "image/processor.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -138,11 +139,51 @@ ImageProcessor processor_of(const Json& json, const std::string& file) {
   return p;
 }
 
+// Reads the pretrained_cfg of timm, whose older files have its keys beside the architecture.
+ImageProcessor timm_processor(const Json& config, const std::string& file) {
+  const Json json = config.value("pretrained_cfg", config);
+  if (!json.is_object())
+    fail(ErrorKind::BadFile, "{}: pretrained_cfg is not an object; expected one", file);
+  const auto size = json.find("input_size");
+  const bool valid = size != json.end() && size->is_array() && size->size() == 3 &&
+                     std::all_of(size->begin(), size->end(), [](const Json& x) {
+                       return x.is_number_integer() && x >= 1 && x <= kMostSide;
+                     });
+  if (!valid || (*size)[1] != (*size)[2])
+    fail(ErrorKind::Unsupported, "{}: input_size is {}; expected channels and a square", file,
+         size == json.end() ? "missing" : brief(*size));
+  const auto side = (*size)[1].get<int64_t>();
+  const double share = find_float(json, "crop_pct", file, 0.01, 1).value_or(0.875);
+  if (const std::string mode = find_string(json, "crop_mode", file).value_or("center");
+      mode != "center")
+    fail(ErrorKind::Unsupported, "{}: crop_mode is {}; expected center", file, excerpt(mode));
+  constexpr const char* kFilters[] = {"nearest", "lanczos", "bilinear",
+                                      "bicubic", "box",     "hamming"};
+  const std::string filter = find_string(json, "interpolation", file).value_or("bicubic");
+  const auto found = std::find(std::begin(kFilters), std::end(kFilters), filter);
+  if (found == std::end(kFilters))
+    fail(ErrorKind::Unsupported, "{}: interpolation is {}; expected one of {}", file,
+         excerpt(filter), fmt::join(kFilters, ", "));
+  ImageProcessor p;
+  p.resize = {0, 0, static_cast<int64_t>(std::floor(static_cast<double>(side) / share))};
+  p.crop = {side, side, 0};
+  p.rounds = true;
+  p.resampling = static_cast<Resampling>(found - std::begin(kFilters));
+  p.mean = {0.485f, 0.456f, 0.406f}, p.deviation = {0.229f, 0.224f, 0.225f};  // ImageNet's
+  read_channels(json, "mean", -1e6, p.mean, file);
+  read_channels(json, "std", 1e-6, p.deviation, file);
+  return p;
+}
+
 }  // namespace
 
 ImageProcessor ImageProcessor::open(const std::string& folder) {
   const std::string own = folder + "/preprocessor_config.json";
   const std::string shared = folder + "/processor_config.json";
+  const std::string model = folder + "/config.json";
+  if (!is_file(own) && !is_file(shared) && is_file(model))
+    if (const Json config = read_json(model); config.is_object() && config.contains("architecture"))
+      return timm_processor(config, model);
   const bool together = !is_file(own) && is_file(shared);
   const std::string& file = together ? shared : own;
   if (!together && !is_file(own))
@@ -193,7 +234,7 @@ Image ImageProcessor::fitted(const Image& given, const std::string& name) const 
     H = resize.height, W = resize.width;
   }
   const Image sized = resized_within_limit(image, H, W, resampling, name);
-  return crop.empty() ? sized : centre_of(sized, crop.height, crop.width);
+  return crop.empty() ? sized : centre_of(sized, crop.height, crop.width, rounds);
 }
 
 void ImageProcessor::normalise(const Image& picture, float* pixels) const {

@@ -20,14 +20,16 @@ struct ImageProcessor {
   Resampling resampling = Resampling::bilinear;
   double factor = 1 / 255.0;
   std::array<float, 3> mean = {0.5f, 0.5f, 0.5f}, deviation = {0.5f, 0.5f, 0.5f};
-  bool pads = false;  // first, to a square, with the mean colour
+  bool rounds = false;  // the place of a crop is rounded as by torchvision
+  bool pads = false;    // first, to a square, with the mean colour
   // See tiles_of(): the longer side gets this size before anything else; 0 = this step is left out.
   int64_t longest = 0;
   bool divides = false;  // into tiles of resize.height x resize.width
 
   // Reads preprocessor_config.json of a model's folder, or the image_processor in
-  // processor_config.json. Throws BadFile if there is none or a value is invalid; Unsupported if
-  // the processor does something else, or its pictures differ in size.
+  // processor_config.json, or the pretrained_cfg in timm's config.json. Throws BadFile if there is
+  // none or a value is invalid; Unsupported if the processor does something else, or its pictures
+  // differ in size.
   static ImageProcessor open(const std::string& folder);
   std::string json() const;  // preprocessor_config.json
 

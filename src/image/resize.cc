@@ -188,10 +188,13 @@ Image padded_to_square(const Image& image, const std::array<uint8_t, 3>& colour,
   return square;
 }
 
-Image centre_of(const Image& image, int64_t height, int64_t width) {
+Image centre_of(const Image& image, int64_t height, int64_t width, bool rounds) {
   Image y{height, width, std::vector<uint8_t>(static_cast<size_t>(height * width * 3))};
   // The begin of the part in the picture, and its place in the result, which is the larger one.
-  const auto begin = [](int64_t from, int64_t to) { return from > to ? (from - to) / 2 : 0; };
+  const auto begin = [&](int64_t from, int64_t to) {
+    const int64_t half = std::max<int64_t>(0, from - to) / 2;
+    return half + (rounds && from > to ? (from - to) % 2 * (half % 2) : 0);
+  };
   const auto place = [](int64_t from, int64_t to) { return to > from ? (to - from + 1) / 2 : 0; };
   const int64_t rows = std::min(height, image.height), columns = std::min(width, image.width);
   const int64_t top = begin(image.height, height), left = begin(image.width, width);

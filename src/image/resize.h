@@ -30,7 +30,7 @@ Image padded_to_square(const Image& image, const std::array<uint8_t, 3>& colour,
                        const std::string& name);
 
 // Returns the centre of the picture, with black where it is smaller, as transformers'
-// center_crop().
-Image centre_of(const Image& image, int64_t height, int64_t width);
+// center_crop(). With `rounds`, half of an odd margin is rounded to even, as in torchvision.
+Image centre_of(const Image& image, int64_t height, int64_t width, bool rounds = false);
 
 }  // namespace fovea

@@ -106,6 +106,19 @@ std::optional<double> mean_error(const Predictions& p) {
   return sum / static_cast<double>(p.numbers.size());
 }
 
+// Returns the fraction of the ranks below n.
+double recall(const std::vector<int64_t>& ranks, int64_t n) {
+  double right = 0;
+  for (const int64_t rank : ranks) right += rank < n;
+  return right / static_cast<double>(ranks.size());
+}
+
+template <std::vector<int64_t> Predictions::*ranks, int64_t n>
+std::optional<double> recall_at(const Predictions& p) {
+  if ((p.*ranks).empty()) return std::nullopt;
+  return recall(p.*ranks, n);
+}
+
 Metric loss(const char* unit) {
   return {"loss", "loss", unit,
           6,      false,  [](const Predictions& p) -> std::optional<double> { return p.loss; }};
@@ -237,6 +250,15 @@ std::vector<EvaluationTask> make_tasks() {
        "conversations",
        {loss("nats per trained token"), perplexity("perplexity")},
        {right},
+       "loss"},
+      {"retrieval",
+       "models of pictures and texts",
+       "pictures with captions",
+       {loss("nats per picture")},
+       {{"text_recall_1", "text R@1", "", 4, true, recall_at<&Predictions::text_ranks, 1>},
+        {"text_recall_5", "text R@5", "", 4, true, recall_at<&Predictions::text_ranks, 5>},
+        {"image_recall_1", "picture R@1", "", 4, true, recall_at<&Predictions::image_ranks, 1>},
+        {"image_recall_5", "picture R@5", "", 4, true, recall_at<&Predictions::image_ranks, 5>}},
        "loss"},
       {"similarity", "embedders", "scored pairs of texts", {}, {rank, linear}, "spearman"}};
   for (EvaluationTask& task : tasks_of_answers()) tasks.push_back(std::move(task));

@@ -43,6 +43,9 @@ struct Predictions {
     bool paired = true;
   };
   Rewards rewards = {};
+  // Pictures with texts: for each picture, the number of texts that are at least as close to it as
+  // its own, and for each text that of pictures.
+  std::vector<int64_t> text_ranks = {}, image_ranks = {};
 };
 
 // Returns the values of the metrics that apply to the predictions.

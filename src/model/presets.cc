@@ -239,6 +239,23 @@ Spec vit_tiny(const Size& size) {
   return s;
 }
 
+// An encoder of small pictures and a decoder that reads their captions, which become CLIP's two
+// models.
+Spec clip_tiny(const Size& size) {
+  Spec s = vit_tiny(size);
+  s.context = 32;
+  s.decoder = s.encoder;
+  s.head = {.kind = HeadKind::pooled, .tied = false, .projection = size.width};
+  return s;
+}
+
+// Without a class token, they become SigLIP's.
+Spec siglip_tiny(const Size& size) {
+  Spec s = clip_tiny(size);
+  s.input.class_tokens = 0;
+  return s;
+}
+
 // Radford et al. 2022, table 1: sinusoids in the encoder, a learned table in the decoder.
 Spec whisper(const Size& size, int64_t bins, int64_t vocabulary) {
   Spec s = gpt(size, 448, vocabulary);
@@ -308,6 +325,8 @@ constexpr Preset kPresets[] = {
     {"vit-base", vit16, {12, 12, 768}},
     {"vit-large", vit16, {24, 16, 1024}},
     {"vit-huge", vit14, {32, 16, 1280}},
+    {"clip-tiny", clip_tiny, {4, 4, 128}},
+    {"siglip-tiny", siglip_tiny, {4, 4, 128}},
     {"whisper-tiny", whisper_v2, {4, 6, 384}},
     {"whisper-base", whisper_v2, {6, 8, 512}},
     {"whisper-small", whisper_v2, {12, 12, 768}},

@@ -20,10 +20,12 @@ void check_images(const TrainOptions& o) {
               "given without `images`; expected both");
   check_field(given || !o.augmentation.flip, "image_flip", "given without `images`; expected both");
   check_field(given || o.augmentation.mixup == 0, "mixup", "given without `images`; expected both");
+  check_field(given || o.augmentation.operations == 0, "rand_augment",
+              "given without `images`; expected both");
+  check_field(o.augmentation.operations > 0 || o.augmentation.magnitude == none.magnitude,
+              "rand_augment_magnitude", "given without `rand_augment`; expected both");
   check_field(!given || o.distillation.teacher.empty(), "teacher",
               "given with `images`; expected texts");
-  check_field(!given || o.lora.rank == 0, "lora",
-              "given with `images`; expected the training of all weights, or `freeze`");
 }
 
 }  // namespace
@@ -53,7 +55,7 @@ void check_data(const TrainOptions& o) {
   const bool fits =
       o.objective == Objective::automatic || (o.objective == Objective::pairs) == !o.pairs.empty();
   check_field(
-      fits && (o.objective == Objective::automatic ||
+      fits && (o.objective == Objective::automatic || o.objective == Objective::contrastive ||
                (o.objective == Objective::labels) == (!o.labels.empty() || !o.images.empty())),
       "objective",
       "does not match the data; expected objective pairs if `pairs` is given, labels if "

@@ -13,19 +13,6 @@
 namespace fovea {
 namespace {
 
-// Sets the results that follow from the predictions.
-void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
-  result.objective = task.name;
-  result.loss = found.loss;
-  result.perplexity = math::exp(found.loss);
-  result.tokens = found.labels;
-  result.bytes = found.bytes;
-  result.metrics = values_of(task.loss, found);
-  result.bits_per_byte = value_of(result.metrics, "bits_per_byte").value_or(0);
-  for (const auto& metric : values_of(task.metrics, found)) result.metrics.push_back(metric);
-  result.labels = label_report(found);
-}
-
 // A model in use cannot get the special tokens of a chat template, as in training.
 void check_special_tokens(const ExamplesTask& task, const Tokenizer& tokenizer) {
   const std::vector<std::string> missing = missing_tokens(tokenizer, task);
@@ -46,6 +33,18 @@ void check_context(const Spec& spec, int64_t longest) {
 }
 
 }  // namespace
+
+void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found) {
+  result.objective = task.name;
+  result.loss = found.loss;
+  result.perplexity = math::exp(found.loss);
+  result.tokens = found.labels;
+  result.bytes = found.bytes;
+  result.metrics = values_of(task.loss, found);
+  result.bits_per_byte = value_of(result.metrics, "bits_per_byte").value_or(0);
+  for (const auto& metric : values_of(task.metrics, found)) result.metrics.push_back(metric);
+  result.labels = label_report(found);
+}
 
 void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count) {
   const double fraction = static_cast<double>(n) / static_cast<double>(count + 1);

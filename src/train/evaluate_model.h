@@ -13,6 +13,9 @@
 
 namespace fovea {
 
+// Sets the results that follow from the predictions.
+void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictions& found);
+
 // Passes the fraction of `n` of `count` steps to the callback. Throws Failed if it returns false.
 void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count);
 

@@ -4,6 +4,7 @@
 #include "fovea/metrics.h"
 #include "fovea/train.h"
 #include "fovea/train_embedder.h"
+#include "image/rand_augment.h"
 #include "train/fields.h"
 #include "train/tasks/examples_task.h"
 
@@ -72,11 +73,11 @@ void visit_data(TrainOptions& o, OptionVisitor& v) {
        "generator replaced; word "
        "vectors (skip_gram); learn preferences: a "
        "reward model, or dpo, kto, orpo or simpo; or write answers that get high rewards (ppo, "
-       "grpo); automatic = what fits the data and the model",
+       "grpo); contrastive: pictures with captions; automatic = what fits the data and the model",
        true},
       o.objective,
       {"automatic", "next_token", "masked", "spans", "pairs", "labels", "chats", "reward", "dpo",
-       "kto", "orpo", "simpo", "ppo", "grpo", "skip_gram", "replaced_tokens"});
+       "kto", "orpo", "simpo", "ppo", "grpo", "skip_gram", "replaced_tokens", "contrastive"});
   v.text({"out", "output directory; an interrupted run in it is resumed"}, o.out);
   v.text({"from", "model directory with the initial weights", true}, o.from);
   v.number({"validation",
@@ -111,6 +112,14 @@ void visit_images(TrainOptions& o, OptionVisitor& v) {
             "of their shares; 0 = off",
             !o.images.empty()},
            o.augmentation.mixup, 0, 1);
+  v.integer({"rand_augment",
+             "images: random operations for each picture of training (turn, shift, slant, "
+             "colours, ...); 0 = off",
+             !o.images.empty()},
+            o.augmentation.operations, 0, 16);
+  v.integer({"rand_augment_magnitude", "rand_augment: strength of the operations",
+             o.augmentation.operations > 0},
+            o.augmentation.magnitude, 0, kMostMagnitude);
 }
 
 void visit_chats(TrainOptions& o, OptionVisitor& v) {

@@ -16,6 +16,7 @@
 #include "train/schedule.h"
 #include "train/settings.h"
 #include "train/tasks/examples_task.h"
+#include "train/tasks/towers_task.h"
 
 namespace fovea {
 namespace {
@@ -29,6 +30,8 @@ Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
   return spec;
 }
 
+}  // namespace
+
 std::string choose_best_by(const std::string& asked, const EvaluationTask& task) {
   if (asked == "automatic") return task.decisive;
   std::vector<std::string> names;
@@ -38,6 +41,8 @@ std::string choose_best_by(const std::string& asked, const EvaluationTask& task)
               "{} is not measured in this run; expected {}", asked, fmt::join(names, " or "));
   return asked;
 }
+
+namespace {
 
 TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, const Spec& spec) {
   const TrainOptions& o = job.options;
@@ -237,6 +242,7 @@ nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenize
 
 Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading) {
+  if (trains_towers(given, options)) return prepare_towers(given, options, say);
   check_options(options);
   Job job;
   job.options = options;

@@ -32,7 +32,8 @@ TrainOptions preset_training(const std::string& name) {
     o.learning_rate = 6e-4;
     o.warmup = 700;
     o.beta2 = 0.95;
-  } else if (name == "vit-tiny" || name == "vit-small") {
+  } else if (name == "vit-tiny" || name == "vit-small" || name == "clip-tiny" ||
+             name == "siglip-tiny") {
     o.batch = 64;
     o.weight_decay = 0.05;
     o.beta2 = 0.999;

@@ -12,19 +12,17 @@
 #include "base/threads.h"
 #include "embed/pooling.h"
 #include "families/model_parts.h"
+#include "families/open_adapters.h"
+#include "families/timm.h"
 #include "families/towers.h"
 #include "fovea/doctor.h"
 #include "tensor/tape.h"
-#include "tokenizer/config.h"
-#include "tokenizer/state.h"
 #include "vision/image_model_parts.h"
 #include "vision/image_size.h"
 
 namespace fovea {
 namespace {
 
-// The class of tokenizers that change texts before they divide them.
-constexpr const char* kCanonicalTokenizer = "SiglipTokenizer";
 constexpr int64_t kFastBatch = 8;  // pictures, of about 200 tokens each
 
 std::string image_name(const ImageOptions& options, size_t i) {
@@ -81,30 +79,6 @@ ScoreFunction function_of(const Origin& origin) {
   return origin.problem == ProblemType::regression ? ScoreFunction::none : ScoreFunction::softmax;
 }
 
-std::optional<int32_t> padding_of(const Tokenizer& tokenizer, const std::string& folder) {
-  const TokenizerConfig config(tokenizer.state().files.config, "tokenizer_config.json");
-  const std::string token = config.token("pad_token", "");
-  const auto id = tokenizer.id_of(token.empty() ? "</s>" : token);
-  if (!id)
-    fail(ErrorKind::BadFile, "{}: the tokenizer has no padding token; expected pad_token", folder);
-  return id;
-}
-
-TextTower text_tower(Towers towers, const std::string& folder) {
-  TextFormat format = TextFormat::open(folder, towers.text.model.spec);
-  const TokenizerConfig config(format.tokenizer().state().files.config, "tokenizer_config.json");
-  const bool canonical = config.tokenizer_class() == kCanonicalTokenizer;
-  std::optional<int32_t> padding;
-  if (towers.reads_padding) padding = padding_of(format.tokenizer(), folder);
-  return {std::move(towers.text.model),
-          std::move(format),
-          towers.scale,
-          towers.bias,
-          towers.sigmoid,
-          canonical,
-          padding};
-}
-
 }  // namespace
 
 Embeddings empty_embeddings(size_t count, int64_t width) {
@@ -122,6 +96,12 @@ void scale_to_unit(std::vector<float>& values, int64_t width) {
   values = to_floats(unit_length(from(values, {std::ssize(values) / width, width})));
 }
 
+bool has_projected_vectors(const Spec& spec) {
+  const HeadSpec& head = spec.head;
+  return head.kind == HeadKind::pooled &&
+         (head.projection > 0 || head.pooling == Pooling::attention);
+}
+
 void visit(ImageOptions& o, OptionVisitor& v) {
   v.boolean({"raw", "return the model's logits, without softmax or sigmoid"}, o.raw);
   v.text({"hypothesis", "text about a picture, with {} in the place of the label"}, o.hypothesis);
@@ -136,20 +116,22 @@ Tensor ImageModel::Parts::hidden(const Tensor& pixels) const {
 }
 
 Tensor ImageModel::Parts::vectors(const Tensor& states) const {
-  const HeadSpec& head = transformer.spec.head;
-  const bool own =
-      head.kind == HeadKind::pooled && (head.projection > 0 || head.pooling == Pooling::attention);
-  if (own) return transformer.logits(states);
+  if (has_projected_vectors(transformer.spec)) return transformer.logits(states);
   const bool has_class = transformer.spec.input.class_tokens > 0;
   return pool(states, has_class ? Pooling::first : Pooling::mean, {});
 }
 
 bool ImageModel::reads_images(const std::string& folder) {
+  if (is_file(folder + "/adapter_config.json")) {
+    const std::string base = adapted_model(folder, {}).base;
+    return is_folder(base) && reads_images(base);
+  }
   const std::string file = folder + "/config.json";
   if (!is_file(file)) return false;
   if (has_towers(folder)) return true;
   const nlohmann::json config = read_json(file);
   if (!config.is_object()) return false;
+  if (is_timm_config(config)) return true;
   const auto type = config.find("model_type");
   if (type == config.end() || !type->is_string()) return false;
   if (config.contains("image_size") && config.contains("patch_size")) return true;
@@ -159,17 +141,22 @@ bool ImageModel::reads_images(const std::string& folder) {
          spec["input"].value("kind", nlohmann::json()) == "image";
 }
 
-ImageModel ImageModel::open(const std::string& folder, WeightPrecision precision) {
+ImageModel ImageModel::open(const std::string& folder, WeightPrecision precision,
+                            const std::vector<AdapterUse>& adapters) {
   const FloatMode mode;
   auto parts = std::make_shared<Parts>();
   parts->folder = folder;
   ModelFiles files;
   if (has_towers(folder)) {
+    if (!adapters.empty())
+      fail(ErrorKind::Unsupported,
+           "{}: adapters of a model of pictures and texts; expected those of one encoder", folder);
     Towers towers = open_towers(folder, weights_of(precision), packing_by_output(precision));
     files = std::move(towers.image);
-    parts->text = text_tower(std::move(towers), folder);
+    TextFormat format = TextFormat::open(folder, towers.text.model.spec);
+    parts->text = text_tower(std::move(towers), std::move(format), folder);
   } else {
-    files = open_model_files(folder, weights_of(precision), packing_by_output(precision));
+    files = open_model_files(folder, weights_of(precision), packing_by_output(precision), adapters);
   }
   const Spec& spec = files.model.spec;
   if (spec.input.kind != InputKind::image || spec.decoder)
@@ -177,7 +164,7 @@ ImageModel ImageModel::open(const std::string& folder, WeightPrecision precision
   if (spec.input.channels != 3)
     fail(ErrorKind::Unsupported, "{}: the model reads pictures with {} channels; expected 3",
          folder, spec.input.channels);
-  parts->processor = ImageProcessor::open(folder);
+  parts->processor = ImageProcessor::open(files.base.empty() ? folder : files.base);
   if (parts->processor.height() != parts->processor.width())
     fail(ErrorKind::Unsupported,
          "{}: the processor's pictures have {} x {} pixels; expected a "

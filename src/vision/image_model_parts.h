@@ -2,22 +2,11 @@
 
 #include <optional>
 
-#include "embed/text_format.h"
 #include "fovea/image_model.h"
 #include "image/processor.h"
-#include "model/transformer.h"
+#include "vision/text_tower.h"
 
 namespace fovea {
-
-// The part of a model of images and texts that reads texts.
-struct TextTower {
-  Transformer transformer;
-  TextFormat format;
-  float scale = 0, bias = 0;  // see Towers
-  bool sigmoid = false;
-  bool canonical = false;          // texts are in lower case, without punctuation
-  std::optional<int32_t> padding;  // the model reads texts with this token up to its context
-};
 
 struct ImageModel::Parts {
   std::string folder;
@@ -34,6 +23,8 @@ struct ImageModel::Parts {
   Tensor vectors(const Tensor& hidden) const;
 };
 
+// Whether the head computes the vectors of pictures.
+bool has_projected_vectors(const Spec& spec);
 // Embeddings of `count` pictures or texts, without values.
 Embeddings empty_embeddings(size_t count, int64_t width);
 void scale_to_unit(std::vector<float>& values, int64_t width);  // each vector of [count, width]

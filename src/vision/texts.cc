@@ -7,8 +7,6 @@
 #include "embed/batching.h"
 #include "fovea/excerpt.h"
 #include "tensor/tape.h"
-#include "unicode/unicode.h"
-#include "unicode/utf8.h"
 #include "vision/image_model_parts.h"
 
 namespace fovea {
@@ -25,31 +23,6 @@ std::vector<std::string> texts_about(const std::vector<std::string>& labels,
   for (const std::string& label : labels)
     texts.push_back(std::string(options.hypothesis).replace(place, 2, label));
   return texts;
-}
-
-// Returns a text in lower case, without ASCII punctuation, and with one space in the place of
-// blanks.
-std::string canonical_text(std::string_view text) {
-  std::string result;
-  bool blank = false;
-  while (!text.empty()) {
-    const utf8::Character c = utf8::first(text);
-    text.remove_prefix(c.bytes);
-    if (c.code_point == ' ' || (c.code_point >= '\t' && c.code_point <= '\r')) {
-      blank = !result.empty();
-      continue;
-    }
-    const bool ascii = c.code_point > ' ' && c.code_point < 127;
-    const bool word = (c.code_point >= '0' && c.code_point <= '9') ||
-                      (c.code_point >= 'A' && c.code_point <= 'Z') ||
-                      (c.code_point >= 'a' && c.code_point <= 'z');
-    if (ascii && !word) continue;
-    if (blank) result += ' ';
-    blank = false;
-    for (const char32_t character : unicode::lowercase(c.code_point))
-      if (character != 0) utf8::append(result, character);
-  }
-  return result;
 }
 
 // exp(scale) * cosine + bias for each picture and text, whose vectors have length 1 -> [B, L]
@@ -77,25 +50,15 @@ Embeddings ImageModel::embed_texts(const std::vector<std::string>& texts,
         parts_->folder);
   const TextTower& tower = *parts_->text;
   Embeddings result = empty_embeddings(texts.size(), width());
-  const std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
-    TokenizedText text = tower.format.text(tower.canonical ? canonical_text(texts[i]) : texts[i]);
-    const auto context = static_cast<size_t>(tower.transformer.spec.context);
-    if (tower.padding) text.ids.resize(context, *tower.padding);
-    return text;
-  });
+  const std::vector<TokenizedText> tokens =
+      tokenize_all(texts.size(), [&](size_t i) { return tower.tokens(texts[i]); });
   for (size_t i = 0; i < texts.size(); ++i) {
     check(!tokens[i].ids.empty(), "text {}: has no tokens; expected a text", i + 1);
     result.tokens[i] = std::ssize(tokens[i].ids);
     result.cut[i] = tokens[i].cut;
   }
-  const Transformer& model = tower.transformer;
-  result.values = to_floats(in_batches(tokens, result.width, 0, [&](const TokenBatch& batch) {
-    Pass pass;
-    pass.mask.valid = batch.valid;
-    const Tensor states = model.spec.decoder ? model.decode(batch.sequence, pass)
-                                             : model.encode(batch.sequence, pass);
-    return model.logits(states, batch.valid);
-  }));
+  result.values = to_floats(in_batches(
+      tokens, result.width, 0, [&](const TokenBatch& batch) { return tower.vectors(batch); }));
   if (options.normalise) scale_to_unit(result.values, result.width);
   return result;
 }

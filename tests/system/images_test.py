@@ -148,17 +148,92 @@ class TrainImages(FoveaTest):
 class Digits(FoveaTest):
     """The example of docs/pictures.md with three digits and fewer steps."""
 
-    def test_learns_digits(self):
+    def setUp(self):
+        super().setUp()
         generator = random.Random(1)
         write_digits.write([(write_digits.drawn(digit, generator), digit) for _ in range(60) for digit in (0, 1, 7)], self.folder, 1)
+
+    def train(self, out, *more):
+        return self.ok(fovea("train", "--images", self.folder / "train", "--validation", "0", "--preset", "vit-tiny", "--image-size", "16",
+                             "--patch", "4", "--width", "32", "--encoder-layers", "2", "--encoder-heads", "2", "--init-deviation", "0.08",
+                             "--image-crop", "0.7", "--mixup", "0.2", "--batch", "16", "--learning-rate", "0.003", "--dtype", "fp32", "--out", out, *more))
+
+    def test_learns_digits(self):
         out = self.folder / "out"
-        self.ok(fovea("train", "--images", self.folder / "train", "--validation", "0", "--preset", "vit-tiny", "--image-size", "16", "--patch", "4",
-                      "--width", "32", "--encoder-layers", "2", "--encoder-heads", "2", "--init-deviation", "0.08", "--image-crop", "0.7",
-                      "--mixup", "0.2", "--batch", "16", "--learning-rate", "0.003", "--dtype", "fp32", "--out", out, "--steps", "600"))
-        found = [json.loads(line) for line in self.ok(fovea("classify", out, self.folder / "test", "--json")).stdout.splitlines()]
-        self.assertEqual(len(found), 45)
-        right = sum(f"/test/{one['labels'][0]['label']}/" in one["file"] for one in found)
-        self.assertGreaterEqual(right, 41)
+        self.train(out, "--steps", "600")
+        found = json.loads(self.ok(fovea("eval", out, "--images", self.folder / "test", "--json")).stdout)
+        self.assertEqual(found["sequences"], 45)
+        self.assertGreaterEqual(found["accuracy"], 0.9)
+        self.assertEqual(set(found["labels"]), {"0", "1", "7"})
+
+    def test_random_operations_have_the_same_bits_for_any_number_of_threads(self):
+        weights = []
+        for threads in ("1", "3"):
+            out = self.folder / threads
+            self.train(out, "--steps", "5", "--rand-augment", "2", "--rand-augment-magnitude", "15", "--threads", threads)
+            weights.append((out / "model.safetensors").read_bytes())
+        self.assertEqual(*weights)
+        plain = self.folder / "plain"
+        self.train(plain, "--steps", "5")
+        self.assertNotEqual(weights[0], (plain / "model.safetensors").read_bytes())
+        self.refused(fovea("train", "--images", self.folder / "train", "--rand-augment-magnitude", "3", "--out", self.folder / "x"), 2,
+                     "--rand-augment-magnitude: given without --rand-augment")
+
+    def test_adapters_are_trained_and_opened(self):
+        base, out = self.folder / "base", self.folder / "adapter"
+        self.train(base, "--steps", "2")
+        self.ok(fovea("train", "--images", self.folder / "train", "--from", base, "--lora", "4", "--steps", "3", "--batch", "8", "--out", out))
+        self.assertLessEqual({"adapter_config.json", "adapter_model.safetensors"}, {path.name for path in out.iterdir()})
+        picture = self.folder / "test/7/0000.png"
+
+        def scores(*model):
+            return self.ok(fovea("classify", *model, picture, "--json", "--top", "3")).stdout
+        self.assertEqual(scores(out), scores(base, "--adapter", out))
+        self.assertNotEqual(scores(out), scores(base))
+
+
+class Captions(FoveaTest):
+    def setUp(self):
+        super().setUp()
+        generator = random.Random(4)
+        for part, count in (("train", 160), ("test", 32)):
+            lines = ["file,caption"]
+            for i in range(count):
+                standing, place = i % 2 == 0, i // 2 % 4
+                rows = [[min(255, generator.randrange(50) + (200 if (column if standing else row) // 2 == place else 0)) for column in range(8)]
+                        for row in range(8)]
+                (self.folder / f"{part}{i}.png").write_bytes(png(rows))
+                lines.append(f'{part}{i}.png,"a bar, {"standing" if standing else "lying"}, number {place + 1}"')
+            (self.folder / f"{part}.csv").write_text("\n".join(lines) + "\n")
+
+    def train(self, out, *more):
+        return self.ok(fovea("train", "--images", self.folder / "train.csv", "--validation-images", self.folder / "test.csv", "--image-size", "8",
+                             "--patch", "2", "--width", "32", "--layers", "2", "--heads", "2", "--encoder-layers", "2", "--encoder-heads", "2",
+                             "--batch", "32", "--learning-rate", "0.003", "--out", out, *more))
+
+    def test_learns_to_retrieve_pictures_and_captions(self):
+        for preset, kind in (("clip-tiny", "clip"), ("siglip-tiny", "siglip")):
+            out = self.folder / kind
+            self.train(out, "--preset", preset, "--steps", "150", "--init-deviation", "0.06")
+            self.assertEqual(json.loads((out / "config.json").read_text())["model_type"], kind)
+            found = json.loads(self.ok(fovea("eval", out, "--images", self.folder / "test.csv", "--json")).stdout)
+            self.assertGreaterEqual(found["text_recall_1"], 0.9, kind)
+            self.assertGreaterEqual(found["image_recall_1"], 0.8, kind)
+            label = self.ok(fovea("classify", out, self.folder / "test0.png", "--hypothesis", "a bar, {}, number 1", "--labels",
+                                  "standing,lying")).stdout.decode().split("\t")[1]
+            self.assertEqual(label, "standing")
+
+    def test_errors_name_the_option(self):
+        def refused(pattern, *more):
+            self.refused(fovea("train", "--images", self.folder / "train.csv", "--preset", "clip-tiny", "--out", self.folder / "x", *more), 2, pattern)
+        refused("--mixup: ", "--mixup", "0.2")
+        refused("--objective: labels for a model of pictures and texts", "--objective", "labels")
+        refused("--average: ", "--average", "2")
+        self.refused(fovea("train", "--images", self.folder / "train.csv", "--preset", "vit-tiny", "--objective", "contrastive", "--out",
+                           self.folder / "x"), 2, "--objective: contrastive, but the model does not read pictures and texts")
+        (self.folder / "bad.csv").write_text("train0.png,a bar, standing\n")
+        self.refused(fovea("train", "--images", self.folder / "bad.csv", "--preset", "clip-tiny", "--out", self.folder / "x"), 2,
+                     "bad.csv: line 1: ", "in quotes if it has commas")
 
 
 if __name__ == "__main__":

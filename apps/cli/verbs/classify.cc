@@ -131,13 +131,14 @@ class ClassifyCommand : public Command {
 
   int classify_pictures(const OptionTable& table) {
     for (const char* option : {"--context", "--null-answer", "--joining", "--multi-label", "--out",
-                               "--input-format", "--adapter", "--no-truncate", "--explain"})
+                               "--input-format", "--no-truncate", "--explain"})
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
     if (table.given("--hypothesis") && options_.labels.empty())
       throw UsageError("--hypothesis: --labels is not given; expected candidate labels");
-    const ImageModel model = open_image_model(model_, weight_precision(weights_));
+    const ImageModel model =
+        open_image_model(model_, weight_precision(weights_), adapters_of(adapters_));
     if (!options_.labels.empty() && !model.reads_texts())
       throw UsageError(
           fmt::format("--labels: {} reads no texts; expected a model of images and texts", model_));

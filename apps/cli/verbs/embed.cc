@@ -138,11 +138,12 @@ class EmbedCommand : public Command {
 
   int embed_pictures(const OptionTable& table) {
     for (const char* option : {"--evaluate", "--explain", "--sparse", "--top", "--task", "--prompt",
-                               "--prompt-name", "--dimensions", "--adapter", "--no-truncate"})
+                               "--prompt-name", "--dimensions", "--no-truncate"})
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
-    const ImageModel model = open_image_model(model_, weight_precision(weights_));
+    const ImageModel model =
+        open_image_model(model_, weight_precision(weights_), adapters_of(adapters_));
     ImageOptions options;
     options.normalise = options_.normalise.value_or(false);
     const VectorLayout layout(format(), static_cast<VectorPrecision>(precision_));

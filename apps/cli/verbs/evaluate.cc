@@ -13,6 +13,7 @@
 #include "cli/reports/score.h"
 #include "cli/verbs/eval_probe.h"
 #include "cli/verbs/eval_tasks.h"
+#include "cli/verbs/images.h"
 #include "fovea/error.h"
 #include "jobs/lines.h"
 #include "options/common_options.h"
@@ -38,7 +39,9 @@ class EvalCommand : public Command {
                 "--pairs: the loss of an encoder-decoder, and BLEU, chrF and ROUGE-L of its "
                 "translations. On recordings (a .csv, .tsv or .jsonl file with audio and text): "
                 "the loss of a speech model, and its word and character error rates. On --labels: "
-                "the scores of a classifier, of all labels and of each. "
+                "the scores of a classifier, of all labels and of each. On --images: those of a "
+                "classifier of pictures, or how many captions a model of pictures and texts "
+                "retrieves. "
                 "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
                 "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
                 "that on TF-IDF. With --hypotheses and "
@@ -52,6 +55,7 @@ class EvalCommand : public Command {
                 {"chat_template", {}, "", "NAME"},
                 {.field = "pairs", .placeholder = "FILE...", .most = 2},
                 {.field = "labels", .placeholder = "FILE...", .most = kMostFiles},
+                {.field = "images", .placeholder = "DIR|FILE...", .most = kMostFiles},
                 {"one_by_one", {"--pseudo-perplexity"}},
                 {.field = "translation", .omitted = true},
                 {"translation_beams", {"-b", "--beam-size", "--num-beams"}, "--beams"},
@@ -78,7 +82,7 @@ class EvalCommand : public Command {
     table.add(adapter_option(adapters_));
     probe_.declare(table);
     tasks_.declare(table);
-    table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--one-by-one", "--beams",
+    table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
                      "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots"});
   }
@@ -99,13 +103,15 @@ class EvalCommand : public Command {
       catch_signals();
       return tasks_.run(open(), json);
     }
+    if (table.given("--images")) return run_images(table);
     if (table.given("--score") || !candidates_.empty()) {
       print_scores(open(), score_, candidates_, json);
       return 0;
     }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError(
-          "DATA: not given; expected text files or directories, --pairs, --labels or --score");
+          "DATA: not given; expected text files or directories, --pairs, --labels, --images or "
+          "--score");
     if (!against_.empty()) refuse_against(table);
     catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
@@ -148,14 +154,32 @@ class EvalCommand : public Command {
 
   static void refuse_beside_tasks(const OptionTable& table) {
     for (const char* option :
-         {"DATA", "--pairs", "--labels", "--score", "--candidate", "--against"})
+         {"DATA", "--pairs", "--labels", "--images", "--score", "--candidate", "--against"})
       if (table.given(option))
         throw UsageError(fmt::format("--tasks: cannot be combined with {}", option));
   }
 
+  int run_images(const OptionTable& table) {
+    for (const char* option :
+         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype", "--one-by-one"})
+      if (table.given(option))
+        throw UsageError(fmt::format("--images: cannot be combined with {}", option));
+    catch_signals();
+    const ImageModel model =
+        open_image_model(model_, weight_precision(precision_), adapters_of(adapters_));
+    ProgressLine line;
+    const Evaluation result = evaluate_images(model, data_.images, [&](double fraction) {
+      line.show(fraction, "reading", fmt::format("read {:.0f}%", 100 * fraction));
+      return !asked_to_stop();
+    });
+    line.clear();
+    print(json ? as_json(result) : as_text(result));
+    return 0;
+  }
+
   int run_probe(const OptionTable& table) {
     for (const char* option :
-         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype"})
+         {"DATA", "--pairs", "--labels", "--images", "--score", "--against", "--cache-dtype"})
       if (table.given(option))
         throw UsageError(fmt::format("--probe: cannot be combined with {}", option));
     return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),
@@ -212,14 +236,16 @@ class EvalCommand : public Command {
 
   static std::string as_text(const Evaluation& r) {
     const EvaluationTask& task = evaluation_task(r.objective);
-    const char* sequences = r.objective == "pairs"     ? "pairs"
-                            : r.objective == "answers" ? "windows"
-                            : r.objective == "speech"  ? "recordings"
-                                                       : "texts";
+    const char* sequences = r.objective == "pairs"       ? "pairs"
+                            : r.objective == "answers"   ? "windows"
+                            : r.objective == "speech"    ? "recordings"
+                            : r.objective == "retrieval" ? "pictures"
+                                                         : "texts";
     std::string out = rows_of(task.loss, r.metrics) + rows_of(task.metrics, r.metrics);
     if (r.sequences > 0) out += row(sequences, fmt::format("{}", r.sequences));
-    out += row(task.models.starts_with("classifiers") ? "labels" : "tokens",
-               fmt::format("{}", r.tokens));
+    if (r.objective != "retrieval")
+      out += row(task.models.starts_with("classifiers") ? "labels" : "tokens",
+                 fmt::format("{}", r.tokens));
     if (r.bytes > 0) out += row("bytes", fmt::format("{}", r.bytes));
     if (r.unknown > 0)
       out += row("unknown", fmt::format("{} characters that the vocabulary lacks", r.unknown));

@@ -60,8 +60,9 @@ class VectorOutput {
 
 }  // namespace
 
-ImageModel open_image_model(const std::string& folder, WeightPrecision precision) {
-  const ImageModel model = ImageModel::open(folder, precision);
+ImageModel open_image_model(const std::string& folder, WeightPrecision precision,
+                            const std::vector<AdapterUse>& adapters) {
+  const ImageModel model = ImageModel::open(folder, precision, adapters);
   warn(model.warnings());
   return model;
 }

@@ -12,7 +12,8 @@
 namespace fovea::cli {
 
 // Opens the model and prints the warnings about its files.
-ImageModel open_image_model(const std::string& folder, WeightPrecision precision);
+ImageModel open_image_model(const std::string& folder, WeightPrecision precision,
+                            const std::vector<AdapterUse>& adapters = {});
 
 // Prints the labels of pictures, by the model's head or by the texts of `labels`. Returns the exit
 // code.

@@ -33,6 +33,7 @@ const char* name_of(Objective objective) {
     case Objective::grpo: return "grpo";
     case Objective::skip_gram: return "skip_gram";
     case Objective::replaced_tokens: return "replaced_tokens";
+    case Objective::contrastive: return "contrastive";
   }
   return "";
 }
@@ -97,6 +98,10 @@ std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec&
   if (objective == Objective::pairs)
     return writes_speech(spec) ? make_speech_task(options, purpose)
                                : make_pairs_task(options, purpose);
+  check_field(
+      objective != Objective::contrastive, "objective",
+      "contrastive, but the model does not read pictures and texts; expected one that does, "
+      "such as the preset clip-tiny");
   if (!options.images.empty()) return make_images_task(options, purpose);
   if (objective == Objective::labels)
     return hold_questions(options.labels) ? make_answers_task(options, purpose)

@@ -7,6 +7,7 @@
 #include "base/math.h"
 #include "base/threads.h"
 #include "image/augment.h"
+#include "image/rand_augment.h"
 
 namespace fovea {
 namespace {
@@ -80,7 +81,7 @@ Image ImageExamples::augmented(const Image& image, int64_t pass, int64_t row,
           ? p.fitted(image, name)
           : resized(fovea::part_of(image, random_part(image.height, image.width, a.crop, random)),
                     p.height(), p.width(), p.resampling);
-  return flips ? mirrored(seen) : seen;
+  return rand_augmented(flips ? mirrored(seen) : seen, a.operations, a.magnitude, random);
 }
 
 Batch ImageExamples::of(const ImageFiles& files, const std::vector<int64_t>& samples,

@@ -33,6 +33,8 @@ class ImageExamples : public Examples {
   double passes_per_epoch() const override { return static_cast<double>(batches_.batches()); }
   int64_t validation_batches() const override;
   Batch validation(int64_t n) const override;
+  // Returns the numbers of the pictures of training(pass).
+  std::vector<int64_t> samples(int64_t pass) const { return batches_(pass); }
 
  private:
   // Returns the batch of these pictures; pass < 0: without augmentation.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -19,7 +18,7 @@ class ImagesTask : public ExamplesTask {
   ImagesTask(const TrainOptions& options, Purpose purpose)
       : ExamplesTask(options, purpose), training_(read_labelled_images(options.images)) {
     if (options.validation_images.empty())
-      hold_out();
+      hold_out(options.validation, training_, validation_);
     else
       validation_ = read_labelled_images(options.validation_images);
     names_ = training_.labels;
@@ -93,21 +92,6 @@ class ImagesTask : public ExamplesTask {
   }
 
  private:
-  // Holds out evenly spaced pictures, since they are sorted by label.
-  void hold_out() {
-    LabelledImages kept;
-    kept.hash = training_.hash;
-    const auto before = [&](size_t i) {
-      return std::floor(static_cast<double>(i) * options_.validation);
-    };
-    for (size_t i = 0; i < training_.files.size(); ++i) {
-      LabelledImages& part = before(i + 1) > before(i) ? validation_ : kept;
-      part.files.push_back(std::move(training_.files[i]));
-      part.labels.push_back(std::move(training_.labels[i]));
-    }
-    training_ = std::move(kept);
-  }
-
   // Uses the labels of the checkpoint's head if they include those of the data; returns whether
   // they do.
   bool takes_over(const Origin& origin) {

@@ -134,6 +134,14 @@ Changes decisive_changes_of_texts() {
           {"detection_weight", [](auto& o) { o.detection_weight *= 2; }}};
 }
 
+Changes decisive_changes_of_images() {
+  return {{"image_crop", [](auto& o) { o.augmentation.crop = 0.5; }},
+          {"mixup", [](auto& o) { o.augmentation.mixup = 0.2; }},
+          {"rand_augment", [](auto& o) { o.augmentation.operations = 1; }},
+          {"rand_augment_magnitude", [](auto& o) { o.augmentation.magnitude = 5; }},
+          {"image_flip", [](auto& o) { o.augmentation.flip = true; }}};
+}
+
 // Returns a change of each option that affects the results. Options that the objective does not use
 // are not compared.
 Changes decisive_changes() {
@@ -182,9 +190,6 @@ Changes decisive_changes() {
                  {"distillation_alpha", [](auto& o) { o.distillation.alpha = 0.7; }},
                  {"teacher_top_k", [](auto& o) { o.distillation.top_k = 5; }},
                  {"freeze", [](auto& o) { o.freeze = {"0"}; }},
-                 {"image_crop", [](auto& o) { o.augmentation.crop = 0.5; }},
-                 {"mixup", [](auto& o) { o.augmentation.mixup = 0.2; }},
-                 {"image_flip", [](auto& o) { o.augmentation.flip = true; }},
                  {"seed", [](auto& o) { o.seed += 1; }},
                  {"evaluate_every", [](auto& o) { o.evaluate_every += 1; }},
                  {"evaluate_windows", [](auto& o) { o.evaluate_windows += 1; }},
@@ -192,7 +197,7 @@ Changes decisive_changes() {
                  {"bleu_lines", [](auto& o) { o.bleu_lines += 1; }}};
   for (const Changes& more :
        {decisive_changes_of_preferences(), decisive_changes_of_reinforcement(),
-        decisive_changes_of_steps(), decisive_changes_of_texts()})
+        decisive_changes_of_steps(), decisive_changes_of_texts(), decisive_changes_of_images()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -241,6 +246,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
   options.lora.rank = 4;
   options.distillation.teacher = "teacher";
   options.images = {"images"};
+  options.augmentation.operations = 2;
   options.optimizer.kind = OptimizerKind::muon;
   options.accumulate_from = 1;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
@@ -249,7 +255,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
                                 f68, f69, f70, f71, f72, f73, f74, f75, f76] = options;
-  [[maybe_unused]] const auto& [i1, i2, i3] = options.augmentation;
+  [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5] = options.distillation;
@@ -258,7 +264,7 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26] =
       options.reinforcement;
   // f76 is the command, which is no option.
-  constexpr size_t kFields = 69 + 3 + 8 + 6 + 5 + 8 + 26;  // the groups count as their fields
+  constexpr size_t kFields = 69 + 5 + 8 + 6 + 5 + 8 + 26;  // the groups count as their fields
   const Changes decisive = decisive_changes(), indifferent = indifferent_changes();
   EXPECT_EQ(decisive.size() + indifferent.size(), kFields);
   const auto noticed = [&](const Change& change) {

@@ -119,6 +119,26 @@ TEST_P(ClassifierGoldens, LogitsOfPicturesAreThoseOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(All, ClassifierGoldens,
                          testing::Values("deit", "dinov2", "dinov2_registers"));
 
+class TimmGoldens : public testing::TestWithParam<const char*> {};
+
+// tools/make_timm_goldens.py: from files of pictures to logits or, without a head, vectors.
+TEST_P(TimmGoldens, OutputsAreThoseOfTimm) {
+  const std::string folder = std::string("tests/goldens/timm/") + GetParam();
+  const ImageModel model = ImageModel::open(folder, WeightPrecision::full);
+  EXPECT_TRUE(ImageModel::reads_images(folder));
+  const auto names =
+      read_json(folder + "/expected.json")["pictures"].get<std::vector<std::string>>();
+  const SafeTensors expected(folder + "/expected.safetensors");
+  ImageOptions options;
+  options.raw = true;
+  const auto source = pictures_of(names);
+  expect_close(model.has_labels() ? model.classify(names.size(), source, options).scores
+                                  : model.embed(names.size(), source, options).values,
+               expected.tensor("output"), folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TimmGoldens, testing::Values("vit", "deit", "features"));
+
 TEST(ImageModel, NamesWhatAModelCannotDo) {
   const ImageModel clip = ImageModel::open(kVision + "clip");
   const ImageModel deit = ImageModel::open("tests/goldens/deit");
