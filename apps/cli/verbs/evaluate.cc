@@ -80,7 +80,8 @@ class EvalCommand : public Command {
     tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
-                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots"});
+                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots",
+                     "--limit"});
   }
 
   int run(const OptionTable& table) override {
@@ -97,7 +98,7 @@ class EvalCommand : public Command {
     if (table.given("--tasks")) {
       refuse_beside_tasks(table);
       catch_signals();
-      return tasks_.run(open(), json);
+      return tasks_.run(open(), data_.limit, json);
     }
     if (table.given("--score") || !candidates_.empty()) {
       print_scores(open(), score_, candidates_, json);
@@ -140,7 +141,7 @@ class EvalCommand : public Command {
 
   // Predictions are compared on plain text only.
   static void refuse_against(const OptionTable& table) {
-    for (const char* option : {"--pairs", "--labels", "--one-by-one"})
+    for (const char* option : {"--pairs", "--labels", "--one-by-one", "--limit"})
       if (table.given(option))
         throw UsageError(fmt::format(
             "--against: cannot be combined with {}; expected text files or directories", option));
@@ -155,7 +156,7 @@ class EvalCommand : public Command {
 
   int run_probe(const OptionTable& table) {
     for (const char* option :
-         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype"})
+         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype", "--limit"})
       if (table.given(option))
         throw UsageError(fmt::format("--probe: cannot be combined with {}", option));
     return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),
