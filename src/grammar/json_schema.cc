@@ -293,7 +293,9 @@ class SchemaCompiler {
       Symbols with = i > 0 ? comma : Symbols{};
       with.push_back(compile(items.first[static_cast<size_t>(i)], {&of_items, number}));
       with = std::move(with) + rest;
-      rest = i >= least ? Symbols{rules_.one_of({with, rules_.text("]")})} : with;
+      std::vector<Symbols> ways = {with};
+      if (i >= least) ways.push_back(rules_.text("]"));
+      rest = {rules_.one_of(ways)};
     }
     return rules_.text("[") + rest;
   }

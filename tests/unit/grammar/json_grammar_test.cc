@@ -212,7 +212,7 @@ TEST(JsonGrammar, RefusesInvalidAndUnsupportedSchemas) {
   refused("false", ErrorKind::InvalidArgument, "not a schema");
   refused(R"({"type": "text"})", ErrorKind::InvalidArgument, "type is unknown");
   refused(R"({"oneOf": [{"type": "integer"}, {"minimum": 2}]})", ErrorKind::Unsupported,
-          "a value may satisfy its schemas 0 and 1");
+          "a value may satisfy its schemas 1 and 0");
   refused(R"({"uniqueItems": true})", ErrorKind::Unsupported, "uniqueItems");
   refused(R"({"multipleOf": 0})", ErrorKind::InvalidArgument, "multipleOf is 0");
   refused(R"({"multipleOf": 3, "minimum": 1})", ErrorKind::Unsupported, "two bounds");
