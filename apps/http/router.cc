@@ -3,6 +3,8 @@
 #include <optional>
 #include <set>
 
+#include "fovea/excerpt.h"
+
 namespace fovea::http {
 namespace {
 
@@ -50,7 +52,8 @@ std::variant<const Route*, Response> Router::find(Request& request) const {
     if (route.method == "GET") methods.insert("HEAD");
   }
   if (!methods.empty()) return not_allowed(request, methods);
-  return error_response(404, "this path does not exist", "", "unknown_path");
+  return error_response(404, "the path " + excerpt(request.path, 200) + " does not exist", "",
+                        "unknown_path");
 }
 
 }  // namespace fovea::http

@@ -6,7 +6,9 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/fields.h"
@@ -54,11 +56,36 @@ Option finish(Option option) {
   return option;
 }
 
+// Returns the power of 1000 of a unit, k, M, B, G or T, or 0 for another text.
+double thousands(std::string_view unit) {
+  static const std::map<std::string_view, double> units = {
+      {"k", 1e3}, {"K", 1e3}, {"m", 1e6}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
+  const auto found = units.find(unit);
+  return found == units.end() ? 0 : found->second;
+}
+
+// Reads "10k" or "1.5M" as a whole number; unset for any other text.
+std::optional<int64_t> with_unit(const std::string& value) {
+  double number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number, std::chars_format::fixed);
+  if (error != std::errc()) return std::nullopt;
+  const double whole = std::round(number * thousands({stop, end}));
+  constexpr double kMost = 9e15;  // exact in a double
+  const bool exact = std::abs(whole - number * thousands({stop, end})) < 1e-6;
+  if (thousands({stop, end}) == 0 || !exact || std::abs(whole) > kMost) return std::nullopt;
+  return static_cast<int64_t>(whole);
+}
+
 int64_t parse_integer(const std::string& name, const std::string& value, int64_t least,
                       int64_t most, const std::string& expected) {
   int64_t result = 0;
   const char* const end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, result);
+  auto [stop, error] = std::from_chars(value.data(), end, result);
+  if (const auto counted = with_unit(value)) {
+    result = *counted;
+    stop = end;
+  }
   if (stop != end || error == std::errc::invalid_argument) {
     refuse(name, value, "is not a whole number", expected);
   }

@@ -196,7 +196,8 @@ const std::vector<std::string>& outside_config() {
                                                  "--memory-limit",
                                                  "--token-cache",
                                                  "--allow-change",
-                                                 "--tensorboard"};
+                                                 "--tensorboard",
+                                                 "--csv"};
   return names;
 }
 

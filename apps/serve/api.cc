@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fovea/doctor.h"
 #include "fovea/excerpt.h"
 #include "serve/answer_json.h"
@@ -69,6 +71,19 @@ Api::Api(Models models) : models_(std::move(models)) {}
 void Api::add(std::shared_ptr<ServedModel> model) {
   const std::lock_guard lock(mutex_);
   models_.push_back(std::move(model));
+}
+
+std::shared_ptr<ServedModel> Api::remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(models_.begin(), models_.end(),
+                                  [&](const auto& model) { return model->facts.name == name; });
+  if (found == models_.end()) throw unknown_model(name);
+  if (models_.size() == 1)
+    throw ApiError{409, "model: \"" + name + "\" is the only model; expected another one beside it",
+                   "model", "model_in_use"};
+  std::shared_ptr<ServedModel> model = std::move(*found);
+  models_.erase(found);
+  return model;
 }
 
 Api::Models Api::models() const {

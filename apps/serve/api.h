@@ -22,6 +22,9 @@ class Api {
   http::Router router(size_t most_chat = 0);
   // Serves one more model. Safe to call while requests are answered.
   void add(std::shared_ptr<ServedModel> model);
+  // Ends serving a model, and returns it. Throws ApiError 404 if the name is unknown, 409 if it is
+  // the only one.
+  std::shared_ptr<ServedModel> remove(const std::string& name);
   Models models() const;
   Metrics& metrics() { return metrics_; }
   // `warn` receives one line for each field of requests that the server ignores, once per field.

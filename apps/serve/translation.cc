@@ -238,9 +238,11 @@ Json languages_json(const std::vector<std::shared_ptr<ServedModel>>& models) {
   for (const auto& model : models) {
     if (!model->translator) continue;
     for (const auto& [source, target, prefix] : model->translator->directions) {
-      if (source.empty()) continue;
-      targets[source].insert(target);
-      targets[target];
+      // The languages of a model that names none; /translate accepts any codes for it.
+      const std::string from = source.empty() ? "auto" : source,
+                        to = target.empty() ? "auto" : target;
+      targets[from].insert(to);
+      targets[to];
     }
   }
   Json all = Json::array();

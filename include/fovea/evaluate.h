@@ -29,6 +29,8 @@ struct EvaluationData {
   // Next tokens: tokens per window; 0 = the model's context. A longer window is possible unless the
   // model has a table of positions.
   int64_t context = 0;
+  // Evaluates the first windows of `text`, pairs or labelled texts only; 0 = all.
+  int64_t limit = 0;
   std::string chat_template;        // conversations: as in TrainOptions
   TrainOn train_on = TrainOn::all;  // conversations: the answers to predict
   // How to translate the sources of `pairs` for BLEU, chrF and ROUGE-L. If it is unset or beams is

@@ -231,6 +231,7 @@ struct TrainOptions {
   uint64_t token_cache = 256 << 20;  // bytes; a larger text is tokenised into a memory-mapped file
   bool allow_change = false;         // resume even if data or options differ from the snapshot's
   bool tensorboard = false;          // also write event files of TensorBoard, in `out`/tensorboard
+  bool csv = false;                  // also write the numbers of log.jsonl to `out`/metrics.csv
   // The command of the run and its working directory, for log.jsonl; empty = unknown.
   std::vector<std::string> command = {};
 };

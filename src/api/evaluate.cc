@@ -22,7 +22,8 @@ namespace {
 // Adds translations of the sources to the predictions.
 void translate_pairs(const Model& model, const EvaluationData& data,
                      const EvaluationProgress& progress, Predictions& found) {
-  const TextPairs pairs = read_pairs(data.pairs, "pairs");
+  TextPairs pairs = read_pairs(data.pairs, "pairs");
+  if (data.limit > 0) shorten(pairs, data.limit);
   auto& translations = found.translations.emplace();
   size_t read = 0;
   translate(
@@ -81,6 +82,9 @@ void visit(EvaluationData& d, OptionVisitor& v) {
              "next tokens: tokens per window, also beyond the model's context unless its positions "
              "are learned; 0 = the model's context"},
             d.context, 0, 1 << 24);
+  v.integer({"limit",
+             "evaluate only the first windows of text, pairs, labelled texts or records; 0 = all"},
+            d.limit, 0, int64_t{1} << 40);
   visit_answers(d.chat_template, d.train_on, false, v);
   v.boolean({"one_by_one", "encoders: mask one token at a time, with one pass per token (slow)"},
             d.one_by_one);
@@ -115,7 +119,7 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
   options.chat_template = data.chat_template;
   options.train_on = data.train_on;
   options.validation = 0;
-  options.evaluate_windows = 0;
+  options.evaluate_windows = data.limit;
   options.length = std::min(model.spec().context, kLongest);
   options.batch = std::max<int64_t>(1, kTokensAtOnce / options.length);
   check_data(options);
@@ -133,10 +137,15 @@ Evaluation evaluate(const Model& model, const EvaluationData& data,
               "context",
               "given for another evaluation than that of next tokens; expected plain "
               "text and a decoder");
+  const bool sound = objective == Objective::pairs && writes_speech(model.spec());
+  const bool limited = objective <= Objective::labels && !sound;
+  check_field(data.limit == 0 || limited, "limit",
+              "given for {}; expected plain text, pairs or labelled texts", name_of(objective));
   if (data.one_by_one)
-    return evaluate_one_by_one(model, data.text, options.length, options.batch, progress);
+    return evaluate_one_by_one(model, data.text, {options.length, data.limit}, options.batch,
+                               progress);
   if (objective == Objective::next_token)
-    return evaluate_next_tokens(model, data.text, data.context, progress);
+    return evaluate_next_tokens(model, data.text, {data.context, data.limit}, progress);
   const bool speech = objective == Objective::pairs && writes_speech(model.spec());
   const bool writes = speech || !data.pairs.empty();
   if (!writes || !data.translation || data.translation->beams == 0)

@@ -84,6 +84,12 @@ void finish(TextPairs& pairs) {
   pairs.hash = hash_of(pairs);
 }
 
+void shorten(TextPairs& pairs, int64_t most) {
+  const size_t size = std::min(pairs.sources.size(), static_cast<size_t>(most));
+  pairs.sources.resize(size);
+  pairs.targets.resize(size);
+}
+
 std::vector<std::string> read_lines(const std::string& path) {
   const auto refuse = [&](const char* what) {
     fail(ErrorKind::BadFile, "{}: is {}; expected a text file with one text per line", path, what);

@@ -36,6 +36,7 @@ struct TextPairs {
 
 // Drops the pairs of which a side is blank, and sets the hash.
 void finish(TextPairs& pairs);
+void shorten(TextPairs& pairs, int64_t most);  // keeps the first ones
 
 // Reads two files whose lines correspond, or one file of lines "source<TAB>target". Throws
 // InvalidArgument, naming `field`, if there are not one or two files. Throws BadFile if the files

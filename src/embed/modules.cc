@@ -267,6 +267,7 @@ std::optional<Activation> activation_named(const std::string& type, const std::s
 
 TextSettings read_text_settings(const std::string& folder) {
   TextSettings settings;
+  if (!is_folder(folder)) return settings;  // a .gguf file
   for (const std::string& name : list_files(folder)) {
     if (!is_settings_file(name)) continue;
     const std::string file = folder + "/" + name;

@@ -1,18 +1,19 @@
 #include "grammar/json_schema.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
-#include "fovea/excerpt.h"
 #include "grammar/json_rules.h"
 #include "grammar/json_strings.h"
+#include "grammar/number_multiples.h"
 #include "grammar/number_range.h"
-#include "grammar/schema_tree.h"
+#include "grammar/schema_parts.h"
+#include "grammar/schema_ways.h"
 
 namespace fovea {
 namespace {
@@ -21,347 +22,326 @@ using Json = SchemaTree::Json;
 using Symbol = Grammar::Symbol;
 using Symbols = Grammar::Sequence;
 
-constexpr int64_t kMostRepeats = 100'000;
-constexpr size_t kMostProperties = 2000;
+constexpr size_t kMostUnique = 8;  // values of an array of unique items, whose subsets are states
 
-// Keywords that inform a reader and restrict nothing; "format" is one of them by default (JSON
-// Schema Validation 2020-12, 7.2.1).
-const std::set<std::string, std::less<>> kNotes = {
-    "title",    "description", "default",     "examples",     "$schema",  "$id",
-    "$comment", "$defs",       "definitions", "deprecated",   "readOnly", "writeOnly",
-    "format",   "strict",      "nullable",    "discriminator"};
-const std::map<std::string, std::set<std::string, std::less<>>> kKeywords = {
-    {"object", {"properties", "required", "additionalProperties"}},
-    {"array", {"items", "prefixItems", "minItems", "maxItems"}},
-    {"string", {"minLength", "maxLength", "pattern"}},
-    {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
-    {"integer", {}},
-    {"boolean", {}},
-    {"null", {}}};
+const char* const kInPlaceKeys[] = {"$ref", "allOf", "anyOf", "oneOf"};
 
-const std::vector<std::string_view> kNoKeys;
-
-// The compiler's position in the schema; converted to text only for errors.
-struct Place {
-  const Place* above;
-  std::string_view name;
-};
-
-// Returns the place as one short line, for any depth and any names.
-std::string text_of(const Place& place) {
-  constexpr size_t kFirst = 2, kLast = 6, kMostOfName = 40;
-  std::vector<std::string_view> names;
-  for (const Place* at = &place; at != nullptr; at = at->above) names.push_back(at->name);
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += '.';
-    if (i == kFirst && names.size() > kFirst + kLast) {
-      text += "..";
-      i = names.size() - kLast - 1;
-    } else {
-      text += excerpt(names[names.size() - 1 - i], kMostOfName);
-    }
-  }
-  return text;
+// Returns the keyword that applies another schema in place and is the only restriction, or nullptr.
+const char* lone_keyword(const Json& schema) {
+  for (const char* key : kInPlaceKeys)
+    if (schema.contains(key) && !restricts_besides(schema, key)) return key;
+  return nullptr;
 }
 
-[[noreturn]] void refuse(const Place& place, const std::string& why) {
-  fail(ErrorKind::InvalidArgument, "{}: {}", text_of(place), why);
+bool applies_in_place(const Json& schema) {
+  return std::ranges::any_of(kInPlaceKeys, [&](const char* key) { return schema.contains(key); });
 }
 
-bool has_type(const Json& value, const std::string& type) {
-  if (type == "object") return value.is_object();
-  if (type == "array") return value.is_array();
-  if (type == "string") return value.is_string();
-  if (type == "integer") return value.is_number_integer();
-  if (type == "number") return value.is_number();
-  if (type == "boolean") return value.is_boolean();
-  return value.is_null();
-}
-
-// Returns the value of a key, or nullptr.
-const Json* find(const Json& schema, const char* key) {
-  const auto found = schema.find(key);
-  return found == schema.end() ? nullptr : &*found;
-}
-
-// Compiles a schema to rules. The recursion is as deep as the text's nesting; targets of $ref are
-// queued.
+// Compiles a schema to rules. The recursion is as deep as the text's nesting; targets of $ref and
+// combinations of schemas are queued.
 class SchemaCompiler {
  public:
   SchemaCompiler(Grammar& grammar, std::string_view schema)
-      : grammar_(grammar), rules_(grammar), tree_(schema) {}
+      : grammar_(grammar), rules_(grammar), tree_(schema), ways_(tree_) {}
 
   // Returns the rule for the values that satisfy the schema.
   Symbol root() {
-    const Symbol value = compile(tree_.root(), {nullptr, "schema"});
+    const Place place{nullptr, "schema"};
+    if (tree_.root() == false) refuse_no_schema(place);
+    const Symbol value = compile({&tree_.root()}, place);
     while (!waiting_.empty()) {
-      const Reference next = waiting_.back();
+      const Waiting next = std::move(waiting_.back());
       waiting_.pop_back();
-      grammar_.add(next.rule, {compile(*next.schema, {nullptr, next.pointer})});
+      grammar_.add(next.rule, {now(next.all, {nullptr, next.place})});
     }
     return rules_.one_of({{value}, rules_.text(" ") + Symbols{value}});
   }
 
  private:
-  struct Reference {
-    std::string_view pointer;
-    const Json* schema;
+  struct Waiting {  // a rule to be compiled
+    Conjunction all;
+    std::string place;
     int32_t rule;
   };
 
-  // Returns the rule for the values that satisfy `schema`, a part of the schema.
-  Symbol compile(const Json& schema, const Place& place) {
-    if (schema == true) return rules_.value();
-    if (!schema.is_object())
-      refuse(place, "is not a schema that a value can satisfy; expected an object");
-    if (schema.contains("$ref")) return alone(schema, "$ref", place), reference(schema, place);
-    for (const char* const key : {"anyOf", "oneOf", "allOf"}) {
-      if (schema.contains(key)) return alone(schema, key, place), choice(schema, key, place);
-    }
-    if (schema.contains("enum") || schema.contains("const")) return literals(schema, place);
-    std::vector<Symbols> ways;
-    const std::vector<std::string> types = types_of(schema, place);
-    refuse_others(schema, place);
-    for (const std::string& type : types) ways.push_back(of_type(schema, type, place));
-    return ways.empty() ? rules_.value() : rules_.one_of(ways);
+  [[noreturn]] static void refuse_no_schema(const Place& place) {
+    refuse_schema(place, "is not a schema that a value can satisfy; expected an object");
   }
 
-  // Throws Unsupported if the schema has a restricting keyword besides `key`. The type "object" is
-  // allowed together with anyOf, oneOf and allOf.
-  static void alone(const Json& schema, const std::string& key, const Place& place) {
-    for (const auto& [other, value] : schema.items()) {
-      const bool type_of_all = other == "type" && key != "$ref" && value == "object";
-      if (other != key && !kNotes.contains(other) && !type_of_all) {
-        fail(ErrorKind::Unsupported, "{}: {} cannot be combined with {}; expected only one of them",
-             text_of(place), excerpt(other, 40), key);
-      }
+  // Returns the rule for the values that satisfy all these schemas.
+  Symbol compile(Conjunction all, const Place& place) {
+    std::erase_if(all, [](const Json* schema) { return *schema == true; });
+    if (all.empty()) return rules_.value();
+    for (const Json* schema : all) {
+      if (*schema == false) return rules_.one_of({});
+      if (!schema->is_object()) refuse_no_schema(place);
     }
+    const bool simple =
+        all.size() == 1 && (!applies_in_place(*all[0]) || lone_keyword(*all[0]) != nullptr);
+    return simple ? now(all, place) : later(all, text_of(place));
+  }
+
+  Symbol later(const Conjunction& all, const std::string& place) {
+    Conjunction set = all;
+    std::ranges::sort(set);
+    const auto [known, added] = rules_of_.try_emplace(std::move(set), Symbol{});
+    if (added) {
+      known->second = rules_.rule();
+      waiting_.push_back({all, place, known->second.index});
+    }
+    return known->second;
+  }
+
+  Symbol now(const Conjunction& all, const Place& place) {
+    const char* const key = all.size() == 1 ? lone_keyword(*all[0]) : nullptr;
+    const std::string_view name = key != nullptr ? key : "";
+    if (name == "$ref") {
+      const Json& target = ways_.target(*all[0], place);
+      return later({&target}, find_key(*all[0], "$ref")->get<std::string>());
+    }
+    if (name == "anyOf" || name == "oneOf") return choice(*all[0], key, place);
+    if (all.size() == 1 && !applies_in_place(*all[0])) return plain(all, place);
+    std::vector<Symbols> alternatives;
+    for (const Conjunction& way : ways_.of(all, place)) alternatives.push_back({plain(way, place)});
+    return rules_.one_of(alternatives);
   }
 
   Symbol choice(const Json& schema, const char* key, const Place& place) {
-    const Json& all = *find(schema, key);
+    const Json& all = ways_.list(schema, key, place);
+    if (std::string_view(key) == "oneOf") ways_.check_exclusive(all, place);
     const Place of_key{&place, key};
-    if (!all.is_array() || all.empty())
-      refuse(of_key, "is invalid; expected a non-empty array of schemas");
-    if (std::string_view(key) == "allOf" && all.size() > 1) {
-      fail(ErrorKind::Unsupported, "{}: allOf has several schemas; expected one", text_of(place));
-    }
-    std::vector<Symbols> ways;
+    std::vector<Symbols> alternatives;
     for (const Json& each : all) {
-      const std::string number = std::to_string(ways.size());
-      ways.push_back({compile(each, {&of_key, number})});
+      const std::string number = std::to_string(alternatives.size());
+      alternatives.push_back({compile({&each}, {&of_key, number})});
     }
-    return rules_.one_of(ways);
+    return rules_.one_of(alternatives);
   }
 
-  Symbol reference(const Json& schema, const Place& place) {
-    const Json& target = *find(schema, "$ref");
-    if (!target.is_string()) refuse(place, "$ref is not a string; expected \"#/$defs/NAME\"");
-    const auto& pointer = target.get_ref<const std::string&>();
-    if (const auto found = references_.find(pointer); found != references_.end()) {
-      return found->second;
+  // Returns the rule for schemas without keywords that apply others in place.
+  Symbol plain(const Conjunction& all, const Place& place) {
+    for (const Json* schema : all) check_keywords(*schema, place);
+    if (const auto values = literals_of(all, place)) return literals(*values, all, place);
+    const Types types = generated_types(all, place);
+    const bool any = types == kEveryType && std::ranges::none_of(all, [](const Json* schema) {
+                       return has_keyword(*schema, kEveryType);
+                     });
+    if (any) return rules_.value();
+    if ((types & kNumberType) == kFractionType)
+      refuse_keyword(place, "not allows only numbers with fractions; expected another type");
+    std::vector<Symbols> alternatives;
+    for (Types type = 1; type < kEveryType; type <<= 1) {
+      const bool counted = type == kIntegerType && (types & kFractionType) != 0;
+      if ((types & type) != 0 && !counted) alternatives.push_back(of_type(all, type, place));
     }
-    if (pointer.empty() || pointer[0] != '#') {
-      refuse(place, "$ref leads out of the schema; expected \"#/$defs/NAME\"");
-    }
-    const Symbol rule = Grammar::call(grammar_.add_rule());
-    waiting_.push_back({pointer, &at(pointer, place), rule.index});
-    references_.emplace(pointer, rule);
-    return rule;
+    return rules_.one_of(alternatives);
   }
 
-  const Json& at(const std::string& pointer, const Place& place) const {
-    try {
-      return tree_.root().at(Json::json_pointer(pointer.substr(1)));
-    } catch (const Json::exception&) {
-      refuse(place, "$ref has no target in the schema; expected \"#/$defs/NAME\"");
-    }
+  Symbol literals(const Conjunction& values, const Conjunction& all, const Place& place) {
+    std::vector<Symbols> alternatives;
+    for (const Json* value : values)
+      if (satisfies(*value, all, place)) alternatives.push_back(rules_.text(tree_.text(*value)));
+    if (alternatives.empty() && all.size() == 1)
+      refuse_schema(place, "no value of enum satisfies the schema; expected at least one");
+    return rules_.one_of(alternatives);
   }
 
-  Symbol literals(const Json& schema, const Place& place) {
-    const Json *const all = find(schema, "enum"), *const only = find(schema, "const");
-    if (all != nullptr && (!all->is_array() || all->empty()))
-      refuse(place, "enum is invalid; expected a non-empty array of values");
-    const bool typed = schema.contains("type");
-    const std::vector<std::string> types =
-        typed ? types_of(schema, place) : std::vector<std::string>();
-    std::vector<Symbols> ways;
-    const auto add = [&](const Json& value) {
-      const bool fits = std::any_of(types.begin(), types.end(),
-                                    [&](const std::string& type) { return has_type(value, type); });
-      if (fits || !typed) ways.push_back(rules_.text(tree_.text(value)));
-    };
-    if (all == nullptr) add(*only);
-    for (size_t i = 0; all != nullptr && i < all->size(); ++i) {
-      if (only == nullptr || (*all)[i] == *only) add((*all)[i]);
-    }
-    if (ways.empty()) refuse(place, "no value of enum satisfies the schema; expected at least one");
-    return rules_.one_of(ways);
-  }
-
-  // Returns the types in "type", or those that the keywords imply; empty for any type.
-  static std::vector<std::string> types_of(const Json& schema, const Place& place) {
-    std::vector<std::string> types;
-    const Json* const given = find(schema, "type");
-    if (given == nullptr) {
-      for (const auto& [type, keywords] : kKeywords) {
-        const bool meant =
-            std::any_of(keywords.begin(), keywords.end(),
-                        [&](const std::string& key) { return schema.contains(key); });
-        if (meant) types.push_back(type);
-      }
-      return types;
-    }
-    const auto add = [&](const Json& type) {
-      if (!type.is_string() || !kKeywords.contains(type.get<std::string>())) {
-        refuse(place,
-               "type is unknown; expected object, array, string, number, integer, boolean "
-               "or null");
-      }
-      if (std::ranges::count(types, type.get<std::string>()) == 0) types.push_back(type);
-    };
-    if (given->is_array())
-      std::ranges::for_each(*given, add);
-    else
-      add(*given);
-    if (types.empty()) refuse(place, "type is empty; expected at least one");
-    return types;
-  }
-
-  static void refuse_others(const Json& schema, const Place& place) {
-    for (const auto& [key, value] : schema.items()) {
-      if (key == "type" || kNotes.contains(key)) continue;
-      bool known = false;
-      for (const auto& [type, keywords] : kKeywords) known |= keywords.contains(key);
-      if (!known) {
-        fail(ErrorKind::Unsupported,
-             "{}: the keyword {} is not supported; expected one listed in docs/serve.md",
-             text_of(place), excerpt(key, 40));
-      }
-    }
-  }
-
-  Symbols of_type(const Json& schema, const std::string& type, const Place& place) {
-    if (type == "object") return object(schema, place);
-    if (type == "array") return array(schema, place);
-    if (type == "string") return string(schema, place);
-    if (type == "number" || type == "integer") return {number(schema, type == "integer", place)};
-    if (type == "null") return rules_.text("null");
+  Symbols of_type(const Conjunction& all, Types type, const Place& place) {
+    if (type == kObjectType) return object(all, place);
+    if (type == kArrayType) return array(all, place);
+    if (type == kStringType) return string(all, place);
+    if ((type & kNumberType) != 0) return {number(all, type == kIntegerType, place)};
+    if (type == kNullType) return rules_.text("null");
     return {rules_.one_of({rules_.text("true"), rules_.text("false")})};
   }
 
-  static std::optional<int64_t> count(const Json& schema, const char* key, const Place& place) {
-    const Json* const found = find(schema, key);
-    if (found == nullptr) return std::nullopt;
-    const bool whole = found->is_number_unsigned() && found->get<uint64_t>() <= kMostRepeats;
-    if (!whole)
-      refuse(place,
-             fmt::format("{} is invalid; expected an integer from 0 to {}", key, kMostRepeats));
-    return found->get<int64_t>();
-  }
-
-  // Returns the closer of the bounds with the keys `key` and `exclusive_key`. sign: 1 for lower
-  // bounds, -1 for upper ones.
-  static std::optional<NumberBound> bound(const Json& schema, const char* key,
-                                          const char* exclusive_key, int sign, const Place& place) {
-    std::optional<NumberBound> closest;
-    double closest_value = 0;
-    for (const char* const each : {key, exclusive_key}) {
-      const Json* const found = find(schema, each);
-      if (found == nullptr) continue;
-      if (!found->is_number()) refuse(place, fmt::format("{} is invalid; expected a number", each));
-      const double value = found->get<double>() * sign;
-      if (closest && value < closest_value) continue;
-      closest = {found->dump(), each == exclusive_key};
-      closest_value = value;
-    }
-    return closest;
-  }
-
-  Symbol number(const Json& schema, bool whole, const Place& place) {
-    const auto least = bound(schema, "minimum", "exclusiveMinimum", 1, place);
-    const auto most = bound(schema, "maximum", "exclusiveMaximum", -1, place);
-    if (!least && !most) return whole ? rules_.integer() : rules_.number();
+  Symbol number(const Conjunction& all, bool whole, const Place& place) {
+    const auto least = lower_bound(all, place), most = upper_bound(all, place);
     if (least && most && std::stod(least->number) > std::stod(most->number))
-      refuse(place, "the lower bound is above the upper one; expected at most the upper bound");
+      refuse_schema(place,
+                    "the lower bound is above the upper one; expected at most the upper bound");
+    const Json* const step = only_value(all, "multipleOf", place);
+    if (step == nullptr && !least && !most) return whole ? rules_.integer() : rules_.number();
+    if (step != nullptr && !step->is_number())
+      refuse_schema(place, "multipleOf is not a number; expected one above 0");
     try {
+      if (step != nullptr) return multiples_of(step->dump(), least, most, whole, grammar_, rules_);
       return ranges_.between(least, most, whole);
     } catch (const Error& error) {
-      refuse(place, error.what());
+      fail(error.kind(), "{}: {}", text_of(place), error.what());
     }
+  }
+
+  // Returns the value of a key that the schemas do not give with different values; nullptr if none
+  // has it.
+  static const Json* only_value(const Conjunction& all, const char* key, const Place& place) {
+    const Json* only = nullptr;
+    for (const Json* schema : all) {
+      const Json* const found = find_key(*schema, key);
+      if (found != nullptr && only != nullptr && *found != *only)
+        refuse_keyword(place, fmt::format("{} has two values; expected one", key));
+      if (found != nullptr) only = found;
+    }
+    return only;
   }
 
   // Returns the expression that `pattern`, or else `format`, requires of a string, or "". A format
   // is an annotation: with limits of the length it restricts nothing.
-  static std::string expression(const Json& schema, bool limited, const Place& place) {
-    if (const Json* const pattern = find(schema, "pattern"); pattern != nullptr) {
+  static std::string expression(const Conjunction& all, bool limited, const Place& place) {
+    if (const Json* const pattern = only_value(all, "pattern", place)) {
       if (!pattern->is_string())
-        refuse(place, "pattern is not a string; expected a regular expression");
-      if (limited)
-        fail(ErrorKind::Unsupported,
-             "{}: pattern cannot be combined with minLength or maxLength; expected a pattern with "
-             "counts, such as {{2,8}}",
-             text_of(place));
+        refuse_schema(place, "pattern is not a string; expected a regular expression");
       return *pattern;
     }
-    const Json* const format = find(schema, "format");
-    const bool named = format != nullptr && format->is_string() && !limited;
-    const char* const of_format = named ? pattern_of_format(*format) : nullptr;
+    const Json* format = nullptr;
+    for (const Json* schema : all)
+      if (const Json* found = find_key(*schema, "format"); found != nullptr && found->is_string())
+        format = found;
+    const char* const of_format =
+        format != nullptr && !limited ? pattern_of_format(*format) : nullptr;
     return of_format != nullptr ? of_format : "";
   }
 
-  Symbols string(const Json& schema, const Place& place) {
-    const auto least = count(schema, "minLength", place), most = count(schema, "maxLength", place);
-    if (const std::string pattern = expression(schema, least || most, place); !pattern.empty()) {
+  Symbols string(const Conjunction& all, const Place& place) {
+    const auto least = largest_count(all, "minLength", place),
+               most = smallest_count(all, "maxLength", place);
+    if (most && *most < least.value_or(0))
+      refuse_schema(place, "maxLength is below minLength; expected at least minLength");
+    if (const std::string pattern = expression(all, least || most, place); !pattern.empty()) {
       try {
-        return {strings_matching(pattern, grammar_)};
+        return {strings_matching(pattern, least.value_or(0), most, grammar_)};
       } catch (const Error& error) {
-        refuse(place, error.what());
+        fail(error.kind(), "{}: {}", text_of(place), error.what());
       }
     }
     if (!least && !most) return {rules_.string()};
-    if (most && *most < least.value_or(0))
-      refuse(place, "maxLength is below minLength; expected at least minLength");
     const Symbols one = {rules_.character()};
     return rules_.text("\"") + Symbols{rules_.repeated(one, one, least.value_or(0), most)} +
            rules_.text("\"");
   }
 
-  Symbols array(const Json& schema, const Place& place) {
-    const int64_t least = count(schema, "minItems", place).value_or(0);
-    const auto most = count(schema, "maxItems", place);
+  // The items of an array: those at the first places, and the others.
+  struct Items {
+    std::vector<Conjunction> first;
+    Conjunction others;
+    bool more;  // others may be generated
+  };
+
+  // In drafts before 2020-12, `items` may be an array, followed by additionalItems.
+  static Items items_of(const Conjunction& all, const Place& place) {
+    Items items = {{}, {}, true};
+    std::vector<std::pair<const Json*, const Json*>> parts;  // first, others
+    size_t size = 0;
+    for (const Json* schema : all) {
+      const Json *first = find_key(*schema, "prefixItems"), *others = find_key(*schema, "items");
+      if (first == nullptr && others != nullptr && others->is_array())
+        first = others, others = find_key(*schema, "additionalItems");
+      if (first != nullptr && !first->is_array())
+        refuse_schema(place, "prefixItems is invalid; expected an array of schemas");
+      const Json* const rest = find_key(*schema, "unevaluatedItems");
+      parts.emplace_back(first, others != nullptr ? others : rest);
+      if (first != nullptr) size = std::max(size, first->size());
+    }
+    items.first.resize(size);
+    for (const auto& [first, others] : parts) {
+      for (size_t i = 0; i < size; ++i) {
+        if (first != nullptr && i < first->size())
+          items.first[i].push_back(&(*first)[i]);
+        else if (others != nullptr)
+          items.first[i].push_back(others);
+      }
+      if (others != nullptr) items.others.push_back(others);
+    }
+    items.more =
+        (size == 0 || !items.others.empty()) &&
+        std::ranges::none_of(items.others, [](const Json* each) { return *each == false; });
+    return items;
+  }
+
+  // Without `items` and minItems, an array has exactly the items of prefixItems.
+  Symbols array(const Conjunction& all, const Place& place) {
+    const Items items = items_of(all, place);
+    const auto size = static_cast<int64_t>(items.first.size());
+    const auto given = largest_count(all, "minItems", place);
+    auto most = smallest_count(all, "maxItems", place);
+    if (!items.more) most = std::min(size, most.value_or(size));
+    const int64_t least = given.value_or(std::min(size, most.value_or(size)));
     if (most && *most < least)
-      refuse(place, "maxItems is below minItems; expected at least minItems");
-    if (schema.contains("prefixItems")) return tuple(schema, least, most, place);
-    const Json* const items = find(schema, "items");
-    const bool none = items != nullptr && *items == false;
-    if (none && least > 0)
-      refuse(place, "minItems is above 0 for an array without items; expected 0");
-    if (none) return rules_.text("[]");
-    const Symbol item = items != nullptr ? compile(*items, {&place, "items"}) : rules_.value();
+      refuse_schema(place,
+                    "minItems is above maxItems or the number of items; expected at most it");
+    if (is_unique(all, place) && most.value_or(2) > 1) return unique(items, least, most, place);
+    if (size > 0) return tuple(items, least, most, place);
+    if (!items.more) return rules_.text("[]");
+    const Symbol item = compile(items.others, {&place, "items"});
     return rules_.list('[', {item}, least, most, ']');
   }
 
-  // Allows only the items of prefixItems: additional items are never generated.
-  Symbols tuple(const Json& schema, int64_t least, std::optional<int64_t> most,
+  // Built from the end: `rest` is what may follow the first i items.
+  Symbols tuple(const Items& items, int64_t least, std::optional<int64_t> most,
                 const Place& place) {
-    const Json& items = *find(schema, "prefixItems");
     const Place of_items{&place, "prefixItems"};
-    const auto size = static_cast<int64_t>(items.size());
-    if (!items.is_array() || size < least || (most && *most < size)) {
-      refuse(
-          place,
-          "prefixItems is invalid; expected an array of schemas, as many as minItems and maxItems "
-          "allow");
+    const auto size = static_cast<int64_t>(items.first.size());
+    const Symbols comma = rules_.text(",") + Symbols{rules_.space()};
+    Symbols rest = rules_.text("]");
+    if (items.more && most.value_or(size + 1) > size) {
+      const Symbols next = comma + Symbols{compile(items.others, {&place, "items"})};
+      const auto more = most ? std::optional(*most - size) : std::nullopt;
+      rest = Symbols{rules_.repeated(next, next, std::max<int64_t>(0, least - size), more)} + rest;
     }
-    Symbols out = rules_.text("[");
-    for (int64_t i = 0; i < size; ++i) {
+    for (int64_t i = std::min(size, most.value_or(size)); i-- > 0;) {
       const std::string number = std::to_string(i);
-      if (i > 0) out = std::move(out) + rules_.text(",") + Symbols{rules_.space()};
-      out.push_back(compile(items[static_cast<size_t>(i)], {&of_items, number}));
+      Symbols with = i > 0 ? comma : Symbols{};
+      with.push_back(compile(items.first[static_cast<size_t>(i)], {&of_items, number}));
+      with = std::move(with) + rest;
+      std::vector<Symbols> ways = {with};
+      if (i >= least) ways.push_back(rules_.text("]"));
+      rest = {rules_.one_of(ways)};
     }
-    return std::move(out) + rules_.text("]");
+    return rules_.text("[") + rest;
+  }
+
+  static bool is_unique(const Conjunction& all, const Place& place) {
+    return std::ranges::any_of(all, [&](const Json* schema) {
+      const Json* const unique = find_key(*schema, "uniqueItems");
+      if (unique != nullptr && !unique->is_boolean())
+        refuse_schema(place, "uniqueItems is invalid; expected true or false");
+      return unique != nullptr && *unique == true;
+    });
+  }
+
+  // Returns an array of different values of a short enum: a rule for each set of values that the
+  // array has already.
+  Symbols unique(const Items& items, int64_t least, std::optional<int64_t> most,
+                 const Place& place) {
+    const auto alternatives =
+        items.first.empty() ? ways_.of(items.others, place) : std::vector<Conjunction>{};
+    const auto values =
+        alternatives.size() == 1 ? literals_of(alternatives[0], place) : std::nullopt;
+    if (!values || values->size() > kMostUnique)
+      refuse_keyword(place, fmt::format("uniqueItems is supported for items of an enum of at most "
+                                        "{} values",
+                                        kMostUnique));
+    std::vector<Symbols> texts;
+    for (size_t i = 0; i < values->size(); ++i) {
+      const Json& value = *(*values)[i];
+      const bool repeated = std::any_of(values->begin(), values->begin() + static_cast<long>(i),
+                                        [&](const Json* other) { return *other == value; });
+      if (!repeated && satisfies(value, alternatives[0], place))
+        texts.push_back(rules_.text(tree_.text(value)));
+    }
+    std::vector<Symbol> after(size_t{1} << texts.size());  // by set
+    for (size_t set = after.size(); set-- > 0;) {
+      const auto size = static_cast<int64_t>(std::popcount(set));
+      std::vector<Symbols> next;
+      if (size >= least) next.push_back(rules_.text("]"));
+      for (size_t i = 0; i < texts.size() && size < most.value_or(size + 1); ++i) {
+        if ((set >> i & 1) != 0) continue;
+        const Symbols comma = size > 0 ? rules_.text(",") + Symbols{rules_.space()} : Symbols{};
+        next.push_back(comma + texts[i] + Symbols{after[set | size_t{1} << i]});
+      }
+      after[set] = rules_.one_of(next);
+    }
+    return rules_.text("[") + Symbols{after[0]};
   }
 
   struct Property {
@@ -369,85 +349,138 @@ class SchemaCompiler {
     bool required;
   };
 
-  Symbols object(const Json& schema, const Place& place) {
-    const Json* const additional = find(schema, "additionalProperties");
-    const bool none = additional != nullptr && *additional == false;
-    const bool any = additional == nullptr || additional->is_boolean();
-    const Symbol other =
-        any ? rules_.value() : compile(*additional, {&place, "additionalProperties"});
-    const std::vector<Property> all =
-        properties(schema, none ? std::nullopt : std::optional(other), place);
-    if (!all.empty()) return members(all);
-    if (none) return rules_.text("{}");
-    if (any) return {rules_.object()};
-    const Symbols pair =
-        Symbols{rules_.string()} + rules_.text(":") + Symbols{rules_.space(), other};
-    return rules_.list('{', pair, 0, std::nullopt, '}');
+  Symbols object(const Conjunction& all, const Place& place) {
+    const int64_t least = largest_count(all, "minProperties", place).value_or(0);
+    const auto most = smallest_count(all, "maxProperties", place);
+    if (most && *most < least)
+      refuse_schema(place, "maxProperties is below minProperties; expected at least it");
+    std::vector<PropertyName> names = names_of(all, tree_, place);
+    const Json* const names_schema = only_value(all, "propertyNames", place);
+    const bool listed = names_schema != nullptr && add_names(*names_schema, names, place);
+    const Json* const patterns = only_value(all, "patternProperties", place);
+    if (!names.empty()) {
+      if (patterns != nullptr || (names_schema != nullptr && !listed))
+        refuse_keyword(place,
+                       "patternProperties and propertyNames cannot be combined with named "
+                       "properties; expected only one of them");
+      const std::vector<Property> found = properties(names, all, place);
+      if (least > std::ssize(found))
+        refuse_schema(place,
+                      "minProperties is above the number of properties; expected at most it");
+      return members(found, least, most);
+    }
+    return map(all, names_schema, patterns, least, most, place);
   }
 
-  // Returns the properties; required names without a schema have values of `other`.
-  std::vector<Property> properties(const Json& schema, std::optional<Symbol> other,
+  // Adds the names of a schema of names that lists them. Returns whether it does.
+  bool add_names(const Json& schema, std::vector<PropertyName>& names, const Place& place) {
+    const std::vector<Conjunction> alternatives = ways_.of({&schema}, place);
+    const auto values =
+        alternatives.size() == 1 ? literals_of(alternatives[0], place) : std::nullopt;
+    if (!values) return false;
+    const auto is_listed = [&](const PropertyName& name) {
+      return std::ranges::any_of(*values, [&](const Json* value) { return *value == name.name; });
+    };
+    if (!std::ranges::all_of(names, is_listed))
+      refuse_keyword(place, "propertyNames lacks a named property; expected all of them");
+    for (const Json* value : *values) {
+      if (!value->is_string() || !satisfies(*value, alternatives[0], place)) continue;
+      const std::string_view name = value->get_ref<const std::string&>();
+      const auto same = [&](const PropertyName& other) { return other.name == name; };
+      if (std::ranges::none_of(names, same)) names.push_back({name, false});
+    }
+    return true;
+  }
+
+  // Returns an object of any names, or those that a schema or a pattern describes.
+  Symbols map(const Conjunction& all, const Json* names, const Json* patterns, int64_t least,
+              std::optional<int64_t> most, const Place& place) {
+    static const Json text = {{"type", "string"}};
+    Conjunction value = value_of(all, "");
+    Conjunction key = {&text};
+    Symbol key_rule = rules_.string();
+    if (names != nullptr) key.push_back(names), key_rule = compile(key, {&place, "propertyNames"});
+    if (patterns != nullptr) {
+      if (names != nullptr || !patterns->is_object() || patterns->size() != 1)
+        refuse_keyword(place,
+                       "patternProperties is supported with one pattern, without "
+                       "propertyNames");
+      value = {&patterns->begin().value()};
+      key_rule = matching_key(patterns->begin().key(), place);
+    }
+    const bool none = std::ranges::any_of(value, [](const Json* each) { return *each == false; });
+    if (none && least > 0)
+      refuse_schema(place, "minProperties is above 0 for an object without properties; expected 0");
+    if (none || most == 0) return rules_.text("{}");
+    const Symbol each = compile(value, {&place, "additionalProperties"});
+    const Symbols pair = Symbols{key_rule} + rules_.text(":") + Symbols{rules_.space(), each};
+    return rules_.list('{', pair, least, most, '}');
+  }
+
+  Symbol matching_key(const std::string& pattern, const Place& place) {
+    try {
+      return strings_matching(pattern, 0, std::nullopt, grammar_);
+    } catch (const Error& error) {
+      fail(error.kind(), "{}: {}", text_of(place), error.what());
+    }
+  }
+
+  // Returns the properties that an object may have; those that no value satisfies are omitted.
+  std::vector<Property> properties(const std::vector<PropertyName>& names, const Conjunction& all,
                                    const Place& place) {
-    static const Json no_properties = Json::object(), no_names = Json::array();
-    const Json *given = find(schema, "properties"), *required = find(schema, "required");
-    if (given == nullptr) given = &no_properties;
-    if (required == nullptr) required = &no_names;
-    if (!given->is_object())
-      refuse(place, "properties is not an object; expected an object of schemas");
-    if (!required->is_array())
-      refuse(place, "required is not an array; expected an array of names");
-    if (given->size() + required->size() > kMostProperties) {
-      refuse(place, fmt::format("{} properties and required names; expected at most {}",
-                                given->size() + required->size(), kMostProperties));
+    std::vector<Property> found;
+    for (const auto& [name, required] : names) {
+      const Conjunction value = value_of(all, name);
+      const bool never =
+          std::ranges::any_of(value, [](const Json* each) { return *each == false; });
+      if (never && required)
+        refuse_schema(place,
+                      "required contains a name that additionalProperties forbids; expected names "
+                      "in properties");
+      if (never) continue;
+      found.push_back({rules_.text(Json(name).dump() + ":") +
+                           Symbols{rules_.space(), compile(value, {&place, name})},
+                       required});
     }
-    std::set<std::string_view> missing;
-    for (const Json& name : *required) {
-      if (!name.is_string()) refuse(place, "required is not an array of names; expected strings");
-      missing.insert(name.get_ref<const std::string&>());
-    }
-    std::vector<Property> all;
-    for (const std::string_view name : given == &no_properties ? kNoKeys : tree_.keys(*given)) {
-      const bool needed = missing.erase(name) > 0;
-      all.push_back({pair(name, compile(*given->find(name), {&place, name})), needed});
-    }
-    if (!missing.empty() && !other)
-      refuse(place,
-             "required contains a name that additionalProperties forbids; expected names in "
-             "properties");
-    for (const std::string_view name : missing) all.push_back({pair(name, *other), true});
-    return all;
-  }
-
-  Symbols pair(std::string_view name, Symbol value) {
-    return rules_.text(Json(name).dump() + ":") + Symbols{rules_.space(), value};
+    return found;
   }
 
   // Returns the properties in their order; those that are not required may be omitted. Built from
-  // the end: `after` is what may follow the first i properties if some of them are present, `fresh`
-  // if none of them is.
-  Symbols members(const std::vector<Property>& all) {
-    const Symbols close = Symbols{rules_.space()} + rules_.text("}");
-    Symbol after = rules_.one_of({close}), fresh = after;
-    for (size_t i = all.size(); i-- > 0;) {
-      const Symbols with = all[i].pair + Symbols{after};
-      std::vector<Symbols> later = {rules_.text(",") + Symbols{rules_.space()} + with};
-      std::vector<Symbols> first = {Symbols{rules_.space()} + with};
-      if (!all[i].required) {
-        later.push_back({after});
-        first.push_back({fresh});
+  // the end: next[n] is what may follow the first i properties if n of them are present. Above the
+  // limits, further properties do not change the number.
+  Symbols members(const std::vector<Property>& all, int64_t least, std::optional<int64_t> most) {
+    const auto size = std::ssize(all);
+    const int64_t limit = std::min<int64_t>(most.value_or(size), size);
+    const int64_t states = std::max({int64_t{1}, least, limit < size ? limit : 0}) + 1;
+    const Symbol close = rules_.one_of({Symbols{rules_.space()} + rules_.text("}")});
+    std::vector<Symbol> next(static_cast<size_t>(states), close);
+    std::fill_n(next.begin(), least, rules_.one_of({}));
+    for (int64_t i = size; i-- > 0;) {
+      const auto& [pair, required] = all[static_cast<size_t>(i)];
+      std::vector<Symbol> from;
+      for (int64_t n = 0; n < std::min(states, i + 2); ++n) {
+        std::vector<Symbols> options;
+        const Symbols before =
+            (n > 0 ? rules_.text(",") : Symbols{}) + Symbols{rules_.space()} + pair;
+        if (limit == size || n < limit)
+          options.push_back(before +
+                            Symbols{next[static_cast<size_t>(std::min(n + 1, states - 1))]});
+        if (!required) options.push_back({next[static_cast<size_t>(n)]});
+        from.push_back(rules_.one_of(options));
       }
-      after = rules_.one_of(later);
-      fresh = rules_.one_of(first);
+      from.resize(static_cast<size_t>(states), from.back());
+      next = std::move(from);
     }
-    return rules_.text("{") + Symbols{fresh};
+    return rules_.text("{") + Symbols{next[0]};
   }
 
   Grammar& grammar_;
   JsonRules rules_;
   NumberRanges ranges_{grammar_, rules_};
   const SchemaTree tree_;
-  std::unordered_map<std::string_view, Symbol> references_;  // by JSON pointer
-  std::vector<Reference> waiting_;                           // to be compiled
+  SchemaWays ways_;
+  std::map<Conjunction, Symbol> rules_of_;  // by schemas, sorted
+  std::vector<Waiting> waiting_;
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "grammar/grammar_rules.h"
+#include "grammar/length_limits.h"
 #include "grammar/syntax.h"
 
 namespace fovea {
@@ -91,7 +93,8 @@ std::map<std::string, std::string> formats() {
 
 }  // namespace
 
-Grammar::Symbol strings_matching(const std::string& pattern, Grammar& grammar) {
+Grammar::Symbol strings_matching(const std::string& pattern, int64_t least,
+                                 std::optional<int64_t> most, Grammar& grammar) {
   Regex regex = parse_regex(pattern, "pattern");
   const bool anchored = regex.from_start || regex.to_end;
   check(!anchored || regex.text->kind != SyntaxNode::choice,
@@ -100,10 +103,11 @@ Grammar::Symbol strings_matching(const std::string& pattern, Grammar& grammar) {
   if (!regex.from_start) whole->parts.push_back(any_text());
   whole->parts.push_back(std::move(regex.text));
   if (!regex.to_end) whole->parts.push_back(any_text());
-  spell_in_string(whole);
-  whole->parts.insert(whole->parts.begin(), text_of("\""));
-  whole->parts.push_back(text_of("\""));
-  return lower(std::move(whole), "pattern", grammar);
+  std::vector<Syntax> rules = within_lengths(*whole, {least, most});
+  for (Syntax& rule : rules) spell_in_string(rule);
+  const Grammar::Sequence quote = grammar.text("\"");
+  return GrammarRules(grammar, "pattern")
+      .one_of({quote + Grammar::Sequence{lower(rules, "pattern", grammar)} + quote});
 }
 
 const char* pattern_of_format(const std::string& format) {

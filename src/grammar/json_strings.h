@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "grammar/grammar.h"
@@ -8,8 +10,10 @@ namespace fovea {
 
 // Returns the rule of the JSON strings, in quotes, whose text a regular expression matches. Without
 // the anchors ^ and $, other text may precede and follow the match, as in JSON Schema's `pattern`.
-// Throws InvalidArgument if the expression is invalid or not supported.
-Grammar::Symbol strings_matching(const std::string& pattern, Grammar& grammar);
+// The text has `least` to `most` characters. Throws InvalidArgument if the expression is invalid or
+// not supported, Unsupported if it can reach these lengths in too many ways.
+Grammar::Symbol strings_matching(const std::string& pattern, int64_t least,
+                                 std::optional<int64_t> most, Grammar& grammar);
 
 // Returns the regular expression of a `format` of JSON Schema (Validation 2020-12, 7.3): date,
 // time, date-time, email, hostname, ipv4, uri or uuid; nullptr for other formats, which restrict

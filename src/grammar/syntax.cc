@@ -228,9 +228,7 @@ Syntax repetition(Syntax part, const Counts& counts) {
   return all;
 }
 
-Symbol lower(Syntax text, const char* name, Grammar& grammar) {
-  std::vector<Syntax> rules;
-  rules.push_back(std::move(text));
+Symbol lower(const std::vector<Syntax>& rules, const char* name, Grammar& grammar) {
   return Grammar::call(Lowering(rules, name, grammar).root());
 }
 

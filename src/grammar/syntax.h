@@ -40,8 +40,8 @@ SyntaxNode::Ranges other_characters(const SyntaxNode::Ranges& ranges);
 SchemaGrammar lowered(const std::vector<Syntax>& rules, const char* name,
                       const Grammar::Bytes& usable);
 
-// Adds the rules of one tree, which calls no other rules, to a grammar.
-Grammar::Symbol lower(Syntax text, const char* name, Grammar& grammar);
+// Adds the rules to a grammar, and returns rule 0.
+Grammar::Symbol lower(const std::vector<Syntax>& rules, const char* name, Grammar& grammar);
 
 // The characters of a text, for parsers. Errors name the line and the character in it.
 class SyntaxReader {

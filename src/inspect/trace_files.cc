@@ -139,7 +139,12 @@ std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options)
   const Origin& origin = model.parts().origin;
   input.start = configured_id(origin, "decoder_start_token_id").value_or(0);
   input.padding = configured_id(origin, "pad_token_id").value_or(0);
-  if (options.gradients && !input.labels) input.labels = input.ids;
+  if (options.gradients && !input.labels) {
+    check_field(
+        model.spec().head.kind == HeadKind::language_model, "gradients",
+        "the model's head needs labels for a loss; expected labels in a file with input_ids");
+    input.labels = input.ids;
+  }
 
   // Uses a copy of the model, so that the caller's weights get no gradients.
   Transformer transformer = model.parts().transformer;

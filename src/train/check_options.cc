@@ -1,5 +1,7 @@
 #include "train/check_options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/fields.h"
@@ -215,6 +217,9 @@ void check_options(const TrainOptions& o) {
       }
       parent = parent_of(parent);
     }
+    check_field(::access(parent.c_str(), W_OK | X_OK) == 0, "out",
+                "{}: no files can be created in {}; expected a directory that can be written",
+                o.out, parent);
   }
 }
 

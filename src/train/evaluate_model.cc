@@ -22,6 +22,14 @@ void check_special_tokens(const ExamplesTask& task, const Tokenizer& tokenizer) 
               fmt::join(missing, ", "));
 }
 
+// Keeps the first `count` tokens, and computes the bytes of their text.
+void keep_first(TokenSpan& tokens, int64_t count, const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  tokens.copy(0, count, ids.data());
+  tokens.count = count;
+  tokens.bytes = std::ssize(tokenizer.decode(ids, true));
+}
+
 // Learned positions and stored sinusoids are tables of the context's length.
 void check_context(const Spec& spec, int64_t longest) {
   const PositionSpec& positions = spec.decoder->position;
@@ -52,7 +60,8 @@ void report_progress(const EvaluationProgress& progress, int64_t n, int64_t coun
 }
 
 Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::string>& data,
-                                int64_t longest, const EvaluationProgress& progress) {
+                                const TextWindows& windows, const EvaluationProgress& progress) {
+  const int64_t longest = windows.length;
   check_context(model.spec(), longest);
   checked_writer(model.spec());
   // Enough rows for matrix products at full speed, and few enough that the logits are small.
@@ -60,11 +69,14 @@ Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::strin
   const Tokenizer& tokenizer = model.tokenizer();
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
-  const TokenSpan& tokens = store.training();
+  TokenSpan tokens = store.training();
   check(tokens.count >= 2, "{}: {} tokens; expected at least 2", data.front(), tokens.count);
 
-  const int64_t predicted = tokens.count - 1;  // the first token is not predicted
-  const int64_t context = std::min(longest > 0 ? longest : model.spec().context, predicted);
+  const int64_t all = tokens.count - 1;  // the first token is not predicted
+  const int64_t context = std::min(longest > 0 ? longest : model.spec().context, all);
+  if (windows.most > 0 && windows.most < all / context)
+    keep_first(tokens, windows.most * context + 1, tokenizer);
+  const int64_t predicted = tokens.count - 1;
   const int64_t whole = predicted / context, rest = predicted % context;
   const auto window = [&](int64_t start, int64_t rows, int64_t length) {
     Batch batch;
@@ -100,10 +112,11 @@ Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::strin
 }
 
 Evaluation evaluate_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               int64_t length, int64_t batch, const EvaluationProgress& progress) {
+                               const TextWindows& windows, int64_t batch,
+                               const EvaluationProgress& progress) {
   Evaluation result;
   add_metrics(result, evaluation_task("one_by_one"),
-              predict_one_by_one(model, data, length, batch, progress));
+              predict_one_by_one(model, data, windows, batch, progress));
   return result;
 }
 

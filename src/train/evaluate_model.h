@@ -19,13 +19,14 @@ void add_metrics(Evaluation& result, const EvaluationTask& task, const Predictio
 // Passes the fraction of `n` of `count` steps to the callback. Throws Failed if it returns false.
 void report_progress(const EvaluationProgress& progress, int64_t n, int64_t count);
 
-// Predicts each token of text files but the first, in consecutive windows of `longest` tokens; 0 =
-// the context.
+// Predicts each token of text files but the first, in consecutive windows. A length of 0 is the
+// context.
 Evaluation evaluate_next_tokens(const Model& model, const std::vector<std::string>& data,
-                                int64_t longest, const EvaluationProgress& progress);
+                                const TextWindows& windows, const EvaluationProgress& progress);
 // Returns the results of predict_one_by_one().
 Evaluation evaluate_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               int64_t length, int64_t batch, const EvaluationProgress& progress);
+                               const TextWindows& windows, int64_t batch,
+                               const EvaluationProgress& progress);
 // Evaluates as in training, but on all data; `translate` may add translations to the predictions.
 Evaluation evaluate_by_task(const Model& model, const TrainOptions& options,
                             const EvaluationProgress& progress,

@@ -264,6 +264,8 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
   v.integer({"keep", "number of snapshots to keep"}, o.keep, 1, 1'000'000);
   v.boolean({"tensorboard", "also write event files of TensorBoard: curves, samples, weights"},
             o.tensorboard);
+  v.boolean({"csv", "also write the numbers of the log to metrics.csv: step, metric, value"},
+            o.csv);
 }
 
 void visit_machine(TrainOptions& o, OptionVisitor& v) {

@@ -52,7 +52,8 @@ Batch masked_one_by_one(const TokenSpan& tokens, const WindowPart& asked, const 
 }  // namespace
 
 Predictions predict_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               int64_t length, int64_t batch, const EvaluationProgress& progress) {
+                               const TextWindows& windows, int64_t batch,
+                               const EvaluationProgress& progress) {
   const Spec& spec = model.spec();
   const Tokenizer& tokenizer = model.tokenizer();
   const auto mask = first_id(tokenizer, {"[MASK]", "<mask>"});
@@ -61,15 +62,18 @@ Predictions predict_one_by_one(const Model& model, const std::vector<std::string
               "requires a language-model head and a mask token; expected a text encoder with "
               "both");
   const Around around = around_text(tokenizer);
-  const int64_t window = length - std::ssize(around.before) - std::ssize(around.after);
+  const int64_t window = windows.length - std::ssize(around.before) - std::ssize(around.after);
   check_field(window >= 1, "one_by_one",
-              "{} tokens per window leave no room for text; expected more", length);
+              "{} tokens per window leave no room for text; expected more", windows.length);
   Corpus corpus(std::vector<std::filesystem::path>(data.begin(), data.end()));
   const TokenStore store(corpus, tokenizer, {.validation = 0, .cache = {}});
   const TokenSpan& tokens = store.training();
   check(tokens.count >= 1, "{}: no tokens; expected a text", data.front());
 
-  const std::vector<WindowPart> parts = all_tokens(tokens.count, window, batch);
+  const int64_t read = windows.most > 0 && windows.most < tokens.count / window
+                           ? windows.most * window
+                           : tokens.count;
+  const std::vector<WindowPart> parts = all_tokens(read, window, batch);
   const auto count = std::ssize(parts);
   return predict(model.parts().transformer, DType::f32, evaluation_task("one_by_one"), count,
                  [&](int64_t n) {

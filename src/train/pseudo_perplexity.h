@@ -7,11 +7,17 @@ namespace fovea {
 
 using EvaluationProgress = std::function<bool(double fraction)>;
 
+// How a text is read: windows of `length` tokens, of which the first `most` are; 0 = all.
+struct TextWindows {
+  int64_t length = 0, most = 0;
+};
+
 // Returns an encoder's predictions for each token of a text, given all other tokens of its window,
-// from which the pseudo-perplexity follows (Salazar et al. 2020). Uses windows of at most `length`
-// tokens, including special tokens, and `batch` copies of a window at a time; in each copy, a
+// from which the pseudo-perplexity follows (Salazar et al. 2020). The length of windows includes
+// special tokens. Uses `batch` copies of a window at a time; in each copy, a
 // different token is masked.
 Predictions predict_one_by_one(const Model& model, const std::vector<std::string>& data,
-                               int64_t length, int64_t batch, const EvaluationProgress& progress);
+                               const TextWindows& windows, int64_t batch,
+                               const EvaluationProgress& progress);
 
 }  // namespace fovea

@@ -27,6 +27,16 @@ nlohmann::json entry_of(std::string_view line, const std::string& path) {
   }
 }
 
+// Returns the lines step,metric,value of an entry of the log.
+template <class Entry>
+std::string csv_lines(const Entry& entry) {
+  std::string lines;
+  for (const auto& [name, value] : entry.items())
+    if (name != "step" && value.is_number())
+      lines += fmt::format("{},{},{}\n", entry["step"].dump(), name, value.dump());
+  return lines;
+}
+
 std::string time_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
@@ -34,13 +44,13 @@ std::string time_now() {
 }  // namespace
 
 Record::Record(const TrainOptions& options, int64_t step)
-    : folder_(options.out), command_(options.command) {
+    : folder_(options.out), csv_(options.csv), command_(options.command) {
   const std::string path = folder_ + "/log.jsonl";
   std::error_code ignored;
   const bool there = std::filesystem::exists(path, ignored);
   constexpr size_t kMostBytes = size_t{1} << 40;  // effectively unlimited: the run wrote this file
   const std::string text = there ? read_file(path, kMostBytes) : "";
-  std::string kept;
+  std::string kept, csv = "step,metric,value\n";
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
@@ -49,6 +59,7 @@ Record::Record(const TrainOptions& options, int64_t step)
         json["step"] > step)
       continue;
     kept.append(line) += '\n';
+    if (csv_) csv += csv_lines(json);
     if (json.contains("loss") && json["loss"].is_number())
       curves_.training.emplace_back(json["step"], json["loss"]);
     if (json.contains("eval_loss") && json["eval_loss"].is_number())
@@ -57,12 +68,15 @@ Record::Record(const TrainOptions& options, int64_t step)
       curves_.bleu.emplace_back(json["step"], json["bleu"]);
   }
   write_file_atomically(path, kept);
+  if (csv_) write_file_atomically(folder_ + "/metrics.csv", csv);
   if (options.tensorboard) events_.emplace(folder_ + "/tensorboard", step);
 }
 
-void Record::append(const std::string& line) {
+void Record::append(const nlohmann::ordered_json& entry) {
   std::ofstream file(folder_ + "/log.jsonl", std::ios::app);
-  file << line << "\n";  // an error in writing the log must not end a training run
+  // An error in writing the log must not end a training run.
+  file << entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  if (csv_) std::ofstream(folder_ + "/metrics.csv", std::ios::app) << csv_lines(entry);
 }
 
 void Record::begin(int64_t step) {
@@ -75,7 +89,7 @@ void Record::begin(int64_t step) {
     json["command"] = command_;
     json["folder"] = std::filesystem::current_path(ignored).string();
   }
-  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  append(json);
 }
 
 void Record::end(const TrainResult& result, const TrainPlan& plan) {
@@ -88,7 +102,7 @@ void Record::end(const TrainResult& result, const TrainPlan& plan) {
   json["planned_tokens_per_sec"] = std::round(plan.tokens_per_second);
   json["peak_mem_bytes"] = result.peak_bytes;
   json["planned_mem_bytes"] = plan.total_bytes;
-  append(json.dump());
+  append(json);
 }
 
 void Record::step(const TrainProgress& p) {
@@ -104,7 +118,7 @@ void Record::step(const TrainProgress& p) {
   json["peak_mem_bytes"] = p.peak_bytes;
   json["seconds"] = std::round(p.seconds * 1e3) / 1e3;
   for (const auto& [name, value] : p.step_metrics) json[name] = value;
-  append(json.dump());
+  append(json);
   if (events_) {
     events_->scalars(p.step, {{"train/loss", p.loss},
                               {"train/grad_norm", p.gradient_norm},
@@ -134,7 +148,7 @@ void Record::evaluation(const TrainProgress& p) {
   constexpr size_t kMostLabels = 50;  // more would make the lines of the log very long
   if (p.labels && p.labels->labels.size() <= kMostLabels)
     json.update(nlohmann::ordered_json::parse(label_json(*p.labels)));
-  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  append(json);
   if (p.validation_loss && std::isfinite(*p.validation_loss))
     curves_.validation.emplace_back(p.step, *p.validation_loss);
 }
@@ -145,7 +159,7 @@ void Record::sample(const TrainProgress& p) {
   json["step"] = p.step;
   json["sample"] = p.sample;
   if (events_) events_->text(p.step, "sample", p.sample);
-  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  append(json);
 }
 
 void Record::weights(int64_t step, Transformer& model) {
@@ -161,7 +175,7 @@ void Record::note(int64_t step, const std::string& text) {
   nlohmann::ordered_json json;
   json["step"] = step;
   json["note"] = text;
-  append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  append(json);
 }
 
 void Record::draw() const {

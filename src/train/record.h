@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ std::string chart(const Curves& curves);
 
 // The log of a run: log.jsonl has one JSON object per step, evaluation, sample or note, and at the
 // beginning and at the end of each process; loss.svg is drawn from it. Event files of TensorBoard
-// have the same values if the options request them.
+// and metrics.csv have the same values if the options request them.
 class Record {
  public:
   // Continues the log in the output folder. Removes the entries of steps after `step`, since those
@@ -41,9 +42,10 @@ class Record {
   void draw() const;  // writes loss.svg
 
  private:
-  void append(const std::string& line);
+  void append(const nlohmann::ordered_json& entry);
 
   std::string folder_;
+  bool csv_;
   std::vector<std::string> command_;
   Curves curves_;
   std::optional<EventFile> events_;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "checkpoint/snapshot.h"
 #include "metrics/predictions.h"
@@ -49,6 +51,8 @@ class TrainingTask {
   virtual EvaluationTask evaluation() const { return {}; }
   virtual bool evaluates() const { return false; }
   virtual Predictions predict(const Transformer&) const { return {}; }
+  // Sets a callback that predict() calls regularly with the fraction that it has computed.
+  void watch_predictions(std::function<void(double fraction)> watch) { watch_ = std::move(watch); }
   // Returns whether the weights before the first step are evaluated too.
   virtual bool evaluates_start() const { return false; }
 
@@ -61,6 +65,14 @@ class TrainingTask {
   virtual std::map<std::string, std::string> snapshot_files(Transformer&) const { return {}; }
   // Writes the model and its files into an existing folder.
   virtual void write_model(const std::string& folder, Transformer& model) const = 0;
+
+ protected:
+  void predicted(double fraction) const {
+    if (watch_) watch_(fraction);
+  }
+
+ private:
+  std::function<void(double fraction)> watch_;
 };
 
 // Records the first of the given tensors that contains NaN or infinity.

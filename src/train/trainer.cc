@@ -128,7 +128,13 @@ void Trainer::pause(Pause kind, const std::function<void()>& work) {
                     (kind == Pause::sample && options_.sample_tokens == 0);
   if (pausing_ && !idle) pausing_(kind, pauses_.seconds_of(kind));
   const Clock::time_point start = Clock::now();
+  if (pausing_ && kind == Pause::evaluation) {
+    job_.task->watch_predictions([&](double fraction) {
+      if (fraction > 0) pausing_(kind, seconds_since(start) * (1 / fraction - 1));
+    });
+  }
   work();
+  job_.task->watch_predictions({});
   pauses_.measured(kind, seconds_since(start));
 }
 

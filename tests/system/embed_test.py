@@ -6,7 +6,7 @@ import struct
 import subprocess
 import unittest
 
-from support import FOVEA, ROOT, SHARED, FoveaTest, fovea, needs_shared
+from support import FOVEA, ROOT, SHARED, SMALL, FoveaTest, fovea, needs_shared
 
 MODEL = ROOT / "tests/goldens/sentence_model"
 CROSS = ROOT / "tests/goldens/cross_encoder"
@@ -62,6 +62,20 @@ class Embed(FoveaTest):
         self.close([values[i:i + 10] for i in range(0, 70, 10)], wanted)
         self.assertEqual(self.embed("--format", "npy"), out.read_bytes())
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["text.txt", "vectors.npy"], "no temporary files are left")
+
+    def test_a_gguf_file_has_the_vectors_of_its_directory(self):
+        model, gguf = self.folder / "model", self.folder / "model.gguf"
+        self.ok(fovea("train", self.text, "--out", model, *SMALL, "--steps", "2"))
+        self.ok(fovea("convert", model, gguf, "--dtype", "fp32"))
+        lines = b"the eye\na fox sleeps\n"
+        expected = self.ok(fovea("embed", model, input=lines)).stdout
+        self.assertEqual(self.ok(fovea("embed", gguf, input=lines)).stdout, expected)
+
+    def test_a_csv_file_has_commas(self):
+        out = self.folder / "vectors.csv"
+        self.ok(fovea("embed", MODEL, "--out", out, input=b"a fox\nan eye\n"))
+        plain = self.ok(fovea("embed", MODEL, input=b"a fox\nan eye\n")).stdout.decode()
+        self.assertEqual(out.read_text(), plain.replace(" ", ","))
 
     def test_a_prompt_precedes_each_line(self):
         wanted = expected("query")

@@ -1,4 +1,6 @@
 """The client of openai, without special settings: chats, tools in two rounds, parsed answers, streams, completions, embeddings."""
+import asyncio
+import json
 import math
 import unittest
 
@@ -101,6 +103,77 @@ class OpenaiClient(ServeTest):
         with self.assertRaises(openai.BadRequestError) as caught:
             client.completions.create(model=model, prompt="the", suffix="eye", max_tokens=2)
         self.assertIn("suffix", str(caught.exception))
+
+    def test_streamed_tool_calls(self):
+        client = self.client()
+        model = client.models.list().data[0].id
+        asked = {"model": model, "messages": [self.user()], "tools": [WEATHER], "tool_choice": "required", "max_tokens": 100, "seed": 4}
+        whole = client.chat.completions.create(**asked).choices[0].message.tool_calls
+        calls, reasons = {}, []
+        for event in client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}):
+            for choice in event.choices:
+                reasons.append(choice.finish_reason)
+                for piece in choice.delta.tool_calls or []:
+                    name, given = calls.get(piece.index, ("", ""))
+                    calls[piece.index] = name + (piece.function.name or ""), given + (piece.function.arguments or "")
+        self.assertEqual(list(calls.values()), [(call.function.name, call.function.arguments) for call in whole])
+        self.assertEqual([reason for reason in reasons if reason], ["tool_calls"])
+        self.assertIn(json.loads(whole[0].function.arguments)["city"], ("fox", "eye"))
+        with client.chat.completions.stream(**asked) as stream:
+            done = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
+        self.assertEqual([(event.name, event.arguments) for event in done], list(calls.values()))
+
+    def test_several_choices_logprobs_and_stops(self):
+        client = self.client()
+        model = client.models.list().data[0].id
+        asked = {"model": model, "messages": [self.user()], "max_tokens": 12, "seed": 2}
+        answer = client.chat.completions.create(**asked, n=3, logprobs=True, top_logprobs=2)
+        self.assertEqual([choice.index for choice in answer.choices], [0, 1, 2])
+        self.assertGreater(len({choice.message.content for choice in answer.choices}), 1)
+        for choice in answer.choices:
+            tokens = choice.logprobs.content
+            self.assertEqual(b"".join(bytes(token.bytes) for token in tokens).decode(errors="replace").strip("\ufffd"),
+                             choice.message.content.strip("\ufffd"))
+            self.assertTrue(all(token.logprob <= 0 and len(token.top_logprobs) == 2 for token in tokens))
+        texts = {}
+        for event in client.chat.completions.create(**asked, n=3, stream=True):
+            for choice in event.choices:
+                texts[choice.index] = texts.get(choice.index, "") + (choice.delta.content or "")
+        self.assertEqual([texts[i] for i in range(3)], [choice.message.content for choice in answer.choices])
+        text = answer.choices[0].message.content
+        stops = [text[6:8], "never"]
+        cut = client.chat.completions.create(**asked, stop=stops).choices[0]
+        self.assertEqual((cut.message.content, cut.finish_reason), (text[:text.index(stops[0])], "stop"))
+
+    def test_raw_responses_and_errors(self):
+        client = self.client()
+        model = client.models.list().data[0].id
+        raw = client.chat.completions.with_raw_response.create(model=model, messages=[self.user()], max_tokens=3)
+        self.assertEqual(raw.status_code, 200)
+        self.assertTrue(raw.headers["x-request-id"])
+        self.assertEqual(raw.parse().usage.completion_tokens, 3)
+        with client.chat.completions.with_streaming_response.create(model=model, messages=[self.user()], max_tokens=3) as response:
+            self.assertIn("choices", "".join(response.iter_lines()))
+        with self.assertRaises(openai.BadRequestError) as caught:
+            client.chat.completions.create(model=model, messages=[self.user()], temperature=-1)
+        self.assertEqual((caught.exception.param, caught.exception.type), ("temperature", "invalid_request_error"))
+        self.assertEqual(client.models.retrieve(model).id, model)
+
+    def test_many_requests_of_the_asynchronous_client(self):
+        self.client()
+        port = self.port
+
+        async def ask():
+            async with openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0) as client:
+                asked = {"model": "model", "messages": [self.user()], "max_tokens": 8}
+                answers = await asyncio.gather(*(client.chat.completions.create(**asked, seed=i % 4) for i in range(16)))
+                streamed = ""
+                async for event in await client.chat.completions.create(**asked, seed=0, stream=True):
+                    streamed += "".join(choice.delta.content or "" for choice in event.choices)
+                return [answer.choices[0].message.content for answer in answers], streamed
+        texts, streamed = asyncio.run(ask())
+        self.assertEqual(texts[:4] * 4, texts)
+        self.assertEqual(streamed, texts[0])
 
     def test_embeddings(self):
         self.serve(ROOT / "tests/goldens/sentence_model")

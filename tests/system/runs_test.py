@@ -1,5 +1,6 @@
 """The logs of training runs: fovea runs, event files of TensorBoard, and runs that continue."""
 import json
+import os
 import pathlib
 import struct
 import unittest
@@ -159,6 +160,45 @@ class Runs(FoveaTest):
         self.assertEqual(len(histogram[6]), len(histogram[7]))
         starts = [dict(event).get(2, 0) for event in events(self.out / "tensorboard") if 7 in dict(event)]
         self.assertEqual(starts, [1, 5])
+
+    def test_csv_has_the_numbers_of_the_log(self):
+        self.train("--steps", "4", "--csv", "--evaluate-every", "2", "--sample-tokens", "5")
+        self.ok(fovea("train", "--out", self.out, "--steps", "6"))
+        header, *lines = (self.out / "metrics.csv").read_text().splitlines()
+        self.assertEqual(header, "step,metric,value")
+        expected = [(line["step"], name, value) for line in self.log() for name, value in line.items()
+                    if name != "step" and isinstance(value, (int, float)) and not isinstance(value, bool)]
+        found = [line.split(",") for line in lines]
+        self.assertEqual([(int(step), name, float(value)) for step, name, value in found], expected)
+        self.assertIn((6, "eval_loss"), [(step, name) for step, name, _ in expected])
+
+    def test_numbers_may_have_a_unit(self):
+        def steps(typed):
+            return json.loads(self.ok(fovea("train", self.text, "--dry-run", "--json", "--preset", "tiny", "--steps", typed)).stdout)["steps"]
+        self.assertEqual((steps("2k"), steps("1.5k"), steps("1M")), (2000, 1500, 1000000))
+        for typed in ("k", "1.2345k", "2kk", "5x", "9999T"):
+            self.refused(fovea("train", self.text, "--dry-run", "--preset", "tiny", "--steps", typed), 2, "--steps")
+
+    def test_evaluations_read_a_part_of_the_data(self):
+        self.train("--steps", "2", "--sample-tokens", "0")
+        def evaluate(*options):
+            return json.loads(self.ok(fovea("eval", self.out, *options, "--json")).stdout)
+        whole = evaluate(self.text)
+        part = evaluate(self.text, "--limit", "3")
+        context = json.loads((self.out / "config.json").read_text())["n_positions"]
+        self.assertEqual(part["tokens"], 3 * context)
+        self.assertLess(part["bytes"], whole["bytes"] / 10)
+        first = self.file("first.txt", self.text.read_text()[:3 * context + 1])
+        self.assertAlmostEqual(part["loss"], evaluate(first)["loss"], places=12)
+        self.assertEqual(evaluate(self.text, "--limit", "1M"), whole)
+        self.refused(fovea("eval", self.out, self.text, "--against", self.out, "--limit", "3"), 2, "--against: cannot be combined with --limit")
+
+    def test_the_end_names_the_page_of_the_model(self):
+        self.assertIn(f"fovea inspect {self.out}", self.train("--steps", "1", "--sample-tokens", "0").stderr.decode())
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_plan_refuses_a_folder_that_cannot_be_written(self):
+        self.refused(fovea("train", self.text, "--dry-run", "--preset", "tiny", "--out", "/usr/run"), 2, "--out: /usr/run: no files can be created")
 
     def test_runs_are_listed_compared_and_overlaid(self):
         for width in ("16", "24"):

@@ -71,6 +71,9 @@ class ServeModels(ServeTest):
         lines = ["das ist gut", "", "das ist neu klein alt"]
         run = self.ok(fovea("translate", model, input="".join(line + "\n" for line in lines).encode()))
         expected = run.stdout.decode().rstrip("\n").split("\n")
+        self.serve(model)
+        self.assertEqual(self.ask("GET", "/languages")[2], [{"code": "auto", "name": "auto", "targets": ["auto"]}])
+        self.stop()
         self.serve(model, "--languages", "", "--languages", "de-en")
         self.assertEqual(self.ask("GET", "/languages")[2],
                          [{"code": "de", "name": "de", "targets": ["en"]}, {"code": "en", "name": "en", "targets": []}])

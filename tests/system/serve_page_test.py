@@ -1,5 +1,7 @@
 """The server's page, its names, and what it says about requests that it does not understand."""
+import concurrent.futures
 import re
+import shutil
 import unittest
 
 from serving import CHAT, ServeTest
@@ -45,6 +47,41 @@ class ServePage(ServeTest):
         self.ok(fovea("convert", self.served_model(), gguf))
         self.serve(gguf)
         self.assertEqual([model["id"] for model in self.ask("GET", "/v1/models")[2]["data"]], ["model", "small"])
+
+    def test_models_are_loaded_and_unloaded(self):
+        shutil.copytree(self.served_model(), self.folder / "models/second")
+        self.ok(fovea("convert", self.served_model(), self.folder / "models/third.gguf"))
+        (self.folder / "models/empty").mkdir()
+        self.serve("--models-dir", self.folder / "models")
+
+        def states():
+            return {model["id"]: model["status"] for model in self.ask("GET", "/models")[2]["data"]}
+        self.assertEqual(states(), {"model": "loaded", "second": "unloaded", "third": "unloaded"})
+        question = {"prompt": "The eye", "max_tokens": 5, "temperature": 0}
+        expected = self.good("/v1/completions", question)["choices"][0]["text"]
+        self.assertEqual(self.post("/v1/completions", {**question, "model": "second"})[0], 404)
+        for name in ("second", "third", "second"):
+            self.assertEqual(self.good("/models/load", {"model": name})["status"], "loaded")
+            self.good("/v1/completions", {**question, "model": name})
+        self.assertEqual(self.good("/v1/completions", {**question, "model": "second"})["choices"][0]["text"], expected)
+        with concurrent.futures.ThreadPoolExecutor() as pool:  # a running request ends first
+            running = pool.submit(self.good, "/v1/completions", {**question, "model": "second", "max_tokens": 200, "ignore_eos": True})
+            self.wait_until(lambda: self.metric('fovea_sequences_running{model="second"') == 1)
+            self.assertEqual(self.good("/models/unload", {"model": "second"})["status"], "unloaded")
+            self.assertEqual(running.result()["usage"]["completion_tokens"], 200)
+        self.assertEqual(states(), {"model": "loaded", "second": "unloaded", "third": "loaded"})
+        for path, body, status in (("load", {"model": "../model"}, 404), ("load", {"model": "empty"}, 404), ("load", {}, 400),
+                                   ("unload", {"model": "second"}, 404)):
+            self.assertEqual(self.post("/models/" + path, body)[0], status, (path, body))
+        self.good("/models/unload", {"model": "model"})
+        self.assertEqual(self.post("/models/unload", {"model": "third"})[0], 409)
+
+    def test_a_missing_path_is_named(self):
+        self.serve()
+        status, _, answer = self.ask("GET", "/v2/models")
+        self.assertEqual((status, answer["error"]["message"]), (404, "the path /v2/models does not exist"))
+        self.stop()
+        self.assertIn("stopping after the running requests", self.log())
 
     def test_suffixes_need_tokens(self):
         self.serve()

@@ -1,7 +1,7 @@
 """fovea trace: the selected values, and runs in which values are replaced."""
 import json
 
-from support import FoveaTest, fovea, tensors
+from support import ROOT, FoveaTest, fovea, tensors
 
 
 class Trace(FoveaTest):
@@ -62,6 +62,11 @@ class Trace(FoveaTest):
         _, patched = self.traced("patched", "--patch", heads, ids="9,2,6,5,3")
         self.assertEqual(patched["hidden.1"], corrupted["hidden.1"])
         self.assertNotEqual(patched["logits"], corrupted["logits"])
+
+    def test_gradients_need_a_loss(self):
+        encoder = ROOT / "tests/goldens/sentence_model"
+        self.refused(fovea("trace", encoder, "--text", "a fox", "--gradients", "--list"), 2,
+                     "--gradients: the model's head needs labels for a loss")
 
     def test_invalid_requests_are_refused(self):
         model, out = self.model(), self.folder / "out"

@@ -59,7 +59,7 @@ AfterCommand set(const std::string& argument, ChatState& chat) {
     return say(chat.verbose ? "statistics follow each answer" : "no statistics");
   }
   chat.generation.change(chat.table, name, value);
-  return AfterCommand::read;
+  return say(name + " is " + value);
 }
 
 AfterCommand statistics(const std::string&, ChatState& chat) {

@@ -138,6 +138,7 @@ void TrainReport::reading(double fraction) {
 }
 
 void TrainReport::step(const TrainProgress& p) {
+  pausing_ = false;
   if (!p.warning.empty()) line_.above("warning: " + printable(p.warning));
   if (!p.sample.empty())
     line_.above(fmt::format("sample at step {}:\n{}", p.step, sample_block(p.sample)));
@@ -163,14 +164,15 @@ void TrainReport::step(const TrainProgress& p) {
   line_.show(fraction, course_, "step " + course_, measured || last);
 }
 
-// Announces a pause that is long enough to be noticed.
+// Announces a pause that is long enough to be noticed; later calls update the time left.
 void TrainReport::pause(Pause kind, double seconds) {
   constexpr double kNoticed = 0.5;
-  if (seconds < kNoticed) return;
+  if (seconds < kNoticed && !pausing_) return;
+  const bool begins = !std::exchange(pausing_, true);
   static constexpr const char* kNames[] = {"evaluating", "writing a sample", "saving"};
   const std::string what =
       fmt::format("{}, about {}", kNames[static_cast<size_t>(kind)], duration(seconds));
-  line_.show(fraction_, course_.empty() ? what : course_ + "  " + what, what, true);
+  line_.show(fraction_, course_.empty() ? what : course_ + "  " + what, what, begins);
 }
 
 void TrainReport::end() { line_.clear(); }

@@ -28,6 +28,7 @@ class TrainReport {
   std::optional<double> validation_;
   std::string course_;  // the rest of the last line
   double fraction_ = 0;
+  bool pausing_ = false;
   std::string reward_;  // of the last batch of answers
   std::vector<std::pair<std::string, double>> metrics_;
 };

@@ -56,8 +56,8 @@ std::string VectorLayout::bytes(const Embeddings& embeddings, int64_t first) con
   const ArrayView vectors = compact.view();
   std::string text;
   for (int64_t row = 0; row < embeddings.count; ++row) {
-    if (format_ == VectorFormat::text) {
-      text += numbers(vectors, row, " ") + "\n";
+    if (format_ != VectorFormat::json_lines) {
+      text += numbers(vectors, row, format_ == VectorFormat::csv ? "," : " ") + "\n";
     } else {
       text += fmt::format("{{\"index\":{},\"tokens\":{},\"embedding\":[{}]}}\n", first + row,
                           embeddings.tokens[static_cast<size_t>(row)], numbers(vectors, row, ","));

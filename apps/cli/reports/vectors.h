@@ -7,8 +7,8 @@
 namespace fovea::cli {
 
 // npy: one array in NumPy's format. json_lines: one JSON object per text. text: one vector per
-// line.
-enum class VectorFormat { npy, json_lines, text };
+// line, with spaces between the numbers; csv: with commas.
+enum class VectorFormat { npy, json_lines, text, csv };
 
 // Converts vectors to the bytes of an output file.
 class VectorLayout {

@@ -45,8 +45,9 @@ class EmbedCommand : public Command {
     table.add(job_output(out_));
     table.add(
         choice("--format", {},
-               "automatic = by the extension of --out (.npy, .jsonl, .safetensors), else text",
-               format_, {"automatic|auto", "npy", "jsonl|json", "text|txt", "safetensors"}));
+               "automatic = by the extension of --out (.npy, .jsonl, .csv, .safetensors), else "
+               "text",
+               format_, {"automatic|auto", "npy", "jsonl|json", "text|txt", "safetensors", "csv"}));
     table.add(choice("--precision", {}, "type of vector elements; binary, ubinary = one bit each",
                      precision_, {"float32|fp32|f32", "int8", "uint8", "binary", "ubinary"}));
     add_fields(table, options_,
@@ -173,6 +174,8 @@ class EmbedCommand : public Command {
         top_};
     if (format_ == 1 || (format_ == 0 && out_.ends_with(".npy")))
       throw UsageError("--format: npy has no form for these vectors; expected safetensors");
+    if (format() == VectorFormat::csv)
+      throw UsageError("--format: csv has no form for these vectors; expected text or jsonl");
     if (arrays() && out_.empty()) throw UsageError("--format: safetensors requires --out");
     request.format = arrays()                               ? Format::safetensors
                      : format() == VectorFormat::json_lines ? Format::json_lines
@@ -188,6 +191,7 @@ class EmbedCommand : public Command {
   VectorFormat format() const {
     if (json || format_ == 2) return VectorFormat::json_lines;
     if (format_ == 1 || (format_ == 0 && out_.ends_with(".npy"))) return VectorFormat::npy;
+    if (format_ == 5 || (format_ == 0 && out_.ends_with(".csv"))) return VectorFormat::csv;
     return format_ == 0 && out_.ends_with(".jsonl") ? VectorFormat::json_lines : VectorFormat::text;
   }
 

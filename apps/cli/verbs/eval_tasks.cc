@@ -43,12 +43,13 @@ void TasksRequest::declare(OptionTable& table) {
                .placeholder = "FILE",
                .section = "Tasks (records as those of lm-evaluation-harness)"},
               {"shots", {"--num-fewshot"}},
-              {"limit"},
+              {.field = "limit", .omitted = true},  // --limit of all evaluations
               {"delimiter"},
               {.field = "samples_out", .placeholder = "FILE"}});
 }
 
-int TasksRequest::run(const Model& model, bool json) {
+int TasksRequest::run(const Model& model, int64_t limit, bool json) {
+  data_.limit = limit;
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   ProgressLine line;

@@ -84,7 +84,8 @@ class EvalCommand : public Command {
     tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
-                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots"});
+                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots",
+                     "--limit"});
   }
 
   int run(const OptionTable& table) override {
@@ -101,7 +102,7 @@ class EvalCommand : public Command {
     if (table.given("--tasks")) {
       refuse_beside_tasks(table);
       catch_signals();
-      return tasks_.run(open(), json);
+      return tasks_.run(open(), data_.limit, json);
     }
     if (table.given("--images")) return run_images(table);
     if (table.given("--score") || !candidates_.empty()) {
@@ -146,7 +147,7 @@ class EvalCommand : public Command {
 
   // Predictions are compared on plain text only.
   static void refuse_against(const OptionTable& table) {
-    for (const char* option : {"--pairs", "--labels", "--one-by-one"})
+    for (const char* option : {"--pairs", "--labels", "--one-by-one", "--limit"})
       if (table.given(option))
         throw UsageError(fmt::format(
             "--against: cannot be combined with {}; expected text files or directories", option));
@@ -161,7 +162,8 @@ class EvalCommand : public Command {
 
   int run_images(const OptionTable& table) {
     for (const char* option :
-         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype", "--one-by-one"})
+         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype", "--one-by-one",
+          "--limit"})
       if (table.given(option))
         throw UsageError(fmt::format("--images: cannot be combined with {}", option));
     catch_signals();
@@ -179,7 +181,8 @@ class EvalCommand : public Command {
 
   int run_probe(const OptionTable& table) {
     for (const char* option :
-         {"DATA", "--pairs", "--labels", "--images", "--score", "--against", "--cache-dtype"})
+         {"DATA", "--pairs", "--labels", "--images", "--score", "--against", "--cache-dtype",
+          "--limit"})
       if (table.given(option))
         throw UsageError(fmt::format("--probe: cannot be combined with {}", option));
     return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),

@@ -102,12 +102,9 @@ class GenerateCommand : public Command {
     if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))
       throw UsageError("--alternatives: cannot be combined with --answers or --beams");
     options.constrain = generation_.grammar.constraint(model, options.max_tokens);
-    if (!table.given("--ids")) {
-      warn_unknown(model);
-      if (is_terminal(Channel::error) && ModelChat::has_template(model_))
-        note(dim("note: the model has a chat template; fovea chat holds conversations with it") +
-             "\n");
-    }
+    if (!table.given("--ids") && is_terminal(Channel::error) && ModelChat::has_template(model_))
+      note(dim("note: the model has a chat template; fovea chat holds conversations with it") +
+           "\n");
     return write(model);
   }
 
@@ -170,7 +167,10 @@ class GenerateCommand : public Command {
       return !closed && !asked_to_stop();
     };
     ImagePrompt prompt{{ids_.begin(), ids_.end()}};
-    if (prompt.ids.empty()) prompt = encoded(model);
+    if (prompt.ids.empty()) {
+      prompt = encoded(model);
+      warn_unknown(model);
+    }
     const std::vector<int32_t>& ids = prompt.ids;
     const int64_t context = model.spec().context;
     if (!model.spec().encoder && std::ssize(ids) > context && !prompt.images)

@@ -21,6 +21,7 @@
 #include "options/open_model.h"
 #include "serve/api.h"
 #include "serve/fields.h"
+#include "serve/model_routes.h"
 #include "serve/open_served.h"
 #include "serve/speech.h"
 #include "serve/tuning_routes.h"
@@ -82,6 +83,9 @@ class ServeCommand : public Command {
                               "source and target language of a translation model, such as de-en; "
                               "repeat for each model, in the same order; unset: as in its files",
                               languages_)));
+    table.add(as("DIR", text("--models-dir", {},
+                             "folder of further models, which requests load and unload by name",
+                             models_folder_)));
     table.add(as("FILE", text("--chat-template", {"--chat-template-file"},
                               "chat template to use instead of the models'", template_)));
     table.add(mmproj_option(mmproj_));
@@ -90,11 +94,11 @@ class ServeCommand : public Command {
     declare_drafts(table);
     declare_jobs(table);
     declare_requests(table);
-    table.show_only({"MODEL",         "--alias",        "--adapter",       "--dtype",
-                     "--cache-dtype", "--languages",    "--chat-template", "--host",
-                     "--port",        "--api-key-file", "--insecure",      "--max-time",
-                     "--log-json",    "--jobs",         "--cache",         "--parallel",
-                     "--queue",       "--draft",        "--temperature",   "--predict"});
+    table.show_only(
+        {"MODEL",        "--alias",         "--adapter", "--dtype", "--cache-dtype",  "--languages",
+         "--models-dir", "--chat-template", "--host",    "--port",  "--api-key-file", "--insecure",
+         "--max-time",   "--log-json",      "--jobs",    "--cache", "--parallel",     "--queue",
+         "--draft",      "--temperature",   "--predict"});
   }
 
   int run(const OptionTable& table) override {
@@ -117,6 +121,11 @@ class ServeCommand : public Command {
           fmt::format("--draft: {} drafts for {} models; expected at most one for each",
                       drafts_.size(), models_.size()));
     }
+    if (!models_folder_.empty() && !std::filesystem::is_directory(models_folder_))
+      throw Error(ErrorKind::BadFile,
+                  models_folder_ + ": is not a folder; expected one with models");
+    if (!models_folder_.empty() && !jobs_.empty())
+      throw UsageError("--models-dir: cannot be combined with --jobs, whose base models must stay");
     http_.access = access();
     if (!jobs_.empty() && http_.access.keys.empty()) {
       throw UsageError("--jobs: no API key; expected a key in --api-key-file or FOVEA_API_KEY");
@@ -278,7 +287,11 @@ class ServeCommand : public Command {
 
   std::string name_of(size_t i) const {
     if (i < names_.size()) return names_[i];
-    const std::filesystem::path folder = std::filesystem::absolute(models_[i]).lexically_normal();
+    return name_of(models_[i]);
+  }
+
+  static std::string name_of(const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal();
     const std::filesystem::path last = folder.has_filename() ? folder : folder.parent_path();
     return last.extension() == ".gguf" ? last.stem() : last.filename();
   }
@@ -303,9 +316,24 @@ class ServeCommand : public Command {
   }
 
   std::vector<std::shared_ptr<serve::ServedModel>> open(size_t i) {
-    serve::ServedOptions options;
-    options.name = name_of(i);
+    serve::ServedOptions options = options_of(name_of(i));
     if (i == 0) options.adapters = served_adapters();
+    if (i < languages_.size()) options.languages = languages_[i];
+    if (i < drafts_.size()) options.draft = drafts_[i];
+    if (i == 0) options.mmproj = mmproj_;
+    return open(models_[i], options);
+  }
+
+  static std::vector<std::shared_ptr<serve::ServedModel>> open(
+      const std::string& path, const serve::ServedOptions& options) {
+    return serve::open_served(find_model(path), options,
+                              [](const std::string& warning) { warn({warning}); });
+  }
+
+  // Returns what applies to every model.
+  serve::ServedOptions options_of(const std::string& name) {
+    serve::ServedOptions options;
+    options.name = name;
     options.template_file = template_;
     options.precision = weight_precision(weights_);
     options.cache = cache_precision(cache_precision_);
@@ -316,12 +344,15 @@ class ServeCommand : public Command {
       table_->apply_section(kRequests);
       requests = requests_;
     };
-    if (i < languages_.size()) options.languages = languages_[i];
-    if (i < drafts_.size()) options.draft = drafts_[i];
-    if (i == 0) options.mmproj = mmproj_;
     options.draft_tokens = draft_tokens_;
-    return serve::open_served(find_model(models_[i]), options,
-                              [](const std::string& warning) { warn({warning}); });
+    return options;
+  }
+
+  // Opens a model of --models-dir.
+  serve::Api::Models load(const std::string& name, const std::string& path) {
+    serve::Api::Models models = open(path, options_of(name));
+    note(printable("serving " + name + what_it_does(*models.front())) + "\n");
+    return models;
   }
 
   static std::shared_ptr<serve::ServedModel> find(const serve::Api::Models& served,
@@ -358,21 +389,29 @@ class ServeCommand : public Command {
     note(printable(fmt::format("serving {} (adapter of {})", tuned.name, tuned.base)) + "\n");
   }
 
-  int serve_all() {
-    catch_signals();
-    std::vector<std::shared_ptr<serve::ServedModel>> served;
+  serve::Api::Models open_all() {
+    serve::Api::Models models;
     for (size_t i = 0; i < models_.size(); ++i)
-      for (const auto& model : open(i)) served.push_back(model);
-    serve::Api api(served);
+      for (const auto& model : open(i)) models.push_back(model);
+    return models;
+  }
+
+  int serve_all() {
+    catch_signals("stopping after the running requests (press again to stop immediately)");
+    serve::Api api(open_all());
+    const serve::ModelFolder folder{
+        models_folder_,
+        [this](const std::string& name, const std::string& path) { return load(name, path); }};
     api.set_warn([](const std::string& warning) { warn({warning}); });
     std::optional<tuning::FineTuning> jobs;
     http::Router router = api.router(max_upload_);
     serve::add_speech_routes(
         router, [&api] { return api.models(); }, max_upload_);
     if (!jobs_.empty()) {
-      jobs.emplace(job_options(served));
+      jobs.emplace(job_options(api.models()));
       serve::add_tuning_routes(router, *jobs, max_upload_);
     }
+    if (!models_folder_.empty()) serve::add_model_routes(router, api, folder);
     http_.log = [&](const http::AccessRecord& record) {
       api.metrics().request(record);
       note(log_line(record, log_json_));
@@ -383,7 +422,7 @@ class ServeCommand : public Command {
                   [](const std::string& warning) { warn({warning}); });
     }
     server.start();
-    announce(server.port(), served);
+    announce(server.port(), api.models());
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::thread jobs_end([&] {
       if (jobs) jobs->stop(std::chrono::seconds(grace_));
@@ -421,7 +460,7 @@ class ServeCommand : public Command {
 
   std::string mmproj_;
   std::vector<std::string> models_, names_, adapters_, origins_, languages_, drafts_;
-  std::string template_, key_file_, jobs_;
+  std::string template_, key_file_, jobs_, models_folder_;
   http::ServerOptions http_;
   EngineOptions engine_;
   uint64_t max_body_ = http::Limits().body, cache_ = 0;

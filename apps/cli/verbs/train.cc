@@ -225,7 +225,8 @@ class TrainCommand : public Command {
       return (talks ? "  fovea chat " : "  fovea generate ") + out + "\n";
     }
     const bool writes = plan.objective == "next_token";
-    return (writes ? "  fovea generate " + out + "\n" : "") + eval("", {o.data.front()});
+    return (writes ? "  fovea generate " + out + "\n" : "") + "  fovea inspect " + out + "\n" +
+           eval("", {o.data.front()});
   }
 
   std::string verb_ = "train";

@@ -113,8 +113,26 @@ function setBusy(busy) {
   $("again").hidden = busy || !last;
 }
 
+// Adds the pieces of calls in a part of a stream to the calls so far.
+function addCalls(calls, pieces) {
+  for (const {index, function: {name = "", arguments: given = ""}, ...rest} of pieces) {
+    calls[index] ??= {...rest, function: {name: "", arguments: ""}};
+    calls[index].function.name += name;
+    calls[index].function.arguments += given;
+  }
+}
+
+// Keeps the newest text in view, unless the reader has scrolled up.
+function follow(change) {
+  const page = document.scrollingElement;
+  const atEnd = page.scrollHeight - page.scrollTop - page.clientHeight < 40;
+  change();
+  if (atEnd) page.scrollTop = page.scrollHeight;
+}
+
 async function answer() {
   let body;
+  const conversation = messages;
   try {
     const system = $("system").value.trim();
     body = {model: $("model").value, messages: [...(system ? [{role: "system", content: system}] : []), ...messages], ...settings()};
@@ -125,7 +143,8 @@ async function answer() {
   const began = performance.now();
   running = new AbortController();
   setBusy(true);
-  let calls = [], tokens = 0, ended = "";
+  const calls = [];
+  let tokens = 0, ended = "", failed = false;
   try {
     const response = await fetch("v1/chat/completions", {
       method: "POST", headers: headers(), signal: running.signal,
@@ -136,23 +155,27 @@ async function answer() {
       if (event.error) throw new Error(event.error.message);
       if (event.usage) tokens = event.usage.completion_tokens;
       const choice = event.choices?.[0];
-      content.append(choice?.delta?.content ?? "");
-      calls = calls.concat(choice?.delta?.tool_calls ?? []);
+      follow(() => content.append(choice?.delta?.content ?? ""));
+      addCalls(calls, choice?.delta?.tool_calls ?? []);
       ended = choice?.finish_reason ?? ended;
     }
   } catch (error) {
-    if (error.name !== "AbortError") box.append(element("p", {className: "error", role: "alert"}, error.message));
+    failed = error.name !== "AbortError";
+    if (failed) follow(() => box.append(element("p", {className: "error", role: "alert"}, error.message)));
   }
+  if (messages !== conversation) return;  // a new conversation began
   running = null;
   last = {body, box, before: messages.length, tokens};
   const said = {role: "assistant", content: content.textContent};
-  if (calls.length) said.tool_calls = calls.map(({index: _, ...call}) => call);
-  messages.push(said);
+  if (calls.length) said.tool_calls = calls;
+  if (said.content || calls.length) messages.push(said);
   const seconds = (performance.now() - began) / 1000;
   $("status").textContent = tokens ? `${tokens} tokens in ${seconds.toFixed(1)} s, ${(tokens / seconds).toFixed(1)} tokens/s${ended === "length" ? "; the limit was reached" : ""}` : "";
-  if (calls.length) showCalls(box, calls);
-  if (tokens && model()?.meta.n_head) offerAttention(box, body, tokens);
-  setBusy(false);
+  follow(() => {
+    if (calls.length && !failed) showCalls(box, calls);
+    if (tokens && model()?.meta.n_head) offerAttention(box, body, tokens);
+    setBusy(false);
+  });
 }
 
 function offerAttention(box, body, tokens) {
@@ -194,6 +217,7 @@ $("ask").addEventListener("submit", (event) => {
   messages.push({role: "user", content: text});
   addMessage("user", text);
   answer();
+  document.scrollingElement.scrollTop = document.scrollingElement.scrollHeight;
 });
 $("question").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -211,8 +235,8 @@ $("again").addEventListener("click", () => {
 });
 $("clear").addEventListener("click", () => {
   running?.abort();
+  running = last = null;
   messages = [];
-  last = null;
   $("talk").replaceChildren();
   $("status").textContent = "";
   setBusy(false);

@@ -53,6 +53,9 @@ class AnswersTask : public ExamplesTask {
  public:
   AnswersTask(const TrainOptions& options, Purpose purpose)
       : ExamplesTask(options, purpose), training_(read_questions(options.labels)) {
+    const auto most = static_cast<size_t>(options.evaluate_windows);
+    if (purpose == Purpose::measure && most > 0 && training_.questions.size() > most)
+      training_.questions.resize(most);
     held_out_ = training_;
     if (purpose == Purpose::measure) return;
     for (const bool given :

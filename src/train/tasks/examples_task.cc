@@ -183,8 +183,11 @@ double ExamplesTask::steps_per_epoch() const {
 }
 
 Predictions ExamplesTask::predict(const Transformer& model) const {
-  Predictions found = predict_batches(model, setting_->compute, examples_->validation_batches(),
-                                      [&](int64_t n) { return examples_->validation(n); });
+  const int64_t batches = examples_->validation_batches();
+  Predictions found = predict_batches(model, setting_->compute, batches, [&](int64_t n) {
+    predicted(static_cast<double>(n) / static_cast<double>(batches));
+    return examples_->validation(n);
+  });
   // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
   // held-out part.
   found.labels = examples_->held_out.asked;

@@ -31,7 +31,11 @@ class LabelsTask : public ExamplesTask {
       : ExamplesTask(options, purpose),
         training_(read_labelled(options.labels, options.problem_type)) {
     names_ = label_names(training_);
-    if (purpose == Purpose::measure) return;
+    if (purpose == Purpose::measure) {
+      const auto most = static_cast<size_t>(options.evaluate_windows);
+      if (most > 0 && training_.rows.size() > most) training_.rows.resize(most);
+      return;
+    }
     check_loss();
     if (training_.problem == ProblemType::single_label)
       check(names_.size() >= 2, "{}: has only one label, \"{}\"; expected at least two",

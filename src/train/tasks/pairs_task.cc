@@ -23,7 +23,10 @@ class PairsTask : public ExamplesTask {
                                         : read_pairs(options.pairs, "pairs")) {
     check_field(options.chat_template.empty(), "chat_template",
                 "does not suit an encoder-decoder; expected none");
-    if (purpose == Purpose::measure) return;
+    if (purpose == Purpose::measure) {
+      if (options.evaluate_windows > 0) shorten(training_, options.evaluate_windows);
+      return;
+    }
     if (!options.validation_pairs.empty()) {
       validation_ = read_pairs(options.validation_pairs, "validation_pairs");
       return;

@@ -226,6 +226,7 @@ Changes indifferent_changes() {
       {"recompute", [](auto& o) { o.recompute = -1; }},
       {"sample_every", [](auto& o) { o.sample_every += 1; }},
       {"tensorboard", [](auto& o) { o.tensorboard = true; }},
+      {"csv", [](auto& o) { o.csv = true; }},
       {"sample_tokens", [](auto& o) { o.sample_tokens += 1; }},
       {"save_every", [](auto& o) { o.save_every += 1; }},
       {"keep", [](auto& o) { o.keep += 1; }},

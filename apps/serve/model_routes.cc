@@ -1,0 +1,111 @@
+#include "serve/model_routes.h"
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "serve/handlers.h"
+
+namespace fovea::serve {
+namespace {
+
+// Returns the models of a folder by name: directories with a config.json, and .gguf files.
+std::map<std::string, std::string> models_in(const std::string& folder) {
+  std::map<std::string, std::string> found;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    const std::filesystem::path& path = entry.path();
+    if (path.extension() == ".gguf")
+      found[path.stem()] = path;
+    else if (std::filesystem::exists(path / "config.json", failed))
+      found[path.filename()] = path;
+  }
+  return found;
+}
+
+bool is_served(const Api& api, const std::string& name) {
+  for (const auto& model : api.models())
+    if (model->facts.name == name) return true;
+  return false;
+}
+
+std::string name_in(const http::Request& request) {
+  const Json body = parse_body(request.body);
+  const auto name = body.find("model");
+  if (name == body.end() || !name->is_string())
+    throw ApiError{400, "model: missing; expected the name of a model", "model", "missing"};
+  return *name;
+}
+
+Json state_json(const std::string& name, bool loaded) {
+  return {{"id", name}, {"object", "model"}, {"status", loaded ? "loaded" : "unloaded"}};
+}
+
+Json list_json(const Api& api, const std::string& folder) {
+  std::map<std::string, bool> states;
+  for (const auto& [name, path] : models_in(folder)) states[name] = false;
+  for (const auto& model : api.models()) states[model->facts.name] = true;
+  Json data = Json::array();
+  for (const auto& [name, loaded] : states) data.push_back(state_json(name, loaded));
+  return {{"object", "list"}, {"data", data}};
+}
+
+void load(Api& api, const ModelFolder& folder, const std::string& name) {
+  if (is_served(api, name)) return;
+  const auto known = models_in(folder.folder);
+  const auto found = known.find(name);
+  if (found == known.end())
+    throw ApiError{404,
+                   "model: \"" + name + "\" is not in the folder of models; GET /models lists them",
+                   "model", "model_not_found"};
+  for (const auto& model : folder.open(name, found->second)) api.add(model);
+}
+
+// Waits for the running requests of the model; new ones do not find it.
+void unload(Api& api, const std::string& name) {
+  constexpr auto kLongest = std::chrono::seconds(30);
+  for (const auto& other : api.models())
+    if (other->facts.parent == name)
+      throw ApiError{409,
+                     "model: \"" + name + "\" is the base of " + other->facts.name +
+                         "; expected the adapter to be unloaded first",
+                     "model", "model_in_use"};
+  std::shared_ptr<ServedModel> model = api.remove(name);
+  const auto start = std::chrono::steady_clock::now();
+  while (model.use_count() > 1 && std::chrono::steady_clock::now() - start < kLongest)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (model.use_count() == 1) return;
+  api.add(std::move(model));
+  throw ApiError{409, "model: requests to \"" + name + "\" are still running; expected none",
+                 "model", "model_in_use"};
+}
+
+}  // namespace
+
+void add_model_routes(http::Router& router, Api& api, const ModelFolder& folder) {
+  const auto mutex = std::make_shared<std::mutex>();  // one change at a time
+  using Answer = std::shared_ptr<http::Exchange>;
+  router.add(
+      guarded_route("GET", "/models", [&api, &folder](const http::Request&, const Answer& answer) {
+        answer->send(json_response(list_json(api, folder.folder)));
+      }));
+  router.add(
+      guarded_route("POST", "/models/load",
+                    [&api, &folder, mutex](const http::Request& request, const Answer& answer) {
+                      const std::lock_guard lock(*mutex);
+                      const std::string name = name_in(request);
+                      load(api, folder, name);
+                      answer->send(json_response(state_json(name, true)));
+                    }));
+  router.add(guarded_route("POST", "/models/unload",
+                           [&api, mutex](const http::Request& request, const Answer& answer) {
+                             const std::lock_guard lock(*mutex);
+                             const std::string name = name_in(request);
+                             unload(api, name);
+                             answer->send(json_response(state_json(name, false)));
+                           }));
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,35 @@
+#include "grammar/schema_place.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "fovea/excerpt.h"
+
+namespace fovea {
+
+std::string text_of(const Place& place) {
+  constexpr size_t kFirst = 2, kLast = 6, kMostOfName = 40;
+  std::vector<std::string_view> names;
+  for (const Place* at = &place; at != nullptr; at = at->above) names.push_back(at->name);
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += '.';
+    if (i == kFirst && names.size() > kFirst + kLast) {
+      text += "..";
+      i = names.size() - kLast - 1;
+    } else {
+      text += excerpt(names[names.size() - 1 - i], kMostOfName);
+    }
+  }
+  return text;
+}
+
+void refuse_schema(const Place& place, const std::string& why) {
+  fail(ErrorKind::InvalidArgument, "{}: {}", text_of(place), why);
+}
+
+void refuse_keyword(const Place& place, const std::string& why) {
+  fail(ErrorKind::Unsupported, "{}: {}", text_of(place), why);
+}
+
+}  // namespace fovea
