@@ -30,9 +30,10 @@ using Constraint =
     std::function<void(const std::vector<int32_t>& written, float* logits, int64_t vocabulary)>;
 
 // Returns a constraint that restricts generation to one JSON value valid for `schema`, followed by
-// the end of the text. docs/serve.md lists the supported keywords of JSON Schema. Numbers with bounds or
-// multipleOf have no exponents. Annotations such as title are ignored. Properties are generated in the schema's
-// order, and no object repeats a key. An empty `schema` allows any object.
+// the end of the text. docs/serve.md lists the supported keywords of JSON Schema. Numbers with
+// bounds or multipleOf have no exponents. Annotations such as title are ignored. Properties are
+// generated in the schema's order, and no object repeats a key. An empty `schema` allows any
+// object.
 //
 // The value and the end token take at most `most_tokens` tokens: near this limit, the value is
 // completed in its shortest form. A limit that is too small for the shortest value is ignored; -1 =

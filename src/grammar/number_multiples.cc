@@ -101,7 +101,7 @@ class MultipleRules {
     return rule;
   }
 
-  // Returns the rule for the rest of a number after `place` digits behind the point.
+  // Returns the rule for the rest of a number after `place` digits after the point.
   Symbol fraction(int place, int64_t remainder) {
     const auto [known, added] = fractions_.try_emplace({place, remainder}, Symbol{});
     if (!added) return known->second;

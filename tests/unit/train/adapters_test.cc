@@ -52,7 +52,7 @@ class AdapterTraining : public testing::Test {
   }
 
   double loss_of(const Model& model) const {
-    return evaluate_next_tokens(model, {runs_ / "text.txt"}, 0, {}).loss;
+    return evaluate_next_tokens(model, {runs_ / "text.txt"}, {}, {}).loss;
   }
 
   const Runs runs_;
