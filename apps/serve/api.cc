@@ -59,7 +59,8 @@ bool scores(const ServedModel& model) { return reranks(model) || embeds(model); 
 bool reads_text(const ServedModel& model) { return model.tokenizer.has_value(); }
 
 void check_has_text(const Json& body) {
-  if (!body.contains("content") && !body.contains("prompt"))
+  const auto given = [&](const char* key) { return body.contains(key) && !body[key].is_null(); };
+  if (!given("content") && !given("prompt"))
     throw ApiError{400, "content: is missing; expected content, prompt or inputs", "content",
                    "missing_required_parameter"};
 }

@@ -118,6 +118,8 @@ export async function suggestions(root, session, state) {
     const [from, to] = find(look === "encoder" ? run.source : run.tokens);
     const [best] = await linksBetween(here, look, from, to);
     change({ view: "sentence", text, target: "", ids: "", tids: "", muted: "", look, direction: "to", layer: String(best.layer), heads: String(best.head), mean: "", token: String(from), second: String(to) });
-  } }, name)), state.view === "home" && ENTRIES.map(([name, help, view]) => h("button", { title: help, "data-try": name, onclick: () => change({ view }) }, name)));
+  } }, name)), state.view === "home" && ENTRIES.map(([name, help, view]) => h("button", { title: help, "data-try": name,
+    // Two words are compared from the first moment.
+    onclick: async () => change({ view, ...(view === "sentence" && await openingPlace(session, session.shape.both ? "encoder" : "self").catch(() => null)) }) }, name)));
   await offerLink(root, session, state).catch(() => {}); // a later request reports the error
 }

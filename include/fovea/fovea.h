@@ -8,6 +8,7 @@
 #include "fovea/array.h"
 #include "fovea/bench.h"
 #include "fovea/chat.h"
+#include "fovea/circuits.h"
 #include "fovea/classify.h"
 #include "fovea/compare.h"
 #include "fovea/convert.h"

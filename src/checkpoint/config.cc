@@ -182,7 +182,9 @@ nlohmann::ordered_json Config::carried() const {
 }
 
 void Config::operator()(const char* key, ActivationKind& field, const char* absent) {
-  if (!reading_) {
+  if (!reading_) {  // several names may mean one function: the family's own one is written
+    for (const auto& a : kActivations)
+      if (a.kind == field && a.name == std::string_view(absent)) return write(key, a.name);
     for (const auto& a : kActivations)
       if (a.kind == field) return write(key, a.name);
     fail(ErrorKind::Unsupported, "{}: this activation has no name in config.json", key);

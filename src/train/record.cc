@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/math.h"
+#include "base/ordered_json.h"
 #include "fovea/doctor.h"
 
 namespace fovea {
@@ -19,17 +19,16 @@ namespace fovea {
 namespace {
 
 // Parses a line. Returns null if it is not JSON, since a killed run may leave an incomplete line.
-nlohmann::json entry_of(std::string_view line, const std::string& path) {
+nlohmann::ordered_json entry_of(std::string_view line, const std::string& path) {
   try {
-    return parse_json(line, path);
+    return parse_ordered_json(line, path);
   } catch (const Error&) {
     return nullptr;
   }
 }
 
 // Returns the lines step,metric,value of an entry of the log.
-template <class Entry>
-std::string csv_lines(const Entry& entry) {
+std::string csv_lines(const nlohmann::ordered_json& entry) {
   std::string lines;
   for (const auto& [name, value] : entry.items())
     if (name != "step" && value.is_number())
@@ -54,7 +53,7 @@ Record::Record(const TrainOptions& options, int64_t step)
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const nlohmann::json json = entry_of(line, path);
+    const nlohmann::ordered_json json = entry_of(line, path);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() ||
         json["step"] > step)
       continue;

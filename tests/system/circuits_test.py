@@ -5,6 +5,7 @@ import struct
 from support import FoveaTest, fovea, tensors
 
 TEXT, OTHER = "the fox sees a light", "the eye sees a light"
+CONTEXT = 32  # of the model
 
 
 class Circuits(FoveaTest):
@@ -60,7 +61,7 @@ class Circuits(FoveaTest):
 
     def test_steering_by_nothing_continues_the_text(self):
         own = self.printed("--steer", 1, "--other", OTHER, "--strength", 0)
-        self.assertEqual(len(own["ids"]), 16)
+        self.assertEqual(len(own["ids"]), CONTEXT - len(TEXT))
         logits = self.last_logits()
         self.assertEqual(own["ids"][0], logits.index(max(logits)))
         far = self.printed("--steer", 1, "--other", "What light falls", "--strength", 30)

@@ -235,23 +235,23 @@ class ServedClassifier(ServeTest):
         self.assertEqual((status, body["error"]["param"]), (400, "input"))
         status, _, body = self.ask("POST", "/predict", "[1")
         self.assertEqual((status, body["error_type"]), (422, "Validation"))
-        for path, wrong, named, expected in (
-                ("/classify", {}, "input", "a text, or an array of texts"), ("/classify", {"input": [["a", "b"]]}, "input", "an array of strings"),
+        for path, wrong, named, needed in (
+                ("/classify", {}, "input", "a text, or an array of texts"), ("/classify", {"input": [["a", "b"]]}, "input", "a string or an array of strings"),
                 ("/classify", {"input": []}, "input", "at least one text"), ("/v1/classify", {"inputs": "a"}, "input", "a text, or an array of texts"),
                 ("/tokenize", {}, "content", "content, prompt or inputs"), ("/tokenize", {"input": "a"}, "content", "content, prompt or inputs"),
                 ("/tokenize", {"inputs": ["a", 1]}, "inputs", "an array of strings"), ("/score", {}, "text_1", "a text"),
                 ("/v1/rerank", {"query": "a"}, "documents", "texts to score"), ("/v2/rerank", {"query": "a", "documents": [1]}, "documents", "an array of texts")):
             status, _, body = self.ask("POST", path, wrong)
             self.assertEqual((status, body["error"]["param"]), (400, named), path)
-            self.assertIn("expected " + expected, body["error"]["message"])
-        for path, wrong, expected in (
+            self.assertIn("expected " + needed, body["error"]["message"])
+        for path, wrong, needed in (
                 ("/predict", {}, "inputs: is missing; expected a text, a pair of texts"), ("/predict", {"inputs": [["a", "b", "c"]]}, "inputs: expected a text, a pair"),
                 ("/predict", {"inputs": ["a", 5]}, "inputs: expected a text, a pair"), ("/predict", {"inputs": "the fox " * 99, "truncate": False}, "expected at most 32"),
                 ("/rerank", {}, "query: is missing; expected the query"), ("/rerank", {"query": "a", "texts": "b"}, "texts: expected an array of strings"),
                 ("/similarity", {"inputs": "a"}, "inputs: expected an object"), ("/similarity", {}, "inputs: is missing; expected the texts to compare")):
             status, _, body = self.ask("POST", path, wrong)
             self.assertEqual((status, body["error_type"]), (422, "Validation"), path)
-            self.assertIn(expected, body["error"])
+            self.assertIn(needed, body["error"])
         self.assertEqual(self.ask("POST", "/tokenize", {"content": ""})[2]["tokens"], [])
         self.assertEqual(self.ask("GET", "/info")[2]["model_type"], {"generation": {"chat": True}})
 

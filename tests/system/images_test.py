@@ -214,7 +214,7 @@ class Captions(FoveaTest):
     def test_learns_to_retrieve_pictures_and_captions(self):
         for preset, kind in (("clip-tiny", "clip"), ("siglip-tiny", "siglip")):
             out = self.folder / kind
-            self.train(out, "--preset", preset, "--steps", "150", "--init-deviation", "0.06")
+            self.train(out, "--preset", preset, "--steps", "400", "--init-deviation", "0.06")
             self.assertEqual(json.loads((out / "config.json").read_text())["model_type"], kind)
             found = json.loads(self.ok(fovea("eval", out, "--images", self.folder / "test.csv", "--json")).stdout)
             self.assertGreaterEqual(found["text_recall_1"], 0.9, kind)

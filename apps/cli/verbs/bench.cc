@@ -53,7 +53,7 @@ class BenchCommand : public Command {
     add_fields(table, translation_, {{"beams", {"--beam", "--beam-size", "--num-beams"}}},
                Fields::spelled);
     table.add(integer("--transcribe", {},
-                      "with MODEL: measure transcribing N windows of noise together", windows_, 1,
+                      "with MODEL: measure transcribing N windows of noise together", windows_, 0,
                       256));
     table.add(integer("--tokens", {},
                       "generate exactly N tokens per line or window; 0 = until the end token, and "

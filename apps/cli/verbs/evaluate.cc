@@ -84,8 +84,7 @@ class EvalCommand : public Command {
     tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
-                     "--probe", "--layer", "--pooling", "--folds", "--tasks", "--shots",
-                     "--limit"});
+                     "--probe", "--tasks", "--shots", "--limit"});
   }
 
   int run(const OptionTable& table) override {

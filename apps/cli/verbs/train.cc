@@ -27,7 +27,7 @@ class TrainCommand : public Command {
                 "Trains a Transformer on text, on pairs of texts (--pairs), on labelled texts "
                 "(--labels) or on labelled pictures (--images), from random weights or from a "
                 "model (--from), also on conversations or, for a speech model, on recordings (a "
-                ".csv, .tsv or .jsonl file with audio, text and language). "
+                ".csv, .tsv or .jsonl table). "
                 "--out DIR alone resumes an interrupted run; a larger --steps trains longer. "
                 "Ctrl-C saves a "
                 "snapshot and exits.") {}

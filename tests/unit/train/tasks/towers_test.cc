@@ -78,10 +78,12 @@ TEST_P(ContrastiveTraining, LossAndGradientsAreThoseOfTransformers) {
     std::map<std::string, Tensor> of_pictures;
     for (const auto& [name, parameter] : parameters_of(job.model))
       of_pictures[name] = parameter->value.gradient();
-    gradients.image.model.each(
-        [&](const std::string& name, Parameter& p) { p.value = of_pictures.at(name); });
-    gradients.text.model.each(
-        [&](const std::string& name, Parameter& p) { p.value = of_texts.at("text." + name); });
+    gradients.image.model.each([&](const std::string& name, Parameter& p) {
+      p.value = of_pictures.at(name).view(p.value.shape());
+    });
+    gradients.text.model.each([&](const std::string& name, Parameter& p) {
+      p.value = of_texts.at("text." + name).view(p.value.shape());
+    });
     size_t compared = 0;
     for (ModelFiles* part : {&gradients.image, &gradients.text}) {
       const std::string prefix = part->origin.family->prefix;
