@@ -133,7 +133,7 @@ def translate_arguments(row):
 
 
 def picture_arguments(program):
-    return lambda row: ["--model", row.model, "--program", program, "--runs", row.steps if row.trains else row.runs, *(["--train"] if row.trains else [])]
+    return lambda row: ["--model", row.model, "--program", program, "--runs", row.steps or row.runs, *(["--train"] if row.trains else [])]
 
 
 def transcribe_arguments(row):
@@ -151,6 +151,7 @@ def make_peers(program):
     """Returns all peers; `program` is fovea, which writes the models of those that read GGUF."""
     any_train = {"train": ("fp32", "bf16")}
     recurrent, pictures = {"recurrent": ("fp32", "bf16")}, {"pictures": ("fp32", "bf16")}
+    trained = {"picture-training": ("fp32", "bf16")}
     any_llama = {kind: ("bf16", "int8", "int4") for kind in ("prompt", "decode", "streams")}
     encoder = ["torch", "transformers", "tokenizers", "numpy"]
     return [
@@ -165,7 +166,8 @@ def make_peers(program):
         Script("ONNX Runtime", "PEERS_PYTHON", ["onnxruntime", "onnx", *encoder], "embed.py", {"embed": ("fp32", "int8")},
                embed_arguments("--program", "onnxruntime")),
         Script("PyTorch recurrent", "PEERS_PYTHON", ["torch"], "recurrent.py", recurrent, train_arguments()),
-        Script("PyTorch pictures", "PEERS_PYTHON", ["torch", "transformers", "numpy"], "pictures.py", pictures, picture_arguments("torch")),
+        Script("PyTorch pictures", "PEERS_PYTHON", ["torch", "transformers", "numpy"], "pictures.py", pictures | trained,
+               picture_arguments("torch")),
         Script("ONNX Runtime pictures", "PEERS_PYTHON", ["onnxruntime", "onnx", "torch", "transformers", "numpy"], "pictures.py",
                {"pictures": ("fp32",)}, picture_arguments("onnxruntime")),
         Script("OpenVINO pictures", "OPENVINO_PYTHON", ["openvino", "torch", "transformers", "numpy"], "pictures.py", pictures,

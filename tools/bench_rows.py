@@ -7,9 +7,9 @@ import bench_models
 from bench_models import BERT, LLAMA, MARIAN, MODELS, VIT, WHISPER, WHISPERS
 
 FOLDERS = {"prompt": MODELS / "llama-135m", "decode": MODELS / "llama-135m", "embed": MODELS / "bert", "translate": MODELS / "marian",
-           "pictures": MODELS / "vit"}
+           "pictures": MODELS / "vit", "picture-training": MODELS / "vit"}
 LINES = {"embed": MODELS / "lines.txt", "translate": MODELS / "source.txt"}
-KINDS = ("train", "recurrent", "prompt", "decode", "streams", "embed", "translate", "transcribe", "pictures", "busy")
+KINDS = ("train", "recurrent", "prompt", "decode", "streams", "embed", "translate", "transcribe", "pictures", "picture-training", "busy")
 WINDOWS = 2  # transcribe: windows that are decoded together
 GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 
@@ -18,8 +18,8 @@ GGUF_TYPES = {"bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}
 class Row:
     kind: str  # one of KINDS, but not busy
     precision: str
-    preset: str = ""  # train, recurrent; pictures: of a training step; transcribe: one of WHISPERS
-    steps: int = 0    # train, recurrent, pictures: measured steps
+    preset: str = ""  # train, recurrent, picture-training; transcribe: one of WHISPERS
+    steps: int = 0    # train, recurrent, picture-training: measured steps
     tokens: int = 0   # prompt: its length; decode, translate, transcribe: new tokens of each sequence
     streams: int = 1  # decode: sequences
     depth: int = 16   # decode: tokens before the measured ones
@@ -29,14 +29,14 @@ class Row:
 
     @property
     def trains(self):
-        return self.kind in ("train", "recurrent") or (self.kind == "pictures" and self.preset != "")
+        return self.kind in ("train", "recurrent", "picture-training")
 
     @property
     def work(self):
         works = {"train": f"train {self.preset}", "recurrent": f"train {self.preset}", "prompt": f"prompt of {self.tokens:,}",
                  "streams": f"decode {self.streams} streams",
                  "decode": "decode one stream" + (f" at depth {self.depth:,}" if self.depth > 16 else ""),
-                 "pictures": "train ViT-S/16" if self.trains else "classify with ViT-S/16",
+                 "pictures": "classify with ViT-S/16", "picture-training": "train ViT-S/16",
                  "embed": "embed MiniLM", "translate": f"translate with {self.beams} beam{'s' if self.beams > 1 else ''}",
                  "transcribe": f"Whisper {self.preset}, {self.beams} beam{'s' if self.beams > 1 else ''}"}
         return works[self.kind] + (", a core is busy" if self.busy else "")
@@ -51,7 +51,8 @@ class Row:
 
     @property
     def unit(self):
-        units = {"embed": "sentences/s", "translate": "output tokens/s", "transcribe": "s of sound/s", "pictures": "pictures/s"}
+        units = {"embed": "sentences/s", "translate": "output tokens/s", "transcribe": "s of sound/s", "pictures": "pictures/s",
+                 "picture-training": "pictures/s"}
         return units.get(self.kind, "tokens/s")
 
     @property
@@ -63,7 +64,7 @@ class Row:
     def arguments(self):
         """Returns the arguments of `fovea bench`, and the key of the speed in its JSON."""
         if self.trains:
-            key = "sequences_per_second" if self.kind == "pictures" else "tokens_per_second"
+            key = "sequences_per_second" if self.kind == "picture-training" else "tokens_per_second"
             return ["--train", self.preset, "--dtype", self.precision, "--steps", self.steps], key
         common = [self.model, "--dtype", self.precision]
         if self.kind == "prompt":
@@ -82,7 +83,7 @@ class Row:
         """Returns the operations and the bytes read that a token (embed: a sentence; transcribe: a second of sound; pictures: a picture) needs,
         from fovea's result of this row."""
         if self.trains:
-            return result["flops_per_step"] / result["batch"] / (1 if self.kind == "pictures" else result["context"]), 0
+            return result["flops_per_step"] / result["batch"] / (1 if self.kind == "picture-training" else result["context"]), 0
         if self.kind == "pictures":
             return vit_operations(), 0
         if self.kind == "prompt":  # the head computes one row only; a token attends to half of the prompt on average
@@ -148,8 +149,8 @@ def make_rows(long_rows=False, quick=False):
     rows += [Row("streams", precision, tokens=2 if quick else 64, streams=16) for precision in ("bf16", "int8", "int4")]
     runs = 1 if quick else 3
     rows += [Row("embed", precision, runs=runs) for precision in ("fp32", "bf16", "int8")]
-    rows += [Row("pictures", precision, preset=preset, steps=1 if quick else 4, runs=runs) for preset in ("", "vit-small")
-             for precision in ("fp32", "bf16")]
+    rows += [Row("pictures", precision, runs=runs) for precision in ("fp32", "bf16")]
+    rows += [Row("picture-training", precision, preset="vit-small", steps=1 if quick else 4) for precision in ("fp32", "bf16")]
     rows += [Row("translate", precision, tokens=16, beams=beams, runs=runs) for beams in (1, 4) for precision in ("fp32", "int8")]
     rows += [Row("transcribe", precision, preset=preset, tokens=4 if quick else 64, beams=beams, runs=runs)
              for preset in WHISPERS for beams in (1, 5) for precision in ("fp32", "bf16", "int8")]
@@ -164,7 +165,7 @@ def make_models(kinds, quick=False):
         bench_models.make_llama(FOLDERS["decode"], **LLAMA)
     if {"embed", "busy"} & set(kinds):
         bench_models.make_lines(LINES["embed"], bench_models.make_bert(FOLDERS["embed"], **BERT), 32 if quick else 512, 5, 40)
-    if "pictures" in kinds:
+    if {"pictures", "picture-training"} & set(kinds):
         bench_models.make_vit(FOLDERS["pictures"], **VIT)
     if {"translate", "busy"} & set(kinds):
         bench_models.make_lines(LINES["translate"], bench_models.make_marian(FOLDERS["translate"], **MARIAN), 32, 16, 16)

@@ -32,6 +32,12 @@ bool has_unevaluated(const Json& schema) {
   return false;
 }
 
+void refuse_unevaluated(const Place& place) {
+  refuse_keyword(place,
+                 "unevaluatedProperties and unevaluatedItems are supported only in a schema that "
+                 "is not combined with those outside of it");
+}
+
 }  // namespace
 
 const Json& SchemaWays::list(const Json& schema, const char* key, const Place& place) const {
@@ -55,6 +61,12 @@ const Json& SchemaWays::target(const Json& schema, const Place& place) const {
 }
 
 std::vector<Conjunction> SchemaWays::of(const Conjunction& schemas, const Place& place) {
+  const auto restricts = [](const Json* schema) { return *schema != true; };
+  const auto unevaluated = [](const Json* schema) {
+    return schema->is_object() && has_unevaluated(*schema);
+  };
+  if (std::ranges::count_if(schemas, restricts) > 1 && std::ranges::any_of(schemas, unevaluated))
+    refuse_unevaluated(place);
   Ways all = {{}};
   for (const Json* schema : schemas) {
     Ways next;
@@ -73,10 +85,7 @@ SchemaWays::Ways SchemaWays::with(const Conjunction& before, const Json& schema,
   if (!schema.is_object())
     refuse_schema(place, "is not a schema that a value can satisfy; expected an object");
   if (contains(before, &schema)) return {before};
-  if (!before.empty() && has_unevaluated(schema))
-    refuse_keyword(place,
-                   "unevaluatedProperties and unevaluatedItems are supported only in a schema that "
-                   "is not combined with those outside of it");
+  if (!before.empty() && has_unevaluated(schema)) refuse_unevaluated(place);
   work_ += 1 + std::ssize(before);
   if (work_ > kMostWork || open_.size() > kMostNested)
     refuse_keyword(place,

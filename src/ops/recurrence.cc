@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/threads.h"
 #include "ops/in_dtype.h"
 #include "ops/offset.h"
 #include "ops/ops.h"
@@ -9,27 +10,50 @@
 namespace fovea {
 namespace {
 
-// Backpropagation through time (Werbos 1990): the gradients of x, and du [B, T, G W], those of u.
-void backward_through_time(const CellShape& shape, int64_t T, Out dx, const Tensor& du,
+// Calls body(begin, end) for blocks of the B sequences. If there are enough of them, each block
+// passes through all tokens on one thread, so that threads do not wait for one another after each
+// token. The bits do not depend on the blocks.
+template <class Body>
+void each_block_of_sequences(int64_t B, const Body& body) {
+  constexpr int64_t kFewest = 8;  // the rows of a tile of products
+  if (B >= kFewest * thread_count())
+    parallel_for(B, kFewest, body);
+  else
+    body(int64_t{0}, B);
+}
+
+// Returns the states [end - begin, W] of some sequences before token t.   h [T + 1, B, W]
+Tensor states_of(const Tensor& h, int64_t t, int64_t begin, int64_t end) {
+  return h.rows(t, t + 1).view({h.dim(1), h.dim(2)}).rows(begin, end);
+}
+In cells_of(const Tensor& c, int64_t t, int64_t begin, int64_t end) {
+  return c ? In(states_of(c, t, begin, end)) : In{};
+}
+
+// Backpropagation through time (Werbos 1990) of the sequences [begin, end): the gradients of x, and
+// du [B, T, G W], those of u.
+void backward_through_time(Cell cell, int64_t begin, int64_t end, Out dx, const Tensor& du,
                            const Tensor& dy, const Tensor& weight, const Tensor& kept,
                            const Tensor& h, const Tensor& c) {
   const Kernels& k = kernels(dy);
-  const int64_t B = shape.rows, W = shape.width, G = gates_of(shape.cell);
+  const int64_t R = end - begin, T = dy.dim(1), W = dy.dim(2), G = gates_of(cell);
   const DType states = h.dtype();
   const Device& device = h.device();
-  const Tensor now = empty({B, G * W}, du.dtype(), device);
-  Tensor dh = zeros({B, W}, states, device), dc = zeros({B, W}, states, device);
+  const CellShape shape{cell, R, W, T};
+  const Tensor now = empty({R, G * W}, du.dtype(), device);
+  Tensor dh = zeros({R, W}, states, device), dc = zeros({R, W}, states, device);
   KeptOperand kept_weight;  // all tokens use it
   for (int64_t t = T - 1; t >= 0; --t) {
-    const Tensor dh0 = empty({B, W}, states, device), dc0 = empty({B, W}, states, device);
-    k.recurrent_cell_backward({at(dx, t * G * W), at(Out(du), t * G * W), now, dh0, dc0},
-                              at(In(dy), t * W), dh, dc, at(In(kept), t * kept_of(shape.cell) * W),
-                              h.rows(t, t + 1), c ? In(c.rows(t, t + 1)) : In{},
-                              c ? In(c.rows(t + 1, t + 2)) : In{}, shape);
+    const int64_t place = begin * T + t;
+    const Tensor dh0 = empty({R, W}, states, device), dc0 = empty({R, W}, states, device);
+    k.recurrent_cell_backward({at(dx, place * G * W), at(Out(du), place * G * W), now, dh0, dc0},
+                              at(In(dy), place * W), dh, dc,
+                              at(In(kept), place * kept_of(cell) * W), states_of(h, t, begin, end),
+                              cells_of(c, t, begin, end), cells_of(c, t + 1, begin, end), shape);
     // dh' = the cell's part + du weight
     Out sum = dh0;
     sum.add = true;
-    GemmShape product{B, W, G * W, false, false};
+    GemmShape product{R, W, G * W, false, false};
     product.kept = &kept_weight;
     k.gemm(sum, now, weight, {}, product);
     dh = dh0, dc = dc0;
@@ -59,30 +83,38 @@ Tensor recurrence(const Tensor& x, const Tensor& weight, const Tensor& bias, Cel
         weight.shape());
   const int64_t B = x.dim(0), T = x.dim(1), W = weight.dim(1);
   const DType states = working_type(x);
-  const CellShape shape{cell, B, W, T};
   const Device& device = x.device();
   const Tensor y = empty({B, T, W}, x.dtype(), device);
   const Tensor h = zeros({T + 1, B, W}, states, device);
   const Tensor c = cell == Cell::lstm ? zeros({T + 1, B, W}, states, device) : Tensor();
   const Tensor kept = recording() ? empty({B, T, kept_of(cell) * W}, states, device) : Tensor();
-  const Tensor u = empty({B, G * W}, states, device), matrix = in_dtype(weight, x.dtype());
+  const Tensor matrix = in_dtype(weight, x.dtype());
   const Kernels& k = kernels(x);
-  KeptOperand kept_weight;  // all tokens use it
-  GemmShape product{B, G * W, W, false, true};
-  product.kept = &kept_weight;
-  for (int64_t t = 0; t < T; ++t) {
-    const Tensor before = h.rows(t, t + 1), after = h.rows(t + 1, t + 2);
-    k.gemm(u, in_dtype(before, x.dtype()), matrix, bias, product);
-    k.recurrent_cell(after, c ? Out(c.rows(t + 1, t + 2)) : Out{}, at(Out(y), t * W),
-                     kept ? at(Out(kept), t * kept_of(cell) * W) : Out{}, at(In(x), t * G * W), u,
-                     before, c ? In(c.rows(t, t + 1)) : In{}, shape);
-  }
+  each_block_of_sequences(B, [&](int64_t begin, int64_t end) {
+    const int64_t R = end - begin;
+    const Tensor u = empty({R, G * W}, states, device);
+    KeptOperand kept_weight;  // all tokens use it
+    GemmShape product{R, G * W, W, false, true};
+    product.kept = &kept_weight;
+    for (int64_t t = 0; t < T; ++t) {
+      const int64_t place = begin * T + t;
+      const Tensor before = states_of(h, t, begin, end), after = states_of(h, t + 1, begin, end);
+      k.gemm(u, in_dtype(before, x.dtype()), matrix, bias, product);
+      k.recurrent_cell(
+          after, c ? Out(states_of(c, t + 1, begin, end)) : Out{}, at(Out(y), place * W),
+          kept ? at(Out(kept), place * kept_of(cell) * W) : Out{}, at(In(x), place * G * W), u,
+          before, cells_of(c, t, begin, end), {cell, R, W, T});
+    }
+  });
   if (!recording()) return y;
   return record(
       y, {x, weight, bias},
       [=, x = Saved::slot(x), y = y.detach(), units = row_units()](const Tensor& dy, Gradients& d) {
         const Tensor du = empty({B, T, G * W}, matrix.dtype(), matrix.device());
-        backward_through_time(shape, T, d[x], du, dy, matrix, kept, h, c);
+        const Out dx = d[x];
+        each_block_of_sequences(B, [&](int64_t begin, int64_t end) {
+          backward_through_time(cell, begin, end, dx, du, dy, matrix, kept, h, c);
+        });
         const Kernels& of_dy = kernels(dy);
         if (d.wants(bias)) of_dy.sum_rows(d[bias], du, {B * T, G * W, units.of(B * T)});
         if (d.wants(weight))  // dweight = du^T h'

@@ -214,6 +214,9 @@ TEST(JsonGrammar, RefusesInvalidAndUnsupportedSchemas) {
   refused(R"({"oneOf": [{"type": "integer"}, {"minimum": 2}]})", ErrorKind::Unsupported,
           "a value may satisfy its schemas 1 and 0");
   refused(R"({"uniqueItems": true})", ErrorKind::Unsupported, "uniqueItems");
+  refused(R"({"properties": {"a": {"properties": {"b": {}}, "unevaluatedProperties": false}},
+              "anyOf": [{"properties": {"a": {"properties": {"c": {}}}}}]})",
+          ErrorKind::Unsupported, "unevaluatedProperties");
   refused(R"({"multipleOf": 0})", ErrorKind::InvalidArgument, "multipleOf is 0");
   refused(R"({"multipleOf": 3, "minimum": 1})", ErrorKind::Unsupported, "two bounds");
   refused(R"({"not": {"required": ["a"]}})", ErrorKind::Unsupported, "not is supported");

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "base/random.h"
+#include "base/threads.h"
 #include "support/expect_error.h"
 #include "tensor/tape.h"
 
@@ -62,6 +64,33 @@ TEST_P(Recurrences, MatchPyTorch) {
   expect_near(layer.input.bias.value.gradient(), golden("dbias_ih_l0"));
   expect_near(layer.hidden.weight.value.gradient(), golden("dweight_hh_l0"));
   expect_near(layer.hidden.bias.value.gradient(), golden("dbias_hh_l0"));
+}
+
+// Enough sequences are divided among threads, each of which passes through all tokens.
+TEST_P(Recurrences, HaveTheSameBitsForAnyNumberOfThreads) {
+  const int before = thread_count();
+  std::vector<std::vector<float>> found;
+  for (const int threads : {1, 2, 3}) {
+    set_thread_count(threads);
+    for (const DType compute : {DType::f32, DType::bf16}) {
+      Recurrence layer = this->layer();
+      const int64_t B = 25, T = 4;
+      Random random(1, Stream::init);
+      Tensor x = empty({B, T, 3});
+      for (int64_t i = 0; i < x.size(); ++i) x.data_as<float>()[i] = random.normal();
+      x.want_gradient();
+      layer.each([](const std::string&, Parameter& p) { p.value.want_gradient(); }, "x");
+      Pass pass;
+      pass.compute = compute;
+      const Tensor y = layer(convert(x, compute), pass);
+      backward(sum(multiply(y, y)));
+      found.push_back(to_floats(y));
+      found.push_back(to_floats(x.gradient()));
+      found.push_back(to_floats(layer.hidden.weight.value.gradient()));
+    }
+  }
+  set_thread_count(before);
+  for (size_t i = 6; i < found.size(); ++i) EXPECT_EQ(found[i], found[i % 6]) << i;
 }
 
 TEST_P(Recurrences, RefuseAnAdapterThatWouldHaveNoEffect) {
