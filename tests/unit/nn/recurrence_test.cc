@@ -79,7 +79,8 @@ TEST_P(Recurrences, HaveTheSameBitsForAnyNumberOfThreads) {
       Tensor x = empty({B, T, 3});
       for (int64_t i = 0; i < x.size(); ++i) x.data_as<float>()[i] = random.normal();
       x.want_gradient();
-      layer.each([](const std::string&, Parameter& p) { p.value.want_gradient(); }, "x");
+      const auto want = [](const std::string&, Parameter& p) { p.value.want_gradient(); };
+      layer.each(want, "x");
       Pass pass;
       pass.compute = compute;
       const Tensor y = layer(convert(x, compute), pass);
