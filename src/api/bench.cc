@@ -114,9 +114,7 @@ struct BenchExamples {
 
 void visit(BenchOptions& o, OptionVisitor& v) {
   constexpr int64_t kMostTokens = 1 << 20;
-  v.text({"preset",
-          "preset to train: a decoder, such as tiny, nano, baby or lstm, or an encoder of images"},
-         o.preset);
+  v.text({"preset", "preset to train, such as tiny, nano, baby or lstm"}, o.preset);
   v.choice({"precision", "training: precision of matrix products"}, o.precision,
            {"automatic", "fp32", "bf16"});
   v.integer({"steps", "training: steps to measure"}, o.steps, 1, 1'000'000);

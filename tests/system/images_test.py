@@ -218,7 +218,7 @@ class Captions(FoveaTest):
             self.assertEqual(json.loads((out / "config.json").read_text())["model_type"], kind)
             found = json.loads(self.ok(fovea("eval", out, "--images", self.folder / "test.csv", "--json")).stdout)
             if kind == "siglip":  # learns several times as slowly; towers_test compares its gradients
-                self.assertEqual(found["pictures"], 32)
+                self.assertEqual(found["sequences"], 32)
                 continue
             self.assertGreaterEqual(found["text_recall_1"], 0.8, kind)
             self.assertGreaterEqual(found["image_recall_1"], 0.8, kind)
