@@ -160,9 +160,8 @@ class EvalCommand : public Command {
   }
 
   int run_images(const OptionTable& table) {
-    for (const char* option :
-         {"DATA", "--pairs", "--labels", "--score", "--against", "--cache-dtype", "--one-by-one",
-          "--limit"})
+    for (const char* option : {"DATA", "--pairs", "--labels", "--score", "--against",
+                               "--cache-dtype", "--one-by-one", "--limit"})
       if (table.given(option))
         throw UsageError(fmt::format("--images: cannot be combined with {}", option));
     catch_signals();
@@ -179,9 +178,8 @@ class EvalCommand : public Command {
   }
 
   int run_probe(const OptionTable& table) {
-    for (const char* option :
-         {"DATA", "--pairs", "--labels", "--images", "--score", "--against", "--cache-dtype",
-          "--limit"})
+    for (const char* option : {"DATA", "--pairs", "--labels", "--images", "--score", "--against",
+                               "--cache-dtype", "--limit"})
       if (table.given(option))
         throw UsageError(fmt::format("--probe: cannot be combined with {}", option));
     return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),

@@ -56,8 +56,8 @@ class TraceCommand : public Command {
             {.field = "method", .name = "--explain", .placeholder = "[METHOD]", .implied = "all"}));
     circuits_.declare(table);
     table.show_only({"MODEL", "--adapter", "--text", "--ids", "--input", "--what", "--layers",
-                     "--patch", "--gradients", "--out", "--list", "--explain",
-                     "--neurons", "--answers", "--other", "--circuit", "--steer"});
+                     "--patch", "--gradients", "--out", "--list", "--explain", "--neurons",
+                     "--answers", "--other", "--circuit", "--steer"});
   }
 
   int run(const OptionTable& table) override {
