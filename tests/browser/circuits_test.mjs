@@ -43,7 +43,7 @@ const near = (found, wanted, what) => assert.ok(Math.abs(Number(found) - wanted)
 test("neurons of a token are those of fovea trace; without one, the probabilities change", { skip }, async () => {
   const page = await view({});
   await page.getByRole("link", { name: "Inside" }).click();
-  await page.getByLabel("Layer", { exact: true }).selectOption("1");
+  await page.locator("[data-field='depth']").selectOption("1");
   await page.waitForSelector("[data-neuron^='1.']");
   const expected = trace("--neurons")[1];
   const shown = await page.locator("[data-activation]").evaluateAll((cells) => cells.map((cell) => [cell.dataset.activation, cell.title]));
@@ -102,7 +102,7 @@ test("a person patches from a second text and sees where the answer rests", { sk
   // The names differ at one token only; the other tokens before layer 0 are equal.
   const firstLayer = expected.patched[0].map((value) => value !== expected.into);
   assert.equal(firstLayer.filter(Boolean).length, 1);
-  await page.getByLabel("Second text").fill("One two");
+  await page.getByLabel("Second text").fill("One two three four five");
   await page.getByLabel("Second text").press("Enter");
   await page.getByText("expected equal numbers").waitFor();
   await quiet(page);
