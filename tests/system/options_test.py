@@ -48,9 +48,15 @@ class Values(FoveaTest):
                 self.refused(result, 2, f"{option['name']}: \"{value}\"", "; expected " + expectation(option))
 
     def test_every_option_refuses_values_of_the_wrong_kind(self):
+        # One function reads all values of a kind: the first option of each kind and verb gets all of them, the others some.
         self.assertTrue(TABLES)
+        first = set()
         for verb, option in options(*WRONG):
-            for value in WRONG[option["kind"]]:
+            values = WRONG[option["kind"]]
+            if (verb, option["kind"]) in first:
+                values = values[:3]
+            first.add((verb, option["kind"]))
+            for value in values:
                 self.check(verb, option, value)
 
     def test_every_number_is_checked_against_its_range(self):
