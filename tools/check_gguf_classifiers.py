@@ -5,15 +5,13 @@ Usage: check_gguf_classifiers.py [FAMILY...] [--fovea PROGRAM]. For each family,
 converts the classifier to a GGUF file and this back to a directory, and compares the probabilities of the file and of the file with the
 adapter by fovea, and those of the directory by fovea and by transformers, with those of transformers for the original model. Prints a
 line for each; exit code 1 if one differs by more than 1e-4. Needs torch, transformers and peft."""
-import argparse
 import os
 import pathlib
 import sys
 import tempfile
-import warnings
 
 import torch
-from check_heads import ENCODERS, FAMILIES, TEXTS, TOLERANCE, fovea
+from check_heads import ENCODERS, FAMILIES, TEXTS, TOLERANCE, arguments, fovea
 from make_classify_goldens import BERT, named, tokenizer, without_types
 from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
@@ -77,12 +75,7 @@ def differences(program, family):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("families", nargs="*", default=list(TARGETS))
-    default = pathlib.Path(__file__).parent.parent / "build/release/fovea"
-    parser.add_argument("--fovea", default=os.environ.get("FOVEA_BIN", str(default)))
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
+    given = arguments(__doc__, TARGETS)
     worst = 0
     for family in given.families:
         for name, one in differences(given.fovea, family).items():

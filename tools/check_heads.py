@@ -141,13 +141,18 @@ def largest_difference(program, family, head):
         return compare(program, folder, model, tok)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("families", nargs="*", default=list(FAMILIES))
+def arguments(description, families):
+    """Returns the families that the command line names, and the program."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("families", nargs="*", default=list(families))
     default = pathlib.Path(__file__).parent.parent / "build/release/fovea"
     parser.add_argument("--fovea", default=os.environ.get("FOVEA_BIN", str(default)))
-    given = parser.parse_args()
     warnings.simplefilter("ignore")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments(__doc__, FAMILIES)
     worst = 0
     for family in given.families:
         for head in HEADS:

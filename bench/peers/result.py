@@ -4,9 +4,10 @@ import statistics
 import time
 
 
-def median_seconds(run, runs):
-    """Returns the median time of `runs` calls, after one that is not measured."""
-    run()
+def median_seconds(run, runs, warmup=1):
+    """Returns the median time of `runs` calls, after `warmup` calls that are not measured."""
+    for _ in range(warmup):
+        run()
     times = []
     for _ in range(runs):
         start = time.perf_counter()

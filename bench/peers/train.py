@@ -3,10 +3,9 @@
 The model is that of `fovea bench --train`: learned positions, LayerNorm before each sublayer, no biases, exact GELU, a head that shares
 the weights of the embedding; AdamW, clipping of the gradient's norm, random text that is cut into batches in the step."""
 import argparse
-import time
 
 import torch
-from pytorch import version_and_flags
+from pytorch import training_speed, version_and_flags
 from result import report
 from torch import nn
 from torch.nn import functional
@@ -68,29 +67,9 @@ def main():
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
     layers, heads, width, context, batch, vocabulary = SHAPES[given.preset]
-    text = torch.randint(vocabulary, (1 << 20,))
     model = Decoder(layers, heads, width, context, vocabulary)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
     loss_of = torch.compile(model) if given.compile else model
-
-    def step():
-        starts = torch.randint(len(text) - context - 1, (batch,)).tolist()
-        ids = torch.stack([text[start : start + context] for start in starts])
-        labels = torch.stack([text[start + 1 : start + context + 1] for start in starts])
-        with torch.autocast("cpu", torch.bfloat16, enabled=given.dtype == "bf16"):
-            loss = loss_of(ids, labels)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    times = []
-    for i in range(given.steps + 5):
-        start = time.perf_counter()
-        step()
-        if i >= 5:
-            times.append(time.perf_counter() - start)
-    report(batch * context / sorted(times)[len(times) // 2], *version_and_flags())
+    report(training_speed(loss_of, model, vocabulary, context, batch, given), *version_and_flags())
 
 
 if __name__ == "__main__":

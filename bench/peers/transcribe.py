@@ -2,22 +2,18 @@
 For bf16, which it lacks on most CPUs, it computes in fp32."""
 import argparse
 import os
-import pathlib
-import shutil
 
 import ctranslate2
 import numpy as np
+from ct2_folder import kept
 from result import median_seconds, report
 
 PROMPT = [50258, 50259, 50359, 50363]  # start, English, transcribe, no times
 END = 50257
 
 
-def converted(folder):
-    """Returns the model in CTranslate2's format, which is kept beside the model, in fp32."""
-    target = pathlib.Path(folder) / "ctranslate2"
-    if target.exists():
-        return str(target)
+def specification(folder):
+    """Returns the model as CTranslate2 describes it, in fp32."""
     import torch
     import transformers
     from ctranslate2.converters.transformers import WhisperLoader
@@ -30,14 +26,7 @@ def converted(folder):
     spec.config.suppress_ids = spec.config.suppress_ids_begin = []
     spec.config.alignment_heads = [[0, 0]]
     spec.config.lang_ids = [50259]
-    spec.validate()
-    spec.optimize()
-    part = target.with_name("part-ctranslate2")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    spec.save(str(part))
-    part.rename(target)
-    return str(target)
+    return spec
 
 
 def main():
@@ -52,7 +41,7 @@ def main():
     given = options.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     kind = "int8" if given.dtype == "int8" else "float32"
-    model = ctranslate2.models.Whisper(converted(given.model), device="cpu", compute_type=kind, inter_threads=1, intra_threads=given.threads)
+    model = ctranslate2.models.Whisper(kept(given.model, lambda: specification(given.model)), device="cpu", compute_type=kind, inter_threads=1, intra_threads=given.threads)
     noise = np.random.default_rng(0).normal(0, 0.5, (given.windows, 80, 3000)).astype(np.float32)
     features = ctranslate2.StorageView.from_array(noise)
     # CTranslate2 generates at most half of max_length.

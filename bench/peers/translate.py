@@ -3,17 +3,14 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
 
 import ctranslate2
+from ct2_folder import kept
 from result import median_seconds, report
 
 
-def converted(folder):
-    """Returns the model in CTranslate2's format, which is kept beside the model, in fp32."""
-    target = pathlib.Path(folder) / "ctranslate2"
-    if target.exists():
-        return str(target)
+def specification(folder):
+    """Returns the model as CTranslate2 describes it, in fp32."""
     import torch
     import transformers
     from ctranslate2.converters.transformers import BartLoader, MarianMTLoader
@@ -29,14 +26,7 @@ def converted(folder):
     spec.config.bos_token = spec.config.eos_token = vocabulary[config.eos_token_id]
     spec.config.decoder_start_token = vocabulary[config.decoder_start_token_id]
     spec.config.unk_token = vocabulary[1]
-    spec.validate()
-    spec.optimize()
-    part = target.with_name("part-ctranslate2")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    spec.save(str(part))
-    part.rename(target)
-    return str(target)
+    return spec
 
 
 def main():
@@ -51,7 +41,7 @@ def main():
     given = options.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     kind = {"fp32": "float32", "int8": "int8"}[given.dtype]
-    translator = ctranslate2.Translator(converted(given.model), device="cpu", compute_type=kind, inter_threads=1, intra_threads=given.threads)
+    translator = ctranslate2.Translator(kept(given.model, lambda: specification(given.model)), device="cpu", compute_type=kind, inter_threads=1, intra_threads=given.threads)
     lines = [[*line.split(), "</s>"] for line in pathlib.Path(given.lines).read_text(encoding="utf-8").splitlines()]
     length = {"max_decoding_length": given.tokens, "min_decoding_length": given.tokens}
     seconds = median_seconds(lambda: translator.translate_batch(lines, beam_size=given.beams, **length), given.runs)

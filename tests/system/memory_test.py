@@ -17,17 +17,22 @@ MEGABYTE = 1 << 20
 WORK = ["--ids", ",".join(str(7 * i) for i in range(96)), "-n", "32", "--greedy", "--json"]
 
 
+def folder_with_llama(test, **sizes):
+    """Returns a folder for the tests of a class, with a Llama of random weights in its folder `model`."""
+    holder = tempfile.TemporaryDirectory(prefix="fovea test ")
+    test.addClassCleanup(holder.cleanup)
+    sys.path.insert(0, str(ROOT / "tools"))
+    test.addClassCleanup(sys.path.pop, 0)
+    from bench_models import make_llama  # pylint: disable=import-outside-toplevel
+    make_llama(pathlib.Path(holder.name) / "model", **sizes)
+    return pathlib.Path(holder.name)
+
+
 @unittest.skipIf(SANITIZED, "sanitizers take memory")
 class Memory(FoveaTest):
     @classmethod
     def setUpClass(cls):
-        sys.path.insert(0, str(ROOT / "tools"))
-        cls.addClassCleanup(sys.path.pop, 0)
-        from bench_models import make_llama  # pylint: disable=import-outside-toplevel
-        holder = tempfile.TemporaryDirectory(prefix="fovea test ")
-        cls.addClassCleanup(holder.cleanup)
-        cls.model = pathlib.Path(holder.name) / "model"
-        make_llama(cls.model, layers=12, width=768, heads=12, kv_heads=4, ffn=2048, vocabulary=32000)  # 197 MB
+        cls.model = folder_with_llama(cls, layers=12, width=768, heads=12, kv_heads=4, ffn=2048, vocabulary=32000) / "model"  # 197 MB
         cls.gguf = cls.model.with_suffix(".gguf")
 
     def generate(self, model, *options, **more):

@@ -1,13 +1,11 @@
 """The memory that `train` plans, compared with the peak of the run, for each objective and way to hold the weights."""
 import json
-import pathlib
 import random
 import sys
-import tempfile
 import unittest
 
-from memory_test import SANITIZED
-from support import ROOT, FoveaTest, fovea
+from memory_test import SANITIZED, folder_with_llama
+from support import FoveaTest, fovea
 
 WORDS = "the eye of a fox sees what light falls on it and never sleeps".split()
 MOST = 0.3  # on other CPUs, whose products use other temporary memory: 0.5
@@ -38,13 +36,7 @@ def lines(records):
 class PlannedMemory(FoveaTest):
     @classmethod
     def setUpClass(cls):
-        sys.path.insert(0, str(ROOT / "tools"))
-        cls.addClassCleanup(sys.path.pop, 0)
-        from bench_models import make_llama  # pylint: disable=import-outside-toplevel
-        holder = tempfile.TemporaryDirectory(prefix="fovea test ")
-        cls.addClassCleanup(holder.cleanup)
-        cls.data = pathlib.Path(holder.name)
-        make_llama(cls.data / "model", layers=6, width=320, heads=5, kv_heads=5, ffn=896, vocabulary=8192, context=512)
+        cls.data = folder_with_llama(cls, layers=6, width=320, heads=5, kv_heads=5, ffn=896, vocabulary=8192, context=512)
         generator = random.Random(1)
 
         def text(words):
