@@ -120,8 +120,13 @@ class MultiVectorEmbedder {
   std::vector<float> score(const std::string& query, const std::vector<std::string>& texts,
                            const EmbedOptions& options = {}) const;
 
+  // Returns the vectors of embed({text}, role) at their tokens, of unit length. Tokens of a prompt,
+  // special tokens and those that extend a query have an empty byte range.
+  std::vector<EmbeddedToken> embed_tokens(const std::string& text, TextRole role) const;
+
   int64_t width() const;
   int64_t max_tokens(TextRole role) const;
+  bool averages() const;  // similarities are divided by the number of the query's vectors
   const std::map<std::string, std::string>& prompts() const;
   const Tokenizer& tokenizer() const;
   const std::vector<std::string>& warnings() const;  // see Model::warnings()

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/options.h"
+#include "fovea/retrieval.h"
 
 namespace fovea {
 
@@ -32,12 +33,12 @@ struct SearchBuild {
 };
 
 // Splits the text files in `folder` and its subfolders into passages and writes an index of their
-// words and of their vectors, which are dense or sparse, as the model computes them. Names that
-// begin with a dot are skipped. If `index` exists and was built with the same model, the vectors of
-// unchanged passages are reused. The index is written atomically. Throws BadFile if there is no
-// text, InvalidArgument if `index` exists and is not an index, Unsupported if the model compares
-// vectors by Manhattan distance or computes several for each text, Failed if `progress` returned
-// false or the index cannot be written, and the errors of Embedder::open().
+// words and of their vectors, as the model computes them: one dense or sparse vector for each
+// passage, or one for each of its tokens. Names that begin with a dot are skipped. If `index`
+// exists and was built with the same model, the vectors of unchanged passages are reused. The index
+// is written atomically. Throws BadFile if there is no text, InvalidArgument if `index` exists and
+// is not an index, Unsupported if the model compares vectors by Manhattan distance, Failed if
+// `progress` returned false or the index cannot be written, and the errors of Embedder::open().
 SearchBuild build_search_index(const std::string& folder, const std::string& model,
                                const std::string& index, const SearchBuildOptions& options = {});
 
@@ -92,8 +93,8 @@ class SearchIndex {
   std::vector<FoundPassage> search(const std::string& query, int64_t count,
                                    const SearchOptions& options = {}) const;
   // Groups the passages by the directions of their vectors (spherical k-means), the largest group
-  // first. Throws InvalidArgument if there are fewer passages than clusters, and Unsupported if the
-  // vectors are sparse.
+  // first. Throws InvalidArgument if there are fewer passages than clusters, and Unsupported unless
+  // the index has one dense vector for each passage.
   std::vector<PassageCluster> cluster(const ClusterOptions& options = {}) const;
   // Returns the best match of each word of the query. Throws the errors of
   // Embedder::embed_tokens(), and Unsupported if the vectors are sparse.
@@ -103,7 +104,7 @@ class SearchIndex {
   int64_t passages() const;                          // number of passages
 
  private:
-  void check_dense(const char* what) const;
+  void refuse_kind(VectorKind kind, const char* what) const;
   struct Parts;
   explicit SearchIndex(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
   std::shared_ptr<const Parts> parts_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/float_mode.h"
@@ -105,6 +106,25 @@ std::vector<float> MultiVectorEmbedder::score(const std::string& query,
   return scores(embed({query}, TextRole::query, plain), embed(texts, TextRole::document, plain));
 }
 
+std::vector<EmbeddedToken> MultiVectorEmbedder::embed_tokens(const std::string& text,
+                                                             TextRole role) const {
+  const FloatMode mode;
+  const MultiVectorModel& model = parts_->model;
+  const std::string prompt = prompt_for(model, role, {});
+  const MultiVectors vectors = embed({text}, role);
+  const std::vector<Offsets> places = model.places(prompt, text, role);
+  std::vector<EmbeddedToken> tokens;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const float* row = vectors.values.data() + static_cast<int64_t>(i) * vectors.width;
+    const double length = std::sqrt(std::inner_product(row, row + vectors.width, row, 0.0));
+    std::vector<float> vector(row, row + vectors.width);
+    for (float& x : vector) x = length > 0 ? static_cast<float>(x / length) : 0;
+    tokens.push_back({places[i].begin, places[i].end, std::move(vector)});
+  }
+  return tokens;
+}
+
+bool MultiVectorEmbedder::averages() const { return parts_->model.mean; }
 int64_t MultiVectorEmbedder::width() const { return parts_->model.width; }
 int64_t MultiVectorEmbedder::max_tokens(TextRole role) const {
   return role == TextRole::query ? parts_->model.query_length : parts_->model.document_length;

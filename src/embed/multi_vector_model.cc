@@ -149,10 +149,30 @@ RoleTokens MultiVectorModel::tokens(const std::string& prompt, const std::string
   return result;
 }
 
+std::vector<Offsets> MultiVectorModel::places(const std::string& prompt, const std::string& text,
+                                              TextRole role) const {
+  const RoleTokens read = tokens(prompt, text, role);
+  const std::vector<int32_t>& ids = read.text.ids;
+  const size_t marker = marker_length(format.tokenizer(), prompt, inserts);
+  const size_t before = prompt.size() - marker;  // bytes of the prompt among the text's own tokens
+  std::vector<Offsets> all = format.places(prompt.substr(marker) + text);
+  if (marker > 0) all.insert(all.begin() + format.leading(), Offsets{});
+  all.resize(ids.size());  // shorter if documents are truncated, longer if a query is extended
+  const auto end = all.end() - read.added;
+  std::fill(end - format.trailing(), end, Offsets{});
+  std::vector<Offsets> kept;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (!scored(ids[i], role)) continue;
+    const auto in_text = [&](uint32_t at) {
+      return at > before ? static_cast<uint32_t>(at - before) : 0;
+    };
+    kept.push_back({in_text(all[i].begin), in_text(all[i].end)});
+  }
+  return kept;
+}
+
 std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
                                            const std::vector<int64_t>& added, TextRole role) const {
-  const bool query = role == TextRole::query;
-  const bool skips = query ? skip_in_queries : skip_in_documents;
   TokenBatch seen = batch;  // `valid`: the tokens to which all tokens attend
   for (size_t b = 0; b < added.size(); ++b)
     if (expansion && !expansion->attended) seen.valid[b].end -= added[b];
@@ -164,7 +184,7 @@ std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
     std::vector<int64_t> kept;  // rows of `states`
     for (int64_t t = batch.valid[b].begin; t < batch.valid[b].end; ++t) {
       const int64_t row = static_cast<int64_t>(b) * T + t;
-      if (!skips || !skipped.contains(ids[row])) kept.push_back(row);
+      if (scored(ids[row], role)) kept.push_back(row);
     }
     if (kept.empty()) {
       rows.push_back(zeros({0, width}));

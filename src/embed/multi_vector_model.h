@@ -46,7 +46,16 @@ struct MultiVectorModel : NamedPrompts {
                                const Packing& packing = {},
                                const std::vector<AdapterUse>& adapters = {});
 
+  // Returns whether a token has a vector.
+  bool scored(int32_t id, TextRole role) const {
+    return !(role == TextRole::query ? skip_in_queries : skip_in_documents) ||
+           !skipped.contains(id);
+  }
   RoleTokens tokens(const std::string& prompt, const std::string& text, TextRole role) const;
+  // Returns the byte range in `text` of each token that has a vector; tokens of the prompt, special
+  // tokens and those of the expansion have empty ranges.
+  std::vector<Offsets> places(const std::string& prompt, const std::string& text,
+                              TextRole role) const;
   // Returns the vectors of each text of a batch, [rows, width]; added[b] is the number of tokens
   // that expansion added to text b.
   std::vector<Tensor> rows(const TokenBatch& batch, const std::vector<int64_t>& added,

@@ -27,10 +27,20 @@ PassageRules rules_for(const PassageModel& model, const SearchBuildOptions& opti
   return rules;
 }
 
-// The vectors of passages: one of the two.
+// The vectors of passages: one of the three.
 struct PassageVectors {
   Tensor dense;                       // f32 [N, width]
   std::vector<SparseVectors> sparse;  // one row for each passage
+  std::vector<Tensor> tokens;         // f32 [tokens, width] for each passage
+
+  PassageVectors(const PassageModel& model, int64_t passages) {
+    const auto count = static_cast<size_t>(passages);
+    switch (model.kind()) {
+      case VectorKind::dense: dense = empty({passages, model.width()}); break;
+      case VectorKind::sparse: sparse.resize(count); break;
+      case VectorKind::multiple: tokens.resize(count); break;
+    }
+  }
 };
 
 // The vectors of the existing index, by the texts of their passages, for reuse. Empty if the index
@@ -45,9 +55,8 @@ class KnownVectors {
       return;
     }
     const IndexSettings& s = index_->settings;
-    if (s.fingerprint != fingerprint || s.width != model.width() || s.sparse != model.sparse())
-      return;
-    if (s.sparse) rows_ = index_->sparse->rows();
+    if (s.fingerprint != fingerprint || s.width != model.width() || s.kind != model.kind()) return;
+    if (s.kind == VectorKind::sparse) rows_ = index_->sparse().rows();
     for (size_t i = 0; i < index_->passages.size(); ++i)
       numbers_.emplace(index_->passages[i].text, static_cast<int64_t>(i));
   }
@@ -55,11 +64,15 @@ class KnownVectors {
   bool lend(const std::string& text, int64_t row, PassageVectors& vectors) const {
     const auto found = numbers_.find(text);
     if (found == numbers_.end()) return false;
-    if (index_->settings.sparse)
-      vectors.sparse[static_cast<size_t>(row)] = row_of(rows_, found->second);
-    else
-      std::ranges::copy(index_->graph->vector(found->second),
-                        vectors.dense.data_as<float>() + row * vectors.dense.dim(1));
+    const auto at = static_cast<size_t>(row);
+    switch (index_->settings.kind) {
+      case VectorKind::dense:
+        std::ranges::copy(index_->graph().vector(found->second),
+                          vectors.dense.data_as<float>() + row * vectors.dense.dim(1));
+        break;
+      case VectorKind::sparse: vectors.sparse[at] = row_of(rows_, found->second); break;
+      case VectorKind::multiple: vectors.tokens[at] = index_->tokens().rows(found->second); break;
+    }
     return true;
   }
 
@@ -82,16 +95,30 @@ class KnownVectors {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
+// Copies the rows of one text.
+Tensor rows_of(const MultiVectors& all, int64_t text) {
+  const ArrayView rows = all.rows(text);
+  const Tensor x = empty({rows.shape[0], rows.shape[1]});
+  std::ranges::copy(rows.elements<float>(), x.data_as<float>());
+  return x;
+}
+
 // Computes the vectors of the passages with the numbers `chosen`. Returns how many tokens of each
 // were truncated.
 std::vector<int64_t> compute_vectors(const PassageModel& model,
                                      const std::vector<std::string>& texts,
                                      std::span<const size_t> chosen, const EmbedOptions& options,
                                      PassageVectors& vectors) {
-  if (model.sparse()) {
+  if (model.kind() == VectorKind::sparse) {
     const SparseVectors rows = model.sparse_vectors(texts, TextRole::document, options);
     for (size_t i = 0; i < chosen.size(); ++i)
       vectors.sparse[chosen[i]] = KnownVectors::row_of(rows, static_cast<int64_t>(i));
+    return rows.cut;
+  }
+  if (model.kind() == VectorKind::multiple) {
+    const MultiVectors rows = model.token_model().embed(texts, TextRole::document, options);
+    for (size_t i = 0; i < chosen.size(); ++i)
+      vectors.tokens[chosen[i]] = rows_of(rows, static_cast<int64_t>(i));
     return rows.cut;
   }
   const Embeddings rows = model.dense_vectors(texts, TextRole::document, options);
@@ -106,11 +133,7 @@ std::vector<int64_t> compute_vectors(const PassageModel& model,
 PassageVectors vectors_of(const std::vector<IndexedPassage>& passages, const PassageModel& model,
                           const KnownVectors& known, const SearchBuildOptions& options,
                           SearchBuild& result) {
-  PassageVectors vectors;
-  if (model.sparse())
-    vectors.sparse.resize(passages.size());
-  else
-    vectors.dense = empty({std::ssize(passages), model.width()});
+  PassageVectors vectors(model, std::ssize(passages));
   std::vector<size_t> fresh;
   for (size_t i = 0; i < passages.size(); ++i)
     if (!known.lend(passages[i].text, static_cast<int64_t>(i), vectors)) fresh.push_back(i);
@@ -146,6 +169,15 @@ SparseVectors joined(const std::vector<SparseVectors>& rows, int64_t width) {
     all.starts.push_back(std::ssize(all.indices));
   }
   return all;
+}
+
+IndexedVectors indexed(const PassageVectors& vectors, const PassageModel& model) {
+  switch (model.kind()) {
+    case VectorKind::sparse: return PostingLists(joined(vectors.sparse, model.width()));
+    case VectorKind::multiple: return PassageTokenVectors(vectors.tokens, model.width());
+    case VectorKind::dense: break;
+  }
+  return VectorGraph(vectors.dense, model.similarity());
 }
 
 // Splits the text files of a folder into passages.
@@ -199,14 +231,8 @@ SearchBuild build_search_index(const std::string& folder, const std::string& mod
   for (const IndexedPassage& passage : passages) texts.push_back(passage.text);
   WordIndex words(texts);
   const IndexSettings settings{absolute(folder), absolute(model_folder), fingerprint,
-                               model.width(),    model.similarity(),     model.sparse()};
-  if (model.sparse())
-    write_index(index, {settings, std::move(passages), std::nullopt,
-                        PostingLists(joined(vectors.sparse, model.width())), std::move(words)});
-  else
-    write_index(index,
-                {settings, std::move(passages), VectorGraph(vectors.dense, settings.similarity),
-                 std::nullopt, std::move(words)});
+                               model.width(),    model.similarity(),     model.kind()};
+  write_index(index, {settings, std::move(passages), indexed(vectors, model), std::move(words)});
   return result;
 }
 

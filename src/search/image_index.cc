@@ -49,10 +49,11 @@ std::unordered_map<std::string, std::vector<float>> known_images(const std::stri
   if (!is_index(path)) return known;
   try {
     const IndexFiles index = read_index(path);
-    if (index.settings.fingerprint != fingerprint || index.settings.width != width || !index.graph)
+    if (index.settings.fingerprint != fingerprint || index.settings.width != width ||
+        index.settings.kind != VectorKind::dense)
       return known;
     for (size_t i = 0; i < index.passages.size(); ++i)
-      known.emplace(index.passages[i].text, index.graph->vector(static_cast<int64_t>(i)));
+      known.emplace(index.passages[i].text, index.graph().vector(static_cast<int64_t>(i)));
   } catch (const Error&) {  // a damaged index is built again
     known.clear();
   }
@@ -105,7 +106,6 @@ ImageIndexBuild build_image_index(
                        Similarity::cosine},
                       std::move(images),
                       VectorGraph(vectors, Similarity::cosine),
-                      std::nullopt,
                       std::move(words)});
   return result;
 }
@@ -132,7 +132,7 @@ ImageIndex ImageIndex::open(const std::string& index, const std::string& model_f
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
   check(files.settings.fingerprint == hash_text(model.fingerprint()) &&
-            files.settings.width == model.width() && files.graph,
+            files.settings.width == model.width() && files.settings.kind == VectorKind::dense,
         "{}: was built with another model than {}; expected the same model, or a new index", index,
         folder);
   return ImageIndex(std::make_shared<Parts>(Parts{std::move(files), model}));
@@ -140,7 +140,7 @@ ImageIndex ImageIndex::open(const std::string& index, const std::string& model_f
 
 std::vector<FoundImage> ImageIndex::nearest(const Embeddings& query, int64_t count) const {
   std::vector<FoundImage> found;
-  for (const auto& [number, similarity] : parts_->files.graph->nearest(query.values, count))
+  for (const auto& [number, similarity] : parts_->files.graph().nearest(query.values, count))
     found.push_back({parts_->files.passages[static_cast<size_t>(number)].file, similarity});
   return found;
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr int64_t kMostLines = int64_t{1} << 53;
 constexpr size_t kMostBytes = size_t{16} << 30;  // limit of passages.jsonl, which is held in memory
 
@@ -49,17 +49,27 @@ struct HashedFile {
 };
 constexpr HashedFile kPassages = {"passages.jsonl", "hash_of_passages"},
                      kWords = {"words.safetensors", "hash_of_words"};
-HashedFile vectors_file(bool sparse) {
-  return {sparse ? "sparse.safetensors" : "graph.hnsw", "hash_of_vectors"};
-}
+struct VectorFile {
+  const char *kind, *name;
+};
+constexpr VectorFile kVectorFiles[] = {  // in the order of VectorKind
+    {"dense", "graph.hnsw"},
+    {"sparse", "sparse.safetensors"},
+    {"tokens", "tokens.safetensors"}};
+const VectorFile& vector_file(VectorKind kind) { return kVectorFiles[static_cast<size_t>(kind)]; }
+HashedFile hashed_vectors(VectorKind kind) { return {vector_file(kind).name, "hash_of_vectors"}; }
 
 // Returns the contents of index.json without the hash of these contents.
 Json description(const IndexFiles& index) {
   const IndexSettings& s = index.settings;
-  return {{"fovea_search", kVersion}, {"folder", s.folder},
-          {"model", s.model},         {"fingerprint", s.fingerprint},
-          {"width", s.width},         {"similarity", name_of(s.similarity)},
-          {"sparse", s.sparse},       {"passages", index.passages.size()}};
+  return {{"fovea_search", kVersion},
+          {"folder", s.folder},
+          {"model", s.model},
+          {"fingerprint", s.fingerprint},
+          {"width", s.width},
+          {"similarity", name_of(s.similarity)},
+          {"vectors", vector_file(s.kind).kind},
+          {"passages", index.passages.size()}};
 }
 
 [[noreturn]] void refuse_damage(const std::string& file) {
@@ -92,6 +102,14 @@ Similarity get_similarity(const nlohmann::json& json, const std::string& file) {
   return *similarity;
 }
 
+VectorKind get_kind(const nlohmann::json& json, const std::string& file) {
+  const std::string name = get_string(json, "vectors", file);
+  for (const VectorKind kind : {VectorKind::dense, VectorKind::sparse, VectorKind::multiple})
+    if (name == vector_file(kind).kind) return kind;
+  fail(ErrorKind::BadFile, "{}: vectors is {}; expected dense, sparse or tokens", file,
+       excerpt(name, 40));
+}
+
 }  // namespace
 
 bool is_index(const std::string& path) {
@@ -110,11 +128,16 @@ void write_index(const std::string& path, const IndexFiles& index) {
     for (const std::string_view piece : image.pieces()) bytes += piece;
     return bytes;
   };
+  const auto bytes_of_vectors = [&](const auto& vectors) {
+    if constexpr (requires { vectors.tensors(); })
+      return bytes_of(vectors.tensors());
+    else
+      return vectors.bytes();
+  };
   const std::pair<HashedFile, std::string> files[] = {
       {kPassages, passages_text(index.passages)},
       {kWords, bytes_of(index.words.tensors())},
-      {vectors_file(index.settings.sparse),
-       index.settings.sparse ? bytes_of(index.sparse->tensors()) : index.graph->bytes()}};
+      {hashed_vectors(index.settings.kind), std::visit(bytes_of_vectors, index.vectors)}};
   Json json = description(index);
   size_t total = 0;
   for (const auto& [file, bytes] : files) {
@@ -138,7 +161,7 @@ IndexFiles read_index(const std::string& path) {
                                get_string(json, "fingerprint", file),
                                get_int(json, "width", file, 1),
                                get_similarity(json, file),
-                               get_bool(json, "sparse", file)};
+                               get_kind(json, file)};
   const auto name_of_file = [&](const HashedFile& hashed) { return path + "/" + hashed.name; };
   const auto expect_hash = [&](const HashedFile& hashed, std::string_view bytes) {
     if (hash_text(hash_bytes(bytes)) != get_string(json, hashed.key, file))
@@ -153,15 +176,21 @@ IndexFiles read_index(const std::string& path) {
     return SafeTensors(name_of_file(hashed));
   };
   WordIndex words(tensors(kWords), name_of_file(kWords), count);
-  const HashedFile vectors = vectors_file(settings.sparse);
-  const std::string vectors_path = name_of_file(vectors);
-  if (settings.sparse)
-    return {settings, std::move(passages), std::nullopt,
-            PostingLists(tensors(vectors), vectors_path, settings.width, count), std::move(words)};
-  const MappedFile bytes(vectors_path);
-  expect_hash(vectors, bytes.bytes());
-  VectorGraph graph(bytes.bytes(), vectors_path, count, settings.width, settings.similarity);
-  return {settings, std::move(passages), std::move(graph), std::nullopt, std::move(words)};
+  const HashedFile hashed = hashed_vectors(settings.kind);
+  const std::string vectors_path = name_of_file(hashed);
+  const auto vectors = [&]() -> IndexedVectors {
+    switch (settings.kind) {
+      case VectorKind::sparse:
+        return PostingLists(tensors(hashed), vectors_path, settings.width, count);
+      case VectorKind::multiple:
+        return PassageTokenVectors(tensors(hashed), vectors_path, settings.width, count);
+      case VectorKind::dense: break;
+    }
+    const MappedFile bytes(vectors_path);
+    expect_hash(hashed, bytes.bytes());
+    return VectorGraph(bytes.bytes(), vectors_path, count, settings.width, settings.similarity);
+  };
+  return {settings, std::move(passages), vectors(), std::move(words)};
 }
 
 }  // namespace fovea

@@ -1,12 +1,15 @@
 #pragma once
 
 // The files of a search index: index.json (the settings, and hashes of the other files),
-// passages.jsonl, words.safetensors, and the vectors: graph.hnsw or sparse.safetensors.
+// passages.jsonl, words.safetensors, and the vectors: graph.hnsw, sparse.safetensors or
+// tokens.safetensors.
 
-#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "search/passage_token_vectors.h"
+#include "search/posting_lists.h"
 #include "search/vector_graph.h"
 #include "search/word_index.h"
 
@@ -18,7 +21,7 @@ struct IndexSettings {
   std::string fingerprint;  // hash of everything that affects the vectors
   int64_t width = 0;
   Similarity similarity = Similarity::cosine;
-  bool sparse = false;  // the vectors are sparse
+  VectorKind kind = VectorKind::dense;
 };
 
 struct IndexedPassage {
@@ -27,12 +30,19 @@ struct IndexedPassage {
   std::string text;
 };
 
+// The vectors of all passages; the alternatives are in the order of VectorKind.
+using IndexedVectors = std::variant<VectorGraph, PostingLists, PassageTokenVectors>;
+
 struct IndexFiles {
   IndexSettings settings;
   std::vector<IndexedPassage> passages;
-  std::optional<VectorGraph> graph;    // of dense vectors
-  std::optional<PostingLists> sparse;  // of sparse vectors
+  IndexedVectors vectors;  // of the kind that the settings name
   WordIndex words;
+
+  // Throw std::bad_variant_access for the other kinds.
+  const VectorGraph& graph() const { return std::get<VectorGraph>(vectors); }
+  const PostingLists& sparse() const { return std::get<PostingLists>(vectors); }
+  const PassageTokenVectors& tokens() const { return std::get<PassageTokenVectors>(vectors); }
 };
 
 // Writes the index atomically; replaces an older one. Throws InvalidArgument if `path` is a file,

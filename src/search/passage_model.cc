@@ -33,21 +33,20 @@ PassageModel PassageModel::open(const std::string& folder) {
     }
     case VectorKind::multiple: break;
   }
-  fail(ErrorKind::Unsupported,
-       "{}: the model computes a vector for each token; expected one vector for each passage (such "
-       "a model can sort the results of a search)",
-       folder);
+  return PassageModel(MultiVectorEmbedder::open(folder));
 }
 
 int64_t PassageModel::width() const {
   return std::visit([](const auto& model) { return model.width(); }, model_);
 }
 int64_t PassageModel::max_tokens() const {
-  return std::visit([](const auto& model) { return model.max_tokens(); }, model_);
+  if (kind() == VectorKind::multiple) return token_model().max_tokens(TextRole::document);
+  return kind() == VectorKind::dense ? dense_model().max_tokens() : sparse_model().max_tokens();
 }
 Similarity PassageModel::similarity() const {
-  return std::visit([](const auto& model) { return *similarity_named(model.similarity_name()); },
-                    model_);
+  if (kind() == VectorKind::multiple) return Similarity::dot;
+  return *similarity_named(kind() == VectorKind::dense ? dense_model().similarity_name()
+                                                       : sparse_model().similarity_name());
 }
 const Tokenizer& PassageModel::tokenizer() const {
   return std::visit([](const auto& model) -> const Tokenizer& { return model.tokenizer(); },
@@ -64,7 +63,7 @@ std::string PassageModel::fingerprint() const {
 
 EmbedOptions PassageModel::options_for(TextRole role) const {
   EmbedOptions options;
-  if (!sparse() && similarity() == Similarity::cosine) options.normalise = true;
+  if (kind() == VectorKind::dense && similarity() == Similarity::cosine) options.normalise = true;
   options.prompt_name =
       std::visit([&](const auto& model) { return prompt_name_for(model.prompts(), role); }, model_);
   return options;
@@ -83,6 +82,12 @@ SparseVectors PassageModel::sparse_vectors(const std::vector<std::string>& texts
   SparseVectors vectors = sparse_model().embed(texts, role, options);
   if (similarity() == Similarity::cosine) scale_rows_to_unit_length(vectors);
   return vectors;
+}
+
+std::vector<EmbeddedToken> PassageModel::placed_tokens(const std::string& text,
+                                                       TextRole role) const {
+  if (kind() == VectorKind::multiple) return token_model().embed_tokens(text, role);
+  return dense_model().embed_tokens(text, options_for(role));
 }
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
 #pragma once
 
-// The model of an index, which computes one dense or one sparse vector for each passage.
+// The model of an index, which computes for each passage a dense vector, a sparse vector, or a
+// vector for each of its tokens.
 
 #include <string>
 #include <variant>
@@ -13,14 +14,15 @@ namespace fovea {
 
 class PassageModel {
  public:
-  // Throws Unsupported if the model computes several vectors for each text, and the errors of
+  // Throws Unsupported if the model compares sparse vectors by a distance, and the errors of
   // Embedder::open().
   static PassageModel open(const std::string& folder);
 
-  bool sparse() const { return std::holds_alternative<SparseEmbedder>(model_); }
-  // Throws std::bad_variant_access for the other kind.
+  VectorKind kind() const { return static_cast<VectorKind>(model_.index()); }
+  // Throw std::bad_variant_access for the other kinds.
   const Embedder& dense_model() const { return std::get<Embedder>(model_); }
   const SparseEmbedder& sparse_model() const { return std::get<SparseEmbedder>(model_); }
+  const MultiVectorEmbedder& token_model() const { return std::get<MultiVectorEmbedder>(model_); }
 
   int64_t width() const;
   int64_t max_tokens() const;
@@ -37,10 +39,14 @@ class PassageModel {
                            EmbedOptions options) const;
   SparseVectors sparse_vectors(const std::vector<std::string>& texts, TextRole role,
                                const EmbedOptions& options) const;
+  // Returns the vectors of the text's tokens, of unit length, and their places in it.
+  std::vector<EmbeddedToken> placed_tokens(const std::string& text, TextRole role) const;
 
  private:
-  explicit PassageModel(std::variant<Embedder, SparseEmbedder> model) : model_(std::move(model)) {}
-  std::variant<Embedder, SparseEmbedder> model_;
+  // The alternatives are in the order of VectorKind.
+  using AnyEmbedder = std::variant<Embedder, SparseEmbedder, MultiVectorEmbedder>;
+  explicit PassageModel(AnyEmbedder model) : model_(std::move(model)) {}
+  AnyEmbedder model_;
 };
 
 }  // namespace fovea

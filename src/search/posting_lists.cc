@@ -27,6 +27,16 @@ std::vector<T> loaded(const SafeTensors& file, const std::string& path, const ch
 
 }  // namespace
 
+std::vector<ScoredPassage> best_of(std::vector<ScoredPassage> all, int64_t count) {
+  const auto better = [](const ScoredPassage& a, const ScoredPassage& b) {
+    return a.score != b.score ? a.score > b.score : a.number < b.number;
+  };
+  const auto most = std::min(count, std::ssize(all));
+  std::partial_sort(all.begin(), all.begin() + most, all.end(), better);
+  all.resize(static_cast<size_t>(most));
+  return all;
+}
+
 PostingLists::PostingLists(const SparseVectors& rows)
     : passages_(rows.count),
       starts_(static_cast<size_t>(rows.width) + 1),
@@ -109,13 +119,7 @@ std::vector<ScoredPassage> PostingLists::best(std::span<const TermWeight> query,
   std::vector<ScoredPassage> all;
   for (size_t i = 0; i < found.size(); ++i)
     if (found[i] != 0) all.push_back({static_cast<int64_t>(i), static_cast<float>(scores[i])});
-  const auto better = [](const ScoredPassage& a, const ScoredPassage& b) {
-    return a.score != b.score ? a.score > b.score : a.number < b.number;
-  };
-  const auto most = std::min(count, static_cast<int64_t>(all.size()));
-  std::partial_sort(all.begin(), all.begin() + most, all.end(), better);
-  all.resize(static_cast<size_t>(most));
-  return all;
+  return best_of(std::move(all), count);
 }
 
 }  // namespace fovea

@@ -19,6 +19,9 @@ struct ScoredPassage {
   float score;
 };
 
+// Returns at most `count` passages, sorted by descending score, then by number.
+std::vector<ScoredPassage> best_of(std::vector<ScoredPassage> all, int64_t count);
+
 struct TermWeight {
   int32_t term;
   float weight;

@@ -26,12 +26,17 @@ constexpr double kFusion = 60;
 struct QueryVector {
   std::vector<float> dense;
   std::vector<TermWeight> sparse;
+  MultiVectors tokens;
 };
 
 QueryVector query_vector(const PassageModel& model, const std::string& query) {
   QueryVector vector;
-  if (!model.sparse()) {
+  if (model.kind() == VectorKind::dense) {
     vector.dense = model.dense_vectors({query}, TextRole::query, {}).values;
+    return vector;
+  }
+  if (model.kind() == VectorKind::multiple) {
+    vector.tokens = model.token_model().embed({query}, TextRole::query);
     return vector;
   }
   const SparseVectors row = model.sparse_vectors({query}, TextRole::query, {});
@@ -40,11 +45,26 @@ QueryVector query_vector(const PassageModel& model, const std::string& query) {
   return vector;
 }
 
-std::vector<ScoredPassage> by_vectors(const IndexFiles& files, const QueryVector& query,
-                                      int64_t count) {
-  if (files.sparse) return files.sparse->best(query.sparse, count);
+// Compares the query's vectors with those of all passages (ColBERT).
+std::vector<ScoredPassage> by_token_vectors(const PassageTokenVectors& passages,
+                                            const MultiVectorEmbedder& model,
+                                            const MultiVectors& query, int64_t count) {
+  const Tensor vectors = empty({query.starts.back(), query.width});  // [Q, D]
+  std::ranges::copy(query.values, vectors.data_as<float>());
+  const float divisor =
+      model.averages() ? static_cast<float>(std::max<int64_t>(1, vectors.dim(0))) : 1;
+  std::vector<ScoredPassage> all;
+  for (const float sum : passages.sums(vectors)) all.push_back({std::ssize(all), sum / divisor});
+  return best_of(std::move(all), count);
+}
+
+std::vector<ScoredPassage> by_vectors(const IndexFiles& files, const PassageModel& model,
+                                      const QueryVector& query, int64_t count) {
+  if (model.kind() == VectorKind::sparse) return files.sparse().best(query.sparse, count);
+  if (model.kind() == VectorKind::multiple)
+    return by_token_vectors(files.tokens(), model.token_model(), query.tokens, count);
   std::vector<ScoredPassage> found;
-  for (const auto& [number, similarity] : files.graph->nearest(query.dense, count))
+  for (const auto& [number, similarity] : files.graph().nearest(query.dense, count))
     found.push_back({number, similarity});
   return found;
 }
@@ -69,7 +89,7 @@ Tensor unit_vectors(const IndexFiles& files) {
   const NoGradient off;
   const Tensor vectors = empty({std::ssize(files.passages), files.settings.width});
   for (int64_t i = 0; i < vectors.dim(0); ++i)
-    std::ranges::copy(files.graph->vector(i), vectors.data_as<float>() + i * files.settings.width);
+    std::ranges::copy(files.graph().vector(i), vectors.data_as<float>() + i * files.settings.width);
   return unit_length(vectors);
 }
 
@@ -100,8 +120,7 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
   // A forged index can have any fingerprint; the width determines how many elements of a vector are
   // read.
   const IndexSettings& s = files.settings;
-  check(s.fingerprint == model.fingerprint() && s.width == model.width() &&
-            s.sparse == model.sparse(),
+  check(s.fingerprint == model.fingerprint() && s.width == model.width() && s.kind == model.kind(),
         "{}: was built with another model than {}; expected the same model, or a new index", index,
         folder);
   return SearchIndex(std::make_shared<Parts>(Parts{std::move(files), std::move(model), index}));
@@ -109,10 +128,11 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
 
 const std::vector<std::string>& SearchIndex::warnings() const { return parts_->model.warnings(); }
 
-void SearchIndex::check_dense(const char* what) const {
-  if (parts_->model.sparse())
-    fail(ErrorKind::Unsupported,
-         "{}: {}: the vectors are sparse; expected an index of dense vectors", parts_->path, what);
+void SearchIndex::refuse_kind(VectorKind kind, const char* what) const {
+  if (parts_->model.kind() != kind) return;
+  fail(ErrorKind::Unsupported, "{}: {}: the index has {}; expected one vector for each passage",
+       parts_->path, what,
+       kind == VectorKind::sparse ? "sparse vectors" : "a vector for each token");
 }
 
 std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t count,
@@ -121,16 +141,18 @@ std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t 
   const IndexFiles& files = parts_->files;
   const QueryVector vector = query_vector(parts_->model, query);
   const int64_t candidates = options.hybrid ? std::max(count, kHybridCandidates) : count;
-  // A sparse index has no vectors of passages to compare later, so it compares all of them now.
-  const bool all = options.hybrid && files.sparse;
-  std::vector<ScoredPassage> near = by_vectors(files, vector, all ? passages() : candidates);
+  // Searches that compare the query with all passages keep all similarities for those that only
+  // the search by words finds.
+  const bool dense = parts_->model.kind() == VectorKind::dense;
+  std::vector<ScoredPassage> near =
+      by_vectors(files, parts_->model, vector, options.hybrid && !dense ? passages() : candidates);
   std::map<int64_t, float> similarities;
   for (const auto& [number, similarity] : near) similarities[number] = similarity;
   const auto similarity_of = [&](int64_t number) {
     if (const auto known = similarities.find(number); known != similarities.end())
       return known->second;
-    if (files.sparse) return 0.0f;  // the passage shares no element with the query
-    return parts_->model.dense_model().similarity(vector.dense, files.graph->vector(number));
+    if (!dense) return 0.0f;  // the passage shares no element with the query
+    return parts_->model.dense_model().similarity(vector.dense, files.graph().vector(number));
   };
   near.resize(std::min(near.size(), static_cast<size_t>(candidates)));
   const std::vector<ScoredPassage> best =
@@ -146,7 +168,8 @@ std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t 
 std::vector<PassageCluster> SearchIndex::cluster(const ClusterOptions& options) const {
   const FloatMode mode;
   check_fields(options);
-  check_dense("clusters");
+  refuse_kind(VectorKind::sparse, "clusters");
+  refuse_kind(VectorKind::multiple, "clusters");
   const IndexFiles& files = parts_->files;
   check_field(options.clusters <= passages(), "clusters", "{}; expected at most {}, the passages",
               options.clusters, passages());
@@ -179,16 +202,15 @@ std::vector<PassageCluster> SearchIndex::cluster(const ClusterOptions& options) 
 std::vector<WordMatch> SearchIndex::explain(const std::string& query,
                                             const FoundPassage& passage) const {
   const FloatMode mode;
-  check_dense("matching words");
-  const PassageModel& model = parts_->model;
-  const auto words = [&](const std::string& text, const EmbedOptions& options) {
+  refuse_kind(VectorKind::sparse, "matching words");
+  const auto words = [&](const std::string& text, TextRole role) {
     std::vector<PlacedVector> tokens;
-    for (const EmbeddedToken& token : model.dense_model().embed_tokens(text, options))
+    for (const EmbeddedToken& token : parts_->model.placed_tokens(text, role))
       tokens.push_back({token.begin, token.end, token.vector});
     return words_of(text, tokens);
   };
-  const auto of_query = words(query, model.options_for(TextRole::query));
-  const auto of_passage = words(passage.text, model.options_for(TextRole::document));
+  const auto of_query = words(query, TextRole::query);
+  const auto of_passage = words(passage.text, TextRole::document);
   std::vector<WordMatch> matches;
   for (const WordPair& pair : best_matches(of_query, of_passage)) {
     const PlacedVector &q = of_query[pair.query], &p = of_passage[pair.passage];

@@ -63,7 +63,7 @@ class IndexFolder : public testing::Test {
     for (const IndexedPassage& passage : passages) texts.push_back(passage.text);
     const IndexSettings settings = {"/texts", "/model", "0123", 8, Similarity::dot};
     write_index(path_, {settings, passages, VectorGraph(random_vectors(5, 8), Similarity::dot),
-                        std::nullopt, WordIndex(texts)});
+                        WordIndex(texts)});
   }
   void refused(const std::string& name) {
     expect_error(ErrorKind::BadFile, {path_ + "/" + name}, [&] { read_index(path_); });
@@ -81,7 +81,7 @@ TEST_F(IndexFolder, RoundTrips) {
   EXPECT_EQ(index.passages[4].text, "passage \"ä\"\n");
   EXPECT_EQ(index.passages[4].last_line, 6);
   const Tensor vectors = random_vectors(5, 8);
-  EXPECT_EQ(index.graph->nearest({vectors.data_as<float>() + 16, 8}, 1)[0].number, 2);
+  EXPECT_EQ(index.graph().nearest({vectors.data_as<float>() + 16, 8}, 1)[0].number, 2);
 }
 
 TEST_F(IndexFolder, DetectsEveryFlippedByte) {

@@ -144,13 +144,11 @@ TEST(SparseIndex, RoundTrips) {
   const std::string path = folder / "index";
   const std::vector<IndexedPassage> passages = {{"a", 1, 1, "x"}, {"a", 2, 2, "y"}};
   const SparseVectors rows = random_rows(2, 30);
-  const IndexSettings settings = {"/texts", "/model", "0", 30, Similarity::dot, true};
-  write_index(path, {settings, passages, std::nullopt, PostingLists(rows),
-                     WordIndex(PassageTexts{"x", "y"})});
+  const IndexSettings settings = {"/texts", "/model", "0", 30, Similarity::dot, VectorKind::sparse};
+  write_index(path, {settings, passages, PostingLists(rows), WordIndex(PassageTexts{"x", "y"})});
   const IndexFiles index = read_index(path);
-  EXPECT_TRUE(index.settings.sparse);
-  EXPECT_FALSE(index.graph);
-  EXPECT_EQ(index.sparse->rows().values, rows.values);
+  EXPECT_EQ(index.settings.kind, VectorKind::sparse);
+  EXPECT_EQ(index.sparse().rows().values, rows.values);
   std::string bytes = read_file(path + "/sparse.safetensors");
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_file_atomically(path + "/sparse.safetensors", bytes);
