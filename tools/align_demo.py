@@ -80,10 +80,10 @@ class Chain:
                    "--from", f / "sft", "--objective", "reward", "--steps", 300, "--batch", 16, "--learning-rate", 5e-4, "--warmup", 10,
                    "--evaluate-every", 300)
         self.train("DPO: the fine-tuned model learns from the same pairs, without a reward model.", "pairs.jsonl", "dpo", "--from",
-                   f / "sft", "--objective", "dpo", "--beta", 2.2, "--steps", 200, "--batch", 32, "--learning-rate", 1e-4,
-                   "--warmup", 10, "--evaluate-every", 200)
+                   f / "sft", "--objective", "dpo", "--beta", 1, "--chosen-weight", 2, "--steps", 300, "--batch", 32, "--learning-rate",
+                   2e-4, "--warmup", 10, "--evaluate-every", 300)
         self.write("PPO: the fine-tuned model writes answers and learns from the judgements of the reward model.", "ppo", "ppo",
-                   "--steps", 128, "--minibatches", 2, "--learning-rate", 2e-4, "--kl-weight", 0.3, "--gae-lambda", 1)
+                   "--steps", 128, "--minibatches", 2, "--learning-rate", 2e-4, "--kl-weight", 0.24, "--gae-lambda", 1)
         self.write("GRPO: the same, without a value head: it compares the answers to one prompt.", "grpo", "grpo", "--steps", 80,
                    "--learning-rate", 2e-4, "--kl-weight", 0.35)
         models = {"fine-tuned": f / "sft", "DPO": f / "dpo", "PPO": f / "ppo", "GRPO": f / "grpo"}
