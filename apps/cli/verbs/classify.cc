@@ -113,9 +113,9 @@ class ClassifyCommand : public Command {
   }
 
  private:
-  // Lines that are sorted by length together; see embed. A question may have a long context.
-  // An explanation takes as long as hundreds of labels.
-  static constexpr size_t kLinesAtOnce = 512, kQuestionsAtOnce = 128, kExplainedAtOnce = 8;
+  // Lines that are sorted by length together; see embed. An explanation takes as long as hundreds
+  // of labels.
+  static constexpr size_t kLinesAtOnce = 512, kExplainedAtOnce = 8;
 
   void read_labels() {
     for (size_t begin = 0; begin <= labels_.size() && !labels_.empty();) {
@@ -223,9 +223,7 @@ class ClassifyCommand : public Command {
     job.key["model"] = model_fingerprint(model_);
     job.key["context"] = hash_text(hash_bytes(context_));
     if (!adapters_.empty()) job.key["adapters"] = identity_of(adapters_of(adapters_));
-    job.block_lines = explaining_                                    ? kExplainedAtOnce
-                      : classifier.task() == ClassifierTask::answers ? kQuestionsAtOnce
-                                                                     : kLinesAtOnce;
+    job.block_lines = explaining_ ? kExplainedAtOnce : kLinesAtOnce;
     const auto done = jobs::run_lines(
         job, [&](const jobs::LineBlock& block) { return classified(classifier, block); });
     if (!done) return asked_to_stop() ? stop_code() : 0;
