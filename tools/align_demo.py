@@ -85,7 +85,7 @@ class Chain:
         self.write("PPO: the fine-tuned model writes answers and learns from the judgements of the reward model.", "ppo", "ppo",
                    "--steps", 128, "--minibatches", 2, "--learning-rate", 2e-4, "--kl-weight", 0.24, "--gae-lambda", 1)
         self.write("GRPO: the same, without a value head: it compares the answers to one prompt.", "grpo", "grpo", "--steps", 80,
-                   "--learning-rate", 2e-4, "--kl-weight", 0.35)
+                   "--learning-rate", 2e-4, "--kl-weight", 0.45)
         models = {"fine-tuned": f / "sft", "DPO": f / "dpo", "PPO": f / "ppo", "GRPO": f / "grpo"}
         if hack:
             self.write("Reward hacking: GRPO without the loss of the divergence, at five times the learning rate.", "grpo", "hacked",
