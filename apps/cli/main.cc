@@ -168,7 +168,7 @@ int run_command(const Verb& verb, Command& command, OptionTable& table, const Co
   if (jobs::Ranks::current() != nullptr && !command.runs_on_ranks(table))
     throw UsageError(
         fmt::format("{}: cannot run on the {} ranks of mpirun; expected one rank, or embed, "
-                    "classify or translate on lines",
+                    "classify or translate on lines, or an experiment of lab",
                     verb.name, jobs::Ranks::current()->size()));
   command.apply(table);
   settle_threads(common.threads);

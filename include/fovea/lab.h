@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -68,17 +69,59 @@ struct LabResult {
   bool stopped = false;                 // the callback stopped it; there are no conclusions
 };
 
+// One run: a side of the comparison, a place of the axis, a learning rate and a seed.
+struct LabRun {
+  std::string arm;
+  double x = 0;
+  double rate = 0;  // 0 = nothing is trained
+  uint64_t seed = 1;
+};
+
+// A value that a run measured. Its series is the arm, unless the run measures several.
+struct LabReading {
+  std::string series;
+  double x = 0, y = 0;
+};
+
+// The runs of one experiment, with the text that they read. Cheap to copy.
+class LabBench {
+ public:
+  // Throws the errors of run_experiment() that concern the name and the options.
+  static LabBench open(const std::string& name, const LabOptions& options);
+  // Throws Failed if a value is not finite.
+  std::vector<LabReading> measure(const LabRun& run) const;
+  // Describes the experiment, the options and the text: equal for equal runs. JSON.
+  std::string key() const;
+
+  struct Parts;  // internals, for the library only
+  const Parts& parts() const { return *parts_; }
+
+ private:
+  explicit LabBench(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+  std::shared_ptr<const Parts> parts_;
+};
+
+// Measures runs that do not depend on one another, such as several at once on several machines.
+// Calls `done` once for each, with its index and its seconds, from any thread, one call at a time.
+// May return earlier: the experiment then counts as stopped.
+using LabMeasured =
+    std::function<void(size_t run, const std::vector<LabReading>& readings, double seconds)>;
+using MeasureLabRuns =
+    std::function<void(const std::vector<LabRun>& runs, const LabMeasured& done)>;
+
 struct LabProgress {
   int64_t run = 0, runs = 0;  // finished runs, and all; tuning adds runs
   std::string what;           // the run that begins: "lstm, 48, seed 2"
 };
 
 // Runs the experiment `name`, or the runs that `options.out` lacks, and writes its results there.
-// `progress` is called before each run, on the caller's thread; return false to stop. Throws
+// `progress` is called before each run, on the caller's thread; return false to stop. If `measure`
+// is given, it measures the runs instead of LabBench, and `progress` is not called. Throws
 // InvalidArgument if the name is unknown, an option is out of range, text is missing, or the folder
 // has runs of other options; BadFile if a file cannot be read; Failed if one cannot be written or
 // another process uses the folder.
 LabResult run_experiment(const std::string& name, const LabOptions& options,
-                         const std::function<bool(const LabProgress&)>& progress = {});
+                         const std::function<bool(const LabProgress&)>& progress = {},
+                         const MeasureLabRuns& measure = {});
 
 }  // namespace fovea

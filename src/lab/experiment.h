@@ -11,12 +11,8 @@
 
 namespace fovea::lab {
 
-// One run: a side of the comparison, a place of the axis, a learning rate and a seed.
-struct Trial {
-  std::string arm;
-  double x = 0;  // of the grid
-  double rate = 0;
-  uint64_t seed = 1;
+// A run with what it needs.
+struct Trial : LabRun {
   LabForm form = LabForm::brief;
   double effort = 1;
   const Text* text = nullptr;  // of experiments that read text
@@ -26,11 +22,7 @@ struct Trial {
   int64_t times(int64_t both) const { return times(both, both); }
 };
 
-// A value that a run measured. Its series is the arm, unless the run measures several.
-struct Reading {
-  std::string series;
-  double x = 0, y = 0;
-};
+using Reading = LabReading;
 using Readings = std::vector<Reading>;
 
 // The grids of both forms.

@@ -35,11 +35,11 @@ void Journal::read_line(const std::string& line, int64_t number, const Json& set
                 settings.dump());
     return;
   }
-  Run run{.arm = get_string(json, "arm", name),
-          .x = get_float(json, "x", name),
-          .rate = get_float(json, "rate", name),
-          .seed = static_cast<uint64_t>(get_int(json, "seed", name, 0)),
-          .readings = {}};
+  Run run{{.arm = get_string(json, "arm", name),
+           .x = get_float(json, "x", name),
+           .rate = get_float(json, "rate", name),
+           .seed = static_cast<uint64_t>(get_int(json, "seed", name, 0))},
+          {}};
   seconds_ += get_float(json, "seconds", name);
   if (!json.contains("values") || !json["values"].is_array())
     fail(ErrorKind::BadFile, "{}: no list \"values\"; expected one", name);
@@ -50,23 +50,23 @@ void Journal::read_line(const std::string& line, int64_t number, const Json& set
   runs_.push_back(std::move(run));
 }
 
-std::optional<Readings> Journal::find(const Trial& trial) const {
-  for (const Run& run : runs_)
-    if (run.arm == trial.arm && run.x == trial.x && run.rate == trial.rate &&
-        run.seed == trial.seed)
-      return run.readings;
-  return std::nullopt;
+const Readings* Journal::find(const LabRun& run) const {
+  for (const Run& known : runs_)
+    if (known.arm == run.arm && known.x == run.x && known.rate == run.rate &&
+        known.seed == run.seed)
+      return &known.readings;
+  return nullptr;
 }
 
-void Journal::add(const Trial& trial, const Readings& readings, double seconds) {
+void Journal::add(const LabRun& run, const Readings& readings, double seconds) {
   Json values = Json::array();
   for (const Reading& r : readings)
     values.push_back({{"series", r.series}, {"x", r.x}, {"y", r.y}});
-  const Json run = {{"arm", trial.arm},   {"x", trial.x},       {"rate", trial.rate},
-                    {"seed", trial.seed}, {"seconds", seconds}, {"values", values}};
-  runs_.push_back({trial.arm, trial.x, trial.rate, trial.seed, readings});
+  const Json line = {{"arm", run.arm},   {"x", run.x},         {"rate", run.rate},
+                     {"seed", run.seed}, {"seconds", seconds}, {"values", values}};
+  runs_.push_back({run, readings});
   seconds_ += seconds;
-  lines_ += run.dump() + "\n";
+  lines_ += line.dump() + "\n";
   write();
 }
 

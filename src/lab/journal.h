@@ -17,8 +17,9 @@ class Journal {
   // settings, BadFile if a line is damaged.
   Journal(const std::string& folder, const nlohmann::ordered_json& settings);
 
-  std::optional<Readings> find(const Trial& trial) const;
-  void add(const Trial& trial, const Readings& readings, double seconds);
+  // Returns null if there is none; valid until the next run is added.
+  const Readings* find(const LabRun& run) const;
+  void add(const LabRun& run, const Readings& readings, double seconds);
   double seconds() const { return seconds_; }  // of all runs
 
  private:
@@ -28,10 +29,7 @@ class Journal {
   std::string path_;
   std::optional<DirectoryLock> lock_;
   std::string lines_;
-  struct Run {
-    std::string arm;
-    double x, rate;
-    uint64_t seed;
+  struct Run : LabRun {
     Readings readings;
   };
   std::vector<Run> runs_;

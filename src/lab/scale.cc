@@ -40,12 +40,13 @@ Json settings_of(const ScaleOptions& o, const Text& text) {
 double loss_of_run(const ScaleOptions& o, const Text& text, Journal& journal, int64_t width,
                    int64_t steps) {
   constexpr double kWidthOfRate = 64;
-  Trial trial{.arm = fmt::format("width {}", width),
-              .x = static_cast<double>(steps),
-              .rate = o.learning_rate * std::sqrt(kWidthOfRate / static_cast<double>(width)),
-              .seed = o.seed,
-              .text = &text};
-  if (const auto found = journal.find(trial)) return found->at(0).y;
+  const LabRun run{.arm = fmt::format("width {}", width),
+                   .x = static_cast<double>(steps),
+                   .rate = o.learning_rate * std::sqrt(kWidthOfRate / static_cast<double>(width)),
+                   .seed = o.seed};
+  Trial trial{run};
+  trial.text = &text;
+  if (const Readings* found = journal.find(trial)) return found->at(0).y;
   const auto start = std::chrono::steady_clock::now();
   Transformer model =
       new_model(small_decoder(o.layers, width, text.vocabulary(), o.length), o.seed);

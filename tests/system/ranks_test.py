@@ -68,6 +68,24 @@ class Ranks(FoveaTest):
         left = [path.name for path in self.folder.iterdir() if path.suffix in (".part", ".journal")]
         self.assertEqual(left, [])
 
+    def test_an_experiment_is_divided_and_continues(self):
+        def runs(folder):
+            return sorted(line.split('"seconds"')[0] + line.split('"values"')[1] for line in (folder / "runs.jsonl").read_text().splitlines()[1:])
+
+        lab = ("lab", "score-variance")
+        alone, shared = self.folder / "alone", self.folder / "shared"
+        first = self.ok(fovea(*lab, "--out", alone, "--json")).stdout
+        for ranks in (3, 1, 2):  # the second command finds all runs
+            found = json.loads(self.ok(self.mpirun(ranks, *lab, "--out", shared, "--json")).stdout)
+            self.assertEqual(found["conclusions"], json.loads(first)["conclusions"])
+            self.assertEqual(runs(shared), runs(alone))
+        lines_of_journal = (shared / "runs.jsonl").read_text().splitlines(keepends=True)
+        (shared / "runs.jsonl").write_text("".join(lines_of_journal[:3]))
+        self.ok(self.mpirun(2, *lab, "--out", shared))
+        self.assertEqual(runs(shared), runs(alone))
+        self.expect_one_line(self.mpirun(2, "lab", "residuals", "--out", self.folder / "x"), "--data")
+        self.assertEqual(self.ok(self.mpirun(2, "lab", "list")).stdout, self.ok(fovea("lab", "list")).stdout)
+
     def test_standard_output_has_the_same_bytes(self):
         text = lines(2 * BLOCK + 9)
         for more in ((), ("--format", "npy"), ("--precision", "int8", "--format", "jsonl")):

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "jobs/rank_tasks.h"
 #include "options/field_options.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -26,7 +28,9 @@ class LabCommand : public Command {
             "on a grid, three times with different seeds, and decides by a rule that was "
             "written before the runs: the claim held, did not hold, or holds only if. Writes "
             "result.json, table.md and chart.svg. An interrupted experiment continues with "
-            "the runs that its folder lacks. 'fovea lab list' lists the experiments.") {}
+            "the runs that its folder lacks, and mpirun divides the runs among its ranks. "
+            "'fovea lab list' lists the experiments.") {}
+  bool runs_on_ranks(const OptionTable&) const override { return true; }
 
   void declare(OptionTable& table) override {
     table.add(place("NAME", {"--experiment"}, "experiment, or \"list\"", name_));
@@ -42,8 +46,9 @@ class LabCommand : public Command {
   int run(const OptionTable&) override {
     if (name_.empty()) throw UsageError("NAME: not given; expected list, or an experiment of it");
     if (brief_ && full_) throw UsageError("--short: cannot be combined with --long");
-    if (name_ == "list") return list();
+    if (name_ == "list") return jobs::Ranks::only_helps() ? 0 : list();
     options_.form = full_ ? LabForm::full : LabForm::brief;
+    if (const jobs::Ranks* ranks = jobs::Ranks::current()) return run_on(*ranks);
     catch_signals("stopping after this run (press again to stop immediately)");
     ProgressLine line;
     const LabResult result = run_experiment(name_, options_, [&](const LabProgress& p) {
@@ -59,6 +64,40 @@ class LabCommand : public Command {
   }
 
  private:
+  // Rank 0 writes the results; all ranks measure runs.
+  int run_on(const jobs::Ranks& ranks) const {
+    const LabBench bench = LabBench::open(name_, options_);
+    const jobs::Task measure = [&](const Json& task) -> Json {
+      const auto start = std::chrono::steady_clock::now();
+      Json values = Json::array();
+      for (const LabReading& r :
+           bench.measure({task["arm"], task["x"], task["rate"], task["seed"]}))
+        values.push_back({r.series, r.x, r.y});
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+      return {{"values", values}, {"seconds", passed.count()}};
+    };
+    if (ranks.rank() > 0) {
+      jobs::help_with_tasks(ranks, bench.key(), measure);
+      return 0;
+    }
+    jobs::RankTasks tasks(ranks, bench.key());
+    const auto measure_all = [&](const std::vector<LabRun>& runs, const LabMeasured& done) {
+      std::vector<Json> all;
+      for (const LabRun& r : runs)
+        all.push_back({{"arm", r.arm}, {"x", r.x}, {"rate", r.rate}, {"seed", r.seed}});
+      tasks.run(all, measure, [&](size_t run, const Json& result) {
+        std::vector<LabReading> readings;
+        for (const Json& value : result["values"])
+          readings.push_back({value[0], value[1], value[2]});
+        done(run, readings, result["seconds"]);
+      });
+    };
+    const LabResult result = run_experiment(name_, options_, {}, measure_all);
+    tasks.end();
+    print(json ? as_json(result) : as_text(result));
+    return 0;
+  }
+
   int list() const {
     Json all = Json::array();
     std::string text;
