@@ -28,6 +28,7 @@
 #include "fovea/image.h"
 #include "fovea/image_model.h"
 #include "fovea/image_prompt.h"
+#include "fovea/image_question.h"
 #include "fovea/image_search.h"
 #include "fovea/inspect.h"
 #include "fovea/json_grammar.h"
