@@ -31,6 +31,7 @@
 #include "fovea/image_question.h"
 #include "fovea/image_search.h"
 #include "fovea/inspect.h"
+#include "fovea/inspect_picture.h"
 #include "fovea/json_grammar.h"
 #include "fovea/lab.h"
 #include "fovea/linear_probe.h"
