@@ -49,7 +49,7 @@ function paint(canvas, grid, weights) {
 function show(root, seen, shape) {
   const H = shape.heads, T = seen.tokens.length, begin = shape.writes ? seen.answer_begin : T;
   const inGrids = new Set(seen.grids.flatMap((each) => each.tokens));
-  const words = count(T).filter((i) => !inGrids.has(i));
+  const words = count(T).filter((i) => !inGrids.has(i) && (i >= begin || !shape.writes || !seen.tokens[i].special));
   let grid = seen.grids[0], token = shape.writes ? Math.min(begin, T - 1) : words[0] ?? 0, layer = shape.layers - 1, asked = 0;
   let head = 0; // 0: the mean; then each head; H + 1: rollout
 
@@ -133,7 +133,7 @@ async function start() {
   }
   replace(content, h("h1", {}, "What the model looks at"),
     h("p", {}, pictures ? "A picture as the model sees it, cut into patches, and the attention weights from one token to them." : "This model reads no pictures."),
-    pictures && h("div", { class: "row" }, h("label", {}, "Picture ", picker),
+    pictures && h("p", { class: "row" }, h("label", {}, "Picture ", picker),
       shape.writes && [h("label", {}, "Question ", question), h("button", { class: "primary", onclick: look }, "Ask")]), root);
   const given = await askBytes("api/opening", {});
   if (given.byteLength) file = new Blob([given]);
