@@ -13,7 +13,7 @@ BUILD = ROOT / "build/fuzz"
 # Limits on time and memory for one input, far above the needs of any target, even with sanitizers.
 LIMITS = ["-timeout=20", "-rss_limit_mb=3000", "-malloc_limit_mb=1000"]
 # Longer inputs for targets whose valid inputs are long.
-LENGTHS = {"tokenizer_json": 16384, "chat_template": 8192, "gguf": 32768}
+LENGTHS = {"tokenizer_json": 16384, "chat_template": 8192, "gguf": 32768, "mmproj": 65536}
 
 
 def run(target, seconds):

@@ -4,7 +4,7 @@
 Needs torch, transformers (made with 5.24), tokenizers and safetensors; run it in the root of the repository after
 tools/make_image_goldens.py, whose pictures it reads. Each folder is a model with expected.json, a list of cases: the text, the pictures, the
 token ids after the marks of pictures are expanded, the greedy continuation, and in expected.safetensors the logits of the last tokens. `chat` is
-a conversation and the text that the chat template makes of it."""
+a conversation and the text that the chat template makes of it; `labels` has the log-probabilities of some answers after the first text."""
 import json
 import pathlib
 
@@ -23,6 +23,7 @@ VISION = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "
 TEXT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 24,
         "max_position_embeddings": 512}
 ROWS = 6  # of logits that are stored
+LABELS = ["cat", "a dog", "is this of the", "n"]
 SPLIT = ["<fake_token_around_image>", "<global-img>", "<end_of_utterance>"]
 
 
@@ -55,6 +56,23 @@ def byte_tokenizer(specials):
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
 
 
+def label_logprobs(model, processor, text, names):
+    """Returns the log-probability of each label after the text: the sum over its tokens."""
+    pictures = [picture(n) for n in names]
+    before = processor(images=pictures, text=text, return_tensors="pt")["input_ids"][0]
+    found = []
+    for label in LABELS:
+        inputs = processor(images=pictures, text=f"{text} {label}", return_tensors="pt")
+        inputs = {k: v for k, v in inputs.items() if k != "token_type_ids"}
+        ids = inputs["input_ids"][0]
+        assert ids[:len(before)].equal(before), "the tokens before the label changed"
+        with torch.no_grad():
+            logprobs = model(**inputs).logits[0].double().log_softmax(-1)
+        places = range(len(before), len(ids))
+        found.append(sum(logprobs[i - 1, ids[i]].item() for i in places))
+    return dict(zip(LABELS, found))
+
+
 def write(name, model, processor, cases, messages):
     folder = GOLDENS / "image_text" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +94,8 @@ def write(name, model, processor, cases, messages):
         written.append({"text": text, "pictures": names, "ids": ids.tolist(), "continuation": new})
     save_file(tensors, folder / "expected.safetensors")
     shown = processor.apply_chat_template(messages, add_generation_prompt=True)
-    (folder / "expected.json").write_text(json.dumps({"cases": written, "chat": {"messages": messages, "text": shown}}) + "\n")
+    labels = label_logprobs(model, processor, *cases[0])
+    (folder / "expected.json").write_text(json.dumps({"cases": written, "chat": {"messages": messages, "text": shown}, "labels": labels}) + "\n")
 
 
 CHAT = ("{% for m in messages %}{{ m['role'] + ': ' }}{% if m['content'] is string %}{{ m['content'] }}{% else %}{% for part in m['content'] %}"
@@ -116,6 +135,7 @@ def idefics3(name, config_class, model_class, image_processor, patches, seed):
 
 
 def main():
+    torch.manual_seed(0)  # the first model's initial weights
     clip = CLIPVisionConfig(**VISION, image_size=12, patch_size=4, projection_dim=8)
     llava("llava", clip, LlamaConfig, CLIPImageProcessorPil(size={"shortest_edge": 12}, crop_size={"height": 12, "width": 12}), "default", -2, 1, 1)
     siglip = SiglipVisionConfig(**VISION, image_size=12, patch_size=4, vision_use_head=False)

@@ -29,6 +29,14 @@ void mount(http::Router& router, const std::string& prefix, Routes& routes) {
     handle(routes, std::move(request), *exchange);
   };
   router.add({"GET", prefix, true, handler});
+  http::Route picture{
+      "POST", prefix + kPicturePath, true,
+      [&routes](http::Request request, const std::shared_ptr<http::Exchange>& exchange) {
+        request.rest = kPicturePath;
+        handle(routes, std::move(request), *exchange);
+      }};
+  picture.most_body = kMostPictureBody;
+  router.add(std::move(picture));
   for (const char* method : {"GET", "POST"}) router.add({method, prefix + "{rest}", true, handler});
 }
 

@@ -16,6 +16,7 @@
 #include "inspector/explain_request.h"
 #include "inspector/explanation_json.h"
 #include "inspector/page.h"
+#include "inspector/picture_json.h"
 #include "inspector/query.h"
 #include "inspector/speech_json.h"
 
@@ -133,6 +134,13 @@ Answer logits_answer(const Inspection& run, const Query& query) {
   const std::vector<float> logits = run.logits(query.number("place"));
   std::string bytes;
   append(bytes, logits.data(), logits.size() * sizeof(float));
+  return binary(std::move(bytes));
+}
+
+Answer rollout_answer(const Inspection& run, const Query& query) {
+  const std::vector<float> row = run.rollout(query.kind(), query.number("token"));
+  std::string bytes;
+  append(bytes, row.data(), row.size() * sizeof(float));
   return binary(std::move(bytes));
 }
 
@@ -344,11 +352,18 @@ Model Routes::model(const std::string& name) {
 }
 
 std::string Routes::spec(const std::string& name) {
+  if (const auto model = image_model(name))
+    return json_line({{"spec", Json::parse(write_spec(model->spec()))},
+                      {"parameters", 0},
+                      {"tokenizer", false},
+                      {"chat", false},
+                      {"pictures", true}});
   const Model model = this->model(name);
   return json_line({{"spec", Json::parse(write_spec(model.spec()))},
                     {"parameters", model.parameters()},
                     {"tokenizer", model.has_tokenizer()},
-                    {"chat", has_chat_format(model, folders_[parts_of(name).first])}});
+                    {"chat", has_chat_format(model, folders_[parts_of(name).first])},
+                    {"pictures", reads_images(model)}});
 }
 
 // Reuses the run of an identical earlier request.
@@ -370,14 +385,52 @@ std::string Routes::start(const std::string& body) {
   }
   if (!inspection) {
     inspection = std::make_shared<const Inspection>(model, input_of(asked));
-    const std::lock_guard lock(mutex_);
-    id = "r" + std::to_string(++started_);
-    runs_.push_front({id, wanted, &model.parts(), inspection});
-    if (runs_.size() > kRunsKept) runs_.pop_back();
+    id = keep(inspection, wanted, &model.parts());
   }
   return json_line({{"run", id},
                     {"tokens", tokens_json(inspection->tokens())},
                     {"source", tokens_json(inspection->source())}});
+}
+
+std::string Routes::keep(std::shared_ptr<const Inspection> inspection, std::string wanted,
+                         const Model::Parts* of) {
+  const std::lock_guard lock(mutex_);
+  const std::string id = "r" + std::to_string(++started_);
+  runs_.push_front({id, std::move(wanted), of, std::move(inspection)});
+  if (runs_.size() > kRunsKept) runs_.pop_back();
+  return id;
+}
+
+std::optional<ImageModel> Routes::image_model(const std::string& name) {
+  const auto [number, step] = parts_of(name);
+  if (given_ || step >= 0 || number >= folders_.size()) return std::nullopt;
+  const std::string& folder = folders_[number];
+  if (!ImageModel::reads_images(folder)) return std::nullopt;
+  const int64_t time = written(folder);
+  const std::lock_guard lock(mutex_);
+  const auto found = image_models_.find(number);
+  if (found != image_models_.end() && found->second.first == time) return found->second.second;
+  const std::vector<AdapterUse> adapters = number == 0 ? adapters_ : std::vector<AdapterUse>();
+  const ImageModel model = ImageModel::open(folder, WeightPrecision::full, adapters);
+  image_models_.insert_or_assign(number, std::pair(time, model));
+  return model;
+}
+
+std::string Routes::picture(const Query& query, const std::string& file) {
+  const std::string name = query.text("model");
+  const Image image = decode_image(file, "picture");
+  const auto answer = [&](PictureInspection found, const Classifications& labels) {
+    auto kept = std::make_shared<const PictureInspection>(std::move(found));
+    const std::shared_ptr<const Inspection> inspection(kept, &kept->inspection);
+    return picture_json(keep(inspection, "", nullptr), *kept, labels);
+  };
+  if (const auto model = image_model(name))
+    return answer(inspect_picture(*model, image, "picture"), labels_of_picture(*model, image));
+  const Model model = this->model(name);
+  const std::string folder = folders_[parts_of(name).first];
+  return answer(inspect_picture(model, image_question(model, folder, query.text("question")), image,
+                                "picture"),
+                {});
 }
 
 std::string Routes::explain(const std::string& body) {
@@ -420,10 +473,12 @@ Answer Routes::dispatch(const Question& question) {
     if (path == "api/explain") return {200, "application/json", explain(question.body)};
     if (path == "api/prompt") return {200, "application/json", chat_prompt(question.body)};
     if (path == "api/answer") return {200, "application/json", written_answer(question.body)};
+    if (path == kPicturePath) return {200, "application/json", picture(query, question.body)};
     if (path == "api/speech")
       return {200, "application/json", speech_json(model(query.text("model")), question.body)};
     return failure(404, excerpt(path) + ": unknown route");
   }
+  if (path == "api/opening") return binary(picture_);
   if (path == "api/models") return {200, "application/json", models()};
   if (path == "api/spec") return {200, "application/json", spec(query.text("model"))};
   if (path == "api/induction")
@@ -460,8 +515,10 @@ Answer Routes::about_run(const std::string& path, const Query& query) {
       {"api/rotary", rotary_of}};
   static const std::map<std::string, AboutTwo> about_two = {
       {"api/divergence", divergence_of}, {"api/patched", patched_of}, {"api/steered", steered_of}};
-  static const std::map<std::string, Bytes> binaries = {
-      {"api/map", map_answer}, {"api/vectors", vectors_answer}, {"api/logits", logits_answer}};
+  static const std::map<std::string, Bytes> binaries = {{"api/map", map_answer},
+                                                        {"api/vectors", vectors_answer},
+                                                        {"api/logits", logits_answer},
+                                                        {"api/rollout", rollout_answer}};
   const auto one = about_one.find(path);
   const auto two = about_two.find(path);
   const auto bytes = binaries.find(path);
@@ -480,8 +537,8 @@ Answer Routes::about_run(const std::string& path, const Query& query) {
 Answer Routes::answer(const Question& question) {
   if (question.method != "GET" && question.method != "POST")
     return failure(405, question.method + ": expected GET or POST");
-  // JSON escapes may use six bytes per byte.
-  if (question.body.size() > 6 * kInspectedBytes)
+  // JSON escapes may use six bytes per byte. The server limits pictures.
+  if (question.body.size() > 6 * kInspectedBytes && question.path != kPicturePath)
     return failure(413, "text: the request has " + std::to_string(question.body.size()) +
                             " bytes; expected a text of at most " +
                             std::to_string(kInspectedBytes) + " bytes");

@@ -8,14 +8,19 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fovea/image_model.h"
 #include "fovea/inspect.h"
 
 namespace fovea::inspector {
 
 class Query;
+
+constexpr const char* kPicturePath = "api/picture";  // its bodies are pictures
+constexpr size_t kMostPictureBody = size_t{64} << 20;
 
 struct Question {
   std::string method, path;  // relative to the page's path: "api/run"
@@ -37,6 +42,10 @@ class Routes {
   explicit Routes(std::vector<std::string> folders, std::vector<AdapterUse> adapters = {});
   Routes(std::string name, const Model& model);  // an opened model
 
+  // The file of the picture with which the page of pictures begins; call it before the first
+  // answer().
+  void begin_with(std::string picture) { picture_ = std::move(picture); }
+
   // May be called from several threads at once. Does not throw for invalid requests.
   Answer answer(const Question& question);
 
@@ -57,18 +66,25 @@ class Routes {
   std::string models() const;
   std::string spec(const std::string& model);
   std::string start(const std::string& body);
+  std::string picture(const Query& query, const std::string& file);
+  std::string keep(std::shared_ptr<const Inspection> inspection, std::string wanted,
+                   const Model::Parts* of);  // returns the id of the run
   std::string explain(const std::string& body);
   std::string written_answer(const std::string& body);
   std::string chat_prompt(const std::string& body);
   Model model(const std::string& name);
+  // Returns an encoder of images; nothing if the model is another one.
+  std::optional<ImageModel> image_model(const std::string& name);
   std::shared_ptr<const Inspection> run(const std::string& id);
 
   std::vector<std::string> folders_;
   std::vector<AdapterUse> adapters_;  // of the model in the first folder
   bool given_ = false;                // the model was passed in; its folder is only a name
+  std::string picture_;               // see begin_with()
   std::mutex mutex_;                  // protects the following members
   std::list<Opened> open_;            // most recently used first
-  std::list<Run> runs_;               // most recently used first
+  std::map<size_t, std::pair<int64_t, ImageModel>> image_models_;  // with the time of the files
+  std::list<Run> runs_;                                            // most recently used first
   int64_t started_ = 0;
 };
 

@@ -138,23 +138,20 @@ async function show(state, before) {
     document.getElementById("waiting")?.remove();
   } catch (error) {
     document.getElementById("waiting")?.remove();
-    if (await hears(state.model)) showSpeech(state.model);
-    else showError(error instanceof Error ? error.message : String(error));
+    if (!await refers(state.model)) showError(error instanceof Error ? error.message : String(error));
   } finally {
     top.classList.remove("busy");
   }
 }
 
-/** Whether the model reads sound instead of text. @param {string} model */
-async function hears(model) {
+/** Refers to the page for models that read sound or pictures instead of text. Returns false for others. @param {string} model */
+async function refers(model) {
   const answer = await ask("api/spec", { model }).catch(() => null);
-  return Boolean(answer) && new ModelShape(answer).hears;
-}
-
-/** Refers to the page for models that read sound. @param {string} model */
-function showSpeech(model) {
-  replace(content, h("p", { id: "speech" }, "This model reads sound. ",
-    h("a", { href: `speech.html?model=${encodeURIComponent(model)}` }, "See the spectrogram of a sound file, and where each word came from")));
+  const kind = answer?.spec.input?.kind;
+  if (kind !== "audio" && kind !== "image") return false;
+  const [what, page, text] = kind === "audio" ? ["sound", "speech", "See the spectrogram of a sound file, and where each word came from"] : ["pictures", "pictures", "See what it looks at in a picture"];
+  replace(content, h("p", { id: page }, `This model reads ${what}. `, h("a", { href: `${page}.html?model=${encodeURIComponent(model)}` }, text)));
+  return true;
 }
 
 /** @param {string} message */
@@ -187,7 +184,7 @@ function buildTop() {
   replace(top,
     h("div", { class: "bar" },
       h("h1", {}, eye(), "fovea ", h("span", { class: "quiet" }, "inspector")),
-      h("div", { id: "model" }), h("div", { class: "grow" }), savePanel(), themeButton()),
+      h("div", { id: "model" }), h("a", { id: "to-pictures", hidden: true }, "Pictures"), h("div", { class: "grow" }), savePanel(), themeButton()),
     tabs,
     h("form", { class: "ask", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); send(); } },
       textBox, h("span", { class: "both quiet", "aria-hidden": "true" }, "→"), targetBox, captured ? null : go),
@@ -324,6 +321,9 @@ async function meetModel() {
   if (models.find((each) => each.model === state.model)?.ready === false) return; // a training run that has just started
   const spec = new ModelShape(await ask("api/spec", { model: state.model }));
   top.classList.toggle("two", spec.both);
+  const link = /** @type {HTMLAnchorElement} */ (document.getElementById("to-pictures"));
+  link.hidden = !spec.pictures || Boolean(captured);
+  link.href = `pictures.html?model=${encodeURIComponent(state.model)}`;
   if (!spec.tokenizer && state.text === defaultText) change({ text: "1 2 3 4 5 6 7 8" }, { replace: true });
 }
 

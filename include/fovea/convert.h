@@ -49,6 +49,7 @@ struct Conversion {
   // About the source, see Model::warnings(), and matrices whose rows do not consist of the blocks
   // of the type, so that they have another type.
   std::vector<std::string> warnings = {};
+  std::string mmproj = {};  // the file of the encoder of images, if one was written
 };
 
 // Converts a model with its tokenizer and chat templates. `from` and `to` are each a directory,
@@ -57,12 +58,13 @@ struct Conversion {
 // quantises the matrices of the layers and the head. Quantised source weights are dequantised
 // first; in fp32 this is lossless. Tensors of a .gguf file that keep their type are copied. A .gguf
 // file is written tensor by tensor, except with adapters, so that a model may be larger than the
-// memory. Throws InvalidArgument if `to` already is or contains a model, or if a quantised
-// directory would be quantised in a different format, the errors of Model::open() for `from`, and
-// Failed if `to` cannot be written. After a failure, `to` contains nothing new. The weighted sum of
-// `adapters`, and the adapter of a `from` that holds one, are merged into the weights. With
-// options.adapter_only there must be one adapter, of weight 1; throws Unsupported if the format
-// cannot express it.
+// memory. Beside the .gguf file of a model of texts and pictures, its encoder of images is written
+// as mmproj-NAME.gguf, as llama.cpp reads it. Throws InvalidArgument if `to` already is or contains
+// a model, or if a quantised directory would be quantised in a different format, the errors of
+// Model::open() for `from`, and Failed if `to` cannot be written. After a failure, `to` contains
+// nothing new. The weighted sum of `adapters`, and the adapter of a `from` that holds one, are
+// merged into the weights. With options.adapter_only there must be one adapter, of weight 1; throws
+// Unsupported if the format cannot express it.
 Conversion convert_model(const std::string& from, const std::string& to,
                          const ConvertOptions& options,
                          const std::vector<AdapterUse>& adapters = {});

@@ -194,6 +194,11 @@ std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
 // decoder-only, or if `ids` is empty or exceeds its context.
 std::vector<TokenLogprob> score(const Model& model, const std::vector<int32_t>& ids,
                                 int64_t alternatives = 0);
+// Returns the log-probability of each of the continuations of a prompt: the sum over its tokens.
+// Throws InvalidArgument if the model is not decoder-only, if the prompt or a continuation is
+// empty, or if they exceed the context.
+std::vector<double> score(const Model& model, const ImagePrompt& prompt,
+                          const std::vector<std::vector<int32_t>>& continuations);
 // Returns exp(-logprob / tokens), where `logprob` is the sum over `tokens` tokens; NaN for 0
 // tokens.
 double perplexity(double logprob, int64_t tokens);

@@ -23,6 +23,8 @@ struct ImagePrompt {
 // Returns whether the model reads pictures in its prompts (LLaVA: Liu et al. 2023; Idefics3:
 // Laurençon et al. 2024; SmolVLM: Marafioti et al. 2025).
 bool reads_images(const Model& model);
+// Returns whether config.json in the folder is that of such a model.
+bool reads_images(const std::string& folder);
 // Returns the text that marks the place of a picture in a prompt, such as "<image>".
 std::string image_mark(const Model& model);
 // Returns the number of marks in a text. Those that Tokenizer::guarded() marked do not count.
@@ -39,5 +41,10 @@ int64_t image_marks(const Model& model, const std::string& text);
 ImagePrompt image_prompt(const Model& model, const std::string& text, size_t count,
                          const std::function<Image(size_t)>& image, SpecialTokens special,
                          const std::vector<std::string>& names = {});
+
+// Returns the prompt of ids that contain the tokens of one picture. Throws InvalidArgument if the
+// model has no token for pictures, BadFile if the ids lack those of the picture.
+ImagePrompt image_prompt(const Model& model, const std::vector<int32_t>& ids, const Image& image,
+                         const std::string& name);
 
 }  // namespace fovea

@@ -156,6 +156,10 @@ class Inspection {
   std::vector<std::vector<KeyWeight>> strongest(const MapQuery& query, int64_t count) const;
   std::vector<HeadScores> head_scores(AttentionKind kind,
                                       int64_t layer) const;  // one entry per head
+  // Attention rollout (Abnar and Zuidema 2020, 3.1): the row `token` of the product over the
+  // layers, from the last to the first, of 0.5 A + 0.5 I, where A is the mean of the heads'
+  // weights. Throws InvalidArgument if a layer is recurrent or `kind` is cross.
+  std::vector<float> rollout(AttentionKind kind, int64_t token) const;
 
   // Returns the output of the model's head at a position: logits of the vocabulary or of the
   // labels. A head with one output per sequence ignores `position`.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/image_model.h"
 #include "fovea/model.h"
 #include "fovea/options.h"
 
@@ -16,6 +17,10 @@ struct TraceOptions {
   std::string text;
   std::vector<int32_t> ids;
   std::string input;
+  // The file of a picture: the input of an encoder of images; or, for a model of texts and
+  // pictures, the one that the mark in `text` stands for, or the tokens of a picture in `ids`. A
+  // text without a mark begins with the picture. Empty = none.
+  std::string image;
 
   // The values to write: names with the wildcards *, ? and [...], such as "*query*" or "mlp_*.3",
   // also several separated by commas. Empty: hidden.*, attention.* and logits. docs/inspect.md
@@ -47,5 +52,7 @@ struct TracedTensor {
 // another format, BadFile if a file cannot be read, or if a patch has another shape than its value
 // or an unknown name, and Failed if `out` cannot be written.
 std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options);
+// Does the same for an encoder of images and options.image, without gradients.
+std::vector<TracedTensor> trace(const ImageModel& model, const TraceOptions& options);
 
 }  // namespace fovea

@@ -119,12 +119,25 @@ void check_replacements(const std::vector<std::pair<Adapter, double>>& adapters)
 
 }  // namespace
 
-std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model) {
+std::vector<FileTensor> module_tensors(const Family& family, Transformer& model,
+                                       ModuleNames names) {
+  std::vector<FileTensor> tensors = file_tensors(family, model);
+  if (names == ModuleNames::files || family.names_in_memory.empty()) return tensors;
+  std::map<std::vector<std::string>, FileTensor> in_memory;
+  for (FileTensor& tensor : file_tensors(family, model, true))
+    if (tensor.stored != Stored::stacked) in_memory[tensor.parts] = std::move(tensor);
+  for (FileTensor& tensor : tensors)
+    if (const auto at = in_memory.find(tensor.parts); at != in_memory.end()) tensor = at->second;
+  return tensors;
+}
+
+std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model,
+                                           ModuleNames names) {
   std::map<std::string, Linear*> layers;
   for (const auto& [name, layer] : linears_of(model))
     if (can_be_adapted(name)) layers[name] = layer;
   std::vector<AdapterModule> modules;
-  for (FileTensor& tensor : file_tensors(family, model)) {
+  for (FileTensor& tensor : module_tensors(family, model, names)) {
     if (!tensor.name.ends_with(kWeight) || !keeps_rows(tensor.stored)) continue;
     AdapterModule module;
     module.name = without(tensor.name, kWeight);

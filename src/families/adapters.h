@@ -25,9 +25,16 @@ struct AdapterModule {
   bool transposed = false;  // the file stores the weight as [in, out]: fan_in_fan_out of PEFT
 };
 
+// How modules are named: as their weights in the checkpoint's files, or as in memory in
+// transformers 5, which PEFT adapts. They differ in families with names_in_memory.
+enum class ModuleNames { files, memory };
+// Returns the tensors by these names. Stacked experts are not modules in memory.
+std::vector<FileTensor> module_tensors(const Family& family, Transformer& model, ModuleNames names);
+
 // Returns the modules of a model that can have adapters. The pointers are valid until the model is
 // moved, assigned or destroyed.
-std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model);
+std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model,
+                                           ModuleNames names = ModuleNames::files);
 
 // The adapter of one layer; see LowRankAdapter.
 struct AdapterValues {

@@ -16,6 +16,8 @@
 #include "families/calibrate.h"
 #include "families/gguf.h"
 #include "families/gguf_adapter.h"
+#include "families/image_text.h"
+#include "families/mmproj.h"
 #include "families/model_parts.h"
 #include "families/open_adapters.h"
 #include "families/other_formats.h"
@@ -196,6 +198,23 @@ Conversion convert_adapter(const std::string& from, const std::string& to,
   return result;
 }
 
+// Writes the encoder of images of a model of texts and pictures beside the .gguf file of its text
+// model. Returns the encoder's path, or nothing; then a warning says why.
+std::string write_mmproj(const std::string& folder, const std::string& to, const ModelFiles& files,
+                         FileDType dtype, std::vector<std::string>& warnings) {
+  if (is_gguf(folder) || !reads_images(folder)) return "";
+  const std::string path = mmproj_beside(to);
+  check(!is_file(path), "{}: exists already; expected a new file", path);
+  try {
+    save_mmproj(folder, files.model.spec, path, dtype);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;
+    warnings.push_back(std::string(error.what()) + "; only the model of texts is written");
+    return "";
+  }
+  return path;
+}
+
 Conversion to_gguf(const std::string& from, const std::string& to, const ConvertOptions& options,
                    const std::vector<AdapterUse>& adapters) {
   check_field(options.group == 32, "group", "{}; expected 32, the size of GGUF's blocks",
@@ -218,11 +237,18 @@ Conversion to_gguf(const std::string& from, const std::string& to, const Convert
     warn_of_missing(*importance, file, files.warnings);
     values.importance = &*importance;
   }
-  for (std::string& warning :
-       write_gguf_file(to, file, tokenizer_of(from, files), files.model.spec.vocabulary, values))
-    files.warnings.push_back(from + ": " + warning);
-  return {parameter_count(files.model), weight_files(from), weight_files(to),
-          gguf_file_type(dtype).name, std::move(files.warnings)};
+  const std::string encoder =
+      write_mmproj(files.base.empty() ? from : files.base, to, files, dtype, files.warnings);
+  try {
+    for (std::string& warning :
+         write_gguf_file(to, file, tokenizer_of(from, files), files.model.spec.vocabulary, values))
+      files.warnings.push_back(from + ": " + warning);
+  } catch (...) {
+    if (!encoder.empty()) std::filesystem::remove(encoder);
+    throw;
+  }
+  return {parameter_count(files.model), weight_files(from),        weight_files(to),
+          gguf_file_type(dtype).name,   std::move(files.warnings), encoder};
 }
 
 // Opens a model in fp32 with its tokenizer, for a format of another program.

@@ -9,13 +9,12 @@
 
 #include "families/directory.h"
 #include "families/image_encoder.h"
+#include "fovea/image_prompt.h"
 
 namespace fovea {
 
 // Returns whether a config.json is that of such a model.
 bool reads_images(const nlohmann::json& config);
-// Returns whether the folder's config.json is that of such a model.
-bool reads_images(const std::string& folder);
 
 // The decoder of such a folder, as the model of a family: its config, and its tensors.
 struct TextConfig {

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/gguf.h"
 #include "checkpoint/gguf_tensors.h"
-#include "families/nested.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -15,6 +14,7 @@ namespace {
 
 const std::string kMmprojKeys = "clip.vision.", kMmprojModel = "vision_model.";
 constexpr int64_t kMostMmprojSize = 1 << 20;  // of a size in the metadata
+constexpr int64_t kMostMmprojLayers = 4096;   // as in any Spec
 
 // The metadata that the encoder needs.
 class MmprojMetadata {
@@ -25,12 +25,13 @@ class MmprojMetadata {
     const auto value = file_.text(key);
     return value ? std::string(*value) : std::string();
   }
-  int64_t size(const std::string& key, std::optional<int64_t> absent = {}) const {
+  int64_t size(const std::string& key, std::optional<int64_t> absent = {},
+               int64_t most = kMostMmprojSize) const {
     const auto value = file_.integer(kMmprojKeys + key);
     if (!value && absent) return *absent;
-    if (!value || *value < 1 || *value > kMostMmprojSize)
+    if (!value || *value < 1 || *value > most)
       fail(ErrorKind::BadFile, "{}: {}{} is {}; expected 1 to {}", file_.path(), kMmprojKeys, key,
-           value ? std::to_string(*value) : "missing", kMostMmprojSize);
+           value ? std::to_string(*value) : "missing", most);
     return *value;
   }
   bool is_set(const std::string& key) const { return file_.boolean(key).value_or(false); }
@@ -52,7 +53,7 @@ class MmprojMetadata {
   // The deepest layer whose output is used: all that the file has, unless it names one.
   int64_t layers() const {
     const auto named = file_.integers(kMmprojKeys + "feature_layer");
-    const int64_t all = size("block_count");
+    const int64_t all = size("block_count", {}, kMostMmprojLayers);
     if (!named || named->empty()) return all;
     if (named->size() > 1 || named->front() < 0 || named->front() > all)
       fail(ErrorKind::Unsupported, "{}: {}feature_layer has {} values; expected one of 0 to {}",
@@ -80,11 +81,29 @@ nlohmann::json config_of(const MmprojMetadata& metadata, const Family& family) {
           {"hidden_act", activation}};
 }
 
-// The names of the encoder's tensors. Older files call the layers of the feed-forward part by each
-// other's names.
-std::vector<Renaming> names_of(const GgufTensors& tensors, int64_t layers, int64_t width) {
+bool has_swapped_names(const GgufTensors& tensors, int64_t width) {
   const StoredTensor* down = tensors.find("v.blk.0.ffn_down.weight");
-  const bool swapped = down != nullptr && down->shape.size() == 2 && down->shape[1] == width;
+  return down != nullptr && down->shape.size() == 2 && down->shape[1] == width &&
+         down->shape[0] != width;
+}
+
+// As llama.cpp's: a square padded with the mean colour, or tiles.
+ImageProcessor processor_of(const MmprojMetadata& metadata, bool makes_tiles) {
+  const int64_t side = metadata.size("image_size");
+  ImageProcessor p;
+  p.resize = {side, side, 0};
+  p.mean = metadata.channels("image_mean", -1e6f);
+  p.deviation = metadata.channels("image_std", 1e-6f);
+  p.pads = !makes_tiles;
+  p.divides = makes_tiles;
+  p.resampling = makes_tiles ? Resampling::lanczos : Resampling::bicubic;
+  if (makes_tiles) p.longest = metadata.size("preproc_image_size", 4 * side);
+  return p;
+}
+
+}  // namespace
+
+std::vector<Renaming> mmproj_names(int64_t layers, bool swapped) {
   std::vector<Renaming> names = {
       {"v.class_embd", kMmprojModel + "embeddings.class_embedding"},
       {"v.patch_embd.", kMmprojModel + "embeddings.patch_embedding."},
@@ -104,22 +123,6 @@ std::vector<Renaming> names_of(const GgufTensors& tensors, int64_t layers, int64
                        fmt::format("{}encoder.layers.{}.{}", kMmprojModel, i, ours)});
   return names;
 }
-
-// As llama.cpp's: a square padded with the mean colour, or tiles.
-ImageProcessor processor_of(const MmprojMetadata& metadata, bool makes_tiles) {
-  const int64_t side = metadata.size("image_size");
-  ImageProcessor p;
-  p.resize = {side, side, 0};
-  p.mean = metadata.channels("image_mean", -1e6f);
-  p.deviation = metadata.channels("image_std", 1e-6f);
-  p.pads = !makes_tiles;
-  p.divides = makes_tiles;
-  p.resampling = makes_tiles ? Resampling::lanczos : Resampling::bicubic;
-  if (makes_tiles) p.longest = metadata.size("preproc_image_size", 4 * side);
-  return p;
-}
-
-}  // namespace
 
 std::shared_ptr<ImageEncoder> open_mmproj(const std::string& path, const Spec& text,
                                           Weights weights, const Packing& packing) {
@@ -144,9 +147,11 @@ std::shared_ptr<ImageEncoder> open_mmproj(const std::string& path, const Spec& t
       .weights = weights, .packing = packing, .new_head = &no_head, .final_norm = makes_tiles};
   auto encoder = std::make_shared<ImageEncoder>();
   const int64_t width = config["hidden_size"], layers = config["num_hidden_layers"];
-  encoder->model = load_model(family, config, path,
-                              part_of(tensors, names_of(*tensors, layers, width)), loading, path)
-                       .model;
+  encoder->model =
+      load_model(family, config, path,
+                 part_of(tensors, mmproj_names(layers, has_swapped_names(*tensors, width))),
+                 loading, path)
+          .model;
   encoder->names_tiles = makes_tiles;
   Connector& connector = encoder->connector;
   connector.skipped = encoder->model.spec.input.class_tokens;

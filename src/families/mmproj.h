@@ -5,6 +5,8 @@
 
 #include "families/directory.h"
 #include "families/image_encoder.h"
+#include "families/nested.h"
+#include "fovea/gguf.h"
 
 namespace fovea {
 
@@ -13,5 +15,17 @@ namespace fovea {
 // if the file is damaged or does not fit the decoder, Unsupported if it has another encoder.
 std::shared_ptr<ImageEncoder> open_mmproj(const std::string& path, const Spec& text,
                                           Weights weights, const Packing& packing);
+
+// Writes the encoder of images of a folder with a text model (image_text.h), and its connector, as
+// such a file. `dtype` is that of the matrices; fp16 if it is quantised. Throws Unsupported if the
+// format cannot express the encoder.
+void save_mmproj(const std::string& folder, const Spec& text, const std::string& path,
+                 FileDType dtype);
+// Returns the path of the encoder beside the .gguf file of its text model: "mmproj-NAME.gguf".
+std::string mmproj_beside(const std::string& path);
+
+// The names of the encoder's tensors in such a file, and in the family of the encoder. Older files
+// call the layers of the feed-forward part by each other's names (`swapped`).
+std::vector<Renaming> mmproj_names(int64_t layers, bool swapped);
 
 }  // namespace fovea

@@ -30,10 +30,11 @@ class PeftReader {
     adapter_.folder = folder;
     adapter_.dropout = config_.dropout();
     if (is_of_roberta()) family_ = &roberta;
-    for (AdapterModule& module : adapter_modules(*family_, model)) {
-      std::string name = module.name;
-      modules_.emplace(std::move(name), std::move(module));
-    }
+    for (const ModuleNames names : {ModuleNames::files, ModuleNames::memory})
+      for (AdapterModule& module : adapter_modules(*family_, model, names)) {
+        std::string name = module.name;
+        modules_.emplace(std::move(name), std::move(module));
+      }
     parameters_ = targeted_parameters(*family_, model, config_);
   }
 

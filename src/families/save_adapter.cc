@@ -85,7 +85,8 @@ Json target_names(const std::vector<StoredAdapter>& adapters, Transformer& model
     adapted.insert(target_of(adapter));
   }
   if (ends.empty()) return {};
-  for (const FileTensor& tensor : file_tensors(family, model, parameters)) {
+  for (const FileTensor& tensor : parameters ? file_tensors(family, model, true)
+                                             : module_tensors(family, model, ModuleNames::memory)) {
     const std::string name = parameters ? tensor.name : module_of(tensor.name);
     if (ends.contains(end_of(name)) && !adapted.contains(name)) return adapted;
   }
@@ -167,7 +168,7 @@ Json config_of(const std::vector<StoredAdapter>& adapters,
 std::vector<StoredAdapter> stored_adapters(Transformer& model, const Family& family) {
   std::vector<StoredAdapter> all = stored_parameters(family, model);
   const std::set<const Linear*> others = adapted_in_parameters(family, model);
-  for (const AdapterModule& module : adapter_modules(family, model)) {
+  for (const AdapterModule& module : adapter_modules(family, model, ModuleNames::memory)) {
     const LowRankAdapter& first = module.layers[0]->adapter;
     if (!first.present() || others.contains(module.layers[0])) continue;
     std::vector<Tensor> downs, ups, magnitudes;

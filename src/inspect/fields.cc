@@ -10,6 +10,10 @@ void visit(TraceOptions& o, OptionVisitor& v) {
           "file with input_ids and optionally attention_mask, token_type_ids and labels; or with "
           "pixel_values, input_features or waveform"},
          o.input);
+  v.text({"image",
+          "picture: the input of an encoder of images, or the one that a mark such as <image> in "
+          "the text stands for"},
+         o.image);
   v.texts({"what",
            "names of the values to write, such as \"hidden.*,*query*\" or "
            "\"blocks.*.attn.hook_pattern\"; unset: hidden.*, attention.* and logits"},

@@ -107,6 +107,7 @@ HeadCircuit head_circuit(const Inspection& inspection, AttentionKind kind, int64
   const InspectionCall state(inspection.state());
   const NoGradient off;
   check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  state->check_text("circuit");
   state->check_layer(kind, layer);
   Inspection::State::check_head(head, state->stack_spec(kind).attention.heads);
   const StackRun& run = state->run(kind);

@@ -1,6 +1,7 @@
 #include "inspect/inspection.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/fields.h"
@@ -44,13 +45,17 @@ size_t bytes_of(const AttentionMap& a) {
 
 Inspection::State::State(const Transformer& given, std::vector<int32_t> source_ids,
                          std::vector<int32_t> ids, std::vector<HeadPlace> muted,
-                         std::vector<NeuronPlace> muted_neurons)
-    : model(given), muted_(std::move(muted)), muted_neurons_(std::move(muted_neurons)) {
+                         std::vector<NeuronPlace> muted_neurons, const TokenVectors& vectors)
+    : model(given),
+      has_pictures(!vectors.rows.empty()),
+      muted_(std::move(muted)),
+      muted_neurons_(std::move(muted_neurons)) {
   const NoGradient off;
   const Spec& spec = model.spec;
   const bool both = spec.encoder && spec.decoder;
   if (spec.input.kind != InputKind::tokens)
-    fail(ErrorKind::Unsupported, "model: it reads images or sound; expected a text model");
+    fail(ErrorKind::Unsupported,
+         "model: it reads images or sound; expected a text model, or a picture instead of a text");
   if (spec.encoder) {
     const int64_t known = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
     check_ids(source_ids, known, spec.context);
@@ -80,7 +85,22 @@ Inspection::State::State(const Transformer& given, std::vector<int32_t> source_i
     read(source, {row_of(source.ids), {}, {}, {}}, pass);
     pass.memory = source.output;
   }
-  read(main, {row_of(main.ids), {}, {}, {}}, pass);
+  Sequence sequence{row_of(main.ids), {}, {}, {}};
+  if (has_pictures) {
+    const int64_t N = std::ssize(vectors.rows);
+    sequence.vectors = from(vectors.values, {N, std::ssize(vectors.values) / N});
+    sequence.vector_rows = row_of(vectors.rows).view({N});
+  }
+  read(main, sequence, pass);
+}
+
+Inspection::State::State(const Transformer& given, const Tensor& pixels)
+    : model(given), has_pictures(true) {
+  const NoGradient off;
+  main.stack = &model.encoder;
+  main.ids.resize(static_cast<size_t>(model.input.length()));
+  std::iota(main.ids.begin(), main.ids.end(), 0);
+  read(main, {{}, {}, {}, pixels}, Pass());
 }
 
 void Inspection::State::read(StackRun& run, const Sequence& sequence, const Pass& given) {
@@ -159,6 +179,10 @@ int64_t Inspection::State::keys(AttentionKind kind) const {
 void Inspection::State::check_layer(AttentionKind kind, int64_t layer) const {
   const auto layers = std::ssize(run(kind).stack->blocks);
   check_field(layer >= 0 && layer < layers, "layer", "{}; expected 0 to {}", layer, layers - 1);
+}
+
+void Inspection::State::check_text(const char* what) const {
+  check(!has_pictures, "{}: the input has pictures; expected a text", what);
 }
 
 void Inspection::State::check_head(int64_t head, int64_t heads) {

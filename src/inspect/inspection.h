@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/float_mode.h"
+#include "fovea/image_model.h"
 #include "fovea/inspect.h"
+#include "model/prompt_images.h"
 #include "model/transformer.h"
 
 namespace fovea {
@@ -38,14 +40,19 @@ struct StackRun {
 struct Inspection::State {
   // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
   // its start token. The model must outlive the State, unless `owner` is set.
+  // `vectors` replace the embeddings of some tokens of the decoder, such as those of pictures.
   State(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
-        std::vector<HeadPlace> muted = {}, std::vector<NeuronPlace> muted_neurons = {});
+        std::vector<HeadPlace> muted = {}, std::vector<NeuronPlace> muted_neurons = {},
+        const TokenVectors& vectors = {});
+  // An encoder of images: pixels [1, 3, S, S]. Its tokens have no ids; they are numbered instead.
+  State(const Transformer& model, const Tensor& pixels);
 
   // Returns the run of the stack that computes the queries; it is the same for self and cross.
   const StackRun& run(AttentionKind kind) const;
   const StackSpec& stack_spec(AttentionKind kind) const;
   int64_t keys(AttentionKind kind) const;  // number of keys, S
   void check_layer(AttentionKind kind, int64_t layer) const;
+  void check_text(const char* what) const;  // throws InvalidArgument if there are pictures
   static void check_head(int64_t head, int64_t heads);
 
   // Returns the inputs and outputs of a layer's attention, which are cached.
@@ -62,6 +69,8 @@ struct Inspection::State {
 
   const Transformer& model;
   std::optional<Model> owner;                     // keeps `model` alive
+  std::optional<ImageModel> image_owner;          // the same, for an encoder of images
+  bool has_pictures = false;                      // some tokens are those of pictures
   std::vector<InspectedToken> source_text, text;  // empty if unknown
   StackRun source, main;               // source: the encoder, if there are an encoder and a decoder
   mutable std::recursive_mutex mutex;  // held during each call of the public functions

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "base/math.h"
 #include "base/threads.h"
 #include "inspect/inspection.h"
@@ -229,6 +230,31 @@ std::vector<double> induction(const Inspection::State& state, int64_t layer, int
   return scores;
 }
 
+std::vector<float> Inspection::rollout(AttentionKind kind, int64_t token) const {
+  const InspectionCall state(*state_);
+  check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  const StackRun& run = state->run(kind);
+  const int64_t T = run.tokens(), H = state->stack_spec(kind).attention.heads;
+  check_field(token >= 0 && token < T, "token", "{}; expected 0 to {}", token, T - 1);
+  std::vector<double> row(static_cast<size_t>(T), 0.0);
+  row[static_cast<size_t>(token)] = 1;
+  for (int64_t layer = std::ssize(run.stack->blocks); layer-- > 0;) {
+    std::vector<double> through(row.size(), 0.0);  // row A
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t begin = 0; begin < T; begin += kQueryRows) {
+        const Interval strip{begin, std::min(begin + kQueryRows, T)};
+        const Tensor w = state->weights(kind, layer, h, strip);
+        for (int64_t t = begin; t < strip.end; ++t)
+          for (int64_t s = 0; s < T; ++s)
+            through[static_cast<size_t>(s)] +=
+                row[static_cast<size_t>(t)] * double{w.data_as<float>()[(t - begin) * T + s]};
+      }
+    for (size_t s = 0; s < row.size(); ++s)
+      row[s] = 0.5 * row[s] + 0.5 * through[s] / static_cast<double>(H);
+  }
+  return {row.begin(), row.end()};
+}
+
 std::vector<LayerSizes> Inspection::sizes(AttentionKind kind, bool gradients) const {
   const InspectionCall state(*state_);
   const StackRun& here = state->run(kind);
@@ -255,6 +281,7 @@ std::vector<LayerSizes> Inspection::sizes(AttentionKind kind, bool gradients) co
     }
   }
   if (!gradients || kind != AttentionKind::self) return all;
+  state->check_text("gradients");
   const std::vector<float> found = gradient_sizes(state->model, here.ids);
   for (size_t layer = 0; layer < found.size(); ++layer) all[layer].gradient = found[layer];
   return all;

@@ -128,6 +128,7 @@ std::vector<int32_t> steer(const Inspection& run, const Inspection& toward,
   check_words(spec);
   if (!spec.decoder)
     fail(ErrorKind::Unsupported, "model: an encoder, which writes no text; expected a decoder");
+  state->check_text("steering");
   state->check_layer(AttentionKind::self, options.layer);
   check_field(options.tokens >= 1 && options.tokens <= kMostSteered, "tokens",
               "{}; expected 1 to {}", options.tokens, kMostSteered);

@@ -124,7 +124,8 @@ struct Outcome {
 
 Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
   const Spec& spec = model.spec;
-  Sequence sequence{input.ids, {}, input.token_types, input.signal};
+  Sequence sequence{input.ids,        {}, input.token_types, input.signal, input.vectors,
+                    input.vector_rows};
   if (input.attention_mask) pass.mask.valid = valid_keys(input.attention_mask);
   const auto valid = pass.mask.valid;
   if (!spec.decoder) return {model.logits(model.encode(sequence, pass), valid), input.labels, {}};

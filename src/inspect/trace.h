@@ -16,6 +16,7 @@ struct TraceInput {
   Tensor attention_mask;  // i32 [B, T]: 1 = token, 0 = padding at either end; may be unset
   Tensor token_types;     // i32 [B, T]; may be unset
   Tensor signal;          // f32, instead of ids: pixels or a spectrogram
+  Tensor vectors, vector_rows;  // as in Sequence
   // i32; may be unset; labels of -100 are ignored. For a decoder-only language model: [B, T],
   // shifted internally, so that token t - 1 predicts label t. For an encoder-decoder: [B, U]; the
   // decoder reads `start` and the labels before the predicted one. Otherwise: [B, T], or [B] for a

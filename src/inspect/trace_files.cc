@@ -8,7 +8,10 @@
 #include "base/float_mode.h"
 #include "checkpoint/safetensors.h"
 #include "families/model_parts.h"
+#include "fovea/image_prompt.h"
 #include "inspect/trace.h"
+#include "model/prompt_images.h"
+#include "vision/image_model_parts.h"
 
 namespace fovea {
 namespace {
@@ -84,15 +87,30 @@ std::string token_lists(const Tokenizer& tokenizer, const Tensor& ids) {
   return rows.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-void write_trace(const std::string& path, const Model::Parts& parts, const TraceTensors& found) {
-  SafeTensorsImage::Metadata metadata{{"format", "pt"}};
+using Metadata = SafeTensorsImage::Metadata;
+
+Metadata texts_of_tokens(const Model::Parts& parts, const TraceTensors& found) {
+  Metadata metadata;
   for (const auto& [ids, tokens, tokenizer] :
        {std::tuple("input_ids", "tokens", &parts.tokenizer),
         {"decoder_input_ids", "decoder_tokens", &parts.target_tokenizer}})
     if (found.contains(ids) && tokenizer->has_value())
       metadata[tokens] = token_lists(**tokenizer, found.find(ids)->second);
-  const SafeTensorsImage image(SafeTensorsImage::Named(found.begin(), found.end()), metadata);
-  write_file_atomically(path, image.pieces());
+  return metadata;
+}
+
+// Writes a trace, if a path is given. Returns the names and shapes.
+std::vector<TracedTensor> written(const std::string& path, const TraceTensors& found,
+                                  Metadata metadata) {
+  if (!path.empty()) {
+    metadata["format"] = "pt";
+    const SafeTensorsImage image(SafeTensorsImage::Named(found.begin(), found.end()), metadata);
+    write_file_atomically(path, image.pieces());
+  }
+  std::vector<TracedTensor> tensors;
+  for (const auto& [name, value] : found)
+    tensors.push_back({name, {value.shape().begin(), value.shape().end()}});
+  return tensors;
 }
 
 // The file has the format of safetensors, and its name must not promise another one.
@@ -104,10 +122,8 @@ void check_out(const std::string& out) {
                 out);
 }
 
-}  // namespace
-
-std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options) {
-  const FloatMode mode;
+// Returns what the options select, without the input.
+TraceInput selected(const TraceOptions& options) {
   check_out(options.out);
   check_fields(options);
   TraceInput input;
@@ -116,21 +132,52 @@ std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options)
   input.layers = options.layers;
   input.patches = patches_in(options.patch);
   input.patch_file = options.patch;
+  return input;
+}
+
+void read_file(const std::string& path, const Spec& spec, TraceInput& input) {
+  const SafeTensors file(path);
+  const bool text = spec.input.kind == InputKind::tokens;
+  input.ids = as_int32(file, path, "input_ids");
+  if (text && !input.ids)
+    fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", path);
+  input.attention_mask = as_int32(file, path, "attention_mask");
+  input.token_types = as_int32(file, path, "token_type_ids");
+  const char* signal = spec.input.kind == InputKind::image ? "pixel_values" : "input_features";
+  if (!text && file.find(signal) != nullptr)
+    input.signal = convert(file.tensor(signal), DType::f32);
+  else if (spec.input.kind == InputKind::audio && file.find("waveform") != nullptr)
+    input.signal = heard(file.tensor("waveform"), spec.input);
+  input.labels = as_int32(file, path, "labels");
+}
+
+// Reads a text, or ids, with a picture.
+void read_prompt(const Model& model, const TraceOptions& options, TraceInput& input) {
+  const Image image = read_image(options.image);
+  const bool marked = reads_images(model) && image_marks(model, options.text) > 0;
+  const ImagePrompt prompt =
+      options.ids.empty()
+          ? image_prompt(model, marked ? options.text : image_mark(model) + "\n" + options.text, 1,
+                         [&](size_t) { return image; }, SpecialTokens::parsed, {options.image})
+          : image_prompt(model, options.ids, image, options.image);
+  input.ids = row_of_ids(prompt.ids);
+  TokenVectors vectors;
+  prompt.images->add_vectors(0, std::ssize(prompt.ids), 0, vectors);
+  const int64_t N = std::ssize(vectors.rows);
+  input.vectors = from(vectors.values, {N, std::ssize(vectors.values) / N});
+  input.vector_rows = row_of_ids(vectors.rows).view({N});
+}
+
+}  // namespace
+
+std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options) {
+  const FloatMode mode;
+  TraceInput input = selected(options);
   if (!options.input.empty()) {
-    const SafeTensors file(options.input);
-    const Spec& spec = model.spec();
-    const bool text = spec.input.kind == InputKind::tokens;
-    input.ids = as_int32(file, options.input, "input_ids");
-    if (text && !input.ids)
-      fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", options.input);
-    input.attention_mask = as_int32(file, options.input, "attention_mask");
-    input.token_types = as_int32(file, options.input, "token_type_ids");
-    const char* signal = spec.input.kind == InputKind::image ? "pixel_values" : "input_features";
-    if (!text && file.find(signal) != nullptr)
-      input.signal = convert(file.tensor(signal), DType::f32);
-    else if (spec.input.kind == InputKind::audio && file.find("waveform") != nullptr)
-      input.signal = heard(file.tensor("waveform"), spec.input);
-    input.labels = as_int32(file, options.input, "labels");
+    check_field(options.image.empty(), "image", "cannot be combined with `input`");
+    read_file(options.input, model.spec(), input);
+  } else if (!options.image.empty()) {
+    read_prompt(model, options, input);
   } else {
     const auto ids = options.ids.empty() ? ids_of(model.tokenizer(), options.text) : options.ids;
     check(!ids.empty(), "trace: no tokens; expected one of `text`, `ids`, `input`");
@@ -149,11 +196,23 @@ std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options)
   // Uses a copy of the model, so that the caller's weights get no gradients.
   Transformer transformer = model.parts().transformer;
   const TraceTensors found = trace_model(transformer, *origin.family, input);
-  if (!options.out.empty()) write_trace(options.out, model.parts(), found);
-  std::vector<TracedTensor> tensors;
-  for (const auto& [name, value] : found)
-    tensors.push_back({name, {value.shape().begin(), value.shape().end()}});
-  return tensors;
+  return written(options.out, found, texts_of_tokens(model.parts(), found));
+}
+
+std::vector<TracedTensor> trace(const ImageModel& model, const TraceOptions& options) {
+  const FloatMode mode;
+  TraceInput input = selected(options);
+  const ImageModel::Parts& parts = model.parts();
+  check_field(!options.image.empty(), "image", "not given; expected a picture");
+  check_field(options.text.empty() && options.ids.empty() && options.input.empty(), "image",
+              "cannot be combined with `text`, `ids` or `input`, since the model reads no texts");
+  check_field(!options.gradients, "gradients", "an encoder of images has no loss; expected labels");
+  const int64_t S = parts.transformer.spec.input.size;
+  input.signal = empty({1, 3, S, S});
+  parts.processor.normalise(parts.processor.fitted(read_image(options.image), options.image),
+                            input.signal.data_as<float>());
+  Transformer transformer = parts.transformer;
+  return written(options.out, trace_model(transformer, *parts.family, input), {});
 }
 
 }  // namespace fovea

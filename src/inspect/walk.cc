@@ -281,6 +281,7 @@ void output_steps(Steps& steps, const Inspection::State& all, const WalkQuery& q
 std::vector<WalkStep> Inspection::walk(const WalkQuery& query) const {
   const InspectionCall state(*state_);
   const NoGradient off;
+  state->check_text("walk");
   check(query.kind != AttentionKind::cross, "look: cross; expected self or encoder");
   const StackRun& run = state->run(query.kind);
   state->check_layer(query.kind, query.layer);

@@ -26,6 +26,7 @@ class PromptImages {
   struct Part {
     int64_t first = 0, count = 0;  // its tokens in the prompt
     Image pixels;
+    int64_t row = -1, column = -1;  // of a tile in its picture; -1: the whole picture
   };
   // Returns the vectors of a part, f32 [count, C] in host memory.
   using Encode = std::function<Tensor(const Image& pixels)>;
@@ -39,6 +40,7 @@ class PromptImages {
   // Returns what the keys of each page of the prompt depend on besides its tokens: SHA-256 of the
   // pixels of each part, and which of its tokens is the first one in the page.
   PageContents page_contents() const;
+  const std::vector<Part>& parts() const { return parts_; }
 
  private:
   // Calls use(part, first, end) for the tokens [first, end) of each part in [begin, begin + count).

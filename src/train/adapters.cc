@@ -111,7 +111,10 @@ void add_new_adapters(Transformer& model, const Family& family, const AdapterOpt
   if (options.rank == 0) return;
   freeze_base(model);
   std::set<const Linear*> chosen;
-  for (const AdapterModule& module : targeted(adapter_modules(family, model), options.targets))
+  std::vector<AdapterModule> modules = adapter_modules(family, model);
+  for (AdapterModule& module : adapter_modules(family, model, ModuleNames::memory))
+    modules.push_back(std::move(module));
+  for (const AdapterModule& module : targeted(std::move(modules), options.targets))
     chosen.insert(module.layers.begin(), module.layers.end());
   check_field(!chosen.empty(), "lora", "the model has no linear layers that can be adapted");
   if (options.dora) refuse_experts(model, chosen);

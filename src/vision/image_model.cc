@@ -171,6 +171,7 @@ ImageModel ImageModel::open(const std::string& folder, WeightPrecision precision
          "square",
          folder, parts->processor.width(), parts->processor.height());
   set_image_size(files.model, parts->processor.height());
+  parts->family = files.origin.family;
   parts->function = function_of(files.origin);
   parts->labels = files.origin.labels;
   for (int64_t i = std::ssize(parts->labels); i < spec.head.labels; ++i)

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "families/registry.h"
 #include "fovea/image_model.h"
 #include "image/processor.h"
 #include "vision/text_tower.h"
@@ -10,6 +11,7 @@ namespace fovea {
 
 struct ImageModel::Parts {
   std::string folder;
+  const Family* family = nullptr;  // of the encoder
   Transformer transformer;
   ImageProcessor processor;
   ScoreFunction function = ScoreFunction::softmax;

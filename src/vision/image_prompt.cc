@@ -9,6 +9,7 @@
 #include "families/model_parts.h"
 #include "image/tiles.h"
 #include "model/prompt_images.h"
+#include "vision/expanded_prompt.h"
 
 namespace fovea {
 namespace {
@@ -52,12 +53,11 @@ std::string text_of(const ImageTiles& tiles, const ImageEncoder& encoder, const 
 }
 
 // Finds the tokens of each tile.
-std::vector<PromptImages::Part> parts_of(std::vector<Image> tiles, const std::vector<int32_t>& ids,
-                                         const ImageEncoder& encoder) {
+void find_tiles(std::vector<PromptImages::Part>& tiles, const std::vector<int32_t>& ids,
+                const ImageEncoder& encoder) {
   const int64_t count = encoder.tokens();
-  std::vector<PromptImages::Part> parts;
   int64_t next = 0;
-  for (Image& tile : tiles) {
+  for (PromptImages::Part& tile : tiles) {
     const auto found = std::find(ids.begin() + next, ids.end(), encoder.token);
     const int64_t first = found - ids.begin();
     const bool whole =
@@ -67,10 +67,9 @@ std::vector<PromptImages::Part> parts_of(std::vector<Image> tiles, const std::ve
       fail(ErrorKind::BadFile,
            "tokenizer: the text of a picture is not {} tokens {}; expected them", count,
            encoder.token);
-    parts.push_back({first, count, std::move(tile)});
+    tile.first = first, tile.count = count;
     next = first + count;
   }
-  return parts;
 }
 
 // Returns the ids of a text, or of its first piece if it `begins` a prompt.
@@ -83,23 +82,6 @@ std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
   std::vector<int32_t> ids = tokenizer.encoding(text, whole).ids;
   if (ids.size() > 1 && tokenizer.eos_id() == ids.back()) ids.pop_back();
   return ids;
-}
-
-// The prompt of pieces of text with a tile after each but the last, if the vocabulary has no token
-// for pictures: any token takes the place of a vector.
-ImagePrompt prompt_of_pieces(const std::vector<std::string>& pieces, std::vector<Image> tiles,
-                             const Model& model, SpecialTokens special,
-                             std::vector<PromptImages::Part>& parts) {
-  const int64_t count = model.parts().images->tokens();
-  ImagePrompt prompt;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const std::vector<int32_t> ids = ids_of(model.tokenizer(), pieces[i], special, i == 0);
-    prompt.ids.insert(prompt.ids.end(), ids.begin(), ids.end());
-    if (i == tiles.size()) break;
-    parts.push_back({std::ssize(prompt.ids), count, std::move(tiles[i])});
-    prompt.ids.insert(prompt.ids.end(), static_cast<size_t>(count), 0);
-  }
-  return prompt;
 }
 
 }  // namespace
@@ -120,43 +102,90 @@ int64_t image_marks(const Model& model, const std::string& text) {
   return std::ssize(places_of(image_mark(model), text));
 }
 
-ImagePrompt image_prompt(const Model& model, const std::string& text, size_t count,
-                         const std::function<Image(size_t)>& image, SpecialTokens special,
-                         const std::vector<std::string>& names) {
-  const FloatMode mode;
+ExpandedPrompt::ExpandedPrompt(const Model& model, const std::string& text, size_t count,
+                               const std::function<Image(size_t)>& image, SpecialTokens special,
+                               const std::vector<std::string>& names)
+    : model_(model), special_(special) {
   const ImageEncoder& encoder = encoder_of(model);
   const std::string mark = image_mark(model);
   const std::vector<size_t> places = places_of(mark, text);
   check(places.size() == count, "prompt: {} marks {} for {} pictures; expected one for each",
         places.size(), mark, count);
-  std::string whole;
-  std::vector<std::string> pieces;  // of the text, between the pictures
-  std::vector<Image> tiles;
+  has_token_ = encoder.token >= 0 || count == 0;
+  check(has_token_ || !encoder.names_tiles, "tokenizer: it has no token {}; expected one", mark);
+  pieces_.emplace_back();
   size_t end = 0;
   for (size_t i = 0; i < count; ++i) {
     const std::string name = i < names.size() ? names[i] : fmt::format("picture {}", i + 1);
     ImageTiles divided = tiles_of(encoder.processor, image(i), name);
-    pieces.push_back(text.substr(end, places[i] - end));
-    whole += pieces.back() + text_of(divided, encoder, mark);
+    pieces_.back() += text.substr(end, places[i] - end);
+    if (has_token_)
+      pieces_.back() += text_of(divided, encoder, mark);
+    else
+      pieces_.emplace_back();
     end = places[i] + mark.size();
-    std::move(divided.images.begin(), divided.images.end(), std::back_inserter(tiles));
+    const int64_t tiles = divided.rows * divided.columns;
+    for (int64_t n = 0; n <= tiles; ++n) {
+      PromptImages::Part& tile = tiles_.emplace_back();
+      tile.pixels = std::move(divided.images[static_cast<size_t>(n)]);
+      if (n < tiles) tile.row = n / divided.columns, tile.column = n % divided.columns;
+    }
   }
-  pieces.push_back(text.substr(end));
-  whole += pieces.back();
-  ImagePrompt prompt;
-  std::vector<PromptImages::Part> parts;
-  if (encoder.token < 0 && count > 0) {
-    check(!encoder.names_tiles, "tokenizer: it has no token {}; expected one", mark);
-    prompt = prompt_of_pieces(pieces, std::move(tiles), model, special, parts);
-  } else {
-    prompt.ids = ids_of(model.tokenizer(), whole, special, true);
-    parts = parts_of(std::move(tiles), prompt.ids, encoder);
+  pieces_.back() += text.substr(end);
+}
+
+std::vector<int32_t> ExpandedPrompt::ids(const std::string& more) const {
+  const int64_t count = encoder_of(model_).tokens();
+  std::vector<int32_t> all;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const bool last = i + 1 == pieces_.size();
+    const std::vector<int32_t> ids =
+        ids_of(model_.tokenizer(), last ? pieces_[i] + more : pieces_[i], special_, i == 0);
+    all.insert(all.end(), ids.begin(), ids.end());
+    if (!last) all.insert(all.end(), static_cast<size_t>(count), 0);
   }
-  if (count == 0) return prompt;
-  const std::shared_ptr<const ImageEncoder> kept = model.parts().images;
+  return all;
+}
+
+ImagePrompt ExpandedPrompt::with_tiles(std::vector<int32_t> ids) {
+  ImagePrompt prompt{std::move(ids)};
+  if (tiles_.empty()) return prompt;
+  const std::shared_ptr<const ImageEncoder> kept = model_.parts().images;
   prompt.images = std::make_shared<PromptImages>(
-      std::move(parts), [kept](const Image& pixels) { return (*kept)(pixels); });
+      std::move(tiles_), [kept](const Image& pixels) { return (*kept)(pixels); });
   return prompt;
+}
+
+ImagePrompt ExpandedPrompt::prompt() {
+  if (has_token_) return prompt_of(ids(""));
+  int64_t next = 0;
+  for (size_t i = 0; i < tiles_.size(); ++i) {
+    next += std::ssize(ids_of(model_.tokenizer(), pieces_[i], special_, i == 0));
+    tiles_[i].first = next, tiles_[i].count = encoder_of(model_).tokens();
+    next += tiles_[i].count;
+  }
+  return with_tiles(ids(""));
+}
+
+ImagePrompt ExpandedPrompt::prompt_of(std::vector<int32_t> ids) {
+  check(has_token_, "tokenizer: it has no token for pictures; expected a text instead of ids");
+  find_tiles(tiles_, ids, encoder_of(model_));
+  return with_tiles(std::move(ids));
+}
+
+ImagePrompt image_prompt(const Model& model, const std::string& text, size_t count,
+                         const std::function<Image(size_t)>& image, SpecialTokens special,
+                         const std::vector<std::string>& names) {
+  const FloatMode mode;
+  return ExpandedPrompt(model, text, count, image, special, names).prompt();
+}
+
+ImagePrompt image_prompt(const Model& model, const std::vector<int32_t>& ids, const Image& image,
+                         const std::string& name) {
+  const FloatMode mode;
+  return ExpandedPrompt(model, image_mark(model), 1, [&](size_t) { return image; },
+                        SpecialTokens::parsed, {name})
+      .prompt_of(ids);
 }
 
 }  // namespace fovea

@@ -1,8 +1,8 @@
 // The input is a file of a picture, of any format: an accepted one has as many bytes as pixels, and
-// can be resized.
+// can be resized and divided into tiles.
 
 #include "fuzz.h"
-#include "image/processor.h"
+#include "image/tiles.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
@@ -15,6 +15,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     processor.crop = {8, 8, 0};
     if (image.height * image.width > kSmall) return;
     require(processor.fitted(image, "picture").pixels.size() == 8 * 8 * 3, "it fits");
+    processor = {.resize = {8, 8, 0}, .longest = 24, .divides = true};
+    const ImageTiles tiles = tiles_of(processor, image, "picture");
+    require(std::ssize(tiles.images) == tiles.rows * tiles.columns + 1, "the tiles and the whole");
+    for (const Image& tile : tiles.images) require(tile.pixels.size() == 8 * 8 * 3, "a tile fits");
   });
   return 0;
 }

@@ -1,6 +1,7 @@
 """Prompts with pictures in fovea generate, chat and serve, by the tiny models of tools/make_image_text_goldens.py."""
 import base64
 import json
+import math
 import shutil
 import struct
 import unittest
@@ -102,6 +103,119 @@ class PromptsWithPictures(FoveaTest):
         again = self.ok(fovea("chat", LLAVA, *options, "--json", input=f"/load {file}\nAnd now?\n".encode()))
         whole = self.ok(fovea("chat", LLAVA, *options, "--json", input=(talk + "And now?\n").encode()))
         self.assertEqual(json.loads(again.stdout), json.loads(whole.stdout))
+
+
+class ConvertedModels(FoveaTest):
+    def test_a_gguf_file_has_its_encoder_beside_it(self):
+        """Idefics3's pictures are prepared in the same way by both programs, so the answers are equal."""
+        text, encoder = self.folder / "text.gguf", self.folder / "mmproj-text.gguf"
+        done = json.loads(self.ok(fovea("convert", IDEFICS, text, "--json")).stdout)
+        self.assertEqual(done["mmproj"], str(encoder))
+        for case in golden(IDEFICS)["cases"][:2]:
+            pictures = [option for name in case["pictures"] for option in ("--image", IMAGES / name)]
+            found = self.ok(fovea("generate", text, "--mmproj", encoder, "-p", case["text"], *pictures, *GREEDY, "--dtype", "fp32", "--json"))
+            self.assertEqual(json.loads(found.stdout)["ids"], case["continuation"])
+        labels = golden(IDEFICS)["labels"]
+        case = golden(IDEFICS)["cases"][0]
+        found = self.ok(fovea("classify", text, "--mmproj", encoder, IMAGES / case["pictures"][0], "--question", case["text"],
+                              "--labels", ",".join(labels), "--raw", "--dtype", "fp32", "--json"))
+        for each in json.loads(found.stdout)["labels"]:
+            self.assertAlmostEqual(each["score"], labels[each["label"]], delta=1e-4)
+        other = self.folder / "other.gguf"
+        encoder.rename(self.folder / "mmproj-other.gguf")
+        self.refused(fovea("convert", IDEFICS, other), 2, "mmproj-other.gguf", "exists already")
+        self.assertFalse(other.exists())
+
+    def test_an_encoder_that_the_format_cannot_express_is_left_out(self):
+        text = self.folder / "text.gguf"
+        done = self.ok(fovea("convert", MODELS / "smolvlm", text))
+        self.assertIn("not divided into tiles", done.stderr.decode())
+        self.assertEqual([file.name for file in self.folder.glob("*.gguf")], ["text.gguf"])
+
+
+class AnswersAboutPictures(FoveaTest):
+    def lines(self, *arguments, **more):
+        return [json.loads(line) for line in self.ok(fovea("classify", *arguments, "--json", **more)).stdout.splitlines()]
+
+    def test_scores_of_labels_are_those_of_transformers(self):
+        for folder in sorted(MODELS.iterdir()):
+            expected = golden(folder)["labels"]
+            case = golden(folder)["cases"][0]
+            picture, asked = IMAGES / case["pictures"][0], ("--question", case["text"], "--labels", ",".join(expected))
+            with self.subTest(model=folder.name):
+                found = self.lines(folder, picture, *asked, "--raw")[0]
+                self.assertEqual(found["file"], str(picture))
+                for each in found["labels"]:
+                    self.assertAlmostEqual(each["score"], expected[each["label"]], delta=1e-4)
+                shares = {label: math.exp(score - max(expected.values())) for label, score in expected.items()}
+                labels = self.lines(folder, picture, *asked)[0]["labels"]
+                self.assertEqual([each["label"] for each in labels], sorted(shares, key=shares.get, reverse=True))
+                for each in labels:
+                    self.assertAlmostEqual(each["score"], shares[each["label"]] / sum(shares.values()), delta=1e-4)
+                self.assertEqual(self.lines(folder, picture, *asked, "--top", 1)[0]["labels"], labels[:1])
+
+    def test_answers_are_the_greedy_continuations(self):
+        case = golden(LLAVA)["cases"][0]
+        picture = IMAGES / case["pictures"][0]
+        found = self.lines(LLAVA, picture, "--question", case["text"], "--answer-tokens", 12)[0]
+        whole = json.loads(self.ok(fovea("generate", LLAVA, "-p", case["text"], "--image", picture, *GREEDY, "--json", "--logprobs", 0)).stdout)
+        self.assertEqual(found["answer"], whole["text"].strip())
+        self.assertAlmostEqual(found["score"], math.exp(sum(each["logprob"] for each in whole["logprobs"])), delta=1e-6)
+
+    def test_a_question_without_a_mark_is_a_message_of_a_chat(self):
+        pictures = [IMAGES / "005.png", IMAGES / "011.jpg"]
+        found = self.lines(LLAVA, *pictures, "--question", "What is this?", "--answer-tokens", 12)
+        for picture, one in zip(pictures, found):
+            said = self.ok(fovea("chat", LLAVA, *GREEDY, "--no-history", "--json", input=f"/image {picture}\nWhat is this?\n".encode()))
+            self.assertEqual(one["answer"], json.loads(said.stdout)["messages"][-1]["content"].strip())
+        options = (LLAVA, *pictures, "--question", "What is this?")
+        text = self.ok(fovea("classify", *options, "--labels", "cat, dog")).stdout.decode().splitlines()
+        self.assertEqual([line.split("\t")[0] for line in text], [str(picture) for picture in pictures])
+        self.assertEqual({len(line.split("\t")) for line in text}, {5})
+        self.assertEqual([len(line.split("\t")) for line in self.ok(fovea("classify", *options)).stdout.decode().splitlines()], [3, 3])
+
+    def test_wrong_questions_are_one_line(self):
+        picture, question = IMAGES / "005.png", ("--question", "What?")
+        deny = lambda *arguments, words: self.refused(fovea("classify", *arguments), 2, *words)  # noqa: E731
+        deny(GOLDENS / "starcoder2", picture, *question, words=["reads no pictures", "fovea classify MODEL QUESTION --context TEXT"])
+        deny(GOLDENS / "vision/clip", picture, *question, words=["--question", "writes no texts"])
+        deny(LLAVA, picture, words=["--question", "question"])
+        deny(LLAVA, picture, "--question", "<image> <image>?", words=["2 marks <image>; expected one"])
+        deny(LLAVA, picture, *question, "--top", 2, words=["--top: requires --labels"])
+        deny(LLAVA, picture, *question, "--context", "x", words=["--context"])
+        deny(LLAVA, picture, *question, "--hypothesis", "{}", words=["--hypothesis: cannot be combined"])
+        deny(LLAVA, self.folder / "none.png", *question, words=["none.png"])
+        deny(LLAVA, picture, "--mmproj", "x.gguf", words=["--mmproj: requires --question"])
+
+
+class TracesOfPictures(FoveaTest):
+    def test_a_text_without_a_mark_begins_with_the_picture(self):
+        traced = []
+        for i, text in enumerate(("What?", "<image>\nWhat?")):
+            out = self.folder / f"{i}.safetensors"
+            self.ok(fovea("trace", LLAVA, "--text", text, "--image", IMAGES / "005.png", "--out", out))
+            traced.append(out.read_bytes())
+        self.assertEqual(*traced)
+        other = self.folder / "other.safetensors"
+        self.ok(fovea("trace", LLAVA, "--text", "What?", "--image", IMAGES / "003.png", "--out", other))
+        self.assertNotEqual(other.read_bytes(), traced[0])
+
+    def test_encoders_read_the_picture_alone(self):
+        listed = self.ok(fovea("trace", GOLDENS / "vision/clip", "--image", IMAGES / "005.png", "--list")).stdout.decode()
+        self.assertIn("attention.0 [", listed)
+        self.assertNotIn("input_ids", listed)
+
+    def test_wrong_traces_are_one_line(self):
+        picture = ("--image", IMAGES / "005.png")
+        deny = lambda *arguments, words: self.refused(fovea(*arguments), 2, *words)  # noqa: E731
+        deny("trace", GOLDENS / "vision/clip", *picture, "--text", "x", "--list", words=["--image: cannot be combined"])
+        deny("trace", GOLDENS / "starcoder2", *picture, "--text", "x", "--list", words=["reads no pictures"])
+        deny("trace", LLAVA, *picture, "--ids", "5,6,7", "--list", words=["9 tokens"])
+        deny("trace", LLAVA, *picture, "--text", "x", "--explain", words=["--image: cannot be combined with --explain"])
+        deny("trace", LLAVA, "--image", self.folder / "none.png", "--text", "x", "--list", words=["none.png"])
+        deny("inspect", GOLDENS / "starcoder2", *picture, words=["--image", "reads no pictures"])
+        deny("inspect", LLAVA, "--image", self.folder / "none.png", words=["none.png"])
+        deny("inspect", LLAVA, "a text", *picture, words=["--image: cannot be combined with TEXT"])
 
 
 def url(name, kind="png"):

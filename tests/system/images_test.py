@@ -2,6 +2,7 @@
 import json
 import random
 import shutil
+import struct
 import sys
 import unittest
 
@@ -190,6 +191,24 @@ class Digits(FoveaTest):
             return self.ok(fovea("classify", *model, picture, "--json", "--top", "3")).stdout
         self.assertEqual(scores(out), scores(base, "--adapter", out))
         self.assertNotEqual(scores(out), scores(base))
+
+        expected = scores(out)
+        # Modules have the names of transformers 5, which PEFT adapts; those of transformers 4 are read too.
+        config = json.loads((out / "adapter_config.json").read_text())
+        self.assertEqual(config["target_modules"], ["fc1", "fc2", "k_proj", "o_proj", "q_proj", "v_proj"])
+        bytes_ = (out / "adapter_model.safetensors").read_bytes()
+        size = struct.unpack("<Q", bytes_[:8])[0]
+        header = bytes_[8:8 + size].decode()
+        self.assertIn("base_model.model.vit.layers.0.attention.q_proj.lora_A.weight", header)
+        for new, old in (("vit.layers.", "vit.encoder.layer."), ("attention.o_proj", "attention.output.dense"), ("mlp.fc1", "intermediate.dense"),
+                         ("mlp.fc2", "output.dense"), *((f"attention.{c}_proj", f"attention.attention.{name}")
+                                                        for c, name in (("q", "query"), ("k", "key"), ("v", "value")))):
+            header = header.replace(new, old)
+        header = header.encode()
+        (out / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes_[8 + size:])
+        config["target_modules"] = ["query", "key", "value", "dense"]
+        (out / "adapter_config.json").write_text(json.dumps(config))
+        self.assertEqual(scores(out), expected)
 
 
 class Captions(FoveaTest):

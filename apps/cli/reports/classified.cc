@@ -154,6 +154,14 @@ std::string answers_text(const std::vector<std::vector<ExtractedAnswer>>& result
   return lines_of(result, "answers", first, format, shown);
 }
 
+std::string image_answer_text(const std::string& file, const std::string& answer,
+                              double probability, bool json) {
+  const size_t begin = std::min(answer.find_first_not_of(" \t\r\n"), answer.size());
+  const std::string text = answer.substr(begin, answer.find_last_not_of(" \t\r\n") + 1 - begin);
+  if (json) return json_line({{"file", file}, {"answer", text}, {"score", probability}}) + "\n";
+  return fmt::format("{}\t{}\t{:.6f}\n", in_a_column(file), in_a_column(text), probability);
+}
+
 std::string masks_text(const std::vector<std::vector<MaskCandidates>>& result, size_t first,
                        const ClassifiedFormat& format, const ShownExplanations* shown) {
   std::string out;

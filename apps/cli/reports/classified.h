@@ -41,6 +41,9 @@ std::string entities_text(const std::vector<std::vector<Entity>>& result, size_t
 // Text: the number of the question, begin, end, score, answer.
 std::string answers_text(const std::vector<std::vector<ExtractedAnswer>>& result, size_t first,
                          const ClassifiedFormat& format, const ShownExplanations* shown = nullptr);
+// The answer to a question about a picture. Text: the picture's name, answer, probability.
+std::string image_answer_text(const std::string& file, const std::string& answer,
+                              double probability, bool json);
 // Text: the number of the text and of the mask, score, token, whole text.
 std::string masks_text(const std::vector<std::vector<MaskCandidates>>& result, size_t first,
                        const ClassifiedFormat& format, const ShownExplanations* shown = nullptr);

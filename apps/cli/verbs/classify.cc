@@ -11,8 +11,10 @@
 #include "cli/reports/classified.h"
 #include "cli/reports/classify_input.h"
 #include "cli/reports/explained.h"
+#include "cli/verbs/image_questions.h"
 #include "cli/verbs/images.h"
 #include "fovea/doctor.h"
+#include "fovea/image_prompt.h"
 #include "jobs/line_job.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
@@ -36,7 +38,9 @@ class ClassifyCommand : public Command {
             "contributions by several methods, each with a deletion test. Reads the lines of files "
             "or of standard input, or TEXT arguments. A model of images predicts the label of each "
             "picture; FILE is then a picture, a folder of pictures, or - for standard input, and "
-            "--labels needs a model of images and texts.") {}
+            "--labels needs a model of images and texts. With --question, a model of pictures "
+            "and texts answers about each picture: the probability of each of --labels, or an "
+            "answer of its own.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_, "model directory"));
@@ -67,6 +71,10 @@ class ClassifyCommand : public Command {
     table.add(as(
         "FILE|TEXT",
         text("--context", {"-c"}, "the text in which the answers to the questions are", context_)));
+    table.add(text("--question", {},
+                   "question about each picture, for a model that writes texts about pictures",
+                   question_));
+    table.add(mmproj_option(mmproj_));
     table.add(number("--threshold", {},
                      "leave out labels with lower scores; unset: 0.5 if several labels may apply "
                      "to a text, else 0",
@@ -83,14 +91,19 @@ class ClassifyCommand : public Command {
         explain_spellings(
             {.field = "method", .name = "--explain", .placeholder = "[METHOD]", .implied = "all"}));
     table.show_only({"MODEL", "FILE|TEXT", "--out", "--input-format", "--labels", "--hypothesis",
-                     "--multi-label", "--joining", "--context", "--null-answer", "--top",
-                     "--threshold", "--raw", "--dtype", "--explain", "--target"});
+                     "--multi-label", "--joining", "--context", "--question", "--null-answer",
+                     "--top", "--threshold", "--raw", "--dtype", "--explain", "--target"});
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     options_.truncate = !whole_;
     read_labels();
+    if (table.given("--question")) return answer_questions(table);
+    if (table.given("--mmproj")) throw UsageError("--mmproj: requires --question");
+    if (reads_images(model_))
+      throw UsageError(
+          fmt::format("--question: not given; {} answers questions about pictures", model_));
     if (ImageModel::reads_images(model_)) return classify_pictures(table);
     if (table.given("--context")) {
       context_ = file_or_text(context_);
@@ -129,12 +142,47 @@ class ClassifyCommand : public Command {
     }
   }
 
-  int classify_pictures(const OptionTable& table) {
+  // Refuses options that are for texts.
+  void check_reads_pictures(const OptionTable& table) const {
     for (const char* option : {"--context", "--null-answer", "--joining", "--multi-label", "--out",
                                "--input-format", "--no-truncate", "--explain"})
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
+  }
+
+  int answer_questions(const OptionTable& table) {
+    if (ImageModel::reads_images(model_))
+      throw UsageError(
+          fmt::format("--question: {} writes no texts; expected no question, or a "
+                      "model of pictures and texts such as LLaVA",
+                      model_));
+    const Model model = open_model(model_, weight_precision(weights_), CachePrecision::automatic,
+                                   adapters_of(adapters_), mmproj_);
+    if (!reads_images(model))
+      throw UsageError(fmt::format(
+          "--question: {} reads no pictures; expected a model that does, or fovea classify MODEL "
+          "QUESTION --context TEXT for a question about a text",
+          model_));
+    check_reads_pictures(table);
+    if (table.given("--hypothesis"))
+      throw UsageError("--hypothesis: cannot be combined with --question");
+    if (options_.labels.empty() && (options_.top > 1 || options_.raw || table.given("--threshold")))
+      throw UsageError(fmt::format("{}: requires --labels with --question", options_.raw ? "--raw"
+                                                                            : options_.top > 1
+                                                                                ? "--top"
+                                                                                : "--threshold"));
+    ClassifiedFormat format;
+    format.json = json;
+    format.top = options_.top;
+    format.threshold = table.given("--threshold") ? threshold_ : -kNoLimit;
+    return answer_about_images(
+        model, arguments_,
+        {question_, model_, options_.labels, options_.raw, options_.answer_tokens}, format);
+  }
+
+  int classify_pictures(const OptionTable& table) {
+    check_reads_pictures(table);
     if (table.given("--hypothesis") && options_.labels.empty())
       throw UsageError("--hypothesis: --labels is not given; expected candidate labels");
     const ImageModel model =
@@ -316,7 +364,7 @@ class ClassifyCommand : public Command {
     return questions;
   }
 
-  std::string model_, out_, labels_, context_;
+  std::string model_, out_, labels_, context_, question_, mmproj_;
   std::vector<std::string> adapters_, arguments_;
   ClassifyOptions options_;
   ClassifiedFormat format_;

@@ -24,7 +24,8 @@ class ConvertCommand : public Command {
                 "directory are not quantised, and a .gguf file keeps the precision of the model; "
                 "--dtype q4_k_m is a common choice for a .gguf file. "
                 "Only fovea reads a directory of int8 or int4 weights. Adapters (--adapter, or IN "
-                "itself) are merged into the weights; --adapter-only converts them.") {}
+                "itself) are merged into the weights; --adapter-only converts them. The encoder of "
+                "images of a model of texts and pictures becomes a file beside a .gguf file.") {}
 
   void declare(OptionTable& table) override {
     table.add(of_model(place("IN", {"-m", "--model"},
@@ -82,20 +83,23 @@ class ConvertCommand : public Command {
   std::string as_text(const Conversion& r) const {
     const auto parameters = static_cast<double>(r.parameters);
     const auto bytes = static_cast<double>(r.bytes_after);
-    return fmt::format(
+    std::string lines = fmt::format(
         "{}: {} parameters as {}, {:.1f} MB, {:.2f} bits per parameter (before: {:.1f} MB)\n",
         printable(to_), amount(parameters), r.weights, bytes / 1e6, 8 * bytes / parameters,
         static_cast<double>(r.bytes_before) / 1e6);
+    if (!r.mmproj.empty())
+      lines += fmt::format("{}: the encoder of images, for --mmproj\n", printable(r.mmproj));
+    return lines;
   }
 
   std::string as_json(const Conversion& r) const {
-    return nlohmann::ordered_json({{"out", to_},
-                                   {"parameters", r.parameters},
-                                   {"weights", r.weights},
-                                   {"bytes_before", r.bytes_before},
-                                   {"bytes_after", r.bytes_after}})
-               .dump() +
-           "\n";
+    nlohmann::ordered_json result = {{"out", to_},
+                                     {"parameters", r.parameters},
+                                     {"weights", r.weights},
+                                     {"bytes_before", r.bytes_before},
+                                     {"bytes_after", r.bytes_after}};
+    if (!r.mmproj.empty()) result["mmproj"] = r.mmproj;
+    return result.dump() + "\n";
   }
 
   std::string from_, to_;

@@ -13,7 +13,10 @@
 #include "cli/command.h"
 #include "cli/open_browser.h"
 #include "cli/page_server.h"
+#include "cli/verbs/images.h"
 #include "fovea/error.h"
+#include "fovea/image_prompt.h"
+#include "fovea/read_file.h"
 #include "inspector/save.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -63,6 +66,9 @@ class InspectCommand : public Command {
                  text("--out", {"-o", "--output"},
                       "output file: .html (the page with this text), .svg or .safetensors", out_)));
     table.section("The page");
+    table.add(as("FILE", text("--image", {},
+                              "picture with which the page begins, for a model that reads pictures",
+                              image_)));
     table.add(integer("--port", {"-p"}, "port of the page; 0 = any free port", port_, 0, 65535));
     table.add(flag("--no-browser", {}, "print the address without opening a browser", quiet_));
   }
@@ -73,6 +79,8 @@ class InspectCommand : public Command {
     if (!out_.empty() && !reads)
       throw UsageError("TEXT: not given; expected a text, which --out requires");
     if (!out_.empty()) return write();
+    if (reads && !image_.empty())
+      throw UsageError("--image: cannot be combined with TEXT; ask about a picture on the page");
     return reads ? print_map() : serve_page();
   }
 
@@ -150,25 +158,42 @@ class InspectCommand : public Command {
     return 0;
   }
 
+  // Opens all models once. Returns whether the first one reads pictures.
+  bool check_models() const {
+    for (const std::string& folder : others_)
+      if (!ImageModel::reads_images(folder)) open_model(folder);
+    if (!ImageModel::reads_images(model_)) return reads_images(opened());
+    open_image_model(model_, WeightPrecision::full, adapters_of(adapters_));
+    return true;
+  }
+
   int serve_page() {
     std::vector<std::string> folders{model_};
     folders.insert(folders.end(), others_.begin(), others_.end());
     // Reports errors now, not in the browser.
-    opened();
-    for (const std::string& folder : others_) open_model(folder);
+    const bool pictures = check_models();
+    std::string picture;
+    if (!image_.empty()) {
+      if (!pictures)
+        throw UsageError("--image: " + model_ + " reads no pictures; expected a model that does");
+      read_image(image_);
+      picture = read_file(image_, inspector::kMostPictureBody);
+    }
     catch_signals("stopping (press again to stop immediately)");
-    const PageServer page(folders, port_, adapters_of(adapters_));
+    const PageServer page(folders, port_, adapters_of(adapters_), std::move(picture));
+    const bool begins = ImageModel::reads_images(model_) || !image_.empty();
+    const std::string address = page.address() + (begins ? "pictures.html" : "");
     if (json)
-      print(Json({{"address", page.address()}}).dump() + "\n");
+      print(Json({{"address", address}}).dump() + "\n");
     else
-      print(page.address() + "\n");
+      print(address + "\n");
     note("Press Ctrl-C to stop.\n");
-    if (!quiet_) open_browser(page.address());
+    if (!quiet_) open_browser(address);
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return 0;
   }
 
-  std::string model_, out_;
+  std::string model_, out_, image_;
   InspectInput input_;
   std::vector<std::string> others_, adapters_;
   HeadPlace place_;

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/reports/circuits.h"
 #include "cli/reports/explained.h"
+#include "cli/verbs/images.h"
 #include "fovea/explain.h"
 #include "inspector/explanation_json.h"
 #include "options/common_options.h"
@@ -24,7 +25,8 @@ class TraceCommand : public Command {
  public:
   TraceCommand()
       : Command(
-            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors) (--out "
+            "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors | --image FILE) "
+            "(--out "
             "FILE.safetensors | --list | --explain | --neurons | --answers A,B | --circuit "
             "LAYER.HEAD | --steer LAYER)",
             "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
@@ -42,6 +44,7 @@ class TraceCommand : public Command {
     add_fields(table, options_,
                {{"text", {"-p", "--prompt"}},
                 {.field = "input", .aliases = {"-i"}, .placeholder = "FILE"},
+                {.field = "image", .placeholder = "FILE"},
                 {.field = "what", .placeholder = "NAMES"},
                 {.field = "layers", .placeholder = "A-B"},
                 {.field = "patch", .placeholder = "FILE"},
@@ -55,40 +58,55 @@ class TraceCommand : public Command {
         explain_spellings(
             {.field = "method", .name = "--explain", .placeholder = "[METHOD]", .implied = "all"}));
     circuits_.declare(table);
-    table.show_only({"MODEL", "--adapter", "--text", "--ids", "--input", "--what", "--layers",
-                     "--patch", "--gradients", "--out", "--list", "--explain", "--neurons",
-                     "--answers", "--other", "--circuit", "--steer"});
+    table.show_only({"MODEL", "--adapter", "--text", "--ids", "--input", "--image", "--what",
+                     "--layers", "--patch", "--gradients", "--out", "--list", "--explain",
+                     "--neurons", "--answers", "--other", "--circuit", "--steer"});
   }
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     const int inputs = table.given("--text") + table.given("--ids") + table.given("--input");
-    if (inputs != 1) throw UsageError("--text, --ids, --input: expected exactly one of them");
+    const bool picture = table.given("--image");
+    if (inputs != 1 && (!picture || inputs > 1))
+      throw UsageError("--text, --ids, --input: expected exactly one of them");
     check_explain_options(table);
     if (table.given("--explain")) return explain_text(table);
-    if (circuits_.asked(table, {"--input", "--what", "--layers", "--patch", "--gradients", "--out",
-                                "--list"})) {
+    if (circuits_.asked(table, {"--input", "--image", "--what", "--layers", "--patch",
+                                "--gradients", "--out", "--list"})) {
       print(circuits_.report(opened(), text_input(), json));
       return 0;
     }
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
-    const Model model = opened();
-    const bool one_stack = !model.spec().encoder || !model.spec().decoder;
-    if (list_ && options_.what.empty()) {
-      options_.what = {"*"};
-      // Models with two stacks have no aliases.
-      if (one_stack) options_.what.emplace_back("*hook*");
+    if (picture && ImageModel::reads_images(model_)) {
+      const ImageModel model =
+          open_image_model(model_, WeightPrecision::full, adapters_of(adapters_));
+      select_all(model.spec());
+      show(trace(model, options_));
+      return 0;
     }
-    const std::vector<TracedTensor> tensors = trace(model, options_);
-    print(json ? as_json(tensors) : as_text(tensors));
+    const Model model = opened();
+    select_all(model.spec());
+    show(trace(model, options_));
     return 0;
   }
 
  private:
+  // Without --what, --list lists all values.
+  void select_all(const Spec& spec) {
+    if (!list_ || !options_.what.empty()) return;
+    options_.what = {"*"};
+    // Models with two stacks have no aliases.
+    if (!spec.encoder || !spec.decoder) options_.what.emplace_back("*hook*");
+  }
+
+  void show(const std::vector<TracedTensor>& tensors) const {
+    print(json ? as_json(tensors) : as_text(tensors));
+  }
+
   int explain_text(const OptionTable& table) const {
-    for (const char* option : {"--input", "--what", "--layers", "--patch", "--gradients", "--out",
-                               "--list", "--neurons", "--answers", "--circuit", "--steer"})
+    for (const char* option : {"--input", "--image", "--what", "--layers", "--patch", "--gradients",
+                               "--out", "--list", "--neurons", "--answers", "--circuit", "--steer"})
       if (table.given(option))
         throw UsageError(fmt::format("{}: cannot be combined with --explain", option));
     const Model model = opened();

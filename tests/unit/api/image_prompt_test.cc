@@ -15,6 +15,7 @@
 #include "fovea/chat.h"
 #include "fovea/engine.h"
 #include "fovea/generate.h"
+#include "fovea/image_question.h"
 #include "generate/reading.h"
 #include "model/prompt_images.h"
 #include "support/expect_error.h"
@@ -100,6 +101,31 @@ TEST_P(ImageTextGoldens, ContinuationsAreThoseOfTransformers) {
     EXPECT_EQ(generate(model_, prompt_of(model_, one), options)[0].ids,
               one["continuation"].get<std::vector<int32_t>>())
         << one["text"];
+}
+
+TEST_P(ImageTextGoldens, LabelsHaveTheProbabilitiesOfTransformers) {
+  const nlohmann::json& asked = golden_["cases"][0];
+  const Image image = read_image("tests/goldens/images/" + asked["pictures"][0].get<std::string>());
+  const ImageQuestion question{asked["text"]};
+  std::vector<std::string> labels;
+  std::vector<double> expected;
+  for (const auto& [label, logprob] : golden_["labels"].items()) {
+    labels.push_back(label);
+    expected.push_back(logprob);
+  }
+  const std::vector<double> found = label_logprobs(model_, question, image, labels);
+  ASSERT_EQ(found.size(), labels.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-4) << labels[i];
+    // The bits do not depend on the other labels.
+    EXPECT_EQ(label_logprobs(model_, question, image, {labels[i]})[0], found[i]) << labels[i];
+  }
+  expect_error(ErrorKind::InvalidArgument, {"labels: none"},
+               [&] { label_logprobs(model_, question, image, {}); });
+  expect_error(ErrorKind::InvalidArgument, {"score:", "tokens; expected at most 512"},
+               [&] { label_logprobs(model_, question, image, {std::string(2000, 'y')}); });
+  expect_error(ErrorKind::InvalidArgument, {"marks <image> for 1 pictures"},
+               [&] { label_logprobs(model_, {"what?"}, image, labels); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ImageTextGoldens,

@@ -147,11 +147,52 @@ TEST_P(Mmproj, RefusesFilesThatDoNotFit) {
          "clip.projector_type \"ldp\"; expected clip, and mlp or idefics3");
   refuse(ErrorKind::BadFile, {.without = "v.blk.1.ln1.weight"}, "1 missing");
   refuse(ErrorKind::BadFile, {.sizes = {{"image_size", 24}}}, "position_embedding");
+  refuse(ErrorKind::BadFile, {.sizes = {{"block_count", 1 << 20}}},
+         "block_count is 1048576; expected 1 to 4096");
   refuse(ErrorKind::BadFile, {.sizes = {{"attention.head_count", 0}}},
          "attention.head_count is 0; expected 1 to");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Mmproj, testing::Values("llava", "idefics3"));
+
+TEST(SaveMmproj, WrittenFilesGiveTheVectorsOfTheFolder) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "mmproj.gguf";
+  for (const std::string name : {"llava", "llava_siglip", "idefics3"}) {
+    const std::string golden = kGoldens + name;
+    const Spec text = open_model_files(golden, Weights::mapped).model.spec;
+    const auto expected = open_image_encoder(golden, text, Weights::mapped, {});
+    save_mmproj(golden, text, path, FileDType::fp32);
+    const auto found = open_mmproj(path, text, Weights::mapped, {});
+    EXPECT_EQ(found->names_tiles, expected->names_tiles) << name;
+    EXPECT_EQ(found->processor.mean, expected->processor.mean) << name;
+    EXPECT_EQ(found->processor.deviation, expected->processor.deviation) << name;
+    EXPECT_EQ(found->processor.longest, expected->processor.longest) << name;
+    const Image image = gradient(found->side());
+    EXPECT_EQ(to_floats((*found)(image)), to_floats((*expected)(image))) << name;
+    const Gguf file(path);
+    EXPECT_EQ(file.text("general.type"), "mmproj");
+    EXPECT_EQ(file.integer("clip.vision.projection_dim"), text.width);
+    EXPECT_EQ(file.integers("clip.vision.feature_layer").has_value(), name != "idefics3");
+    // LLaVA does not use the last layer of CLIP.
+    EXPECT_EQ(file.find_tensor("v.blk.2.ln1.weight") == nullptr, name == "llava");
+
+    save_mmproj(golden, text, path, FileDType::q4_k_m);
+    for (const GgufTensor& tensor : Gguf(path).tensors()) {
+      const bool matrix = tensor.shape.size() == 2 && tensor.name != "v.position_embd.weight";
+      EXPECT_STREQ(tensor.block->name, matrix ? "F16" : "F32") << tensor.name;
+    }
+  }
+  EXPECT_EQ(mmproj_beside("a/text.gguf"), "a/mmproj-text.gguf");
+}
+
+TEST(SaveMmproj, RefusesWhatTheFormatCannotExpress) {
+  const TemporaryFolder folder;
+  const std::string golden = kGoldens + "smolvlm";
+  const ModelFiles text = open_model_files(golden, Weights::mapped);
+  expect_error(ErrorKind::Unsupported, {golden, "not divided into tiles"},
+               [&] { save_mmproj(golden, text.model.spec, folder / "x.gguf", FileDType::fp32); });
+}
 
 }  // namespace
 }  // namespace fovea

@@ -1,0 +1,63 @@
+#include "cli/verbs/image_questions.h"
+
+#include <fmt/format.h>
+
+#include "base/math.h"
+#include "cli/reports/pictures.h"
+#include "fovea/generate.h"
+#include "fovea/image_question.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace fovea::cli {
+namespace {
+
+std::string labels_line(const Model& model, const ImageQuestion& question, const Image& image,
+                        const std::string& name, const AskedQuestion& asked,
+                        ClassifiedFormat format) {
+  const std::vector<double> logprobs = label_logprobs(model, question, image, asked.labels, name);
+  const std::vector<double> scores = asked.raw ? logprobs : probabilities(logprobs);
+  Classifications found;
+  found.count = 1;
+  found.labels = asked.labels;
+  found.scores.assign(scores.begin(), scores.end());
+  format.files = {name};
+  return labels_text(found, 0, format);
+}
+
+std::string answer_line(const Model& model, const ImageQuestion& question, const Image& image,
+                        const std::string& name, const AskedQuestion& asked, bool json) {
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = asked.answer_tokens;
+  options.logprobs = 0;
+  const ImagePrompt prompt = image_prompt(model, question.text, 1, [&](size_t) { return image; },
+                                          question.special, {name});
+  const auto sink = [](std::string_view) { return !asked_to_stop(); };
+  const Generation answer = generate(model, prompt, options, sink).front();
+  double logprob = 0;
+  for (const TokenLogprob& token : answer.logprobs) logprob += double{token.logprob};
+  return image_answer_text(name, answer.text, math::exp(logprob), json);
+}
+
+}  // namespace
+
+int answer_about_images(const Model& model, const std::vector<std::string>& pictures,
+                        const AskedQuestion& asked, ClassifiedFormat format) {
+  const PictureList list(pictures);
+  const ImageQuestion question = image_question(model, asked.folder, asked.text);
+  catch_signals("");
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (asked_to_stop()) return stop_code();
+    const Image image = list.read(i);
+    const std::string& name = list.names()[i];
+    const std::string line = asked.labels.empty()
+                                 ? answer_line(model, question, image, name, asked, format.json)
+                                 : labels_line(model, question, image, name, asked, format);
+    if (asked_to_stop()) return stop_code();
+    print(line);
+  }
+  return 0;
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+// What `classify --question` does: answers of a model of pictures and texts.
+
+#include <string>
+#include <vector>
+
+#include "cli/reports/classified.h"
+#include "fovea/model.h"
+
+namespace fovea::cli {
+
+struct AskedQuestion {
+  std::string text;
+  std::string folder;               // the model's; has its chat template
+  std::vector<std::string> labels;  // the possible answers; empty: any answer
+  bool raw = false;                 // log-probabilities of the labels
+  int64_t answer_tokens = 0;        // maximum of an answer, without labels
+};
+
+// Prints, for each picture, the probabilities of the labels after the question, or else the model's
+// answer. Returns the exit code.
+int answer_about_images(const Model& model, const std::vector<std::string>& pictures,
+                        const AskedQuestion& asked, ClassifiedFormat format);
+
+}  // namespace fovea::cli
