@@ -7,9 +7,8 @@ import { range, smooth, spread } from "./curves.js";
 import { figure, h, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap, pixels } from "./heatmap.js";
-import { ModelShape } from "./model.js";
+import { ModelShape, sides } from "./model.js";
 import { key, plot, room } from "./play_positions.js";
-import { sides } from "./sentence.js";
 import { change, current } from "./state.js";
 
 /** @typedef {import("./main.js").Known} Known */

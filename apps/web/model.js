@@ -75,3 +75,10 @@ export function lookName(look, shape) {
   if (look === "cross") return "Cross-attention";
   return shape.both ? "Decoder self-attention" : "Self-attention";
 }
+
+/** The tokens of the queries and of the keys. @param {import("./main.js").Session} session @param {string} look */
+export function sides(session, look) {
+  const { tokens, source } = session.run;
+  if (look === "encoder") return { rows: source, keys: source };
+  return { rows: tokens, keys: look === "cross" ? source : tokens };
+}

@@ -6,6 +6,7 @@ import { color, headColor, ink, tint } from "./colors.js";
 import { announce, figure, h, onScreen, oneStop, put, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap } from "./heatmap.js";
+import { sides } from "./model.js";
 import { drawPair } from "./pair.js";
 import { drawThumbnails } from "./thumbnails.js";
 import { suggestions } from "./suggestions.js";
@@ -53,13 +54,6 @@ export function sentenceView(root) {
       });
     },
   };
-}
-
-/** The tokens of the queries and of the keys. @param {import("./main.js").Session} session @param {string} look */
-export function sides(session, look) {
-  const { tokens, source } = session.run;
-  if (look === "encoder") return { rows: source, keys: source };
-  return { rows: tokens, keys: look === "cross" ? source : tokens };
 }
 
 /**
