@@ -20,6 +20,7 @@ export function sentenceView(root) {
   const words = h("div", { class: "panel" });
   const arcs = h("div", { class: "arcs", tabindex: "0", role: "group", "aria-label": "Arcs" });
   const list = h("div", { class: "panel" });
+  const best = h("p", { class: "small", role: "status", hidden: true });
   const mapPlace = h("div", { class: "panel" }, h("h2", {}, "Attention map"),
     h("p", { class: "quiet small" }, "Rows are queries, columns are keys. Click the name of a row for its numbers. Drag to move, double-click to zoom in."));
   const thumbs = h("div", { class: "panel" });
@@ -42,8 +43,9 @@ export function sentenceView(root) {
       const drawn = Promise.all([lookUp(session, state), mapped]).then(([found]) => {
         if (mine !== turn) return;
         drawWords(words, arcs, session, state, found);
+        arcs.before(best);
         drawList(list, session, state, found);
-        drawPair(two, session, state, sides(session, state.look), () => mine === turn).catch((error) => { if (mine === turn) replace(two, h("p", { class: "error", role: "alert" }, error.message)); });
+        drawPair(two, session, state, sides(session, state.look), best, () => mine === turn).catch((error) => { if (mine === turn) replace(two, h("p", { class: "error", role: "alert" }, error.message)); });
       }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
       const free = drawn.then(onScreen);
       void drawThumbnails(thumbs, session, state, before, free);
