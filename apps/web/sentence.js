@@ -36,6 +36,12 @@ export function sentenceView(root) {
     update(session, state, before) {
       if (!session) return;
       const mine = ++turn;
+      const none = session.shape.firstAttention(state.look) < 0;
+      for (const panel of [chips, bar, words, mapPlace, thumbs]) panel.hidden = none;
+      if (none) {
+        replace(list, h("p", { class: "quiet" }, "All layers of this model are recurrent: they pass a state from token to token, and no token attends to another. “Follow a token” shows this state."));
+        return;
+      }
       drawHeadBar(bar, session, state, {});
       if (!chips.childElementCount || before?.model !== state.model) void suggestions(chips, session, state);
       // The map is shown first, then the words, then the overview.

@@ -5,6 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { diagramOf } from "../../apps/web/diagram.js";
 import { partsOf } from "../../apps/web/roles.js";
 import { TAGGED, taggedHead } from "../../apps/web/tagged.js";
@@ -300,6 +301,17 @@ test("fovea learn opens the course; each chapter renders, and a right answer is 
   await page.waitForTimeout(300);
   assert.deepEqual(page.problems.filter((each) => !/aborted/.test(each)), []);
   child.kill("SIGINT");
+});
+
+test("models without attention, or without answers to explain, say so", { skip }, async () => {
+  for (const [name, shown, sentence] of [["lstm", "sentence", "All layers of this model are recurrent"], ["lstm", "learn", "This layer is recurrent"], ["sentence_model", "explain", "This model computes something else"]]) {
+    const server = await served(fileURLToPath(new URL(`../goldens/${name}`, import.meta.url)));
+    const page = await opened(`${server.address}#view=${shown}`);
+    await page.waitForSelector(`text=${sentence}`);
+    assert.equal(await page.locator(".error").count(), 0);
+    await quiet(page);
+    server.stop();
+  }
 });
 
 test("five tasks of a new reader take at most three clicks each from the first screen", { skip }, async () => {
