@@ -1,6 +1,7 @@
 #include "inspector/page.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace fovea::inspector {
 namespace {
@@ -24,18 +25,33 @@ std::string import_map() {
   for (const auto& [name, bytes] : page_files()) {
     if (!name.ends_with(".js")) continue;
     std::string module(bytes);
-    replace_all(module, "from \"./", "from \"fovea/");
+    for (const std::string import : {"from \"", "import(\""})
+      replace_all(module, import + "./", import + "fovea/");
     imports["fovea/" + name] = "data:text/javascript;base64," + base64(module);
   }
   return nlohmann::ordered_json({{"imports", imports}}).dump();
 }
 
-// Returns the page with links that preload all modules in parallel, not one import after the other.
+// Adds a module and those that it imports statically.
+void add_imports(const std::string& module, std::set<std::string>& names) {
+  constexpr std::string_view kFrom = "from \"./";
+  if (!names.insert(module).second) return;
+  const std::string_view text = page_files().at(module);
+  for (size_t at = text.find(kFrom); at != text.npos; at = text.find(kFrom, at + 1)) {
+    const size_t begin = at + kFrom.size();
+    add_imports(std::string(text.substr(begin, text.find('"', begin) - begin)), names);
+  }
+}
+
+// Returns the page with links that preload the modules of the first view in parallel, not one
+// import after the other.
 std::string front_page() {
   constexpr std::string_view kMain = R"(<script type="module" src="main.js"></script>)";
   std::string page(page_files().at("index.html")), preloads;
-  for (const auto& [name, bytes] : page_files())
-    if (name.ends_with(".js")) preloads += "<link rel=\"modulepreload\" href=\"" + name + "\">\n";
+  std::set<std::string> names;
+  for (const char* first : {"main.js", "overview.js"}) add_imports(first, names);
+  for (const std::string& name : names)
+    preloads += "<link rel=\"modulepreload\" href=\"" + name + "\">\n";
   return page.insert(page.find(kMain), preloads);
 }
 

@@ -76,12 +76,14 @@ bool begins_a_number(const std::string& text) {
 
 // Returns whether `text` is the value of an option that has an implied value.
 bool is_value_of(const Option& option, const std::string& text) {
+  if (option.kind == Kind::boolean) return is_boolean(text);
   if (option.kind != Kind::choice) return begins_a_number(text);
   return (", " + option.expected + ", ").find(", " + text + ", ") != std::string::npos;
 }
 
 // Adds the implied value of options that are given without a value: "--lora" becomes "--lora 16",
-// unless a number follows, and "--explain" becomes "--explain all", unless a method follows.
+// unless a number follows, "--explain" becomes "--explain all", unless a method follows, and
+// "--causal" becomes "--causal true".
 std::vector<std::string> with_implied(const std::vector<std::string>& arguments,
                                       const OptionTable& table) {
   std::vector<std::string> all;

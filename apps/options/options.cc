@@ -27,7 +27,7 @@ using Names = std::vector<std::string>;
 
 const char* placeholder(Kind kind) {
   switch (kind) {
-    case Kind::boolean: return "true|false";
+    case Kind::boolean: return "[true|false]";
     case Kind::integer: return "N";
     case Kind::number: return "X";
     case Kind::bytes: return "SIZE";
@@ -109,8 +109,7 @@ double parse_number(const std::string& name, const std::string& value, double le
   return result;
 }
 
-bool parse_boolean(const std::string& name, std::string value) {
-  const std::string typed = value;
+std::optional<bool> find_boolean(std::string value) {
   std::transform(value.begin(), value.end(), value.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   for (const char* word : {"true", "1", "on", "yes", "enabled"}) {
@@ -119,7 +118,13 @@ bool parse_boolean(const std::string& name, std::string value) {
   for (const char* word : {"false", "0", "off", "no", "disabled"}) {
     if (value == word) return false;
   }
-  refuse(name, typed, "is neither true nor false", "true or false");
+  return std::nullopt;
+}
+
+bool parse_boolean(const std::string& name, const std::string& value) {
+  const std::optional<bool> found = find_boolean(value);
+  if (!found) refuse(name, value, "is neither true nor false", "true or false");
+  return *found;
 }
 
 uint64_t parse_bytes(const std::string& name, const std::string& value,
@@ -202,11 +207,14 @@ Option flag(std::string name, Names aliases, std::string help, bool& value) {
   return finish(std::move(option));
 }
 
+bool is_boolean(const std::string& text) { return find_boolean(text).has_value(); }
+
 Option boolean(std::string name, Names aliases, std::string help, bool& value) {
   Option option = flag(std::move(name), std::move(aliases), std::move(help), value);
   option.kind = Kind::boolean;
   option.placeholder = placeholder(option.kind);
   option.expected = "true or false";
+  option.implied = "true";
   return option;
 }
 

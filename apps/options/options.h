@@ -42,7 +42,9 @@ struct Option {
   std::string source;  // of `given`, if it is not the command line: "FOVEA_TEMPERATURE"
 };
 
+bool is_boolean(const std::string& text);  // true, no, off, 1, ...
 Option flag(std::string name, std::vector<std::string> aliases, std::string help, bool& value);
+// Without a value, such an option is true.
 Option boolean(std::string name, std::vector<std::string> aliases, std::string help, bool& value);
 Option integer(std::string name, std::vector<std::string> aliases, std::string help, int64_t& value,
                int64_t least, int64_t most);

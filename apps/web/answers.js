@@ -58,5 +58,5 @@ export function secondText(state) {
 /** The words of a text, one of which is chosen. @param {import("./api.js").Token[]} tokens @param {number} chosen @param {(i: number) => void} [choose] */
 export function wordChoice(tokens, chosen, choose = (i) => change({ token: String(i) }, { replace: true })) {
   return h("p", { class: "sentence", dir: "auto", role: "group", "aria-label": "Tokens" }, tokens.map((token, i) => h("button", { "aria-pressed": String(i === chosen), "data-word": i, class: token.special ? "special" : undefined,
-    onclick: () => choose(i) }, token.text === "\n" ? "↵" : token.text)));
+    onclick: () => choose(i) }, token.text.trim() === "" ? shown(token.text) : token.text)));
 }

@@ -54,6 +54,7 @@ export function courseView(root) {
       drawList(list, at);
       const name = at < 0 ? "tour" : CHAPTERS[at][0];
       if (name === shown) return;
+      const first = shown === ""; // the page is then at its top
       shown = name;
       if (at < 0) {
         replace(text, ...tour());
@@ -65,7 +66,7 @@ export function courseView(root) {
         const source = await response.text();
         if (shown !== name) return;
         replace(text, ...markdown(source, (language, block) => blockOf(language, block, name, state.model, () => drawList(list, at))), steps(at));
-        text.scrollIntoView({ block: "nearest" });
+        if (!first) text.scrollIntoView({ block: "nearest" });
         announce(CHAPTERS[at][1]);
       }).catch((error) => replace(text, h("p", { class: "error", role: "alert" }, captured ? "A saved file does not contain the course." : error.message)));
     },

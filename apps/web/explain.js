@@ -56,6 +56,10 @@ export function explainView(root) {
         only(h("p", { class: "quiet" }, "The text above is the question. Write the text that has the answer."));
         return;
       }
+      if ((kind === "mask" && session.shape.both) || kind === "pooled") {
+        only(h("p", { class: "quiet" }, "This view explains a label, an entity, an answer, a masked word or the next token. This model computes something else."));
+        return;
+      }
       post("api/explain", wanted(state, kind)).then((/** @type {Explanation} */ found) => {
         if (mine !== turn) return;
         if (found.results.length === 0) {
@@ -69,7 +73,8 @@ export function explainView(root) {
         test.hidden = false;
       }, (error) => {
         if (mine !== turn) return;
-        only(methodButtons(state.method), h("p", { class: "error", role: "alert" }, error.message),
+        const hint = error.message.includes("no mask token"); // of a text that the reader has yet to write
+        only(methodButtons(state.method), h("p", { class: hint ? "quiet" : "error", role: hint ? "status" : "alert" }, error.message),
           (state.answer !== "" || state.result !== "0") && h("button", { onclick: () => change({ answer: "", result: "0" }, { replace: true }) }, "Explain the most probable answer"));
       });
     },

@@ -5,9 +5,9 @@ import { color, ink, signed } from "./colors.js";
 import { announce, figure, h, replace, shown, track } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { formulaOf } from "./formula.js";
+import { sides } from "./model.js";
 import { change } from "./state.js";
 import { axesOf, MEANING } from "./steps.js";
-import { sides } from "./sentence.js";
 import { worked } from "./worked.js";
 
 /** @typedef {{name: string, shape: number[], values: number[], size: number, rms: number, ids: number[]}} Step */

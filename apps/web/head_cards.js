@@ -64,7 +64,7 @@ async function taggedCards(session, look, progress) {
       if (from !== undefined && to.size > 0) examples.push({ from, to, rows: await rowsAt(session, from, look, run) });
       progress(++done);
       // The server keeps eight runs: using that of the view keeps it among them.
-      if (done % 4 === 0) await askAnew("api/strongest", { run: session.run.run, look, layer: 0, heads: "0", count: 1 }).catch(() => {});
+      if (done % 4 === 0) await askAnew("api/strongest", { run: session.run.run, look, layer: Math.max(session.shape.firstAttention(look), 0), heads: "0", count: 1 }).catch(() => {});
     }
     const found = taggedHead(examples);
     if (found && found.score > found.least) cards.push({ role: name, meaning, ...found, unit: "of held-out examples" });

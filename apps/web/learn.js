@@ -7,9 +7,8 @@ import { range, smooth, spread } from "./curves.js";
 import { figure, h, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap, pixels } from "./heatmap.js";
-import { ModelShape } from "./model.js";
+import { ModelShape, sides } from "./model.js";
 import { key, plot, room } from "./play_positions.js";
-import { sides } from "./sentence.js";
 import { change, current } from "./state.js";
 
 /** @typedef {import("./main.js").Known} Known */
@@ -211,6 +210,10 @@ async function drawSides(root, pair, both, models) {
   const layer = Math.min(Number(state.layer), ...both.map((each) => each.shape.stack(look).layers - 1));
   const head = Math.min(Number(state.heads.split(",")[0]), ...both.map((each) => each.shape.stack(look).attention.heads - 1));
   const places = both.map(() => h("div"));
+  if (!both.every((each) => each.shape.attends(look, layer))) {
+    replace(root, h("h2", {}, `Layer ${layer}`), h("p", { class: "quiet" }, "This layer is recurrent and has no attention weights."));
+    return [];
+  }
   replace(root, h("h2", {}, `Head ${head} of layer ${layer}`), h("div", { class: "pair" }, both.map((_, i) => h("div", {}, h("h3", {}, pair[i].name), places[i]))));
   const maps = both.map((here, i) => {
     const map = new Heatmap(places[i], { onRow: () => {} });

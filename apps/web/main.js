@@ -2,23 +2,10 @@
 
 import { ask, captured, forgetRuns, startRun } from "./api.js";
 import { announce, h, replace } from "./dom.js";
-import { ModelShape } from "./model.js";
+import { ModelShape, sides } from "./model.js";
 import { change, current, defaultText, hashOf, listen, wantedRun } from "./state.js";
 import { savePanel } from "./export.js";
-import { sentenceView, sides } from "./sentence.js";
-import { overviewView } from "./overview.js";
 import { openingPlace, opensAtLink } from "./suggestions.js";
-import { followView } from "./follow.js";
-import { sayView } from "./say.js";
-import { headsView } from "./heads.js";
-import { explainView } from "./explain.js";
-import { playView } from "./play.js";
-import { quizView } from "./quiz.js";
-import { learnView } from "./learn.js";
-import { compareView } from "./compare.js";
-import { courseView } from "./course.js";
-import { twiceView } from "./twice.js";
-import { circuitsView } from "./circuits.js";
 
 /**
  * The model, the run and the shape that a view shows.
@@ -33,24 +20,26 @@ import { circuitsView } from "./circuits.js";
  * @property {() => void} [close]
  */
 /** @typedef {{model: string, name: string, training?: boolean, ready?: boolean, step?: number}} Known a model that can be inspected; not ready: a training run that has not saved a model yet */
-/** @typedef {{name: string, title: string, needsRun: boolean, create: (root: HTMLElement) => View}} ViewKind */
+/** @typedef {{name: string, title: string, needsRun: boolean, load: () => Promise<(root: HTMLElement) => View>}} ViewKind the module of a view is loaded when it is first shown */
 
 /** @type {ViewKind[]} */
 const views = [
-  { name: "home", title: "The model", needsRun: true, create: overviewView },
-  { name: "sentence", title: "Attention", needsRun: true, create: sentenceView },
-  { name: "follow", title: "Follow a token", needsRun: true, create: followView },
-  { name: "say", title: "Predictions", needsRun: true, create: sayView },
-  { name: "explain", title: "Contributions", needsRun: true, create: explainView },
-  { name: "heads", title: "Heads", needsRun: true, create: headsView },
-  { name: "circuits", title: "Inside", needsRun: true, create: circuitsView },
-  { name: "twice", title: "Two texts", needsRun: true, create: twiceView },
-  { name: "compare", title: "Side by side", needsRun: false, create: compareView },
-  { name: "learn", title: "Training", needsRun: false, create: learnView },
-  { name: "play", title: "Playgrounds", needsRun: false, create: playView },
-  { name: "quiz", title: "Quiz", needsRun: false, create: quizView },
-  { name: "course", title: "Course", needsRun: false, create: courseView },
+  { name: "home", title: "The model", needsRun: true, load: async () => (await import("./overview.js")).overviewView },
+  { name: "sentence", title: "Attention", needsRun: true, load: async () => (await import("./sentence.js")).sentenceView },
+  { name: "follow", title: "Follow a token", needsRun: true, load: async () => (await import("./follow.js")).followView },
+  { name: "say", title: "Predictions", needsRun: true, load: async () => (await import("./say.js")).sayView },
+  { name: "explain", title: "Contributions", needsRun: true, load: async () => (await import("./explain.js")).explainView },
+  { name: "heads", title: "Heads", needsRun: true, load: async () => (await import("./heads.js")).headsView },
+  { name: "circuits", title: "Inside", needsRun: true, load: async () => (await import("./circuits.js")).circuitsView },
+  { name: "twice", title: "Two texts", needsRun: true, load: async () => (await import("./twice.js")).twiceView },
+  { name: "compare", title: "Side by side", needsRun: false, load: async () => (await import("./compare.js")).compareView },
+  { name: "learn", title: "Training", needsRun: false, load: async () => (await import("./learn.js")).learnView },
+  { name: "play", title: "Playgrounds", needsRun: false, load: async () => (await import("./play.js")).playView },
+  { name: "quiz", title: "Quiz", needsRun: false, load: async () => (await import("./quiz.js")).quizView },
+  { name: "course", title: "Course", needsRun: false, load: async () => (await import("./course.js")).courseView },
 ];
+
+const OTHERS = 2000; // milliseconds until the other views are loaded, which then work without the server
 
 const top = /** @type {HTMLElement} */ (document.getElementById("top"));
 const content = /** @type {HTMLElement} */ (document.getElementById("content"));
@@ -113,14 +102,20 @@ async function show(state, before) {
   const kind = views.find((each) => each.name === state.view) ?? views[0];
   if (shownView !== kind.name) {
     view?.close?.();
-    replace(content);
-    view = kind.create(content);
+    view = null;
+    replace(content, kind.needsRun && h("p", { class: "quiet", id: "waiting" }, "Running the model …"));
     shownView = kind.name;
-    before = null;
-    if (kind.needsRun) content.prepend(h("p", { class: "quiet", id: "waiting" }, "Running the model …"));
     document.title = `${kind.title} · fovea inspector`;
   }
   try {
+    if (!view) {
+      const create = await kind.load();
+      if (shownView !== kind.name) return; // another view is shown by now
+      before = null;
+      const waiting = document.getElementById("waiting");
+      view ??= create(content);
+      if (waiting) content.prepend(waiting);
+    }
     if (!kind.needsRun) {
       view?.update(null, state, before);
       return;
@@ -343,6 +338,7 @@ async function start() {
     void show(current(), null);
   });
   await show(current(), null);
+  if (!captured) setTimeout(() => views.forEach((each) => void each.load().catch(() => {})), OTHERS);
 }
 
 start().catch((error) => showError(String(error.message ?? error)));

@@ -42,7 +42,12 @@ export class ModelShape {
 
   /** Whether a layer has attention weights; recurrent layers have none. @param {string} look @param {number} layer */
   attends(look, layer) {
-    return look === "cross" || (this.stack(look).mixers[layer] ?? "attention") === "attention";
+    return look === "cross" || ["attention", "latent"].includes(this.stack(look).mixers[layer] ?? "attention");
+  }
+
+  /** The first layer with attention weights; -1 if there is none. @param {string} look */
+  firstAttention(look) {
+    return Array.from({ length: this.stack(look).layers }, (_, i) => i).findIndex((layer) => this.attends(look, layer));
   }
 
   /** @param {string} look @param {number} layer */
@@ -74,4 +79,11 @@ export function lookName(look, shape) {
   if (look === "encoder") return "Encoder self-attention";
   if (look === "cross") return "Cross-attention";
   return shape.both ? "Decoder self-attention" : "Self-attention";
+}
+
+/** The tokens of the queries and of the keys. @param {import("./main.js").Session} session @param {string} look */
+export function sides(session, look) {
+  const { tokens, source } = session.run;
+  if (look === "encoder") return { rows: source, keys: source };
+  return { rows: tokens, keys: look === "cross" ? source : tokens };
 }

@@ -61,7 +61,7 @@ function drawPicture(root, session, state) {
   const width = stacks.length * WIDTH;
   const link = shape.both ? crossLink(placed, drawings[0].top) : null;
   replace(root, h("h2", {}, "The model in one picture"),
-    h("p", { class: "quiet small" }, `${shape.parameters.toLocaleString("en")} parameters. Read from the bottom to the top; each box is a step: click it to see its numbers for one token. T: tokens, C: width of the stream, H: heads${shape.both ? ", S: tokens of the source" : ""}.`),
+    h("p", { class: "quiet small" }, `${shape.parameters.toLocaleString("en")} parameters. Read from the bottom, box 1, to the top; each box is a step: click it to see what it does, with its numbers for one token. T: tokens, C: width of the stream, H: heads${shape.both ? ", S: tokens of the source" : ""}.`),
     h("div", { class: "wide picture", tabindex: "0", role: "region", "aria-label": "Picture of the model" },
       svg("svg", { viewBox: `0 ${top} ${width} ${-top}`, style: { "max-width": `${width * 1.15}px`, "min-width": `${width * 0.72}px` }, role: "group", "aria-label": `${shape.kind()} with ${stacks.map((each) => `${each.groups.reduce((sum, group) => sum + group.layers.length, 0)} layers`).join(" and ")}` }, drawings.map((each) => each.element), link)));
   return placed;
@@ -80,9 +80,9 @@ function drawStack(stack, column, session, state, placed) {
   const own = () => y - BOX;
   const put = (/** @type {Box} */ box, /** @type {number} */ layer) => {
     const one = { box, layer, look: stack.look, x, y: own() + BOX / 2, column, element: /** @type {SVGElement} */ (/** @type {unknown} */ (null)) };
-    one.element = drawBox(one, left, state);
-    parts.push(one.element);
     placed.push(one);
+    one.element = drawBox(one, placed.length, left, state);
+    parts.push(one.element);
     y -= BOX + GAP;
   };
   const up = (/** @type {number} */ from, /** @type {number} */ to, kind = "stream") => lines.push(svg("line", { class: kind, x1: x, x2: x, y1: from, y2: to }));
@@ -126,8 +126,8 @@ function drawStack(stack, column, session, state, placed) {
   return { element: svg("g", {}, brackets, lines, parts.filter((each) => !brackets.includes(each))), top: y };
 }
 
-/** @param {Placed} placed @param {number} left @param {import("./state.js").State} state */
-function drawBox(placed, left, state) {
+/** @param {Placed} placed @param {number} number in the order of the computation @param {number} left @param {import("./state.js").State} state */
+function drawBox(placed, number, left, state) {
   const { box, y } = placed;
   const on = box.place === "stream";
   const x = left + (on ? 18 : LEFT);
@@ -137,7 +137,7 @@ function drawBox(placed, left, state) {
   const detail = box.detail.length > room ? `${box.detail.slice(0, room - 1)}…` : box.detail;
   return svg("a", { href: addressOf(state, placed), class: `box ${box.place} ${box.part}`, "data-step": box.step },
     svg("rect", { x, y: y - BOX / 2, width, height: BOX, rx: 8 }, svg("title", {}, `${box.title}: ${box.detail}`)),
-    svg("text", { class: "name", x: x + 10, y: y - 4 }, box.title),
+    svg("text", { class: "name", x: x + 10, y: y - 4 }, svg("tspan", { class: "order" }, `${number} `), box.title),
     svg("text", { class: "detail", x: x + 10, y: y + 13 }, detail),
     svg("text", { class: "shape", x: x + width - 8, y: y - 4, "text-anchor": "end" }, shape));
 }

@@ -2,22 +2,23 @@
 
 import { ask } from "./api.js";
 import { signed } from "./colors.js";
-import { figure, h, replace, shown, track } from "./dom.js";
+import { figure, h, percent, replace, shown, track } from "./dom.js";
 import { change } from "./state.js";
 import { linksBetween } from "./suggestions.js";
 
 /** @typedef {import("./api.js").Token} Token */
 const LISTED = 8; // heads, until the reader asks for all
 const TERMS = 6; // largest products that are written out
+const WEAK = 0.1; // a weight below this is called weak
 
 /**
  * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
- * @param {{rows: Token[], keys: Token[]}} sides @param {() => boolean} still
+ * @param {{rows: Token[], keys: Token[]}} sides @param {HTMLElement} line the result in one sentence @param {() => boolean} still
  */
-export async function drawPair(root, session, state, { rows, keys }, still) {
+export async function drawPair(root, session, state, { rows, keys }, line, still) {
   const from = Number(state.direction === "to" ? state.token : state.second);
   const to = Number(state.direction === "to" ? state.second : state.token);
-  root.hidden = state.token === "" || state.second === "" || from >= rows.length || to >= keys.length;
+  line.hidden = root.hidden = state.token === "" || state.second === "" || from >= rows.length || to >= keys.length;
   if (root.hidden) return;
   const links = await linksBetween(session, state.look, from, to);
   const head = Number(state.heads.split(",")[0]);
@@ -27,6 +28,8 @@ export async function drawPair(root, session, state, { rows, keys }, still) {
   const both = state.look !== "cross";
   const sees = session.shape.mask(state.look, Number(state.layer));
   const [there, back] = [sees(from, to), both && sees(to, from)];
+  const word = (/** @type {Token} */ { text }) => shown(text.trim() || text);
+  drawBest(line, root, links, word(rows[from]), word(keys[to]));
   const listed = root.dataset.all ? links : links.slice(0, LISTED);
   const cell = (/** @type {number} */ weight, /** @type {boolean} */ seen, /** @type {string} */ name) => [track(weight, 1, false), h("span", { class: "number", "data-pair": name, title: String(weight) }, seen ? figure(weight) : "masked")];
   replace(root, h("h2", {}, `“${a}” and “${b}”`),
@@ -40,9 +43,19 @@ export async function drawPair(root, session, state, { rows, keys }, still) {
           cell(link.there, there, `there.${link.layer}.${link.head}`), both && cell(link.back, back, `back.${link.layer}.${link.head}`)))),
       links.length > LISTED && h("button", { class: "small", onclick: () => {
         root.dataset.all = root.dataset.all ? "" : "1";
-        void drawPair(root, session, state, { rows, keys }, still);
+        void drawPair(root, session, state, { rows, keys }, line, still);
       } }, root.dataset.all ? "Show fewer" : `Show all ${links.length}`)),
       product && h("div", {}, neurons(product, a, b, `${state.layer}.${head}`))));
+}
+
+/** Says which head links the two words. @param {HTMLElement} line @param {HTMLElement} list @param {{layer: number, head: number, there: number, back: number}[]} links strongest first @param {string} a @param {string} b */
+function drawBest(line, list, links, a, b) {
+  const [{ layer, head, there, back }] = links;
+  const backwards = back > there;
+  const weight = backwards ? back : there;
+  replace(line, "Of all heads, ", h("b", { "data-best": `${layer}.${head}` }, `head ${head} of layer ${layer}`), ` links the two words most strongly${weight < WEAK ? ", though weakly" : ""}: “${backwards ? b : a}” puts `,
+    h("span", { title: String(weight) }, percent(weight)), ` of its attention on “${backwards ? a : b}”. `,
+    h("button", { class: "small", onclick: () => list.scrollIntoView({ block: "start" }) }, "Compare all heads"));
 }
 
 /** @typedef {{q: number[], k: number[], width: number, score: number | null}} Product */

@@ -25,7 +25,7 @@ export function plot(label, lines, range, across, { end, width = room() } = {}) 
   const ticks = roundTicks(range[0], range[1], 4);
   const decimals = Math.max(0, ...ticks.map((tick) => (String(Number(tick.toPrecision(6))).split(".")[1] ?? "").length));
   const last = end ?? most;
-  return svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+  return svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height + 4}`, role: "img", "aria-label": label },
     ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(tick), y2: y(tick) }), svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, figure(tick, Math.min(decimals, 6)))]).flat(),
     roundTicks(0, last, 6).map((tick) => svg("text", { x: x((tick / (last || 1)) * most), y: height - 12, "text-anchor": tick === last ? "end" : "middle" }, Number(tick.toPrecision(6)).toLocaleString("en"))),
     svg("text", { x: width - 10, y: height - 1, "text-anchor": "end" }, across),

@@ -6,6 +6,7 @@ import { color, headColor, ink, tint } from "./colors.js";
 import { announce, figure, h, onScreen, oneStop, put, replace, shown } from "./dom.js";
 import { drawHeadBar } from "./headbar.js";
 import { Heatmap } from "./heatmap.js";
+import { sides } from "./model.js";
 import { drawPair } from "./pair.js";
 import { drawThumbnails } from "./thumbnails.js";
 import { suggestions } from "./suggestions.js";
@@ -19,6 +20,7 @@ export function sentenceView(root) {
   const words = h("div", { class: "panel" });
   const arcs = h("div", { class: "arcs", tabindex: "0", role: "group", "aria-label": "Arcs" });
   const list = h("div", { class: "panel" });
+  const best = h("p", { class: "small", role: "status", hidden: true });
   const mapPlace = h("div", { class: "panel" }, h("h2", {}, "Attention map"),
     h("p", { class: "quiet small" }, "Rows are queries, columns are keys. Click the name of a row for its numbers. Drag to move, double-click to zoom in."));
   const thumbs = h("div", { class: "panel" });
@@ -34,6 +36,12 @@ export function sentenceView(root) {
     update(session, state, before) {
       if (!session) return;
       const mine = ++turn;
+      const none = session.shape.firstAttention(state.look) < 0;
+      for (const panel of [chips, bar, words, mapPlace, thumbs]) panel.hidden = none;
+      if (none) {
+        replace(list, h("p", { class: "quiet" }, "All layers of this model are recurrent: they pass a state from token to token, and no token attends to another. “Follow a token” shows this state."));
+        return;
+      }
       drawHeadBar(bar, session, state, {});
       if (!chips.childElementCount || before?.model !== state.model) void suggestions(chips, session, state);
       // The map is shown first, then the words, then the overview.
@@ -41,8 +49,9 @@ export function sentenceView(root) {
       const drawn = Promise.all([lookUp(session, state), mapped]).then(([found]) => {
         if (mine !== turn) return;
         drawWords(words, arcs, session, state, found);
+        arcs.before(best);
         drawList(list, session, state, found);
-        drawPair(two, session, state, sides(session, state.look), () => mine === turn).catch((error) => { if (mine === turn) replace(two, h("p", { class: "error", role: "alert" }, error.message)); });
+        drawPair(two, session, state, sides(session, state.look), best, () => mine === turn).catch((error) => { if (mine === turn) replace(two, h("p", { class: "error", role: "alert" }, error.message)); });
       }, (error) => { if (mine === turn) replace(list, h("p", { class: "error", role: "alert" }, error.message)); });
       const free = drawn.then(onScreen);
       void drawThumbnails(thumbs, session, state, before, free);
@@ -53,13 +62,6 @@ export function sentenceView(root) {
       });
     },
   };
-}
-
-/** The tokens of the queries and of the keys. @param {import("./main.js").Session} session @param {string} look */
-export function sides(session, look) {
-  const { tokens, source } = session.run;
-  if (look === "encoder") return { rows: source, keys: source };
-  return { rows: tokens, keys: look === "cross" ? source : tokens };
 }
 
 /**

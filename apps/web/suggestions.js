@@ -111,14 +111,16 @@ const lastWord = (tokens, of) => Math.max(tokens.findLastIndex((token) => wordOf
 export async function suggestions(root, session, state) {
   root.hidden = captured !== null || !session.shape.tokenizer;
   if (root.hidden) return;
-  replace(root, h("b", {}, "Try this:"), TRIES.map(([name, help, text, find]) => h("button", { title: help, "data-try": name, onclick: async () => {
+  const writes = session.shape.languageModel && Boolean(session.shape.spec.decoder);
+  const attends = session.shape.looks().some((look) => session.shape.firstAttention(look) >= 0);
+  replace(root, h("b", {}, "Try this:"), attends && TRIES.map(([name, help, text, find]) => h("button", { title: help, "data-try": name, onclick: async () => {
     const run = await startRun({ model: state.model, text, target: "", muted: [] });
     const look = session.shape.both ? "encoder" : "self";
     const here = { ...session, run };
     const [from, to] = find(look === "encoder" ? run.source : run.tokens);
     const [best] = await linksBetween(here, look, from, to);
     change({ view: "sentence", text, target: "", ids: "", tids: "", muted: "", look, direction: "to", layer: String(best.layer), heads: String(best.head), mean: "", token: String(from), second: String(to) });
-  } }, name)), state.view === "home" && ENTRIES.map(([name, help, view]) => h("button", { title: help, "data-try": name,
+  } }, name)), state.view === "home" && ENTRIES.filter(([, , view]) => (view === "say" ? writes : view === "circuits" || attends)).map(([name, help, view]) => h("button", { title: help, "data-try": name,
     // Two words are compared from the first moment.
     onclick: async () => change({ view, ...(view === "sentence" && await openingPlace(session, session.shape.both ? "encoder" : "self").catch(() => null)) }) }, name)));
   await offerLink(root, session, state).catch(() => {}); // a later request reports the error

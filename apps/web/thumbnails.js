@@ -3,8 +3,8 @@
 import { askMap } from "./api.js";
 import { h, oneStop, put, replace } from "./dom.js";
 import { pixels } from "./heatmap.js";
+import { sides } from "./model.js";
 import { change, numbers } from "./state.js";
-import { sides } from "./sentence.js";
 
 const SIDE = 32; // samples per side of a small map
 

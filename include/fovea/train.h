@@ -210,8 +210,8 @@ struct TrainOptions {
   Precision precision = Precision::automatic;
   uint64_t seed = 1337;
 
-  // Steps between evaluations and between generated samples; 0 = only at the end; -1 = an eighth
-  // and a quarter of the steps, at most 250 and 500.
+  // Steps between evaluations and between generated samples, apart from those at the end; 0 = only
+  // at the end, and no samples; -1 = an eighth and a quarter of the steps, at most 250 and 500.
   int64_t evaluate_every = -1, sample_every = -1;
   int64_t evaluate_windows = 256;  // windows of held-out text per evaluation; 0 = all
   int64_t sample_tokens = 120;     // tokens per sample; 0 = no samples

@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "base/ordered_json.h"
 #include "base/weighted_path.h"
-#include "data/file_reader.h"
 #include "data/lines.h"
 
 namespace fovea {
@@ -265,19 +264,6 @@ void check_unweighted(const std::vector<Conversations::File>& files, const char*
                 "{} has a weight, which only data for training has; expected a file", file.path);
 }
 
-std::string first_line(const std::string& path) {
-  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
-  std::string_view block = reader.next();
-  while (!block.empty()) {
-    const size_t end = block.find('\n');
-    const std::string_view line = block.substr(0, end);
-    if (!is_blank(line)) return std::string(line);
-    if (end == block.npos) break;
-    block.remove_prefix(end + 1);
-  }
-  return {};
-}
-
 Conversation read_messages(const Record& record, const std::string& place, const char* key) {
   return RecordReader(record, place).read_messages(key);
 }
@@ -329,7 +315,7 @@ namespace {
 bool begins_with_conversation(const std::string& path) try {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return false;
-  const Record record = parse_ordered_json(first_line(path), path);
+  const Record record = parse_ordered_json(first_json_line(path), path);
   const auto has = [&](const char* key) { return record.contains(key); };
   return record.is_object() && !has("text") &&
          (has("messages") || has("conversations") || has("prompt") || has("completion") ||

@@ -73,10 +73,6 @@ Conversation read_messages(const nlohmann::ordered_json& record, const std::stri
 Conversation read_completion(const nlohmann::ordered_json& record, const std::string& place,
                              const char* completion, const char* prompt = "prompt");
 
-// Returns the first line of a file that is not blank, cut at the end of the first block that
-// reaches it; empty if all lines are blank. Throws BadFile if the file cannot be read.
-std::string first_line(const std::string& path);
-
 // A prompt for reinforcement learning: a conversation whose last message is an answer that is not
 // yet written, and the whole record as one line of JSON.
 struct Prompt {

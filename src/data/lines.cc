@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "data/corpus.h"
+#include "data/file_reader.h"
 
 namespace fovea {
 namespace {
@@ -53,6 +54,56 @@ uint64_t hash_of(const TextPairs& pairs) {
     }
   }
   return hasher.hash();
+}
+
+constexpr const char* kBlanks = " \t\r\n";
+
+// Returns the place after the JSON object that begins at `begin`; npos if it does not end.
+size_t end_of_object(std::string_view text, size_t begin) {
+  int64_t depth = 0;
+  bool quoted = false;
+  for (size_t i = begin; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '{') ++depth;
+    if (c == '}' && --depth == 0) return i + 1;
+  }
+  return text.npos;
+}
+
+// Returns the place of the first object if a file is one array of objects; otherwise npos.
+size_t first_of_array(std::string_view text) {
+  const size_t open = text.find_first_not_of(kBlanks);
+  if (open == text.npos || text[open] != '[') return text.npos;
+  const size_t first = text.find_first_not_of(kBlanks, open + 1);
+  return first != text.npos && text[first] == '{' ? first : text.npos;
+}
+
+void each_object(const std::string& path, const std::string& content, size_t first,
+                 const JsonUse& use) {
+  int64_t line = 1;
+  auto place = [&, counted = size_t{0}](size_t at) mutable {
+    const char* const text = content.data();
+    line += std::count(text + counted, text + at, '\n');
+    counted = at;
+    return fmt::format("{}:{}", path, line);
+  };
+  for (size_t at = first;;) {
+    const std::string name = place(at);
+    const size_t end = end_of_object(content, at);
+    if (end == content.npos)
+      fail(ErrorKind::BadFile, "{}: is an object that does not end; expected a closing brace",
+           name);
+    use(content.substr(at, end - at), name);
+    const size_t mark = std::min(content.find_first_not_of(kBlanks, end), content.size());
+    at = std::min(content.find_first_not_of(kBlanks, mark + 1), content.size());
+    if (content[mark] == ']' && at == content.size()) return;
+    if (content[mark] != ',' || content[at] != '{')
+      fail(ErrorKind::BadFile,
+           "{}: is not followed by an object or the end of the array; expected one of them", name);
+  }
 }
 
 }  // namespace
@@ -111,10 +162,10 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
-void each_json_line(
-    const std::string& path,
-    const std::function<void(const std::string& line, const std::string& name)>& use) {
+void each_json_line(const std::string& path, const JsonUse& use) {
   const std::string content = read_file(path);
+  if (const size_t first = first_of_array(content); first != content.npos)
+    return each_object(path, content, first, use);
   int64_t number = 0;
   for (size_t begin = 0, end = 0; begin < content.size(); begin = end + 1) {
     end = std::min(content.find('\n', begin), content.size());
@@ -122,6 +173,21 @@ void each_json_line(
     ++number;
     if (!is_blank(line)) use(line, fmt::format("{}:{}", path, number));
   }
+}
+
+std::string first_json_line(const std::string& path) {
+  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
+  std::string_view block = reader.next();
+  if (const size_t first = first_of_array(block); first != block.npos)
+    return std::string(block.substr(first, end_of_object(block, first) - first));
+  while (!block.empty()) {
+    const size_t end = block.find('\n');
+    const std::string_view line = block.substr(0, end);
+    if (!is_blank(line)) return std::string(line);
+    if (end == block.npos) break;
+    block.remove_prefix(end + 1);
+  }
+  return {};
 }
 
 TextPairs read_pairs(const std::vector<std::string>& files, const char* field) {

@@ -12,11 +12,16 @@ namespace fovea {
 // is JSON or a folder of several files, or if the file is empty, binary, compressed or not UTF-8.
 std::vector<std::string> read_lines(const std::string& path);
 
-// Calls `use` with each line of a file that is not blank, and its name "path:line". Throws BadFile
-// if the file cannot be read.
-void each_json_line(
-    const std::string& path,
-    const std::function<void(const std::string& line, const std::string& name)>& use);
+// Receives a line, or an object of an array, and its name "path:line".
+using JsonUse = std::function<void(const std::string& line, const std::string& name)>;
+
+// Calls `use` with each line of a file that is not blank or, if the file is one array of objects,
+// with each object. Throws BadFile if the file cannot be read, or if the array does not end.
+void each_json_line(const std::string& path, const JsonUse& use);
+
+// Returns the first of them, cut at the end of the first block that reaches it; empty if all lines
+// are blank. Throws BadFile if the file cannot be read.
+std::string first_json_line(const std::string& path);
 
 // Splits a line of a table. In .csv, a column in quotes may hold commas and, doubled, quotes.
 // Throws BadFile, naming `place`, if a quote does not end.

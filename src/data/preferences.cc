@@ -256,7 +256,7 @@ std::optional<PreferenceForm> preference_form(const std::vector<std::string>& fi
   const std::string path = weighted_file(files.front()).path;
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return std::nullopt;
-  const PreferenceRecord record = parse_ordered_json(first_line(path), path);
+  const PreferenceRecord record = parse_ordered_json(first_json_line(path), path);
   const std::optional<PreferenceForm> form = form_of(record);
   // Conversations may have labels of other kinds.
   if (form == PreferenceForm::judged && !record["label"].is_boolean()) return std::nullopt;

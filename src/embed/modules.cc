@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/gguf.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "checkpoint/module_files.h"
@@ -289,12 +290,34 @@ std::optional<Similarity> similarity_named(const std::string& name) {
   return static_cast<Similarity>(found - kSimilarities.begin());
 }
 
+std::optional<TokenPooling> gguf_pooling(const std::string& path) {
+  // llama.cpp's numbers of poolings; 0 = none, 4 = labels of texts.
+  constexpr std::array<std::pair<int64_t, TokenPooling>, 3> kNumbers = {
+      {{1, TokenPooling::mean}, {2, TokenPooling::cls}, {3, TokenPooling::last}}};
+  if (!is_gguf(path)) return std::nullopt;
+  const Gguf file(path);
+  const std::string key =
+      std::string(file.text("general.architecture").value_or("")) + ".pooling_type";
+  const int64_t number = file.integer(key).value_or(0);
+  for (const auto& [known, pooling] : kNumbers)
+    if (number == known) return pooling;
+  if (number != 0)
+    fail(ErrorKind::Unsupported,
+         "{}: {} is {}; expected 1 (mean), 2 (first token) or 3 (last token) for vectors of texts",
+         path, key, number);
+  return std::nullopt;
+}
+
 SentenceModules read_modules(const std::string& folder, int64_t width) {
   SentenceModules modules;
   modules.width = width;
   modules.pooling.modes = {TokenPooling::mean};
   static_cast<NamedPrompts&>(modules) = read_prompts(folder);
   modules.similarity = similarity_in(folder);
+  if (const auto pooling = gguf_pooling(folder)) {
+    modules.pooling.modes = {*pooling};
+    modules.after = {NormalizeModule{}};
+  }
   if (!has_modules(folder)) return modules;
   const std::vector<ListedModule> listed = list_modules(folder);
   modules.static_vectors = listed.front().kind == kStaticEmbedding;

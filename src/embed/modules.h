@@ -73,8 +73,13 @@ struct SentenceModules : NamedPrompts {
   uint64_t hash = 0;  // hash of the modules after the Transformer: their kinds and files
 };
 
+// Returns the pooling that a .gguf file names (ARCHITECTURE.pooling_type); unset for other paths
+// and for files that name none.
+std::optional<TokenPooling> gguf_pooling(const std::string& path);
+
 // Reads the modules after the Transformer, whose width is `width`. Without modules.json, the only
-// module is mean pooling. Throws BadFile or Unsupported, naming the file and the key, if something
+// module is mean pooling. A .gguf file with a pooling has that one, and vectors of unit length, as
+// llama.cpp computes them. Throws BadFile or Unsupported, naming the file and the key, if something
 // is missing, unknown or inconsistent.
 SentenceModules read_modules(const std::string& folder, int64_t width);
 

@@ -71,7 +71,7 @@ SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
   const Spec& spec = files.model.spec;
   if (spec.input.kind != InputKind::tokens)
     fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", folder);
-  if (!has_modules(folder))
+  if (!has_modules(folder) && !gguf_pooling(folder))
     files.warnings.push_back(
         fmt::format("{}: no modules.json, so a text's vector is the mean of its tokens", folder));
   SentenceModules modules = read_modules(folder, spec.width);

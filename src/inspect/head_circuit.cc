@@ -45,7 +45,21 @@ std::vector<float> part_of(const Tensor& x, int64_t part) {  // x [n, 1, parts, 
   return rows;
 }
 
-BareHead bare_head(const Block& block, const Tensor& x, int64_t head) {
+// Returns the values of the first attention layer for bare embeddings, if a layer reads them.
+Tensor bare_first_values(const Inspection::State& all, const StackRun& run, int64_t layer,
+                         const std::vector<int32_t>& tokens) {
+  if (!run.first_values_of(layer)) return {};
+  Tensor values;
+  const Probe probe{
+      .attend = [&](const ProbePoint&, const AttentionInputs& here) { values = here.v.detach(); }};
+  Pass pass;
+  pass.probe = &probe;
+  const Block& first = run.stack->blocks[static_cast<size_t>(run.first_attention)];
+  first.mix(bare(all, run, first, tokens), pass);
+  return values;
+}
+
+BareHead bare_head(const Block& block, const Tensor& x, const Tensor& first_values, int64_t head) {
   BareHead found;
   const Probe probe{.attend = [&](const ProbePoint&, const AttentionInputs& here) {
     const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
@@ -54,6 +68,7 @@ BareHead bare_head(const Block& block, const Tensor& x, int64_t head) {
   }};
   Pass pass;  // without angles, queries are not rotated
   pass.probe = &probe;
+  pass.first_values = first_values;
   block.mix(x, pass);
   return found;
 }
@@ -118,7 +133,7 @@ HeadCircuit head_circuit(const Inspection& inspection, AttentionKind kind, int64
   std::vector<int32_t> tokens = run.ids;
   tokens.resize(std::min(tokens.size(), static_cast<size_t>(kMostCircuit)));
   const Tensor x = bare(*state, run, block, tokens);
-  const BareHead of = bare_head(block, x, head);
+  const BareHead of = bare_head(block, x, bare_first_values(*state, run, layer, tokens), head);
   const AttentionSpec& spec = state->stack_spec(kind).attention;
   const int64_t group = head / (spec.heads / spec.kv_heads);
   HeadCircuit found;

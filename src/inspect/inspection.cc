@@ -37,6 +37,13 @@ AttentionKind kind_of(const ProbePoint& point) {
   return point.stack == ProbePoint::Stack::encoder ? AttentionKind::encoder : AttentionKind::self;
 }
 
+void keep_first_values(StackRun& run, int64_t layer, const Tensor& values) {
+  const Attention& attention = run.stack->blocks[static_cast<size_t>(layer)].attention;
+  if (attention.spec.value_residual == 0 || run.first_values) return;
+  run.first_values = values.detach();
+  run.first_attention = layer;
+}
+
 size_t bytes_of(const AttentionMap& a) {
   return a.q.bytes() + a.k.bytes() + a.v.bytes() + a.heads.bytes();
 }
@@ -111,6 +118,8 @@ void Inspection::State::read(StackRun& run, const Sequence& sequence, const Pass
   run.stream.resize(static_cast<size_t>(layers) + 1);
   const Probe probe = this->probe([&](const ProbePoint& point, const Tensor& value) {
     if (point.what == ProbePoint::What::unnormed) run.stream.back() = value.detach();
+    if (point.what == ProbePoint::What::value && kind_of(point) != AttentionKind::cross)
+      keep_first_values(run, point.layer, value);
     if (point.what != ProbePoint::What::hidden) return;
     if (point.layer == layers)
       run.output = value.detach();
@@ -202,6 +211,7 @@ const AttentionMap& Inspection::State::attended(AttentionKind kind, int64_t laye
   }};
   Pass pass = run.pass;
   pass.probe = &probe;
+  pass.first_values = run.first_values_of(layer);
   const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
   check_field(kind == AttentionKind::cross || !block.recurrence.present(), "layer",
               "{} is recurrent and has no attention weights; expected an attention layer", layer);

@@ -30,7 +30,15 @@ struct StackRun {
   std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer and at the end
   Tensor output;               // [1, T, C]: after the final norm
   Pass pass;                   // the pass with which its blocks run
+  // Of a model with value_residual: the values of its first attention layer [1, T, G, D'], and the
+  // number of this layer.
+  Tensor first_values;
+  int64_t first_attention = 0;
 
+  // Returns the first values if a layer reads them, else an empty tensor.
+  Tensor first_values_of(int64_t layer) const {
+    return layer > first_attention ? first_values : Tensor();
+  }
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
 };
 

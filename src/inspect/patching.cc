@@ -58,13 +58,28 @@ std::vector<double> differences(const Inspection::State& all, const Tensor& outp
   return found;
 }
 
+// x [1, ...] -> [count, ...]; nothing of nothing
+Tensor copies(const Tensor& x, int64_t count) {
+  if (!x) return {};
+  Shape shape = x.shape();
+  shape[0] = count;
+  const Tensor all = empty(shape);
+  for (int64_t b = 0; b < count; ++b)
+    std::copy_n(x.data_as<float>(), x.size(), all.data_as<float>() + b * x.size());
+  return all;
+}
+
 // Runs the layers from `layer` on, and the final norm.   x [B, T, C] -> [B, T, C]
 Tensor rest_of_stack(const Inspection::State& all, const StackRun& run, int64_t layer, Tensor x) {
   const Probe probe = all.probe(nullptr);
   Pass pass = run.pass;
   pass.probe = &probe;
-  for (size_t l = static_cast<size_t>(layer); l < run.stack->blocks.size(); ++l)
+  Tensor first = copies(run.first_values_of(layer), x.dim(0));
+  for (size_t l = static_cast<size_t>(layer); l < run.stack->blocks.size(); ++l) {
+    pass.first_values = first;
+    pass.new_values = first ? nullptr : &first;
     x = run.stack->blocks[l](x, pass);
+  }
   return run.stack->norm(x, DType::f32);
 }
 
@@ -89,9 +104,6 @@ PatchedDifferences patch_differences(const Inspection& into, const Inspection& f
   check_answers(spec, one, other);
   check_field(source.stream.size() == run.stream.size() && source.output.dim(2) == spec.width,
               "other", "a text of another model; expected one of the same model");
-  if (run.stack->blocks.front().attention.spec.value_residual > 0)
-    fail(ErrorKind::Unsupported,
-         "model: layers read the first layer's values; expected none that do");
   const int64_t T = run.tokens(), C = spec.width;
   check_field(source.tokens() == T && T <= kMostPatched, "other",
               "{} tokens; expected {}, as in the text, and at most {}", source.tokens(), T,

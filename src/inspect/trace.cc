@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/fields.h"
 #include "inspect/point_names.h"
 #include "tensor/tape.h"
 
@@ -98,9 +99,11 @@ void check_input(const Spec& spec, const TraceInput& input) {
           "input: {} tokens; expected at most {}, the model's context", input.ids.dim(1),
           spec.context);
   } else {
-    check(input.signal && input.signal.rank() >= 3 && input.signal.size() > 0,
-          "input: no {}; expected them in the file",
-          spec.input.kind == InputKind::image ? "pixel_values" : "input_features");
+    const bool image = spec.input.kind == InputKind::image;
+    check_field(input.signal && input.signal.rank() >= 3 && input.signal.size() > 0, "input",
+                "the model reads {}, not text; expected a file with {}",
+                image ? "pictures" : "sound",
+                image ? "pixel_values" : "input_features or waveform");
   }
   for (const auto& [name, tensor] : {std::pair("attention_mask", &input.attention_mask),
                                      {"token_type_ids", &input.token_types}}) {

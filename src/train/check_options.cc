@@ -212,8 +212,8 @@ void check_options(const TrainOptions& o) {
     while (!is_folder(parent) && parent != "." && parent != "/") {
       if (is_file(parent)) {
         fail_field(ErrorKind::InvalidArgument, "out",
-                   "{}: {} is a file; expected a directory, or a name for a new one", o.out,
-                   parent);
+                   "{}{} is a file; expected a directory, or a name for a new one",
+                   parent == o.out ? "" : o.out + ": ", parent);
       }
       parent = parent_of(parent);
     }

@@ -255,8 +255,8 @@ void visit_cadence(TrainOptions& o, OptionVisitor& v) {
             o.bleu_lines, 0, kMostSteps);
   v.integer(
       {"sample_every",
-       "steps between generated samples; 0 = only at the end; -1 = a quarter of the steps, at "
-       "most 500"},
+       "steps between generated samples, apart from the one at the end; 0 = no samples; -1 = a "
+       "quarter of the steps, at most 500"},
       o.sample_every, -1, kMostSteps);
   v.integer({"sample_tokens", "tokens per sample; 0 = no samples"}, o.sample_tokens, 0, 65536);
   v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, o.save_every, 0,

@@ -33,6 +33,7 @@ double evaluation_seconds(const Job& job, double step_seconds) {
 
 // Each token of a sample reads all weights.
 double sample_seconds(const Job& job) {
+  if (job.options.sample_every == 0) return 0;
   const double bytes = static_cast<double>(job.plan.parameters) * sizeof(float);
   return static_cast<double>(job.options.sample_tokens) * bytes / kMemoryBytesPerSecond;
 }

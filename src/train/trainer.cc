@@ -139,6 +139,7 @@ void Trainer::pause(Pause kind, const std::function<void()>& work) {
 }
 
 void Trainer::take_sample() {
+  if (options_.sample_every == 0) return;
   pause(Pause::sample, [&] { progress_.sample = job_.task->sample(job_.model, progress_.step); });
   record_.sample(progress_);
 }

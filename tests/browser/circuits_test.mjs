@@ -19,7 +19,7 @@ before(async () => {
   if (skip) return;
   model = join(folder, "course");
   execFileSync(fovea, ["learn", "--out", model]);
-  rotary = trained();
+  rotary = trained("--position", "rotary");
   server = await served(model, rotary);
 });
 after(async () => {

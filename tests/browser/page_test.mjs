@@ -5,6 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { diagramOf } from "../../apps/web/diagram.js";
 import { partsOf } from "../../apps/web/roles.js";
 import { TAGGED, taggedHead } from "../../apps/web/tagged.js";
@@ -86,7 +87,9 @@ test("a role is shown only if its head beats the best fixed offset on the held-o
 test("the first page is the whole model, and its boxes lead to their steps with the numbers of trace", { skip }, async () => {
   const page = await view("");
   await page.waitForSelector(".picture .box");
-  const titles = await page.locator(".picture .box .name").allTextContents();
+  const named = await page.locator(".picture .box .name").allTextContents();
+  assert.deepEqual(named.map((each) => Number.parseInt(each, 10)), named.map((_, i) => i + 1), "the boxes have numbers in the order of the computation");
+  const titles = named.map((each) => each.replace(/^\d+ /, ""));
   for (const title of ["Embedding", "Attention", "Feed-forward", "Head", "Softmax"]) assert.ok(titles.includes(title), titles.join());
   assert.match(await page.locator(".picture .box.attention .shape").first().textContent(), /^\[H 4, T \d+, S \d+\]$/);
   assert.ok(await page.locator(".roles tbody tr").count() >= 7);
@@ -300,12 +303,23 @@ test("fovea learn opens the course; each chapter renders, and a right answer is 
   child.kill("SIGINT");
 });
 
+test("models without attention, or without answers to explain, say so", { skip }, async () => {
+  for (const [name, shown, sentence] of [["lstm", "sentence", "All layers of this model are recurrent"], ["lstm", "learn", "This layer is recurrent"], ["sentence_model", "explain", "This model computes something else"]]) {
+    const server = await served(fileURLToPath(new URL(`../goldens/${name}`, import.meta.url)));
+    const page = await opened(`${server.address}#view=${shown}`);
+    await page.waitForSelector(`text=${sentence}`);
+    assert.equal(await page.locator(".error").count(), 0);
+    await quiet(page);
+    server.stop();
+  }
+});
+
 test("five tasks of a new reader take at most three clicks each from the first screen", { skip }, async () => {
   const tasks = {
-    "find the head that links a pronoun": [["[data-try='a pronoun']"], "[data-link]"],
+    "find the head that links a pronoun": [["[data-try='a pronoun']"], "[data-best]"],
     "say what the third box does": [["svg [data-step] >> nth=2"], ".formula"],
     "make the model write more": [["[data-try='write more']", "[data-write='10']"], "[data-fresh]"],
-    "compare two words": [["[data-try='compare two words']"], "[data-link]"],
+    "compare two words": [["[data-try='compare two words']"], "[data-best]"],
     "leave a part out": [["[data-try='leave a part out']", "[data-mute] >> nth=0"], "#loss-after[title]"],
   };
   for (const [task, [clicks, sign]] of Object.entries(tasks)) {

@@ -30,14 +30,14 @@ export function missing() {
 export const folder = mkdtempSync(join(tmpdir(), "fovea-browser-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-/** Trains a small model with grouped heads and a window; returns the directory of the run. */
-export function trained() {
+/** Trains a small model with grouped heads and a window; returns the directory of the run. @param {...string} options further ones */
+export function trained(...options) {
   const text = join(folder, "corpus.txt");
   const line = "To be, or not to be: that is the question. Whether 'tis nobler in the mind to suffer <b>slings</b> & arrows.\n";
   writeFileSync(text, line.repeat(300));
   const out = join(folder, "model");
   execFileSync(fovea, ["train", text, "--out", out, "--steps", "30", "--save-every", "10", "--keep", "5", "--evaluate-every", "10", "--layers", "3", "--heads", "4",
-    "--kv-heads", "2", "--width", "32", "--context", "1024", "--batch", "2", "--window", "0,8,0", "--seed", "7", "--threads", "2"], { stdio: "pipe" });
+    "--kv-heads", "2", "--width", "32", "--context", "1024", "--batch", "2", "--window", "0,8,0", "--seed", "7", "--threads", "2", ...options], { stdio: "pipe" });
   return out;
 }
 

@@ -29,6 +29,13 @@ class ChatsTrain(FoveaTest):
         said = self.ok(fovea("chat", out, "-n", 8, "--greedy", "--json", input=b"What is 3?\n")).stdout
         self.assertEqual(len(json.loads(said)["messages"]), 2)
 
+    def test_an_array_of_conversations_is_read_as_its_elements(self):
+        base, out = self.chatml_base(), self.folder / "chat"
+        array = self.file("chats.json", json.dumps([json.loads(line) for line in self.chats().read_text().splitlines()], indent=1))
+        losses = [json.loads(self.ok(fovea("train", data, "--from", base, "--chat-template", "chatml", "--out", f"{out}{i}", "--steps", 2,
+                                           "--dtype", "fp32", "--sample-every", 0, "--json")).stdout)["loss"] for i, data in enumerate((self.chats(), array))]
+        self.assertEqual(*losses)
+
     def test_a_model_is_evaluated_on_conversations(self):
         base, chats = self.chatml_base(), self.chats()
         found = json.loads(self.ok(fovea("eval", base, chats, "--chat-template", "chatml", "--json")).stdout)

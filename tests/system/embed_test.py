@@ -37,6 +37,16 @@ def expected(name, model=MODEL):
     return [values[i:i + width] for i in range(0, len(values), width)]
 
 
+def with_integer(gguf, key, number):
+    """Returns a GGUF file with a further key, and a text that keeps the tensors aligned."""
+    text = lambda value: struct.pack("<Q", len(value)) + value
+    pair = text(key) + struct.pack("<II", 4, number)
+    filler = text(b"general.comment") + struct.pack("<I", 8)
+    filler += text(b" " * (-(len(pair) + len(filler) + 8) % 32))
+    tensors, keys = struct.unpack("<QQ", gguf[8:24])
+    return gguf[:8] + struct.pack("<QQ", tensors, keys + 2) + pair + filler + gguf[24:]
+
+
 class Embed(FoveaTest):
     def close(self, found, wanted, within=1e-5):
         self.assertEqual(len(found), len(wanted))
@@ -70,6 +80,32 @@ class Embed(FoveaTest):
         lines = b"the eye\na fox sleeps\n"
         expected = self.ok(fovea("embed", model, input=lines)).stdout
         self.assertEqual(self.ok(fovea("embed", gguf, input=lines)).stdout, expected)
+
+    def test_the_pooling_of_a_gguf_file_is_used(self):
+        model, plain = self.folder / "model", self.folder / "model.gguf"
+        self.ok(fovea("train", self.text, "--out", model, *SMALL, "--steps", "2"))
+        self.ok(fovea("convert", model, plain, "--dtype", "fp32"))
+        architecture = next(name for name in (b"gpt2", b"llama") if name + b".block_count" in plain.read_bytes())
+
+        def vectors(pooling, line):
+            path = self.folder / f"{pooling}.gguf"
+            path.write_bytes(with_integer(plain.read_bytes(), architecture + b".pooling_type", pooling))
+            done = self.ok(fovea("embed", path, "--json", input=line))
+            self.assertNotIn(b"mean of its tokens", done.stderr)
+            return json.loads(done.stdout)["embedding"]
+
+        whole, first = vectors(3, b"the eye"), vectors(2, b"the eye")
+        self.assertAlmostEqual(sum(x * x for x in whole), 1, places=5)
+        self.close([first], [vectors(3, b"t")])  # the first of a causal model's tokens sees no other
+        self.close([vectors(1, b"t")], [first])
+        self.assertNotEqual(whole, first)
+        index, texts = self.folder / "index", self.folder / "texts"
+        texts.mkdir()
+        (texts / "a.txt").write_text("A fox sleeps.\n")
+        self.ok(fovea("search", "--build", texts, "--model", self.folder / "3.gguf", "--out", index))
+        self.assertIn(b"a.txt", self.ok(fovea("search", index, "fox")).stdout)
+        rank = self.file("rank.gguf", with_integer(plain.read_bytes(), architecture + b".pooling_type", 4))
+        self.refused(fovea("embed", rank, input=b"the eye"), 2, "pooling_type is 4")
 
     def test_a_csv_file_has_commas(self):
         out = self.folder / "vectors.csv"

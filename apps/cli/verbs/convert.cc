@@ -83,10 +83,14 @@ class ConvertCommand : public Command {
   std::string as_text(const Conversion& r) const {
     const auto parameters = static_cast<double>(r.parameters);
     const auto bytes = static_cast<double>(r.bytes_after);
-    std::string lines = fmt::format(
-        "{}: {} parameters as {}, {:.1f} MB, {:.2f} bits per parameter (before: {:.1f} MB)\n",
-        printable(to_), amount(parameters), r.weights, bytes / 1e6, 8 * bytes / parameters,
-        static_cast<double>(r.bytes_before) / 1e6);
+    const auto size = [](double count) {
+      return count < 1e6 ? fmt::format("{:.1f} KB", count / 1e3)
+                         : fmt::format("{:.1f} MB", count / 1e6);
+    };
+    std::string lines =
+        fmt::format("{}: {} parameters as {}, {}, {:.2f} bits per parameter (before: {})\n",
+                    printable(to_), amount(parameters), r.weights, size(bytes),
+                    8 * bytes / parameters, size(static_cast<double>(r.bytes_before)));
     if (!r.mmproj.empty())
       lines += fmt::format("{}: the encoder of images, for --mmproj\n", printable(r.mmproj));
     return lines;

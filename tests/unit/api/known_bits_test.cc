@@ -57,6 +57,7 @@ Bits computed(PositionKind positions, Precision precision) {
   options.precision = precision;
   options.learning_rate = 1e-2;
   options.evaluate_every = 12;
+  options.sample_every = options.steps;
   options.sample_tokens = 40;
   std::string text;
   train(spec_with(positions), options, {}, [&](const TrainProgress& progress) {

@@ -51,6 +51,27 @@ TEST_F(Lines, RefuseAFolderAndJson) {
                [&] { read_lines(file("a.jsonl", "{\"text\": \"one\"}\n")); });
 }
 
+TEST_F(Lines, AreTheObjectsOfAJsonArray) {
+  const auto found = [&](const std::string& content) {
+    std::string all;
+    each_json_line(file("a.json", content), [&](const std::string& line, const std::string& name) {
+      all += name.substr(name.rfind(':')) + line;
+    });
+    return all;
+  };
+  EXPECT_EQ(found("[{\"a\": [{}]},\n\n {\"b\": \"}\\\"{\"} ]\n"),
+            ":1{\"a\": [{}]}:3{\"b\": \"}\\\"{\"}");
+  EXPECT_EQ(found("[\n{\n},{}]"), ":2{\n}:3{}");
+  EXPECT_EQ(found("[1]\n[2]"), ":1[1]:2[2]");
+  EXPECT_EQ(found("{}\n\n{}"), ":1{}:3{}");
+  for (const char* content : {"\n[\n{\"a\": 1}\n", "[{}, 1]", "[{}] x", "[{},]", "[{} {}]"})
+    expect_error(ErrorKind::BadFile, {"a.json:", "expected one of them"}, [&] { found(content); });
+  expect_error(ErrorKind::BadFile, {"a.json:2", "an object that does not end"},
+               [&] { found("[\n{\"a\": \"}\"]"); });
+  EXPECT_EQ(first_json_line(file("b.json", "\n[ {\"a\": 1}, 5]")), "{\"a\": 1}");
+  EXPECT_EQ(first_json_line(file("b.jsonl", "\n\n{\"a\": 1}\n{}")), "{\"a\": 1}");
+}
+
 TEST_F(Lines, PairTwoFiles) {
   const TextPairs found =
       pairs({file("de", "eins\nzwei\n \nvier\n"), file("en", "one\ntwo\nx\nfour")});

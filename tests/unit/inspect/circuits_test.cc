@@ -74,7 +74,8 @@ TEST(AttributionOfRecurrentLayers, AddsUp) {
 // A plain decoder with LayerNorm, whose formulas the tests write out.
 class PlainCircuits : public testing::Test {
  protected:
-  PlainCircuits() : model_(validated(small())) {
+  PlainCircuits() : PlainCircuits(small()) {}
+  explicit PlainCircuits(const Spec& spec) : model_(validated(spec)) {
     initialise(model_, 1);
     enlarge_weights(model_);
     model_.each([](const std::string&, Parameter& p) {  // gains and biases of some other value
@@ -94,6 +95,7 @@ class PlainCircuits : public testing::Test {
   Inspection inspected(const std::vector<int32_t>& ids) const {
     return inspection_of(model_, {}, ids);
   }
+  void expect_patches_of_traces();
   // Returns what `added` changes of the logits: through the final norm with the scale of `stream`.
   std::vector<double> direct_effect(const std::vector<double>& added, const float* stream) const {
     const Norm& norm = model_.decoder.norm;
@@ -198,7 +200,7 @@ TEST_F(PlainCircuits, MutedNeuronsGiveTheRunWithTheirActivationsAtZero) {
   });
 }
 
-TEST_F(PlainCircuits, PatchesGiveTheRunsOfTraces) {
+void PlainCircuits::expect_patches_of_traces() {
   const auto clean = traced(other_), corrupted = traced(ids_);
   const PatchedDifferences found = patch_differences(inspected(ids_), inspected(other_), 2, 11);
   const auto difference = [](const TraceTensors& values) {
@@ -220,6 +222,10 @@ TEST_F(PlainCircuits, PatchesGiveTheRunsOfTraces) {
   }
   EXPECT_EQ(found.patched[2][0], found.into);  // equal tokens
   EXPECT_NE(found.patched[1][2], found.into);
+}
+
+TEST_F(PlainCircuits, PatchesGiveTheRunsOfTraces) {
+  expect_patches_of_traces();
   expect_error(ErrorKind::InvalidArgument, {"3 tokens; expected 7"}, [&] {
     patch_differences(inspected(ids_), inspected({1, 2, 3}), 2, 11);
   });
@@ -284,6 +290,52 @@ TEST_F(PlainCircuits, CircuitsAreProductsOfTheWeights) {
     for (int64_t d = 0; d < 4; ++d)
       written.data_as<float>()[c] += v[static_cast<size_t>(d)] *
                                      attention.output.weight.value.data_as<float>()[c * 16 + 8 + d];
+  const Tensor z = model_.logits(model_.decoder.norm(written, DType::f32)),
+               none = model_.logits(model_.decoder.norm(zeros({1, kWidth}), DType::f32));
+  for (const TokenValue& token : found.written[3])
+    EXPECT_NEAR(token.value, z.data_as<float>()[token.id] - none.data_as<float>()[token.id], 1e-4);
+}
+
+// Later layers read the values of layer 1, the first one with attention.
+class ValueResidualCircuits : public PlainCircuits {
+ protected:
+  ValueResidualCircuits() : PlainCircuits(residual()) {}
+
+ private:
+  static Spec residual() {
+    Spec spec = small();
+    spec.decoder->mixers = {MixerKind::gru, MixerKind::attention, MixerKind::attention};
+    spec.decoder->attention.value_residual = 0.25f;
+    return spec;
+  }
+};
+
+TEST_F(ValueResidualCircuits, AttributionsAddUpToTheDifferenceOfTheLogits) {
+  const Inspection run = inspected(ids_);
+  for (const int64_t token : {0, 4}) {
+    const LogitAttribution found = attribute_logits(run, token, 4, 7);
+    const std::vector<float> z = run.logits(token);
+    EXPECT_NEAR(sum_of(found), double{z[4]} - double{z[7]}, 1e-5);
+  }
+}
+
+TEST_F(ValueResidualCircuits, PatchesGiveTheRunsOfTraces) { expect_patches_of_traces(); }
+
+TEST_F(ValueResidualCircuits, AHeadWritesTheSumOfItsOwnAndTheFirstValues) {
+  const HeadCircuit found = head_circuit(inspected(ids_), AttentionKind::self, 2, 3, 3);
+  std::vector<double> values(4);  // of the token at place 3
+  for (const auto& [layer, share] : {std::pair{1, 0.25}, {2, 0.75}}) {
+    const Block& block = model_.decoder.blocks[static_cast<size_t>(layer)];
+    const Tensor y = block.attention.value(block.attention_norm.input(
+        token_vectors(model_, row({9}), model_.token_embedding), DType::f32));
+    for (size_t d = 0; d < 4; ++d) values[d] += share * double{y.data_as<float>()[12 + d]};
+  }
+  const Tensor& matrix = model_.decoder.blocks[2].attention.output.weight.value;  // [C, H D]
+  const Tensor written = zeros({1, kWidth});
+  for (int64_t c = 0; c < kWidth; ++c)
+    for (int64_t d = 0; d < 4; ++d)
+      written.data_as<float>()[c] += static_cast<float>(values[static_cast<size_t>(d)]) *
+                                     matrix.data_as<float>()[c * 16 + 12 + d];
   const Tensor z = model_.logits(model_.decoder.norm(written, DType::f32)),
                none = model_.logits(model_.decoder.norm(zeros({1, kWidth}), DType::f32));
   for (const TokenValue& token : found.written[3])

@@ -34,6 +34,10 @@ inline std::vector<std::pair<std::string, Spec>> kinds() {
   Spec parallel = small();
   parallel.decoder->parallel = true;
   all.emplace_back("parallel", parallel);
+  Spec residual = small();
+  residual.decoder->attention.kv_heads = 2;
+  residual.decoder->attention.value_residual = 0.4f;
+  all.emplace_back("value residual", residual);
   Spec experts = small();
   experts.decoder->ffn.experts.count = 4;
   experts.decoder->ffn.experts.dense_layers = {1};

@@ -176,6 +176,14 @@ TEST(Page, IsServedWithoutExternalResources) {
   }
 }
 
+TEST(Page, PreloadsTheModulesOfTheFirstViewOnly) {
+  const std::string page = page_file("").body;
+  for (const char* name : {"main.js", "overview.js", "dom.js", "roles.js"})
+    EXPECT_NE(page.find(std::string("rel=\"modulepreload\" href=\"") + name), page.npos) << name;
+  for (const char* name : {"quiz.js", "course.js", "heatmap.js"})
+    EXPECT_EQ(page.find(name), page.npos) << name;
+}
+
 TEST(Page, EscapesTextInASavedView) {
   InspectInput input;
   input.text = "not </b>";

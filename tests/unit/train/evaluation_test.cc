@@ -112,6 +112,25 @@ TEST(EvaluationTest, StopsWithoutImprovementAndKeepsTheBest) {
   EXPECT_EQ(train(small_spec(), o).step, o.steps);
 }
 
+TEST(EvaluationTest, SamplesAreGeneratedAtTheirStepsAndAtTheEnd) {
+  const Runs runs;
+  TrainOptions o = runs.options("out");
+  o.sample_tokens = 5;
+  const auto steps_with_samples = [&](int64_t every) {
+    o.out = runs / ("every" + std::to_string(every));
+    o.sample_every = every;
+    std::vector<int64_t> steps;
+    train(small_spec(), o, {}, [&](const TrainProgress& progress) {
+      if (!progress.sample.empty()) steps.push_back(progress.step);
+      return true;
+    });
+    return steps;
+  };
+  EXPECT_EQ(steps_with_samples(0), std::vector<int64_t>());
+  EXPECT_EQ(steps_with_samples(8), (std::vector<int64_t>{8, 16, 20}));
+  EXPECT_EQ(steps_with_samples(100), std::vector<int64_t>{20});
+}
+
 TEST(EvaluationTest, DoesNotChangeTheTraining) {
   const Runs runs;
   TrainOptions often = runs.options("often"), never = runs.options("never");

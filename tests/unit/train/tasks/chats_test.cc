@@ -20,6 +20,7 @@ namespace {
 TEST_F(Chats, LearnAnswers) {
   TrainOptions o = options("out");
   o.epochs = 30;
+  o.sample_every = -1;
   o.sample_tokens = 8;
   TrainPlan plan;
   std::string sample;
