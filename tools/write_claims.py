@@ -188,7 +188,7 @@ def families_table():
 
 
 def page():
-    machines = sorted({(r["machine"]["cpu"], r["machine"]["threads"]) for r in map(result, names()) if r and "machine" in r})
+    machines = sorted({(r["machine"]["cpu"], f"{r['machine']['threads']} thread{'s'[:r['machine']['threads'] != 1]}") for r in map(result, names()) if r and "machine" in r})
     yield "# Claims and verdicts"
     yield ""
     yield "<!-- written by tools/write_claims.py -->"
@@ -200,7 +200,7 @@ def page():
     yield "The short forms use one learning rate; the long forms, which tune it for each side, were not run unless the command says `--long`."
     yield ""
     for cpu, threads in machines:
-        yield f"Machine: {cpu}, {threads} threads, shared with other work. Text: the King James Bible, its first 1.1 MB (`./run demo` makes the file)."
+        yield f"Machine: {cpu}, {threads}, shared with other work. Text: the King James Bible, its first 1.1 MB (`./run demo` makes the file)."
     yield ""
     yield "## Claims"
     yield ""
