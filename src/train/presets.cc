@@ -16,6 +16,15 @@ TrainOptions preset_training(const std::string& name) {
     o.schedule = Schedule::trapezoid;
     o.decay_fraction = 0.4;
     o.final_rate = 0;
+  } else if (name == "speedrun") {
+    // For about ten seconds on two cores; the recipe was found on the King James Bible.
+    o.batch = 16;
+    o.steps = 320;
+    o.optimizer.kind = OptimizerKind::muon;
+    o.learning_rate = 1.5e-2;
+    o.schedule = Schedule::trapezoid;
+    o.decay_fraction = 1;
+    o.final_rate = 0;
   } else if (name == "tiny") {
     o.batch = 16;
     o.steps = 1000;
