@@ -55,7 +55,7 @@ function show(root, seen, shape) {
 
   const stage = h("div", { class: "stage", style: { "aspect-ratio": seen.ratio } }), heads = h("div", { class: "row small-maps" });
   const said = h("p", { id: "said", "aria-live": "polite" }), strongest = h("tbody");
-  const others = oneStop(h("div", { class: "sentence" }, words.map((i) => h("button", { class: seen.tokens[i].special ? "special" : "", "data-token": i, onclick: () => choose(i) },
+  const others = oneStop(h("div", { class: "sentence" }, words.map((i) => h("button", { class: seen.tokens[i].special ? "special" : "", "data-token": i, title: `token ${i}`, onclick: () => choose(i) },
     i >= begin ? h("strong", {}, shown(seen.tokens[i].text)) : shown(seen.tokens[i].text)))));
 
   /** @param {Element} button @param {boolean} on */

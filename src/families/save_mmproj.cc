@@ -89,9 +89,11 @@ MmprojTensors tensors_of(const ImageEncoder& encoder) {
   for (const FileTensor& tensor : file_tensors(family, model)) {
     std::vector<Tensor> parts;
     for (const std::string& part : tensor.parts) parts.push_back(parameters.at(part));
+    const std::string prefix = family.prefix;  // which a model without a head leaves out
+    const std::string name = tensor.name.starts_with(prefix) ? tensor.name : prefix + tensor.name;
     for (const auto& [theirs, ours] : renamings)
-      if (tensor.name.starts_with(ours))
-        tensors.add(theirs + tensor.name.substr(ours.size()), to_file(tensor, parts));
+      if (name.starts_with(ours))
+        tensors.add(theirs + name.substr(ours.size()), to_file(tensor, parts));
   }
   tensors.add(encoder.names_tiles ? "mm.model.fc" : "mm.0", encoder.connector.first);
   if (encoder.connector.second.weight.present()) tensors.add("mm.2", encoder.connector.second);

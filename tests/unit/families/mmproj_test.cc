@@ -178,7 +178,8 @@ TEST(SaveMmproj, WrittenFilesGiveTheVectorsOfTheFolder) {
     EXPECT_EQ(file.find_tensor("v.blk.2.ln1.weight") == nullptr, name == "llava");
 
     save_mmproj(golden, text, path, FileDType::q4_k_m);
-    for (const GgufTensor& tensor : Gguf(path).tensors()) {
+    const Gguf half(path);
+    for (const GgufTensor& tensor : half.tensors()) {
       const bool matrix = tensor.shape.size() == 2 && tensor.name != "v.position_embd.weight";
       EXPECT_STREQ(tensor.block->name, matrix ? "F16" : "F32") << tensor.name;
     }
