@@ -225,7 +225,7 @@ def whisper_words(model, features, frames, expected, ids):
         for segment in segments:
             words.append([[w["word"], float(w["start"]), float(w["end"]), round(float(w["probability"]), 5)] for w in segment.get("words", [])])
             if segment.get("words"):
-                last = segment["end"]
+                last = segment["words"][-1]["end"]
     return words
 
 

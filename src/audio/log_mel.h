@@ -10,6 +10,10 @@ namespace fovea {
 constexpr int64_t kSampleRate = 16000;  // sample rate of speech models
 constexpr int64_t kHop = 160;           // samples between frames: 10 ms
 
+constexpr double seconds_of(int64_t frames) {
+  return static_cast<double>(frames * kHop) / static_cast<double>(kSampleRate);
+}
+
 // Computes the log-mel spectrogram of a waveform that arrives in pieces, as in speech models
 // (Radford et al. 2022, section 2.2): windows of 25 ms every 10 ms, of which the first is centred
 // at the first sample; power in `bins` triangular bands, evenly spaced on Slaney's mel scale up to

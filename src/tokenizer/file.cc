@@ -1,5 +1,7 @@
 #include "tokenizer/file.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 
 namespace fovea {
@@ -24,13 +26,19 @@ ordered_json added_token(std::string_view text, size_t id, bool special) {
           {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
-ordered_json vocabulary_object(const std::vector<std::string>& texts) {
+std::optional<size_t> place_of_empty(const std::vector<std::string>& texts) {
+  const auto found = std::find(texts.begin(), texts.end(), "");
+  if (found == texts.end()) return std::nullopt;
+  return static_cast<size_t>(found - texts.begin());
+}
+
+ordered_json vocabulary_object(const std::vector<std::string>& texts, std::optional<size_t> empty) {
   ordered_json vocabulary = ordered_json::object();
   // Appends to the underlying list directly; the object would compare each key with all others.
   auto& entries = vocabulary.get_ref<ordered_json::object_t&>();
   entries.reserve(texts.size());
   for (size_t id = 0; id < texts.size(); ++id) {
-    if (!texts[id].empty()) entries.emplace_back(texts[id], id);
+    if (!texts[id].empty() || empty == id) entries.emplace_back(texts[id], id);
   }
   return vocabulary;
 }

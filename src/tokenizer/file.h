@@ -2,6 +2,7 @@
 
 // The parts of a tokenizer.json, for code that creates one: trainers and readers of older formats.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,8 +22,11 @@ struct TokenizerFile {
 
 // Returns an entry of added_tokens.
 nlohmann::ordered_json added_token(std::string_view text, size_t id, bool special = true);
-// Returns model.vocab as an object; empty texts are skipped.
-nlohmann::ordered_json vocabulary_object(const std::vector<std::string>& texts);
+// Returns the id of the first empty text.
+std::optional<size_t> place_of_empty(const std::vector<std::string>& texts);
+// Returns model.vocab as an object. Empty texts are skipped, except that of the token `empty`.
+nlohmann::ordered_json vocabulary_object(const std::vector<std::string>& texts,
+                                         std::optional<size_t> empty = {});
 
 struct BpeParts {
   nlohmann::ordered_json vocabulary;

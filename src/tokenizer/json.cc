@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -59,16 +60,17 @@ class TokenizerReader {
     read_vocabulary(type, added.size());
     std::vector<AddedToken> tokens = read_added(added);
     for (size_t id = 0; id < state_->texts.size(); ++id) {
-      if (state_->texts[id].empty())
+      if (state_->texts[id].empty() && empty_ != id)
         bad(fmt::format("no token has id {}", id), "model.vocab", "ids without gaps");
     }
-    if (state_->texts.empty()) bad("contains no tokens", "model.vocab", "at least one");
     state_->ids = PieceTable(state_->texts);
+    if (state_->ids.size() == 0) bad("contains no tokens", "model.vocab", "at least one");
     // A Unigram vocabulary may contain a string twice; then the last one is used.
     const bool twice = type != "Unigram" && state_->ids.size() < state_->texts.size();
     for (size_t id = 0; twice && id < state_->texts.size(); ++id) {
-      if (state_->ids.find(state_->texts[id]) != static_cast<int32_t>(id))
-        bad(fmt::format("{} has two ids", brief(state_->texts[id])), "model.vocab", "one id each");
+      const std::string& text = state_->texts[id];
+      if (!text.empty() && state_->ids.find(text) != static_cast<int32_t>(id))
+        bad(fmt::format("{} has two ids", brief(text)), "model.vocab", "one id each");
     }
     read_parts_around();
     for (const AddedToken& token : tokens) {
@@ -103,8 +105,7 @@ class TokenizerReader {
     return "WordLevel";
   }
 
-  void put(int64_t id, std::string&& text, const std::string& where) {
-    if (text.empty()) bad(fmt::format("token {} is empty", id), where, "a non-empty string");
+  void put(int64_t id, std::string&& text, const std::string& where, bool may_be_empty = false) {
     if (text.size() > token_limit) {
       bad(fmt::format("token {} has {} bytes", id, text.size()), where,
           fmt::format("at most {}", token_limit));
@@ -114,6 +115,10 @@ class TokenizerReader {
           fmt::format("an id below {}, the number of tokens", count_));
     }
     const auto at = static_cast<size_t>(id);
+    if (text.empty()) {
+      if (!may_be_empty) bad(fmt::format("token {} is empty", id), where, "a non-empty string");
+      empty_ = at;
+    }
     if (at >= state_->texts.size()) state_->texts.resize(at + 1);
     std::string& place = state_->texts[at];
     if (!place.empty() && place != text) {
@@ -147,11 +152,11 @@ class TokenizerReader {
       auto& ids = text_.ids;
       count_ = ids.size() + added;
       state_->texts.reserve(count_);
-      for (auto& [text, id] : ids) put(id, std::move(text), "model.vocab");
+      for (auto& [text, id] : ids) put(id, std::move(text), "model.vocab", true);
     }
     model_size_ = state_->texts.size();
     for (size_t id = 0; id < model_size_; ++id) {
-      if (state_->texts[id].empty()) holes_.push_back(id);
+      if (state_->texts[id].empty() && empty_ != id) holes_.push_back(id);
     }
     if (count_ - added > model_size_ - holes_.size())
       bad("contains a token twice", "model.vocab", "each once");
@@ -330,7 +335,8 @@ class TokenizerReader {
     for (size_t id = 0; id < model_size_; ++id) {
       const std::string& text = state_->texts[id];
       const utf8::Character character = utf8::first(text);
-      if (character.bytes == text.size()) model.add(character.code_point, static_cast<int32_t>(id));
+      if (!text.empty() && character.bytes == text.size())
+        model.add(character.code_point, static_cast<int32_t>(id));
     }
     state_->model = std::move(model);
   }
@@ -350,6 +356,8 @@ class TokenizerReader {
   size_t count_ = 0;
   size_t model_size_ = 0;      // one more than the largest id in model.vocab
   std::vector<size_t> holes_;  // ids below model_size_ that only added tokens have
+  // The token "", which speech models have: no text becomes this token.
+  std::optional<size_t> empty_;
   std::vector<size_t> special_;
 };
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "families/languages.h"
+#include "transcribe/partial_pace.h"
 #include "transcribe/segments.h"
 #include "transcribe/word_times.h"
 
@@ -15,11 +16,6 @@ namespace {
 
 constexpr double kStep = 0.02;               // seconds between the times that tokens express
 constexpr int64_t kBlock = kSampleRate / 4;  // samples that are read at a time
-constexpr double kPartialSeconds = 0.5;      // of new sound before a further partial result
-
-double seconds_of(int64_t frames) {
-  return static_cast<double>(frames * kHop) / static_cast<double>(kSampleRate);
-}
 
 }  // namespace
 
@@ -46,6 +42,7 @@ Transcription::Transcription(const Generator& generator, const SpeechTokens& tok
 void Transcription::restart() {
   start_.clear();
   written_ = prompt_;
+  decoded_.clear();
   follows_ = options_.previous_text;
   seek_ = 0;
   last_end_ = 0;
@@ -72,29 +69,46 @@ void Transcription::read_all(const SoundSource& sound) {
   spectrogram_.finish();
 }
 
-// Decodes windows as soon as they are complete. At the end of the sound, they are decoded again if
-// the spectrogram has become louder since, because its values are relative to the loudest one.
+// Decodes windows as soon as they are complete. At the end of the sound, they are decoded again
+// unless they are those of the whole sound.
 void Transcription::read_live(const SoundSource& sound) {
   std::vector<float> block(kBlock);
-  int64_t reported = 0;  // frames of the last partial result
-  double cost = 0;       // seconds that it took
+  PartialPace pace;
   while (const int64_t count = sound(block.data(), kBlock)) {
     spectrogram_.add(block.data(), count);
-    while (!stopped_ && spectrogram_.frames() - seek_ >= window_) decode_next(seek_ + window_);
+    if (options_.voice_only) voice_ = recent_voice(spectrogram_.levels());
+    while (!stopped_ && is_complete()) decode_next(seek_ + window_);
     if (stopped_) return;
-    // Partial results take at most half of the time, so that a slow machine keeps up.
-    const double fresh = seconds_of(spectrogram_.frames() - std::max(reported, seek_));
-    if (fresh < std::max(kPartialSeconds, 2 * cost)) continue;
-    reported = spectrogram_.frames();
+    if (!pace.is_due(spectrogram_.levels(), seek_)) continue;
     const auto start = std::chrono::steady_clock::now();
-    report_partial();
-    cost = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const bool changed = report_partial();
+    pace.reported(spectrogram_.frames(),
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+                  changed);
   }
   spectrogram_.finish();
-  const bool sequential = !options_.voice_only && options_.windows == 1;
-  if (seek_ == 0 || (spectrogram_.peak() == peak_ && sequential)) return;
+  if (options_.voice_only) voice_ = voice_in(spectrogram_.levels());
+  if (is_final()) return;
   restart();
   if (events_.restart) events_.restart();
+}
+
+// Whether a window has arrived. Silence before it is skipped.
+bool Transcription::is_complete() {
+  const int64_t frames = spectrogram_.frames();
+  return skip_silence(std::max(seek_, frames - kVoiceOnset)) && frames - seek_ >= window_;
+}
+
+// Whether the decoded windows are those of the whole sound: values of a spectrogram are relative to
+// its loudest one, and what is voice depends on all levels. Moves to the end of these windows.
+bool Transcription::is_final() {
+  seek_ = 0;
+  if (decoded_.empty()) return true;
+  for (const FrameRange& window : decoded_) {
+    if (!skip_silence(spectrogram_.frames()) || seek_ != window.begin) return false;
+    seek_ = window.end;
+  }
+  return spectrogram_.peak() == peak_ && options_.windows == 1;
 }
 
 void Transcription::decode_rest() {
@@ -150,26 +164,39 @@ void Transcription::decode_together() {
 // Decodes the window at seek_ of a sound of `end` frames; moves seek_ to the next one.
 void Transcription::decode_next(int64_t end) {
   const int64_t frames = std::min(window_, end - seek_);
-  const Tensor memory = decoder_.encode({spectrogram_.window_at(seek_)})[0];
-  settle_language(memory);
-  if (seek_ == 0) peak_ = spectrogram_.peak();  // it never falls
-  const WindowText text = decoder_.decode({window_of(memory)})[0];
+  std::vector<float> spectrogram = spectrogram_.window_at(seek_);
+  if (decoded_.empty()) peak_ = spectrogram_.peak();  // it never falls
+  if (!last_ || last_->spectrogram != spectrogram ||
+      last_->window.beginning != window_of({}).beginning) {
+    const Tensor memory = decoder_.encode({spectrogram})[0];
+    settle_language(memory);
+    SpeechWindow window = window_of(memory);
+    const WindowText text = decoder_.decode({window})[0];
+    last_ = {std::move(spectrogram), std::move(window), text};
+  }
+  const WindowText& text = last_->text;
   int64_t next = frames;
   // Text that was sampled at a high temperature is a bad guide for the next window.
   constexpr double kHot = 0.5;
   follows_ = options_.previous_text && text.temperature < kHot;
-  add(text, memory, seek_, frames, next);
-  seek_ += next > 0 ? next : frames;
+  add(text, last_->window.memory, seek_, frames, next);
+  decoded_.push_back({seek_, seek_ + (next > 0 ? next : frames)});
+  seek_ = decoded_.back().end;
   report_progress();
 }
 
-void Transcription::report_partial() {
+// Returns whether the partial result differs from the last one.
+bool Transcription::report_partial() {
   const Tensor memory = decoder_.encode({spectrogram_.window_at(seek_)})[0];
   const bool known = !start_.empty();
   settle_language(memory);
   const std::vector<int32_t> tokens = decoder_.decode_greedily(window_of(memory));
   if (!known) start_.clear();  // the language is that of the first whole window
-  events_.partial(speech_text(*generator_.tokenizer, tokens_, tokens));
+  const std::string text = speech_text(*generator_.tokenizer, tokens_, tokens);
+  const bool changed = text != partial_;
+  partial_ = text;
+  events_.partial(text);
+  return changed;
 }
 
 void Transcription::settle_language(const Tensor& memory) {

@@ -10,6 +10,13 @@
 
 namespace fovea {
 
+// A window with its text.
+struct DecodedWindow {
+  std::vector<float> spectrogram;
+  SpeechWindow window;
+  WindowText text;
+};
+
 // The transcription of one sound: decodes its windows one after another or several at a time.
 class Transcription {
  public:
@@ -29,7 +36,9 @@ class Transcription {
   void decode_together();
   bool skip_silence(int64_t end);
   void decode_next(int64_t end);
-  void report_partial();
+  bool is_complete();
+  bool is_final();
+  bool report_partial();
   void settle_language(const Tensor& memory);
   SpeechWindow window_of(const Tensor& memory) const;
   std::vector<int32_t> text_before() const;
@@ -46,12 +55,15 @@ class Transcription {
   SpectrogramFile spectrogram_;
   std::vector<int32_t> start_;  // start, language, task; empty: not known yet
   std::vector<int32_t> prompt_, hotwords_;
-  std::vector<int32_t> written_;  // tokens of all segments, which may precede a window
-  bool follows_ = true;           // the next window follows written_
-  int64_t seek_ = 0;              // frame at which the next window begins
-  double last_end_ = 0;           // of the last word
-  float peak_ = 0;                // of the spectrogram when the first window was decoded
-  std::optional<std::vector<FrameRange>> voice_;  // of the whole sound
+  std::vector<int32_t> written_;     // tokens of all segments, which may precede a window
+  bool follows_ = true;              // the next window follows written_
+  int64_t seek_ = 0;                 // frame at which the next window begins
+  double last_end_ = 0;              // of the last word
+  float peak_ = 0;                   // of the spectrogram when the first window was decoded
+  std::vector<FrameRange> decoded_;  // windows, each up to the next one
+  std::optional<std::vector<FrameRange>> voice_;  // of the sound
+  std::optional<DecodedWindow> last_;             // a window like it has its text
+  std::string partial_;                           // the last partial result
   bool stopped_ = false;
   Transcript transcript_;
 };

@@ -7,6 +7,7 @@ namespace {
 
 constexpr float kSilent = -9;                              // rounding noise of 16 bits is louder
 constexpr int64_t kPause = 50, kClick = 10, kMargin = 20;  // frames of 10 ms
+static_assert(kVoiceOnset >= kClick + kMargin);
 
 float threshold_of(std::vector<float> levels, float peak) {
   const auto tenth = levels.begin() + std::ssize(levels) / 10;
@@ -39,6 +40,14 @@ std::vector<FrameRange> voice_in(const std::vector<float>& levels) {
       voice.push_back(wide);
     }
   }
+  return voice;
+}
+
+std::vector<FrameRange> recent_voice(const std::vector<float>& levels) {
+  constexpr int64_t kRecent = 60'000;
+  const int64_t first = std::max<int64_t>(0, std::ssize(levels) - kRecent);
+  std::vector<FrameRange> voice = voice_in({levels.begin() + first, levels.end()});
+  for (FrameRange& range : voice) range = {range.begin + first, range.end + first};
   return voice;
 }
 

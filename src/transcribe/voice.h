@@ -17,6 +17,11 @@ struct FrameRange {
 // second at both ends; loud parts of less than a tenth of a second are noise.
 std::vector<FrameRange> voice_in(const std::vector<float>& levels);
 
+// The same of the last ten minutes of the levels.
+std::vector<FrameRange> recent_voice(const std::vector<float>& levels);
+// Voice may begin in the last frames of a sound that has not ended, without being found yet.
+constexpr int64_t kVoiceOnset = 30;
+
 // Returns ranges of at most `window` frames that contain all of `voice`: neighbours are joined
 // while they fit, and a longer range is divided.
 std::vector<FrameRange> packed_into(const std::vector<FrameRange>& voice, int64_t window);

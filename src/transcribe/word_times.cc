@@ -330,6 +330,10 @@ void add_word_times(const WordTimeInput& input, std::vector<TranscribedSegment>&
     counts.push_back(text.size() - before);
   }
   if (text.empty()) return;
+  // Alignment also reads the beginning, the token without timestamps, and the end. A text that
+  // fills the context repeats itself; what does not fit has no times.
+  const auto context = static_cast<size_t>(input.generator.model.spec.context);
+  text.resize(std::min(text.size(), context - std::min(context, input.beginning.size() + 2)));
   std::vector<TimedWord> words = align(input, text);
   const double median = median_duration(words);
   if (median > 0) shorten_at_sentences(words, 2 * median);

@@ -17,10 +17,11 @@ def at(seconds):
 
 def checks(ratio, logprob, silence):
     """The options of fovea and of transformers' generate() with these limits. The temperatures are so low that the samples are the greedy
-    text, but tokens whose logits differ by less are chosen at random: at 0.0001, two runs of transformers differ."""
+    text, but tokens whose logits differ by less are chosen at random: at 0.0001, two runs of transformers differ. Without top_k=0,
+    transformers samples from 50 tokens, and the log-probability of a sampled text is that among them."""
     return {"options": ["--temperature", "0,0.0000001,0.0000002", "--samples", "1", "--compression-ratio-threshold", str(ratio),
                         "--logprob-threshold", str(logprob), "--no-speech-threshold", str(silence)],
-            "generate": {"temperature": (0.0, 1e-7, 2e-7), "compression_ratio_threshold": ratio, "logprob_threshold": logprob,
+            "generate": {"temperature": (0.0, 1e-7, 2e-7), "top_k": 0, "compression_ratio_threshold": ratio, "logprob_threshold": logprob,
                          "no_speech_threshold": silence}}
 
 
@@ -30,6 +31,7 @@ CASES = [
     ("one token repeats in all windows", 0, {THE: 12}, checks(2.4, -50, 1.0)),
     ("one token repeats in some windows", 0.7, {THE: 5}, checks(2.4, -50, 1.0)),
     ("all windows are improbable", 0.6, {}, checks(50, -1, 1.0)),
+    ("some windows are improbable", 0.6, {}, checks(50, -2.9, 1.0)),
     ("silence that is improbable", 0.5, {SILENCE: 9}, checks(50, -1, 0.6)),
     ("silence with probable text", 0, {SILENCE: 26, THE: 20}, checks(50, -1, 0.6)),
     ("a time is always likely", 0.4, {at(0.6): 7}, PLAIN),

@@ -80,6 +80,14 @@ class TranscribeTest(FoveaTest):
                     compared += 1
         self.assertGreater(compared, 5)
 
+    def test_words_of_a_text_that_fills_the_context_have_times(self):
+        model = self.folder / "crafted"
+        crafted_speech.write(model, MODEL, 0, {crafted_speech.THE: 12})
+        result = self.ok(fovea("transcribe", model, self.wav("a.wav", sounds.voice(2, 3)), "--json", "--word-timestamps", *arguments_of({"options": []})))
+        segment = json.loads(result.stdout)["segments"][0]
+        self.assertEqual(len(segment["tokens"]), 61)  # of 64 positions; the alignment has room for 59 tokens of text
+        self.assertEqual([word["word"] for word in segment["words"]], 59 * [" the"])
+
     def test_windows_together_do_not_depend_on_their_number(self):
         path = self.wav("a.wav", sounds.sound([["voice", 8, 5]]))
         two, four = (self.transcript(path, "--batch-size", n, "--beams", "2")["segments"] for n in ("2", "4"))
@@ -120,6 +128,25 @@ class TranscribeTest(FoveaTest):
         parts = self.transcript(self.wav("b.wav", sounds.silence(9) + sounds.voice(2, 3) + sounds.silence(9)), "--vad")
         self.assertGreaterEqual(min(s["seek"] for s in parts["segments"]), 850)
         self.assertLess(max(s["seek"] for s in parts["segments"]), 1150)
+
+    def test_a_stream_of_silence_is_not_decoded(self):
+        silent = sounds.silence(30)
+        result = fovea("transcribe", MODEL, "-", "--vad", "--json", input=sounds.pcm16(silent))
+        self.assertEqual(json.loads(self.ok(result).stdout)["segments"], [])
+        self.assertNotIn(b"...", result.stderr)
+        # The voice of the first window is the loudest one, so that later sound does not change what is voice.
+        samples = silent + sounds.voice(2.5, 5) + sounds.silence(9) + [x / 2 for x in sounds.voice(5, 9)] + silent
+        options = ["--vad", *arguments_of({"options": []})]
+        file = self.transcript(self.wav("a.wav", samples), *options)
+        result = fovea("transcribe", MODEL, "-", "--json", *options, input=sounds.pcm16(samples))
+        self.assertEqual(json.loads(self.ok(result).stdout)["segments"], file["segments"])
+        self.assertNotIn(b"transcribing again", result.stderr)
+        self.assertLess(result.stderr.count(b"..."), 2 * 11)
+
+    def test_a_single_sample_has_no_language(self):
+        result = fovea("transcribe", MODEL, self.wav("a.wav", [0.5]))
+        self.assertEqual(self.ok(result).stdout, b"")
+        self.assertNotIn(b"language", result.stderr)
 
     def test_formats_and_folders(self):
         folder = self.folder / "sounds"

@@ -178,7 +178,9 @@ class TranscribeCommand : public Command {
       events.partial = [&](const std::string& text) {
         line.show(0, printable(text), "..." + printable(text) + "\n", true);
       };
-      events.restart = [&] { line.above("a louder sound followed: transcribing again\n"); };
+      events.restart = [&] {
+        line.above("later sound changes earlier text: transcribing again\n");
+      };
     } else {
       events.progress = [&](double done, double all) {
         const std::string details =
@@ -190,8 +192,10 @@ class TranscribeCommand : public Command {
     const Transcript transcript = transcribe(model, sound, options_, events);
     line.clear();
     if (!at_once) write(file, formatted(transcript, format()));
-    note(dim(fmt::format("{}: {} of sound, language {}, {:.1f} s, {:.1f} times real time\n", file,
-                         duration(transcript.seconds), transcript.language, seconds(),
+    const std::string language =
+        transcript.language.empty() ? "" : "language " + transcript.language + ", ";
+    note(dim(fmt::format("{}: {} of sound, {}{:.1f} s, {:.1f} times real time\n", file,
+                         duration(transcript.seconds), language, seconds(),
                          seconds() > 0 ? transcript.seconds / seconds() : 0)));
   }
 

@@ -105,7 +105,8 @@ TokenizerFiles tokenizer_of_ranks(const std::vector<std::string>& tokens) {
       merges.push_back(ordered_json::array({parts[0], parts[1]}));
   file.pre_tokenizer = byte_level(false, true, true);
   file.decoder = byte_level(true, true, true);
-  file.model = bpe_model({.vocabulary = vocabulary_object(plain), .merges = std::move(merges)});
+  file.model = bpe_model({.vocabulary = vocabulary_object(plain, place_of_empty(tokens)),
+                          .merges = std::move(merges)});
   TokenizerFiles files;
   files.tokenizer = std::move(file).text();
   return files;

@@ -70,12 +70,13 @@ class VocabularyReader : public JsonReader {
     read(text, path);
     if (entries_.empty()) refuse("contains no tokens", "an object that maps tokens to ids");
     std::vector<std::string> by_id(entries_.size());
+    std::vector<bool> seen(entries_.size());
     for (auto& [token, id] : entries_) {
-      if (id < 0 || id >= static_cast<int64_t>(by_id.size()) ||
-          !by_id[static_cast<size_t>(id)].empty())
+      if (id < 0 || id >= static_cast<int64_t>(by_id.size()) || seen[static_cast<size_t>(id)])
         refuse(fmt::format("{} has id {}", brief(token), id),
                fmt::format("each id below {} once", by_id.size()));
       by_id[static_cast<size_t>(id)] = std::move(token);
+      seen[static_cast<size_t>(id)] = true;
     }
     return by_id;
   }
@@ -85,7 +86,6 @@ class VocabularyReader : public JsonReader {
     if (!open_ || !value.is_number_integer())
       refuse(fmt::format("{} is {}", brief(key_), brief(value)),
              "an object that maps tokens to ids");
-    if (key_.empty()) refuse("contains an empty token", "a non-empty string");
     entries_.emplace_back(std::move(key_), value.get<int64_t>());
   }
   void begin_object() override {
@@ -256,6 +256,7 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
                                        const std::string& config_path) {
   const TokenizerConfig config(config_text, config_path);
   std::vector<std::string> texts = texts_of_vocabulary(vocab_json, vocab_path);
+  const std::optional<size_t> empty = place_of_empty(texts);
   TokenizerFile file;
   BpeParts model;
   model.merges = read_merges(merges_txt, merges_path);
@@ -266,7 +267,8 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
                                               "TokenizersBackend",
                                               "GPT2Tokenizer",
                                               "CodeGenTokenizer",
-                                              "GPTNeoXTokenizer"};
+                                              "GPTNeoXTokenizer",
+                                              "WhisperTokenizer"};
   static const std::set<std::string> marks = {"RobertaTokenizer", "BartTokenizer", "LEDTokenizer",
                                               "LongformerTokenizer"};
   const MergesFile merges{config, vocab_path, texts, file, model};
@@ -283,7 +285,7 @@ std::string tokenizer_json_from_merges(std::string_view vocab_json, const std::s
                         "a GPT2Tokenizer, RobertaTokenizer, CLIPTokenizer or "
                         "Qwen2Tokenizer");
   }
-  model.vocabulary = vocabulary_object(texts);
+  model.vocabulary = vocabulary_object(texts, empty);
   file.model = bpe_model(std::move(model));
   return std::move(file).text();
 }

@@ -155,6 +155,18 @@ TEST(TokenizerParts, NameTheDamagedToken) {
   });
 }
 
+TEST(TokenizerParts, MayHaveAnEmptyTokenThatNoTextBecomes) {
+  json file = words();
+  file["model"]["vocab"][""] = 5;
+  file["added_tokens"] = {special(6, "<end>")};
+  const Tokenizer tokenizer = open_text(file.dump());
+  EXPECT_EQ(tokenizer.size(), 7);
+  EXPECT_EQ(tokenizer.encode(" a  d "), (Ids{0, 3}));
+  EXPECT_EQ(tokenizer.decode({0, 5, 3}), "a  d");
+  EXPECT_EQ(tokenizer.text_of(5), "");
+  EXPECT_EQ(tokenizer.id_of(""), std::nullopt);
+}
+
 TEST(TokenizerParts, NameTheDamagedPart) {
   const json expression = {{"type", "Split"},
                            {"pattern", {{"Regex", "("}}},
@@ -212,7 +224,7 @@ TEST(TokenizerParts, RefuseInvalidJson) {
                  damaged("\"a\":0", "\"a\":0,,"),
                  damaged("\"a\":0", "\"\xFF\":0"),
                  damaged("\"a\":0", "\"a\":0,\"a\":0"),
-                 damaged("\"a\":0", "\"\":0"),
+                 damaged("\"a\":0", "\"\":1"),
                  damaged("\"a\":0", '"' + std::string(70000, 'x') + "\":0")};
   for (const std::string& text : texts) {
     SCOPED_TRACE(text.substr(0, 200));

@@ -96,8 +96,8 @@ TEST(VocabFiles, ReadsAddedTokensOfTheConfig) {
 
 TEST(VocabFiles, RefusesDamagedMerges) {
   for (const char* vocabulary :
-       {"[]", "{}", R"({"a":0,"b":0})", R"({"a":1})", R"({"a":-1})", R"({"a":{}})", R"({"":0})",
-        R"({"a":4294967296})", R"({"a":"0"})", R"({"a":0)", "3"}) {
+       {"[]", "{}", R"({"a":0,"b":0})", R"({"a":1})", R"({"a":-1})", R"({"a":{}})",
+        R"({"":0,"a":0})", R"({"a":4294967296})", R"({"a":"0"})", R"({"a":0)", "3"}) {
     expect_error(ErrorKind::BadFile, {"vocab.json"}, [&] { from_merges(vocabulary, ""); });
   }
   for (const char* merges : {"a", "a ", " a", "a b c", "a  b"}) {
@@ -112,6 +112,16 @@ TEST(VocabFiles, RefusesDamagedMerges) {
         R"({"a":0})", "",
         R"({"tokenizer_class":"RobertaTokenizer","added_tokens_decoder":{"1":{"content":"x"}}})");
   });
+}
+
+TEST(VocabFiles, MayHaveAnEmptyToken) {
+  const Tokenizer tokenizer = from_merges(
+      R"({"a":0,"b":1,"":2})", "",
+      R"({"tokenizer_class":"WhisperTokenizer","added_tokens_decoder":{"3":{"content":"<en>"}}})");
+  EXPECT_EQ(tokenizer.size(), 4);
+  EXPECT_EQ(tokenizer.encode("ba"), (std::vector<int32_t>{1, 0}));
+  EXPECT_EQ(tokenizer.text_of(2), "");
+  EXPECT_EQ(tokenizer.id_of("<en>"), 3);
 }
 
 // Returns an integer in the varint format of protocol buffers.

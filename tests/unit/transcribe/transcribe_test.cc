@@ -5,6 +5,7 @@
 
 #include "families/languages.h"
 #include "fovea/transcribe.h"
+#include "transcribe/partial_pace.h"
 #include "transcribe/segments.h"
 #include "transcribe/time_rules.h"
 #include "transcribe/voice.h"
@@ -116,6 +117,8 @@ TEST(Voice, IsFoundAboveTheBackground) {
   EXPECT_TRUE(voice_in(std::vector<float>(100, -10.0f)).empty());  // digital silence
   EXPECT_TRUE(voice_in({}).empty());
   EXPECT_EQ(voice_in(std::vector<float>(100, 0.0f)), (std::vector<FrameRange>{{0, 100}}));
+  levels.insert(levels.begin(), 100'000, -5.0f);
+  EXPECT_EQ(recent_voice(levels), (std::vector<FrameRange>{{100'080, 100'220}}));
 }
 
 TEST(Voice, IsPackedIntoWindows) {
@@ -123,6 +126,40 @@ TEST(Voice, IsPackedIntoWindows) {
             (std::vector<FrameRange>{{0, 90}, {95, 150}}));
   EXPECT_EQ(packed_into({{10, 260}}, 100),
             (std::vector<FrameRange>{{10, 110}, {110, 210}, {210, 260}}));
+}
+
+TEST(PartialPace, WaitsForVoiceAndForNewText) {
+  std::vector<float> levels(200, -10.0f);
+  const auto add = [&](int64_t frames, float level) {
+    levels.insert(levels.end(), static_cast<size_t>(frames), level);
+  };
+  PartialPace pace;
+  EXPECT_FALSE(pace.is_due(levels, 0));  // silence
+  add(15, -1);
+  EXPECT_TRUE(pace.is_due(levels, 0));  // voice begins: at once
+  pace.reported(std::ssize(levels), 0, true);
+  EXPECT_FALSE(pace.is_due(levels, 0));
+  add(40, -1);
+  EXPECT_FALSE(pace.is_due(levels, 0));
+  add(15, -1);
+  EXPECT_TRUE(pace.is_due(levels, 0));
+  pace.reported(std::ssize(levels), 0, false);
+  add(60, -1);
+  EXPECT_FALSE(pace.is_due(levels, 0));  // the text remained the same
+  add(60, -1);
+  EXPECT_TRUE(pace.is_due(levels, 0));
+  EXPECT_FALSE(pace.is_due(levels, std::ssize(levels)));  // a window begins after all of it
+  pace.reported(std::ssize(levels), 1, true);
+  add(150, -1);
+  EXPECT_FALSE(pace.is_due(levels, 0));  // results take long
+  add(100, -1);
+  EXPECT_TRUE(pace.is_due(levels, 0));
+  pace.reported(std::ssize(levels), 0, true);
+  add(300, -10);
+  EXPECT_TRUE(pace.is_due(levels, 0));  // the voice ended in silence
+  pace.reported(std::ssize(levels), 0, true);
+  add(300, -10);
+  EXPECT_FALSE(pace.is_due(levels, 0));
 }
 
 TEST(WarpPath, FollowsTheCheapestElements) {
