@@ -65,7 +65,11 @@ Json answer_json(const Model& model, const std::string& folder, const Json& aske
   const std::vector<int32_t> before =
       chat ? chat_ids(*format, tokenizer, prompt) : prompt_ids(model, prompt);
   GenerateOptions options;
-  options.max_tokens = tokens;
+  // The answer is inspected together with the prompt, which leaves this room for it.
+  const auto room = model.spec().context - (model.spec().encoder ? 1 : std::ssize(before));
+  require(room > 0, "prompt: " + std::to_string(before.size()) + " tokens; expected fewer than " +
+                        std::to_string(model.spec().context) + ", the model's context");
+  options.max_tokens = std::min<int64_t>(tokens, room);
   options.sampling.temperature = 0;
   const Generation answer = generate(model, before, options)[0];
   std::vector<int32_t> ids = model.spec().encoder ? std::vector<int32_t>() : before;

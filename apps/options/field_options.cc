@@ -181,7 +181,7 @@ void add_fields(OptionTable& table, const Spellings& spellings, Fields fields,
       [&](const Field& field, const Spelling& spelling, Option option) {
         if (!spelling.section.empty()) table.section(spelling.section);
         if (!spelling.placeholder.empty()) option.placeholder = spelling.placeholder;
-        option.implied = spelling.implied;
+        if (!spelling.implied.empty()) option.implied = spelling.implied;
         option.field = field.name;
         option.of_spec = !field.path.empty();
         // A visited value may be a temporary copy of the field, so set and get visit it again.

@@ -169,6 +169,7 @@ ModelFiles open_files(const std::string& path, Loading loading) {
   if (!is_folder(path)) refuse_path(path);
   if (is_ct2_folder(path)) return open_ct2_files(path, loading);
   const std::string config_path = path + "/config.json";
+  if (!is_file(config_path)) refuse_path(path);
   nlohmann::json config = read_json(config_path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);

@@ -67,9 +67,12 @@ void require_model(const std::string& path) {
 
 void refuse_path(const std::string& path) {
   refuse_pickle(path);
+  const char* const wrong = is_folder(path) ? "has no config.json"
+                            : exists(path)  ? "not a directory"
+                                            : "is missing";
   fail(ErrorKind::BadFile,
        "{}: {}; expected a model's directory with config.json in it, or a .gguf file{}", path,
-       exists(path) ? "not a directory" : "is missing", exists(path) ? "" : hub_hint(path));
+       wrong, exists(path) ? "" : hub_hint(path));
 }
 
 }  // namespace fovea

@@ -112,6 +112,19 @@ class Embed(FoveaTest):
         self.ok(fovea("embed", MODEL, "--out", out, input=b"a fox\nan eye\n"))
         plain = self.ok(fovea("embed", MODEL, input=b"a fox\nan eye\n")).stdout.decode()
         self.assertEqual(out.read_text(), plain.replace(" ", ","))
+        self.ok(fovea("embed", MODEL, "--out", self.folder / "vectors.json", input=b"a fox\n"))
+        self.assertEqual(len(json.loads((self.folder / "vectors.json").read_text())["embedding"]), 10)
+        for ending in (".npz", ".safetensors", ".parquet"):
+            self.refused(fovea("embed", MODEL, "--out", self.folder / f"v{ending}", input=b"a fox\n"), 2, f"not written as {ending}", ".npy")
+            self.assertFalse((self.folder / f"v{ending}").exists())
+
+    def test_normalize_needs_no_value(self):
+        self.ok(fovea("embed", MODEL, "--json", "--normalize", input=b"a fox\n"))
+        alone = json.loads(self.ok(fovea("embed", MODEL, "--json", "--normalize", self.file("a.txt", "a fox\n"))).stdout)["embedding"]
+        self.assertAlmostEqual(sum(x * x for x in alone), 1, places=5)
+        for value in ("true", "yes", "1"):
+            self.assertEqual(json.loads(self.embed("--json", "--normalize", value, text=b"a fox\n"))["embedding"], alone)
+        self.assertEqual(self.embed("--normalize", "off", text=b"a fox\n"), self.embed(text=b"a fox\n"))
 
     def test_a_prompt_precedes_each_line(self):
         wanted = expected("query")

@@ -83,7 +83,7 @@ class Models(FoveaTest):
         self.refuses(self.folder / "none", "none")
         self.refuses(self.text)
         (self.folder / "empty").mkdir()
-        self.refuses(self.folder / "empty", "config.json")
+        self.refuses(self.folder / "empty", "empty: has no config.json; expected a model's directory")
         self.refuses("")
 
     def test_damaged_weights_are_refused(self):

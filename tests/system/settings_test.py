@@ -110,7 +110,7 @@ class Models(FoveaTest):
     def test_a_folder_has_precedence(self):
         env = self.cached("someone/small")
         (self.folder / "someone" / "small").mkdir(parents=True)
-        self.refused(fovea("generate", "someone/small", "-p", "a", env=env, cwd=self.folder), 2, "someone/small/config.json")
+        self.refused(fovea("generate", "someone/small", "-p", "a", env=env, cwd=self.folder), 2, "someone/small: has no config.json")
 
     def test_a_missing_model_has_one_text(self):
         env = {"HF_HOME": str(self.folder)}

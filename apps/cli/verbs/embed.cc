@@ -116,6 +116,7 @@ class EmbedCommand : public Command {
     if (sparse_ || kind != VectorKind::dense) return embed_for_retrieval(table, kind);
     if (table.given("--top")) throw UsageError("--top: is for sparse vectors; see --sparse");
     if (format_ == 4) throw UsageError("--format: safetensors; expected npy, jsonl or text");
+    refuse_other_formats();
     const Embedder embedder = open();
     if (role_ > 0 && !table.given("--prompt") && !table.given("--prompt-name"))
       options_.prompt_name = prompt_name_for(embedder.prompts(), role());
@@ -188,11 +189,22 @@ class EmbedCommand : public Command {
     return decisive_options(table, {"--out", "--batch-tokens", "--threads", "--json", "--strict"});
   }
 
+  // A file must not have the name of a format that it does not have.
+  void refuse_other_formats() const {
+    for (const char* ending : {".npz", ".safetensors", ".parquet", ".arrow", ".h5", ".pt", ".pkl"})
+      if (format_ == 0 && out_.ends_with(ending))
+        throw UsageError(fmt::format(
+            "--out: {}: vectors are not written as {}; expected a name that ends in .npy, .csv, "
+            ".jsonl or .txt, or --format",
+            out_, ending));
+  }
+
   VectorFormat format() const {
     if (json || format_ == 2) return VectorFormat::json_lines;
     if (format_ == 1 || (format_ == 0 && out_.ends_with(".npy"))) return VectorFormat::npy;
     if (format_ == 5 || (format_ == 0 && out_.ends_with(".csv"))) return VectorFormat::csv;
-    return format_ == 0 && out_.ends_with(".jsonl") ? VectorFormat::json_lines : VectorFormat::text;
+    const bool lines = out_.ends_with(".jsonl") || out_.ends_with(".json");
+    return format_ == 0 && lines ? VectorFormat::json_lines : VectorFormat::text;
   }
 
   int embed(const Embedder& embedder, const OptionTable& table) {

@@ -22,6 +22,8 @@ TEST_F(RoutesTest, WritesAnAnswer) {
   std::string text;
   for (size_t t = 5; t < 9; ++t) text += again["tokens"][t]["text"].get<std::string>();
   EXPECT_EQ(text, answer["text"]);
+  EXPECT_EQ(Json::parse(ask({{"prompt", "to be"}, {"tokens", 64}}).body)["ids"].size(), 16u);
+  refused(ask({{"prompt", "to be, or not to be"}}), 400, "19 tokens; expected fewer than 16");
   refused(ask({{"model", "0"}}), 400, "prompt: is empty");
   refused(ask({{"prompt", "a"}, {"tokens", 1000}}), 400,
           "tokens: expected an integer from 1 to 256");
