@@ -38,9 +38,8 @@ class ClassifyCommand : public Command {
             "contributions by several methods, each with a deletion test. Reads the lines of files "
             "or of standard input, or TEXT arguments. A model of images predicts the label of each "
             "picture; FILE is then a picture, a folder of pictures, or - for standard input, and "
-            "--labels needs a model of images and texts. With --question, a model of pictures "
-            "and texts answers about each picture: the probability of each of --labels, or an "
-            "answer of its own.") {}
+            "--labels needs a model of images and texts. With --question, such a model that writes "
+            "answers, among --labels or in its own words.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_, "model directory"));
@@ -71,9 +70,8 @@ class ClassifyCommand : public Command {
     table.add(as(
         "FILE|TEXT",
         text("--context", {"-c"}, "the text in which the answers to the questions are", context_)));
-    table.add(text("--question", {},
-                   "question about each picture, for a model that writes texts about pictures",
-                   question_));
+    table.add(
+        text("--question", {}, "question about each picture, for a model that writes", question_));
     table.add(mmproj_option(mmproj_));
     table.add(number("--threshold", {},
                      "leave out labels with lower scores; unset: 0.5 if several labels may apply "
