@@ -167,7 +167,7 @@ class TranscribeTest(FoveaTest):
         other.mkdir()
         sounds.write_wav(other / "a.wav", sounds.voice(1, 3))
         self.refused(fovea("transcribe", MODEL, folder / "a.wav", other / "a.wav", "--out", out), 2, "is the output of")
-        self.refused(fovea("transcribe", MODEL, folder / "a.wav", "--out", self.folder / "none" / "a.txt"), 2, "none does not exist; expected")
+        self.refused(fovea("transcribe", MODEL, folder / "a.wav", "--out", self.folder / "none" / "a.txt"), 1, "none does not exist; expected")
         one = self.folder / "one.vtt"
         self.ok(fovea("transcribe", MODEL, folder / "a.wav", "--format", "vtt", "--out", one))
         self.assertTrue(one.read_text().startswith("WEBVTT\n\n00:"))
