@@ -50,6 +50,8 @@ struct Task {
   std::vector<int32_t> beginning = {};
   // The encoder's output [1, S, C], instead of that for `prompt`, which may then be empty.
   Tensor memory = {};
+  // Its keys and values in cross-attention, if they are known; null = the scheduler computes them.
+  std::shared_ptr<CachedText::Memory> cross = {};
   std::shared_ptr<const PromptImages> images = {};  // null = none; not with `slide`
 };
 
@@ -70,7 +72,8 @@ class Request {
   size_t adapter() const { return task_.adapter; }
   const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
   const Tensor& memory() const { return task_.memory; }                // or its output
-  const PromptImages* images() const { return task_.images.get(); }    // null = none
+  const std::shared_ptr<CachedText::Memory>& cross() const { return task_.cross; }
+  const PromptImages* images() const { return task_.images.get(); }  // null = none
   const PageContents& page_contents() const { return page_contents_; }
   std::vector<Branch>& branches() { return branches_; }
   bool done() const { return done_; }

@@ -153,7 +153,9 @@ void Scheduler::admit() {
       request.count_cached(branch.text.length);
       status_.cached_tokens += branch.text.length;
     }
-    if (request.memory()) {
+    if (request.cross()) {
+      request.branches()[0].text.memory = request.cross();
+    } else if (request.memory()) {
       remember_source(model_, pool_, request.branches()[0].text, request.memory(),
                       options_.compute);
     } else if (model_.spec.encoder) {

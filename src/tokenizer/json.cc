@@ -334,9 +334,9 @@ class TokenizerReader {
                                          : id_of(unknown, "model.unk_token"));
     for (size_t id = 0; id < model_size_; ++id) {
       const std::string& text = state_->texts[id];
+      if (text.empty()) continue;
       const utf8::Character character = utf8::first(text);
-      if (!text.empty() && character.bytes == text.size())
-        model.add(character.code_point, static_cast<int32_t>(id));
+      if (character.bytes == text.size()) model.add(character.code_point, static_cast<int32_t>(id));
     }
     state_->model = std::move(model);
   }

@@ -44,10 +44,10 @@ void transcribe_windows(const Generator& generator, const SpeechTokens& tokens, 
     const int64_t last = std::min(sounds.count, first + kTogether);
     std::vector<std::vector<float>> spectrograms;
     for (int64_t n = first; n < last; ++n) spectrograms.push_back(sounds.spectrogram(n));
-    const std::vector<Tensor> memories = decoder.encode(spectrograms);
+    const std::vector<EncodedSound> encoded = decoder.encode(spectrograms);
     std::vector<SpeechWindow> windows;
     for (int64_t n = first; n < last; ++n) {
-      SpeechWindow window{memories[static_cast<size_t>(n - first)], {tokens.start}, 0};
+      SpeechWindow window{encoded[static_cast<size_t>(n - first)], {tokens.start}, 0};
       const std::vector<int32_t> task = task_tokens(tokens, sounds.language(n));
       window.beginning.insert(window.beginning.end(), task.begin(), task.end());
       windows.push_back(std::move(window));

@@ -143,17 +143,17 @@ void Transcription::decode_together() {
     std::vector<std::vector<float>> spectrograms;
     for (size_t i = first; i < last; ++i)
       spectrograms.push_back(spectrogram_.window_at(ranges[i].begin));
-    const std::vector<Tensor> memories = decoder_.encode(spectrograms);
+    const std::vector<EncodedSound> sounds = decoder_.encode(spectrograms);
     std::vector<SpeechWindow> windows;
-    for (const Tensor& memory : memories) {
-      settle_language(memory);
-      windows.push_back(window_of(memory));
+    for (const EncodedSound& sound : sounds) {
+      settle_language(sound);
+      windows.push_back(window_of(sound));
     }
     const std::vector<WindowText> texts = decoder_.decode(windows);
     for (size_t i = first; i < last && !stopped_; ++i) {
       int64_t next = 0;
       const FrameRange range = ranges[i];
-      add(texts[i - first], memories[i - first], range.begin, range.end - range.begin, next);
+      add(texts[i - first], sounds[i - first].memory, range.begin, range.end - range.begin, next);
       seek_ = range.end;
       report_progress();
     }
@@ -168,18 +168,17 @@ void Transcription::decode_next(int64_t end) {
   if (decoded_.empty()) peak_ = spectrogram_.peak();  // it never falls
   if (!last_ || last_->spectrogram != spectrogram ||
       last_->window.beginning != window_of({}).beginning) {
-    const Tensor memory = decoder_.encode({spectrogram})[0];
-    settle_language(memory);
-    SpeechWindow window = window_of(memory);
-    const WindowText text = decoder_.decode({window})[0];
-    last_ = {std::move(spectrogram), std::move(window), text};
+    const EncodedSound sound = decoder_.encode({spectrogram})[0];
+    settle_language(sound);
+    const WindowText text = decoder_.decode({window_of(sound)})[0];
+    last_ = {std::move(spectrogram), window_of({sound.memory, nullptr}), text};
   }
   const WindowText& text = last_->text;
   int64_t next = frames;
   // Text that was sampled at a high temperature is a bad guide for the next window.
   constexpr double kHot = 0.5;
   follows_ = options_.previous_text && text.temperature < kHot;
-  add(text, last_->window.memory, seek_, frames, next);
+  add(text, last_->window.sound.memory, seek_, frames, next);
   decoded_.push_back({seek_, seek_ + (next > 0 ? next : frames)});
   seek_ = decoded_.back().end;
   report_progress();
@@ -187,10 +186,10 @@ void Transcription::decode_next(int64_t end) {
 
 // Returns whether the partial result differs from the last one.
 bool Transcription::report_partial() {
-  const Tensor memory = decoder_.encode({spectrogram_.window_at(seek_)})[0];
+  const EncodedSound sound = decoder_.encode({spectrogram_.window_at(seek_)})[0];
   const bool known = !start_.empty();
-  settle_language(memory);
-  const std::vector<int32_t> tokens = decoder_.decode_greedily(window_of(memory));
+  settle_language(sound);
+  const std::vector<int32_t> tokens = decoder_.decode_greedily(window_of(sound));
   if (!known) start_.clear();  // the language is that of the first whole window
   const std::string text = speech_text(*generator_.tokenizer, tokens_, tokens);
   const bool changed = text != partial_;
@@ -199,12 +198,12 @@ bool Transcription::report_partial() {
   return changed;
 }
 
-void Transcription::settle_language(const Tensor& memory) {
+void Transcription::settle_language(const EncodedSound& sound) {
   if (!start_.empty()) return;
   start_ = {tokens_.start};
   if (tokens_.multilingual()) {
     const int32_t language = options_.language.empty()
-                                 ? decoder_.detect_language(memory)
+                                 ? decoder_.detect_language(sound)
                                  : tokens_.languages.at(*language_code(options_.language));
     start_.push_back(language);
     const int32_t task = options_.translate ? tokens_.translate : tokens_.transcribe;
@@ -231,8 +230,8 @@ std::vector<int32_t> Transcription::text_before() const {
   return before;
 }
 
-SpeechWindow Transcription::window_of(const Tensor& memory) const {
-  SpeechWindow window{memory, text_before(), 0};
+SpeechWindow Transcription::window_of(const EncodedSound& sound) const {
+  SpeechWindow window{sound, text_before(), 0};
   window.start = window.beginning.size();
   window.beginning.insert(window.beginning.end(), start_.begin(), start_.end());
   if (!options_.timestamps) window.beginning.push_back(tokens_.no_timestamps);

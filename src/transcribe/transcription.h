@@ -39,8 +39,8 @@ class Transcription {
   bool is_complete();
   bool is_final();
   bool report_partial();
-  void settle_language(const Tensor& memory);
-  SpeechWindow window_of(const Tensor& memory) const;
+  void settle_language(const EncodedSound& sound);
+  SpeechWindow window_of(const EncodedSound& sound) const;
   std::vector<int32_t> text_before() const;
   void add(const WindowText& text, const Tensor& memory, int64_t seek, int64_t frames,
            int64_t& next);

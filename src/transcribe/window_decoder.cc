@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/math.h"
+#include "generate/reading.h"
 #include "generate/sampler.h"
 #include "tensor/tape.h"
 #include "transcribe/time_rules.h"
@@ -102,10 +103,15 @@ WindowDecoder::WindowDecoder(const Generator& generator, const SpeechTokens& tok
       options_(options),
       rules_(speech_rules(generator, tokens, options)),
       scheduler_(generator.model, rules_, nullptr,
-                 scheduler_options(generator, options, cache_bytes)) {}
+                 scheduler_options(generator, options, cache_bytes)),
+      pool_(scheduler_.pool().layout(),
+            {.pages = pages_for(generator.model.spec.context),
+             .texts = 1,
+             .step_tokens = generator.model.spec.context},
+            generator.model.token_embedding.device()) {}
 
-std::vector<Tensor> WindowDecoder::encode(
-    const std::vector<std::vector<float>>& spectrograms) const {
+std::vector<EncodedSound> WindowDecoder::encode(
+    const std::vector<std::vector<float>>& spectrograms) {
   const NoGradient off;
   const InputSpec& input = generator_.model.spec.input;
   const int64_t B = std::ssize(spectrograms);
@@ -115,17 +121,30 @@ std::vector<Tensor> WindowDecoder::encode(
   Pass pass;
   pass.compute = generator_.compute;
   const Tensor memory = generator_.model.encode({{}, {}, {}, signal}, pass);
-  std::vector<Tensor> rows;
-  for (int64_t b = 0; b < B; ++b) rows.push_back(memory.rows(b, b + 1));
-  return rows;
+  std::vector<EncodedSound> sounds;
+  for (int64_t b = 0; b < B; ++b) {
+    const Tensor one = memory.rows(b, b + 1);
+    CachedText text;
+    remember_source(generator_.model, pool_, text, one, generator_.compute);
+    sounds.push_back({one, text.memory});
+  }
+  return sounds;
 }
 
-int32_t WindowDecoder::detect_language(const Tensor& memory) const {
+// Returns the hidden states [1, T, C] of the tokens of a text from its first one on.
+Tensor WindowDecoder::read(const EncodedSound& sound, const std::vector<int32_t>& ids) {
+  CachedText text;
+  text.memory = sound.cross;
+  const int64_t T = std::ssize(ids);
+  const Tensor hidden =
+      read_batch(generator_.model, pool_, {{&text, T, T}}, ids, generator_.compute);  // [T, C]
+  shorten(pool_, text, 0);
+  return hidden.view({1, T, hidden.dim(1)});
+}
+
+int32_t WindowDecoder::detect_language(const EncodedSound& sound) {
   const NoGradient off;
-  Pass pass;
-  pass.compute = generator_.compute;
-  pass.memory = memory;
-  const Tensor hidden = generator_.model.decode({token_row({tokens_.start}), {}, {}, {}}, pass);
+  const Tensor hidden = read(sound, {tokens_.start});
   const Tensor logits = generator_.model.logits(hidden).to(cpu_device());
   const float* scores = logits.data_as<float>();
   int32_t best = tokens_.languages.begin()->second;
@@ -163,7 +182,8 @@ std::vector<std::vector<WindowDecoder::Written>> WindowDecoder::generate_all(
     all[i].resize(static_cast<size_t>(options.answers));
     Task task{.number = ++numbers_, .prompt = {}, .options = options, .sink = {}};
     task.beginning = windows[i]->beginning;
-    task.memory = windows[i]->memory;
+    task.memory = windows[i]->sound.memory;
+    task.cross = windows[i]->sound.cross;
     if (greedy) {
       task.options.constrain = [rules = options.constrain, &score = scores[i]](
                                    const std::vector<int32_t>& written, float* logits, int64_t V) {
@@ -192,7 +212,7 @@ std::vector<std::vector<WindowDecoder::Written>> WindowDecoder::generate_all(
 // Reads the window's beginning again, to get the probability of silence, and, if its
 // log-probability is unknown, the text, in one pass.
 WindowText WindowDecoder::judged(const SpeechWindow& window, const Written& written,
-                                 float temperature) const {
+                                 float temperature) {
   const NoGradient off;
   const auto start = static_cast<int64_t>(window.start);
   std::vector<int32_t> ids = window.beginning;
@@ -201,10 +221,7 @@ WindowText WindowDecoder::judged(const SpeechWindow& window, const Written& writ
   } else {
     ids.insert(ids.end(), written.tokens.begin(), written.tokens.end());
   }
-  Pass pass;
-  pass.compute = generator_.compute;
-  pass.memory = window.memory;
-  const Tensor hidden = generator_.model.decode({token_row(ids), {}, {}, {}}, pass);  // [1, T, C]
+  const Tensor hidden = read(window.sound, ids);  // [1, T, C]
   const int64_t V = generator_.model.spec.vocabulary;
   WindowText text;
   text.temperature = temperature;

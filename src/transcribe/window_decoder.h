@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +13,15 @@
 
 namespace fovea {
 
+// What the decoder reads of a window of sound.
+struct EncodedSound {
+  Tensor memory;                              // the encoder's output, [1, S, C]
+  std::shared_ptr<CachedText::Memory> cross;  // its keys and values in cross-attention
+};
+
 // A window of sound to decode.
 struct SpeechWindow {
-  Tensor memory;                   // the encoder's output, [1, S, C]
+  EncodedSound sound;
   std::vector<int32_t> beginning;  // the decoder's tokens up to the first generated one
   size_t start = 0;                // place of the start token in it: after the previous text
 };
@@ -36,10 +43,10 @@ class WindowDecoder {
   WindowDecoder(const Generator& generator, const SpeechTokens& tokens,
                 const TranscribeOptions& options, uint64_t cache_bytes);
 
-  // Encodes scaled spectrograms, [bins, frames] each, in one batch. -> [1, S, C] each
-  std::vector<Tensor> encode(const std::vector<std::vector<float>>& spectrograms) const;
+  // Encodes scaled spectrograms, [bins, frames] each, in one batch.
+  std::vector<EncodedSound> encode(const std::vector<std::vector<float>>& spectrograms);
   // Returns the token of the most likely language.
-  int32_t detect_language(const Tensor& memory) const;
+  int32_t detect_language(const EncodedSound& sound);
   // Decodes windows together; each at the first temperature whose text is accepted.
   std::vector<WindowText> decode(const std::vector<SpeechWindow>& windows);
   // Decodes a window greedily once, for a partial result.
@@ -53,7 +60,8 @@ class WindowDecoder {
   GenerateOptions options_at(float temperature) const;
   std::vector<std::vector<Written>> generate_all(const std::vector<const SpeechWindow*>& windows,
                                                  const GenerateOptions& options);
-  WindowText judged(const SpeechWindow& window, const Written& written, float temperature) const;
+  Tensor read(const EncodedSound& sound, const std::vector<int32_t>& ids);
+  WindowText judged(const SpeechWindow& window, const Written& written, float temperature);
   double logprob_of_text(const Tensor& hidden, const SpeechWindow& window,
                          const std::vector<int32_t>& tokens, float temperature) const;
   bool is_accepted(const WindowText& text) const;
@@ -64,6 +72,7 @@ class WindowDecoder {
   const TranscribeOptions& options_;
   GenerationRules rules_;
   Scheduler scheduler_;
+  PagePool pool_;  // of the texts that read() reads
   uint64_t numbers_ = 0;
 };
 

@@ -19,7 +19,7 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
   TranscribeOptions options;
   options.timestamps = false;
   WindowDecoder decoder(generator, tokens, options, cache_bytes);
-  const Tensor memory = decoder.encode({spectrogram})[0];
+  const EncodedSound heard = decoder.encode({spectrogram})[0];
   WordsInSound found;
   found.seconds = static_cast<double>(std::ssize(samples)) / static_cast<double>(kSampleRate);
   found.bins = input.bins;
@@ -31,12 +31,12 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
   std::vector<int32_t> start = {tokens.start};
   found.language = "en";
   if (tokens.multilingual()) {
-    start.push_back(language.empty() ? decoder.detect_language(memory)
+    start.push_back(language.empty() ? decoder.detect_language(heard)
                                      : tokens.languages.at(*language_code(language)));
     found.language = tokens.language_of(start.back());
     if (tokens.transcribe >= 0) start.push_back(tokens.transcribe);
   }
-  SpeechWindow window{memory, start, 0};
+  SpeechWindow window{heard, start, 0};
   window.beginning.push_back(tokens.no_timestamps);
   std::vector<int32_t> text;
   for (const int32_t id : decoder.decode_greedily(window))
@@ -45,8 +45,9 @@ WordsInSound words_of_window(const Generator& generator, const SpeechTokens& tok
   const auto context = static_cast<size_t>(generator.model.spec.context);
   text.resize(std::min(text.size(), context - std::min(context, start.size() + 2)));
   found.text = speech_text(*generator.tokenizer, tokens, text);
-  const WordTimeInput heard{generator, tokens, memory, start, found.language, found.frames, 0};
-  for (TimedWord& word : align(heard, text)) {
+  const WordTimeInput input_of_words{generator,    tokens, heard.memory, start, found.language,
+                                     found.frames, 0};
+  for (TimedWord& word : align(input_of_words, text)) {
     found.places = std::ssize(word.similarity);
     found.similarity.insert(found.similarity.end(), word.similarity.begin(), word.similarity.end());
     found.words.push_back({word.text, word.start, word.end, word.probability});

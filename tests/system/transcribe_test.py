@@ -158,6 +158,16 @@ class TranscribeTest(FoveaTest):
         self.ok(fovea("transcribe", MODEL, folder, "--format", "srt", "--out", out))
         self.assertEqual(sorted(p.name for p in out.iterdir()), ["a.srt", "b.srt"])
         self.assertIn("-->", (out / "a.srt").read_text())
+        (folder / "notes.txt").unlink()
+        sounds.write_wav(folder / "a.aiff", sounds.voice(1, 3))  # the content tells the format
+        self.ok(fovea("transcribe", MODEL, folder, "--format", "tsv", "--out", out))
+        self.assertEqual(sorted(p.name for p in out.glob("*.tsv")), ["a.aiff.tsv", "a.wav.tsv", "b.tsv"])
+        (folder / "a.aiff").unlink()
+        other = self.folder / "other"
+        other.mkdir()
+        sounds.write_wav(other / "a.wav", sounds.voice(1, 3))
+        self.refused(fovea("transcribe", MODEL, folder / "a.wav", other / "a.wav", "--out", out), 2, "is the output of")
+        self.refused(fovea("transcribe", MODEL, folder / "a.wav", "--out", self.folder / "none" / "a.txt"), 1, "none does not exist; expected")
         one = self.folder / "one.vtt"
         self.ok(fovea("transcribe", MODEL, folder / "a.wav", "--format", "vtt", "--out", one))
         self.assertTrue(one.read_text().startswith("WEBVTT\n\n00:"))

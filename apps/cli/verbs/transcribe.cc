@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -124,6 +125,7 @@ class TranscribeCommand : public Command {
     if (into_folder_) fs::create_directories(out_, error);
     if (error && into_folder_)
       throw Error(ErrorKind::Failed, fmt::format("{}: {}", out_, error.message()));
+    name_outputs(files);
     const Model model = open_model(model_, weight_precision(precision_), CachePrecision::automatic,
                                    adapters_of(adapters_));
     catch_signals("stopping after this window (press again to stop immediately)");
@@ -135,6 +137,38 @@ class TranscribeCommand : public Command {
   }
 
  private:
+  // Names the transcripts before the work begins: after the sound without its extension, or, if
+  // that is the name of another one too, with it.
+  void name_outputs(const std::vector<std::string>& files) {
+    if (out_.empty()) return;
+    if (!into_folder_) {
+      const std::string folder = parent_of(out_);
+      if (!fs::is_directory(folder))
+        throw Error(ErrorKind::Failed,
+                    fmt::format("{}: the folder {} does not exist; expected one", out_, folder));
+      return;
+    }
+    const std::string extension = format() == TranscriptFormat::text
+                                      ? "txt"
+                                      : transcript_formats()[static_cast<size_t>(format_)];
+    std::map<std::string, int> stems;
+    for (const std::string& file : files) ++stems[fs::path(file).stem().string()];
+    std::map<std::string, std::string> sounds;  // by output
+    for (const std::string& file : files) {
+      const fs::path path = file == "-" ? "standard_input" : file;
+      const bool alone = stems[fs::path(file).stem().string()] == 1;
+      const std::string name = (alone ? path.stem() : path.filename()).string();
+      const std::string output = (fs::path(out_) / (name + "." + extension)).string();
+      const auto [other, fresh] = sounds.emplace(output, file);
+      if (!fresh)
+        throw Error(ErrorKind::InvalidArgument,
+                    fmt::format("{}: is the output of {} and of {}; expected sounds with different "
+                                "names",
+                                output, other->second, file));
+      outputs_[file] = output;
+    }
+  }
+
   void read_temperatures() {
     if (temperatures_.empty()) return;
     options_.temperatures.clear();
@@ -203,16 +237,12 @@ class TranscribeCommand : public Command {
 
   void write(const std::string& file, const std::string& text) const {
     if (out_.empty()) return print(text);
-    if (!into_folder_) return write_file_atomically(out_, text);
-    const std::string name = file == "-" ? "standard_input" : fs::path(file).stem().string();
-    const std::string extension = format() == TranscriptFormat::text
-                                      ? "txt"
-                                      : transcript_formats()[static_cast<size_t>(format_)];
-    write_file_atomically((fs::path(out_) / (name + "." + extension)).string(), text);
+    write_file_atomically(into_folder_ ? outputs_.at(file) : out_, text);
   }
 
   std::string model_, out_, temperatures_;
   std::vector<std::string> files_, adapters_;
+  std::map<std::string, std::string> outputs_;  // of files, in a folder
   TranscribeOptions options_;
   RawSound raw_;
   int format_ = 0, precision_ = 0, sample_type_ = 0;

@@ -115,11 +115,11 @@ TEST(VocabFiles, RefusesDamagedMerges) {
 }
 
 TEST(VocabFiles, MayHaveAnEmptyToken) {
-  const Tokenizer tokenizer = from_merges(
+  const Tokenizer tokenizer = opened(from_merges(
       R"({"a":0,"b":1,"":2})", "",
-      R"({"tokenizer_class":"WhisperTokenizer","added_tokens_decoder":{"3":{"content":"<en>"}}})");
+      R"({"tokenizer_class":"WhisperTokenizer","added_tokens_decoder":{"3":{"content":"<en>"}}})"));
   EXPECT_EQ(tokenizer.size(), 4);
-  EXPECT_EQ(tokenizer.encode("ba"), (std::vector<int32_t>{1, 0}));
+  EXPECT_EQ(tokenizer.encode("ba"), (Ids{1, 0}));
   EXPECT_EQ(tokenizer.text_of(2), "");
   EXPECT_EQ(tokenizer.id_of("<en>"), 3);
 }
