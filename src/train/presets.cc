@@ -3,6 +3,35 @@
 #include "fovea/train.h"
 
 namespace fovea {
+namespace {
+
+void set_translation(TrainOptions& o, bool tiny) {
+  // The peak is close to the rate that Wu et al. 2021 (appendix B) use for a narrow model. It is
+  // constant for half of the steps and then falls; docs/performance.md shows the results.
+  o.tokenizer = "bpe:8000";
+  o.steps = 5000;
+  o.learning_rate = 4e-3;
+  o.warmup = 600;
+  o.schedule = Schedule::trapezoid;
+  o.decay_fraction = 0.5;
+  o.beta2 = 0.98;
+  o.weight_decay = 0;
+  o.label_smoothing = 0.1;
+  o.average = 3;
+  o.evaluate_every = o.save_every = 250;
+  o.evaluate_windows = 0;
+  if (tiny) {
+    o.tokenizer = "bpe:500";
+    o.steps = 400;
+    o.batch_tokens = 1024;
+    o.learning_rate = 3e-3;
+    o.warmup = 100;
+    o.schedule = Schedule::inverse_root;
+    o.evaluate_every = 50;
+  }
+}
+
+}  // namespace
 
 TrainOptions preset_training(const std::string& name) {
   const FloatMode mode;
@@ -47,29 +76,7 @@ TrainOptions preset_training(const std::string& name) {
     o.weight_decay = 0.05;
     o.beta2 = 0.999;
   } else if (name == "translate" || name == "translate-tiny") {
-    // The peak is close to the rate that Wu et al. 2021 (appendix B) use for a narrow model. It is
-    // constant for half of the steps and then falls; docs/performance.md shows the results.
-    o.tokenizer = "bpe:8000";
-    o.steps = 5000;
-    o.learning_rate = 4e-3;
-    o.warmup = 600;
-    o.schedule = Schedule::trapezoid;
-    o.decay_fraction = 0.5;
-    o.beta2 = 0.98;
-    o.weight_decay = 0;
-    o.label_smoothing = 0.1;
-    o.average = 3;
-    o.evaluate_every = o.save_every = 250;
-    o.evaluate_windows = 0;
-    if (name == "translate-tiny") {
-      o.tokenizer = "bpe:500";
-      o.steps = 400;
-      o.batch_tokens = 1024;
-      o.learning_rate = 3e-3;
-      o.warmup = 100;
-      o.schedule = Schedule::inverse_root;
-      o.evaluate_every = 50;
-    }
+    set_translation(o, name == "translate-tiny");
   }
   return o;
 }
