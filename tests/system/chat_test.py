@@ -210,6 +210,16 @@ class OnATerminal(Talker):
         chat.wait_for(b"> ")
         chat.wait_for(b"XYZZY")
 
+    def test_generate_names_chat_on_a_terminal(self):
+        model = self.talker(256)
+        master, slave = pty.openpty()
+        with subprocess.Popen([FOVEA, "generate", str(model), "-p", "Hello", "-n", "2"], stdout=subprocess.DEVNULL, stderr=slave) as process:
+            os.close(slave)
+            self.assertIn(b"fovea chat holds conversations", os.read(master, 4096))
+            self.assertEqual(process.wait(timeout=30), 0)
+        os.close(master)
+        self.assertNotIn(b"fovea chat", self.ok(fovea("generate", model, "-p", "Hello", "-n", "2")).stderr)
+
     def test_the_model_is_named_and_the_answer_set_apart(self):
         chat = self.open("-n", 12)
         greeting = chat.wait_for(b"> ").decode()
