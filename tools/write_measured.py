@@ -31,7 +31,7 @@ def figures():
             result = json.loads(path.read_text(encoding="utf-8"))
             mean = {(point["series"], point["x"]): point["mean"] for point in result["points"]}
             last = max(x for series, x in mean if series == without and (with_it, x) in mean)
-            found.setdefault(part, []).append([experiment, result["metric"], f"{result['axis']}: {last:g}", mean[with_it, last], mean[without, last], words])
+            found.setdefault(part, []).append([experiment, result["metric"], f"{result['axis']}: {last:g}", *(float(f"{mean[series, last]:.4g}") for series in (with_it, without)), words])
     return found
 
 

@@ -1,4 +1,4 @@
-// Requests to the server. Responses are cached, since most never change. A page that was saved as one file contains the responses that it needs.
+// Requests to the server. Most responses never change, so they are cached; a saved page contains those that it needs.
 
 /** @typedef {{id: number, text: string, special: boolean}} Token */
 /** @typedef {{run: string, tokens: Token[], source: Token[]}} Run */

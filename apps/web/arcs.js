@@ -5,13 +5,15 @@ import { headColor } from "./colors.js";
 import { figure, h, replace, shown, svg } from "./dom.js";
 import { change } from "./state.js";
 
+/** @typedef {import("./sentence.js").Found} Found */
+/** @typedef {import("./api.js").Token} Token */
 const MOST_TOKENS = 160; // on the line, around the selected one
 const MOST_ARCS = 24; // of each head; the list and the map show all weights
 
 /**
  * @param {HTMLElement} root
- * @param {{rows: import("./api.js").Token[], keys: import("./api.js").Token[], state: import("./state.js").State,
- *   found: import("./sentence.js").Found | null}} view
+ * @param {{rows: Token[], keys: Token[], state: import("./state.js").State,
+ *   found: Found | null}} view
  */
 export function drawArcs(root, { rows, keys, state, found }) {
   if (!found) {
@@ -61,19 +63,19 @@ function legend(root, heads) {
     h("span", { "aria-hidden": "true", style: { color: headColor(n) } }, "■ "), `head ${head}`)));
 }
 
-/** @param {import("./sentence.js").Found} found */
+/** @param {Found} found */
 function strongest(found) {
   return Array.from({ length: found.others.length }, (_, i) => Math.max(...found.weights.map((w) => w[i])));
 }
 
-/** @param {import("./sentence.js").Found} found @param {Map<number, number>} at */
+/** @param {Found} found @param {Map<number, number>} at */
 function arcsOf(found, at) {
   return found.weights.flatMap((weights, head) => [...weights.keys()].filter((i) => at.has(i) && weights[i] >= 0.005)
     .sort((a, b) => weights[b] - weights[a]).slice(0, MOST_ARCS).map((other) => ({ other, head, weight: weights[other] })))
     .sort((a, b) => a.weight - b.weight);
 }
 
-/** @param {import("./api.js").Token[]} tokens */
+/** @param {Token[]} tokens */
 function layLine(tokens) {
   const centers = [];
   const widths = [];
@@ -89,7 +91,7 @@ function layLine(tokens) {
 }
 
 /**
- * @param {import("./api.js").Token} of @param {number} index @param {number} x @param {number} width @param {number} y
+ * @param {Token} of @param {number} index @param {number} x @param {number} width @param {number} y
  * @param {number} weight @param {boolean} chosen
  */
 function token(of, index, x, width, y, weight, chosen) {
@@ -106,7 +108,7 @@ function token(of, index, x, width, y, weight, chosen) {
 function drawBetween(root, { rows, keys, state, found }) {
   const to = state.direction === "to";
   const chosen = Number(state.token);
-  const hide = (/** @type {import("./api.js").Token[]} */ tokens) => tokens.map((_, i) => i).filter((i) => !(state.hide && tokens[i].special)).slice(0, MOST_TOKENS);
+  const hide = (/** @type {Token[]} */ tokens) => tokens.map((_, i) => i).filter((i) => !(state.hide && tokens[i].special)).slice(0, MOST_TOKENS);
   const above = hide(rows);
   const below = hide(keys);
   const upper = layLine(above.map((i) => rows[i]));
@@ -129,7 +131,7 @@ function drawBetween(root, { rows, keys, state, found }) {
 }
 
 /**
- * @param {import("./api.js").Token} of @param {number} index @param {number} x @param {number} y @param {number} weight
+ * @param {Token} of @param {number} index @param {number} x @param {number} y @param {number} weight
  * @param {boolean} chosen @param {() => void} choose
  */
 function between(of, index, x, y, weight, chosen, choose) {

@@ -1,4 +1,4 @@
-// What the parts of a model do: neurons, the answers that heads vote for, patches from another text, steering, the circuits of a head, rotation.
+// What the parts of a model do: neurons, votes of heads, patches from another text, steering, circuits of a head, rotation.
 
 import { drawAttribution } from "./attribution.js";
 import { drawHeadCircuit, drawRotation } from "./head_circuit.js";

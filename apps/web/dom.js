@@ -60,7 +60,7 @@ function decorate(element, properties) {
   }
 }
 
-/** Sets an attribute if it changes: setting thousands of unchanged attributes makes the browser process all of them. @param {Element} element @param {string} name @param {string} value */
+/** Sets an attribute if it changes: the browser processes unchanged ones too. @param {Element} element @param {string} name @param {string} value */
 export function put(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }

@@ -1,10 +1,11 @@
-// What an answer rests on: the contributions of the tokens to a label, an entity, an answer, a masked word or the next token, with a deletion test.
+// What an answer rests on: contributions of tokens to labels, entities, answers, masked words or the next token, with a deletion test.
 
 import { post } from "./api.js";
 import { signed } from "./colors.js";
 import { figure, h, replace, shown, track } from "./dom.js";
 import { change, numbers } from "./state.js";
 
+/** @typedef {import("./state.js").State} State */
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{removed: number[], change: number, random_change: number, random_deviation: number}} Deletion */
 /** @typedef {{method: string, scores: number[], baseline?: string, baseline_value?: number, completeness_error?: number, deletion: Deletion | null}} Attribution */
@@ -81,7 +82,7 @@ export function explainView(root) {
   };
 }
 
-/** The request for an explanation. @param {import("./state.js").State} state @param {string} kind */
+/** The request for an explanation. @param {State} state @param {string} kind */
 function wanted(state, kind) {
   return {
     model: state.model, text: state.ids === "" ? state.text : "", ...(state.ids === "" ? {} : { ids: numbers(state.ids) }),
@@ -89,7 +90,7 @@ function wanted(state, kind) {
   };
 }
 
-/** The text that has the answer to a question. @param {HTMLElement} root @param {import("./state.js").State} state */
+/** The text that has the answer to a question. @param {HTMLElement} root @param {State} state */
 function drawContext(root, state) {
   const box = h("textarea", { id: "context", rows: "4", dir: "auto", spellcheck: "false", "aria-label": "Text that has the answer", placeholder: "Text that has the answer" });
   /** @type {HTMLTextAreaElement} */ (box).value = state.context;
@@ -97,7 +98,7 @@ function drawContext(root, state) {
     h("button", { class: "primary", onclick: () => change({ context: /** @type {HTMLTextAreaElement} */ (box).value, result: "0" }, { replace: true }) }, "Answer"));
 }
 
-/** @param {HTMLElement} root @param {Explanation} found @param {import("./state.js").State} state @param {string} title */
+/** @param {HTMLElement} root @param {Explanation} found @param {State} state @param {string} title */
 function drawResults(root, found, state, title) {
   root.hidden = title === "";
   const name = (/** @type {{target: string, text: string}} */ { target, text }, /** @type {number} */ i) =>
@@ -125,7 +126,7 @@ function methodButtons(chosen) {
     h("button", { "aria-pressed": String(name === chosen), "data-method": name, onclick: () => change({ method: name }, { replace: true }) }, title)));
 }
 
-/** @param {HTMLElement} root @param {Explanation} found @param {import("./state.js").State} state */
+/** @param {HTMLElement} root @param {Explanation} found @param {State} state */
 function drawTokens(root, found, state) {
   const focus = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.method;
   const { scores, ...about } = found.attributions[0];

@@ -42,7 +42,7 @@ async function session() {
   return { state, run, shape: new ModelShape(spec) };
 }
 
-/** Saves the page with the responses that this view needs and the maps of its layer. The maps of the other layers are thumbnails, unless all maps are small. */
+/** Saves the page with the responses that this view needs and the maps of its layer; those of other layers are thumbnails, unless small. */
 async function saveHtml() {
   const { state, run, shape } = await session();
   const answers = await keptAnswers((name) => !name.startsWith("api/map") && !name.startsWith("api/strongest") && (!name.includes("run=") || name.includes(`run=${run.run}&`) || name.endsWith(`run=${run.run}`)));

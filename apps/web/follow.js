@@ -10,6 +10,8 @@ import { change } from "./state.js";
 import { axesOf, MEANING } from "./steps.js";
 import { worked } from "./worked.js";
 
+/** @typedef {import("./main.js").Session} Session */
+/** @typedef {import("./state.js").State} State */
 /** @typedef {{name: string, shape: number[], values: number[], size: number, rms: number, ids: number[]}} Step */
 
 const VALUES = 128; // requested of each vector: entire heads of up to this width, so that their products can be verified
@@ -58,7 +60,7 @@ function move(by) {
 }
 
 /**
- * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
+ * @param {HTMLElement} root @param {Session} session @param {State} state
  * @param {import("./api.js").Token[]} rows @param {number} token
  */
 function drawBar(root, session, state, rows, token) {
@@ -70,8 +72,8 @@ function drawBar(root, session, state, rows, token) {
 }
 
 /**
- * @param {HTMLElement} stage @param {HTMLElement} pipeline @param {import("./main.js").Session} session
- * @param {import("./state.js").State} state @param {Step[]} steps @param {number} token
+ * @param {HTMLElement} stage @param {HTMLElement} pipeline @param {Session} session
+ * @param {State} state @param {Step[]} steps @param {number} token
  */
 async function draw(stage, pipeline, session, state, steps, token) {
   // An address names a step by its number or its name; a step that this layer lacks shows the first one.
@@ -109,7 +111,7 @@ async function draw(stage, pipeline, session, state, steps, token) {
   replace(pipeline, h("h2", {}, "Steps"), h("ol", { class: "pipeline" }, list));
 }
 
-/** The labels of the numbers, if each number belongs to a token. @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {Step} step */
+/** The labels of the numbers, if each number belongs to a token. @param {Session} session @param {State} state @param {Step} step */
 async function namesOf(session, state, step) {
   const look = state.look === "encoder" ? "encoder" : step.name.startsWith("cross_") ? "cross" : "self";
   if (/(scores|weights)$/.test(step.name)) return step.ids.map((key) => `${key}: ${shown(sides(session, look).keys[key].text)}`);

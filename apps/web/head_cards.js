@@ -1,4 +1,4 @@
-// Cards of heads with roles. A role is shown only if its head, chosen on one half of the examples, beats the best fixed offset on the other half.
+// Cards of heads with roles. A head, chosen on one half of the examples, must beat the best fixed offset on the other half.
 
 import { ask, askAnew, askMap, startRun } from "./api.js";
 import { figure, h, percent, replace } from "./dom.js";
@@ -6,6 +6,7 @@ import { change } from "./state.js";
 import { wordOf } from "./suggestions.js";
 import { OFFSETS, TAGGED, taggedHead } from "./tagged.js";
 
+/** @typedef {import("./main.js").Session} Session */
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{role: string, meaning: string, layer: number, head: number, score: number, least: number, unit: string}} Card `least`: what a head without this role reaches */
 /** @typedef {import("./tagged.js").Row} Row */
@@ -13,7 +14,7 @@ import { OFFSETS, TAGGED, taggedHead } from "./tagged.js";
 
 const CLEAR = 0.3; // least mean weight of a pattern that is shown
 
-/** @param {import("./main.js").Session} session @param {number} from @param {string} look @param {import("./api.js").Run} run @returns {Promise<Row[]>} */
+/** @param {Session} session @param {number} from @param {string} look @param {import("./api.js").Run} run @returns {Promise<Row[]>} */
 async function rowsAt(session, from, look, run) {
   const stack = session.shape.stack(look);
   const heads = Array.from({ length: stack.attention.heads }, (_, i) => i).join(",");
@@ -40,7 +41,7 @@ export function tokensOf(tokens, word) {
 /** @type {Map<string, Promise<Card[]>>} by model and stack: the tagged sentences do not change */
 const known = new Map();
 
-/** @param {import("./main.js").Session} session @param {string} look @param {(done: number) => void} progress @returns {Promise<Card[]>} */
+/** @param {Session} session @param {string} look @param {(done: number) => void} progress @returns {Promise<Card[]>} */
 function taggedOnce(session, look, progress) {
   const name = `${session.model}/${look}`;
   const found = known.get(name) ?? taggedCards(session, look, progress);
@@ -49,7 +50,7 @@ function taggedOnce(session, look, progress) {
   return found;
 }
 
-/** @param {import("./main.js").Session} session @param {string} look @param {(done: number) => void} progress @returns {Promise<Card[]>} */
+/** @param {Session} session @param {string} look @param {(done: number) => void} progress @returns {Promise<Card[]>} */
 async function taggedCards(session, look, progress) {
   const cards = [];
   let done = 0;
@@ -72,7 +73,7 @@ async function taggedCards(session, look, progress) {
   return cards;
 }
 
-/** Patterns of places on this text: chosen on the first half of its queries, measured on the second. @param {import("./main.js").Session} session @param {string} look @returns {Promise<Card[]>} */
+/** Patterns of places on this text: chosen on the first half of its queries, measured on the second. @param {Session} session @param {string} look @returns {Promise<Card[]>} */
 async function patternCards(session, look) {
   const tokens = look === "encoder" ? session.run.source : session.run.tokens;
   const T = Math.min(tokens.length, 128);
@@ -107,7 +108,7 @@ async function patternCards(session, look) {
   return [...best.values()].filter((card) => card.score >= CLEAR).map((card) => ({ ...card, least: NaN }));
 }
 
-/** @param {import("./main.js").Session} session @param {string} look @returns {Promise<Card[]>} */
+/** @param {Session} session @param {string} look @returns {Promise<Card[]>} */
 async function inductionCard(session, look) {
   if (look !== "self") return [];
   /** @type {number[][]} */
@@ -117,7 +118,7 @@ async function inductionCard(session, look) {
   return best.score >= CLEAR ? [{ role: "induction", meaning: "from a repeated token to the token that followed it the first time", ...best, least: NaN, unit: "of its attention, on random tokens" }] : [];
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** @param {HTMLElement} root @param {Session} session @param {import("./state.js").State} state */
 export async function drawCards(root, session, state) {
   const { look } = state;
   root.hidden = look === "cross" || !session.shape.tokenizer;

@@ -8,6 +8,8 @@ import { drawHeadBar } from "./headbar.js";
 import { change, hashOf, wantedRun } from "./state.js";
 import { filtered } from "./sampling.js";
 
+/** @typedef {import("./main.js").Session} Session */
+/** @typedef {import("./state.js").State} State */
 /** @typedef {Record<string, number>} Scores */
 
 /** @type {[string, string, string][]} key, name, meaning */
@@ -52,7 +54,7 @@ export function headsView(root) {
 }
 
 /**
- * @param {import("./main.js").Session} session @param {import("./state.js").State} state
+ * @param {Session} session @param {State} state
  * @param {{layer: number, head: number, scores: Scores}[]} rows @param {() => void} done
  */
 async function measure(session, state, rows, done) {
@@ -69,7 +71,7 @@ async function measure(session, state, rows, done) {
 }
 
 /**
- * @param {HTMLElement} root @param {import("./state.js").State} state
+ * @param {HTMLElement} root @param {State} state
  * @param {{layer: number, head: number, scores: Scores}[]} rows
  */
 function drawTable(root, state, rows) {
@@ -109,13 +111,13 @@ function clearest(rows, columns) {
   }));
 }
 
-/** @param {import("./state.js").State} state @param {string} name */
+/** @param {State} state @param {string} name */
 function toggle(state, name) {
   const muted = state.muted.split(",").filter(Boolean);
   change({ muted: (muted.includes(name) ? muted.filter((each) => each !== name) : [...muted, name]).join(",") }, { replace: true });
 }
 
-/** @param {string} run @param {string} model @param {import("./main.js").Session} session */
+/** @param {string} run @param {string} model @param {Session} session */
 async function answerOf(run, model, session) {
   const surprise = await ask("api/surprise", { run });
   const loss = surprise.reduce((/** @type {number} */ sum, /** @type {{probability: number}} */ each) => sum - Math.log(each.probability), 0) / Math.max(surprise.length, 1);
@@ -126,7 +128,7 @@ async function answerOf(run, model, session) {
   return { loss, top: texts.map((/** @type {{text: string}} */ each, /** @type {number} */ i) => [shown(each.text), probabilities[i]]) };
 }
 
-/** The change of the head's output, for models without a loss. @param {string} whole @param {import("./main.js").Session} session */
+/** The change of the head's output, for models without a loss. @param {string} whole @param {Session} session */
 async function movement(whole, session) {
   const place = session.shape.spec.decoder ? session.run.tokens.length - 1 : 0;
   const [a, b] = (await Promise.all([whole, session.run.run].map((run) => askBytes("api/logits", { run, place })))).map((bytes) => new Float32Array(bytes));
@@ -137,7 +139,7 @@ async function movement(whole, session) {
   return h("p", {}, "The output is a vector. Its cosine similarity with the output of the complete model is ", h("b", { class: "mono", id: "cosine", title: String(cosine) }, figure(cosine)), `; its elements change by at most ${figure(most)}.`);
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {() => boolean} still */
+/** @param {HTMLElement} root @param {Session} session @param {State} state @param {() => boolean} still */
 async function drawOff(root, session, state, still) {
   const muted = state.muted.split(",").filter(Boolean);
   const stack = session.shape.stack(state.look);

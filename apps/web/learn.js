@@ -11,6 +11,7 @@ import { ModelShape, sides } from "./model.js";
 import { key, plot, room } from "./play_positions.js";
 import { change, current } from "./state.js";
 
+/** @typedef {import("./state.js").State} State */
 /** @typedef {import("./main.js").Known} Known */
 /** @typedef {import("./main.js").Session} Opened */
 const EVERY = 3000; // milliseconds between reads of the log
@@ -78,7 +79,7 @@ export function learnView(root) {
       for (const map of maps) map.close();
     },
     update(_, state, before) {
-      const changed = (/** @type {(keyof import("./state.js").State)[]} */ ...keys) => before !== null && keys.some((key) => before[key] !== state[key]);
+      const changed = (/** @type {(keyof State)[]} */ ...keys) => before !== null && keys.some((key) => before[key] !== state[key]);
       if (changed("model", "other", "text", "target", "look")) open().catch(wrong(insides));
       else if (changed("layer", "heads")) compare().catch(wrong(beside));
     },
@@ -100,7 +101,7 @@ function noTraining(models) {
     models.length === 1 ? h("p", { class: "quiet" }, "To compare two models, for example before and after fine-tuning or quantisation: ", h("code", {}, "fovea inspect MODEL --with OTHER"), ".") : ""];
 }
 
-/** The models in the address; by default, the first and the last. @param {Known[]} models @param {import("./state.js").State} state */
+/** The models in the address; by default, the first and the last. @param {Known[]} models @param {State} state */
 export function chosenPair(models, state) {
   const usable = models.filter((each) => each.ready !== false);
   if (usable.length < 2) return usable;
@@ -146,7 +147,7 @@ async function drawCurves(root, training, others) {
 
 /**
  * The selection of models and of their input. @param {HTMLElement} root @param {Known[]} models @param {Known[]} pair
- * @param {import("./state.js").State} state
+ * @param {State} state
  */
 function frame(root, models, pair, state) {
   const pick = (/** @type {string} */ name, /** @type {number} */ nth) => h("label", {}, name, h("select", { "data-field": nth ? "other" : "model", onchange: (/** @type {Event} */ event) => {
@@ -165,7 +166,7 @@ function frame(root, models, pair, state) {
   return { columns };
 }
 
-/** @param {Known} known @param {import("./state.js").State} state @returns {Promise<Opened>} */
+/** @param {Known} known @param {State} state @returns {Promise<Opened>} */
 async function opened(known, { text, target }) {
   const [spec, run] = await Promise.all([ask("api/spec", { model: known.model }), startRun({ model: known.model, text, target, muted: [] })]);
   return { run, shape: new ModelShape(spec), model: known.model };

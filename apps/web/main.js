@@ -7,6 +7,7 @@ import { change, current, defaultText, hashOf, listen, wantedRun } from "./state
 import { savePanel } from "./export.js";
 import { openingPlace, opensAtLink } from "./suggestions.js";
 
+/** @typedef {import("./state.js").State} State */
 /**
  * The model, the run and the shape that a view shows.
  * @typedef {object} Session
@@ -16,27 +17,27 @@ import { openingPlace, opensAtLink } from "./suggestions.js";
  */
 /**
  * @typedef {object} View
- * @property {(session: Session | null, state: import("./state.js").State, before: import("./state.js").State | null) => void} update
+ * @property {(session: Session | null, state: State, before: State | null) => void} update
  * @property {() => void} [close]
  */
 /** @typedef {{model: string, name: string, training?: boolean, ready?: boolean, step?: number}} Known a model that can be inspected; not ready: a training run that has not saved a model yet */
-/** @typedef {{name: string, title: string, needsRun: boolean, load: () => Promise<(root: HTMLElement) => View>}} ViewKind the module of a view is loaded when it is first shown */
+/** @typedef {{name: string, title: string, alone?: boolean, load: () => Promise<(root: HTMLElement) => View>}} ViewKind `alone`: needs no run; the module is loaded when the view is first shown */
 
 /** @type {ViewKind[]} */
 const views = [
-  { name: "home", title: "The model", needsRun: true, load: async () => (await import("./overview.js")).overviewView },
-  { name: "sentence", title: "Attention", needsRun: true, load: async () => (await import("./sentence.js")).sentenceView },
-  { name: "follow", title: "Follow a token", needsRun: true, load: async () => (await import("./follow.js")).followView },
-  { name: "say", title: "Predictions", needsRun: true, load: async () => (await import("./say.js")).sayView },
-  { name: "explain", title: "Contributions", needsRun: true, load: async () => (await import("./explain.js")).explainView },
-  { name: "heads", title: "Heads", needsRun: true, load: async () => (await import("./heads.js")).headsView },
-  { name: "circuits", title: "Inside", needsRun: true, load: async () => (await import("./circuits.js")).circuitsView },
-  { name: "twice", title: "Two texts", needsRun: true, load: async () => (await import("./twice.js")).twiceView },
-  { name: "compare", title: "Side by side", needsRun: false, load: async () => (await import("./compare.js")).compareView },
-  { name: "learn", title: "Training", needsRun: false, load: async () => (await import("./learn.js")).learnView },
-  { name: "play", title: "Playgrounds", needsRun: false, load: async () => (await import("./play.js")).playView },
-  { name: "quiz", title: "Quiz", needsRun: false, load: async () => (await import("./quiz.js")).quizView },
-  { name: "course", title: "Course", needsRun: false, load: async () => (await import("./course.js")).courseView },
+  { name: "home", title: "The model", load: () => import("./overview.js").then((m) => m.overviewView) },
+  { name: "sentence", title: "Attention", load: () => import("./sentence.js").then((m) => m.sentenceView) },
+  { name: "follow", title: "Follow a token", load: () => import("./follow.js").then((m) => m.followView) },
+  { name: "say", title: "Predictions", load: () => import("./say.js").then((m) => m.sayView) },
+  { name: "explain", title: "Contributions", load: () => import("./explain.js").then((m) => m.explainView) },
+  { name: "heads", title: "Heads", load: () => import("./heads.js").then((m) => m.headsView) },
+  { name: "circuits", title: "Inside", load: () => import("./circuits.js").then((m) => m.circuitsView) },
+  { name: "twice", title: "Two texts", load: () => import("./twice.js").then((m) => m.twiceView) },
+  { name: "compare", title: "Side by side", alone: true, load: () => import("./compare.js").then((m) => m.compareView) },
+  { name: "learn", title: "Training", alone: true, load: () => import("./learn.js").then((m) => m.learnView) },
+  { name: "play", title: "Playgrounds", alone: true, load: () => import("./play.js").then((m) => m.playView) },
+  { name: "quiz", title: "Quiz", alone: true, load: () => import("./quiz.js").then((m) => m.quizView) },
+  { name: "course", title: "Course", alone: true, load: () => import("./course.js").then((m) => m.courseView) },
 ];
 
 const OTHERS = 2000; // milliseconds until the other views are loaded, which then work without the server
@@ -54,7 +55,7 @@ let session = null;
 let sessionName = "";
 let asked = 0;
 
-/** @param {import("./state.js").State} state */
+/** @param {State} state */
 async function openSession(state) {
   const wanted = wantedRun(state);
   const name = JSON.stringify(wanted);
@@ -67,7 +68,7 @@ async function openSession(state) {
   return session;
 }
 
-/** Corrects values of the address that this model does not have. @param {import("./state.js").State} state @param {Session} of */
+/** Corrects values of the address that this model does not have. @param {State} state @param {Session} of */
 function fitted(state, of) {
   const look = of.shape.looks().includes(/** @type {any} */ (state.look)) ? state.look : of.shape.both ? "cross" : "self";
   const stack = of.shape.stack(look);
@@ -83,7 +84,7 @@ function fitted(state, of) {
 
 const PATIENCE = 350; // milliseconds to look for a telling head before the first one is shown
 
-/** The head to begin with, if the address names none. @param {import("./state.js").State} state @param {Session} of */
+/** The head to begin with, if the address names none. @param {State} state @param {Session} of */
 async function opening(state, of) {
   if (state.view !== "sentence" || state.token !== "" || state.layer !== "0" || state.heads !== "0" || state.mean || (state.look !== "" && state.look !== "self") || !opensAtLink(of)) return {};
   const late = new Promise((resolve) => { setTimeout(() => resolve(null), PATIENCE); });
@@ -96,14 +97,14 @@ function tellingToken(tokens) {
   return word >= 0 ? word : tokens.length - 1;
 }
 
-/** @param {import("./state.js").State} state @param {import("./state.js").State | null} before */
+/** @param {State} state @param {State | null} before */
 async function show(state, before) {
   drawTop(state);
   const kind = views.find((each) => each.name === state.view) ?? views[0];
   if (shownView !== kind.name) {
     view?.close?.();
     view = null;
-    replace(content, kind.needsRun && h("p", { class: "quiet", id: "waiting" }, "Running the model …"));
+    replace(content, !kind.alone && h("p", { class: "quiet", id: "waiting" }, "Running the model …"));
     shownView = kind.name;
     document.title = `${kind.title} · fovea inspector`;
   }
@@ -116,7 +117,7 @@ async function show(state, before) {
       view ??= create(content);
       if (waiting) content.prepend(waiting);
     }
-    if (!kind.needsRun) {
+    if (kind.alone) {
       view?.update(null, state, before);
       return;
     }
@@ -124,7 +125,7 @@ async function show(state, before) {
     const here = await openSession(state);
     if (!here || shownView !== kind.name) return;
     clearError();
-    /** @type {Partial<import("./state.js").State>} */
+    /** @type {Partial<State>} */
     const fit = { ...fitted(state, here), ...await opening(state, here) };
     if (shownView !== kind.name) return;
     const changed = Object.entries(fit).some(([key, value]) => state[/** @type {keyof typeof fit} */ (key)] !== value);
@@ -186,7 +187,7 @@ function buildTop() {
     h("div", { class: "banner", role: "status", hidden: true }));
 }
 
-/** Names what differs from the model itself, in every view. @param {import("./state.js").State} state */
+/** Names what differs from the model itself, in every view. @param {State} state */
 function drawBanner(state) {
   const banner = /** @type {HTMLElement} */ (top.querySelector(".banner"));
   const muted = state.muted.split(",").filter(Boolean).map((each) => each.replace(/^self\./, ""));
@@ -283,11 +284,11 @@ function localStorageOr(otherwise) {
   }
 }
 
-/** @param {import("./state.js").State} state */
+/** @param {State} state */
 function drawTop(state) {
   for (const tab of top.querySelectorAll("nav a")) {
     const name = /** @type {HTMLElement} */ (tab).dataset.view ?? "";
-    tab.setAttribute("href", hashOf({ ...state, view: name }).replace("#", "#/")); // the slash distinguishes it from an anchor of this page
+    tab.setAttribute("href", hashOf({ ...state, view: name }).replace("#", "#/")); // the slash: no anchor of this page
     if (name !== state.view) tab.removeAttribute("aria-current");
     else if (!tab.hasAttribute("aria-current")) {
       tab.setAttribute("aria-current", "page");
@@ -297,7 +298,7 @@ function drawTop(state) {
   drawBanner(state);
   if (document.activeElement !== textBox) textBox.value = state.text;
   if (document.activeElement !== targetBox) targetBox.value = state.target;
-  const needed = views.find((each) => each.name === state.view)?.needsRun ?? true;
+  const needed = !views.find((each) => each.name === state.view)?.alone;
   /** @type {HTMLElement} */ (top.querySelector("form")).hidden = !needed;
   const place = /** @type {HTMLElement} */ (document.getElementById("model"));
   if (models.length > 1) {

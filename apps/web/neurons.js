@@ -52,7 +52,7 @@ export async function drawNeurons(root, session, state, still) {
   redo();
 }
 
-/** The probabilities of the next token with and without the neurons that are off. @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {string} look @param {number} token @param {() => void} redo */
+/** The next token with and without the neurons that are off. @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {string} look @param {number} token @param {() => void} redo */
 async function drawEffect(root, session, state, look, token, redo) {
   const heading = h("h2", {}, "Without neurons");
   if (!session.shape.languageModel) return replace(root, heading, h("p", { class: "quiet" }, "This model predicts no tokens."));

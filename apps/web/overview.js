@@ -11,6 +11,8 @@ import { filtered } from "./sampling.js";
 import { change, current, hashOf, wantedRun } from "./state.js";
 import { suggestions } from "./suggestions.js";
 
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./main.js").Session} Session */
 /** @typedef {import("./diagram.js").Box} Box */
 /** @typedef {{box: Box, layer: number, look: string, y: number, x: number, element: SVGElement, column: number}} Placed */
 
@@ -42,7 +44,7 @@ export function overviewView(root) {
   };
 }
 
-/** @param {import("./state.js").State} state @param {Placed} placed */
+/** @param {State} state @param {Placed} placed */
 function addressOf(state, { box, layer, look }) {
   return hashOf({ ...state, view: "follow", look, layer: String(Math.max(layer, 0)), heads: state.heads.split(",")[0], step: box.step }).replace("#", "#/");
 }
@@ -50,7 +52,7 @@ function addressOf(state, { box, layer, look }) {
 /** @param {Box["shape"]} shape */
 const shapeText = (shape) => (shape.length ? `[${shape.map(([axis, size]) => (axis === String(size) ? axis : `${axis} ${size.toLocaleString("en")}`)).join(", ")}]` : "");
 
-/** Draws all stacks. @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @returns {Placed[]} the boxes in the order of the computation */
+/** Draws all stacks. @param {HTMLElement} root @param {Session} session @param {State} state @returns {Placed[]} the boxes in the order of the computation */
 function drawPicture(root, session, state) {
   const { shape, run } = session;
   const stacks = diagramOf(shape.spec, { T: run.tokens.length, S: run.source.length });
@@ -69,7 +71,7 @@ function drawPicture(root, session, state) {
 
 /** Draws upwards from y = 0.
  * @param {import("./diagram.js").Drawn} stack @param {number} column
- * @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {Placed[]} placed
+ * @param {Session} session @param {State} state @param {Placed[]} placed
  */
 function drawStack(stack, column, session, state, placed) {
   const left = column * WIDTH;
@@ -126,7 +128,7 @@ function drawStack(stack, column, session, state, placed) {
   return { element: svg("g", {}, brackets, lines, parts.filter((each) => !brackets.includes(each))), top: y };
 }
 
-/** @param {Placed} placed @param {number} number in the order of the computation @param {number} left @param {import("./state.js").State} state */
+/** @param {Placed} placed @param {number} number in the order of the computation @param {number} left @param {State} state */
 function drawBox(placed, number, left, state) {
   const { box, y } = placed;
   const on = box.place === "stream";
@@ -152,7 +154,7 @@ function crossLink(placed, top) {
 
 /** The way of the sentence through the boxes, one after the other. */
 class Flow {
-  /** @param {Placed[]} placed @param {HTMLElement} root @param {import("./main.js").Session} session */
+  /** @param {Placed[]} placed @param {HTMLElement} root @param {Session} session */
   constructor(placed, root, session) {
     this.placed = placed;
     this.session = session;
@@ -211,7 +213,7 @@ class Flow {
   }
 }
 
-/** What the head would predict after each layer, for the last token. @param {HTMLElement} root @param {import("./main.js").Session} session */
+/** What the head would predict after each layer, for the last token. @param {HTMLElement} root @param {Session} session */
 async function drawLens(root, session) {
   const { tokens, run } = session.run;
   const place = tokens.length - 1;
@@ -236,7 +238,7 @@ async function drawLens(root, session) {
     h("p", { class: "small", style: { "margin-top": ".6rem" } }, h("a", { href: hashOf({ ...current(), view: "say" }).replace("#", "#/") }, "All predictions")));
 }
 
-/** Measures what the loss is without any head, which leaves the feed-forward parts only. @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** Measures the loss without any head. @param {Session} session @param {State} state */
 function measure(session, state) {
   if (!session.shape.languageModel || captured) return null;
   const result = h("p", { class: "small", role: "status" });
@@ -266,7 +268,7 @@ function figures(part) {
   return found.map(([experiment, metric, place, value, without, words]) => h("p", { "data-measured": experiment, title: `fovea lab run ${experiment}: ${value} and ${without}` }, `${metric} (${place}): `, h("b", { class: "mono" }, figure(without)), ` ${words}, `, h("b", { class: "mono" }, figure(value)), " otherwise"));
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** @param {HTMLElement} root @param {Session} session @param {State} state */
 function drawRoles(root, session, state) {
   const parts = partsOf(diagramOf(session.shape.spec, { T: session.run.tokens.length, S: session.run.source.length }));
   const look = (/** @type {Box} */ box) => (session.shape.both && box.part !== "cross" ? "encoder" : "self");

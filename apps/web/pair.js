@@ -60,7 +60,7 @@ function drawBest(line, list, links, a, b) {
 
 /** @typedef {{q: number[], k: number[], width: number, score: number | null}} Product */
 
-/** The query of one word and the key of the other. Keys of the source are not available in cross-attention. @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {number} from @param {number} to @param {number} head @returns {Promise<Product | null>} */
+/** The query of one word and the key of the other, which cross-attention does not have. @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {number} from @param {number} to @param {number} head @returns {Promise<Product | null>} */
 async function productOf(session, state, from, to, head) {
   if (state.look === "cross") return null;
   const query = (/** @type {number} */ token) => ask("api/walk", { run: session.run.run, look: state.look, token, layer: state.layer, head, values: 128 });

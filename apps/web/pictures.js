@@ -71,7 +71,7 @@ function show(root, seen, shape) {
   function build(chosen) {
     grid = chosen;
     const cells = grid.tokens.map((i) => h("button", { "data-token": i, onclick: () => choose(i) }));
-    replace(stage, pictureOf(seen), oneStop(h("div", { class: "cells", role: "group", "aria-label": "Patches", style: { "grid-template-columns": `repeat(${grid.columns}, 1fr)` } }, cells), grid.columns));
+    replace(stage, pictureOf(seen), oneStop(h("div", { class: "patches", role: "group", "aria-label": "Patches", style: { "grid-template-columns": `repeat(${grid.columns}, 1fr)` } }, cells), grid.columns));
     replace(heads, count(H + 2).map((i) => h("button", { onclick: () => { head = i; void draw(); } }, h("canvas", { width: grid.columns, height: grid.rows }), weightsName(i))));
     void draw();
   }

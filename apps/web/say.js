@@ -7,6 +7,8 @@ import { change, current } from "./state.js";
 import { filtered } from "./sampling.js";
 import { append, drawWriting } from "./write.js";
 
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./main.js").Session} Session */
 /** @typedef {import("./api.js").Token} Token */
 const BARS = 15;
 const COLUMNS = 24; // positions that the lens shows at once
@@ -27,7 +29,7 @@ export function sayView(root) {
   root.append(h("div", { class: "columns" }, h("div", {}, next, writing), sliders), surprise, lens);
   /** @type {Float32Array | null} */
   let logits = null;
-  /** @type {import("./main.js").Session | null} */
+  /** @type {Session | null} */
   let here = null;
   const bars = onceAFrame(() => {
     if (here && logits) void drawBars(next, here, current(), logits);
@@ -66,7 +68,7 @@ export function sayView(root) {
   };
 }
 
-/** @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** @param {Session} session @param {State} state */
 function placeOf(session, state) {
   const last = session.run.tokens.length - 1;
   if (state.place !== "") return Math.min(Number(state.place), last);
@@ -74,7 +76,7 @@ function placeOf(session, state) {
   return session.shape.spec.decoder ? last : Math.min(1, last);
 }
 
-/** @param {HTMLElement} root @param {import("./state.js").State} state @param {() => void} act */
+/** @param {HTMLElement} root @param {State} state @param {() => void} act */
 function drawSliders(root, state, act) {
   const line = (/** @type {"temperature" | "k" | "p"} */ key, /** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most, /** @type {number} */ step, /** @type {string} */ help, /** @type {(x: string) => string} */ word) => {
     const output = h("output", { class: "mono", for: key }, word(state[key]));
@@ -99,7 +101,7 @@ function drawSliders(root, state, act) {
     } }, "Reset"));
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {Float32Array} logits */
+/** @param {HTMLElement} root @param {Session} session @param {State} state @param {Float32Array} logits */
 async function drawBars(root, session, state, logits) {
   const { order, probabilities, kept } = filtered(logits, Number(state.temperature), Number(state.k), Number(state.p), BARS);
   /** @type {Token[]} */
@@ -117,7 +119,7 @@ async function drawBars(root, session, state, logits) {
       h("span", { class: "number", "data-id": token.id, title: i >= kept ? undefined : String(probabilities[i]) }, i >= kept ? "—" : figure(probabilities[i]))))));
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {number} place */
+/** @param {HTMLElement} root @param {Session} session @param {number} place */
 async function drawLabels(root, session, place) {
   const outputs = new Float32Array(await askBytes("api/logits", { run: session.run.run, place }));
   const most = outputs.reduce((found, x) => Math.max(found, Math.abs(x)), 1e-9);
@@ -128,7 +130,7 @@ async function drawLabels(root, session, place) {
     h("p", { class: "quiet small", style: { "margin-top": ".6rem" } }, outputs.length > 64 ? "The first 64. Orange: positive; blue: negative." : "Orange: positive; blue: negative."));
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session */
+/** @param {HTMLElement} root @param {Session} session */
 async function drawSurprise(root, session) {
   /** @type {{id: number, probability: number, rank: number, entropy: number, likeliest: number, likeliest_probability: number}[]} */
   const all = await ask("api/surprise", { run: session.run.run });
@@ -159,7 +161,7 @@ async function drawSurprise(root, session) {
       h("div", {}, h("h3", {}, "Most certain"), h("div", { class: "row" }, order.slice(-6).reverse().map(word)))));
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {number} place */
+/** @param {HTMLElement} root @param {Session} session @param {number} place */
 async function drawLens(root, session, place) {
   const { tokens } = session.run;
   const first = Math.max(0, Math.min(place - COLUMNS + 5, tokens.length - COLUMNS));

@@ -12,6 +12,8 @@ import { drawThumbnails } from "./thumbnails.js";
 import { suggestions } from "./suggestions.js";
 import { change, numbers } from "./state.js";
 
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./main.js").Session} Session */
 /** @typedef {import("./api.js").Token} Token */
 
 /** @param {HTMLElement} root @returns {import("./main.js").View} */
@@ -76,7 +78,7 @@ export function sentenceView(root) {
 function withoutFirst(row, first) {
   return row.map((weight, i) => (i === 0 || first >= 1 ? 0 : weight / (1 - first)));
 }
-/** @param {import("./main.js").Session} session @param {import("./state.js").State} state @returns {Promise<Found | null>} */
+/** @param {Session} session @param {State} state @returns {Promise<Found | null>} */
 async function lookUp(session, state) {
   if (state.token === "") return null;
   const token = Number(state.token);
@@ -94,7 +96,7 @@ async function lookUp(session, state) {
   return { heads, others, first, weights: first.length ? weights.map((row, n) => withoutFirst(row, first[n])) : weights };
 }
 
-/** @param {Heatmap} map @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** @param {Heatmap} map @param {Session} session @param {State} state */
 function showMap(map, session, state) {
   const { rows, keys } = sides(session, state.look);
   const { run } = session.run;
@@ -116,7 +118,7 @@ function rescaled(map, first) {
   return { ...map, weights: map.weights.map((weight, i) => weight / Math.max(1 - first.weights[Math.floor(i / map.keys)], 1e-9)) };
 }
 
-/** Prefetches the other heads of the layer, so that switching heads is immediate. @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** Prefetches the other heads of the layer, so that switching heads is immediate. @param {Session} session @param {State} state */
 function foreseeHeads(session, state) {
   const { rows, keys } = sides(session, state.look);
   const { heads } = session.shape.stack(state.look).attention;
@@ -134,8 +136,8 @@ function span(tokens, hide) {
 }
 
 /**
- * @param {HTMLElement} root @param {HTMLElement} arcs @param {import("./main.js").Session} session
- * @param {import("./state.js").State} state @param {Found | null} found
+ * @param {HTMLElement} root @param {HTMLElement} arcs @param {Session} session
+ * @param {State} state @param {Found | null} found
  */
 function drawWords(root, arcs, session, state, found) {
   const { rows, keys } = sides(session, state.look);
@@ -159,7 +161,7 @@ function drawWords(root, arcs, session, state, found) {
 
 /** @typedef {{tokens: Token[], chosen: number, weights: Float32Array | null, clickable: boolean}} Line */
 
-/** @param {HTMLElement} root @param {HTMLElement} arcs @param {import("./state.js").State} state @param {Line[]} lines */
+/** @param {HTMLElement} root @param {HTMLElement} arcs @param {State} state @param {Line[]} lines */
 function buildWords(root, arcs, state, lines) {
   const { control, token } = /** @type {HTMLElement | null} */ (root.contains(document.activeElement) ? document.activeElement : null)?.dataset ?? {};
   const to = state.direction === "to";
@@ -181,14 +183,14 @@ function buildWords(root, arcs, state, lines) {
   if (again) /** @type {HTMLElement | null} */ (root.querySelector(again))?.focus({ preventScroll: true });
 }
 
-/** Selects the word with which the first one is compared. @param {import("./state.js").State} state @param {Line[]} lines */
+/** Selects the word with which the first one is compared. @param {State} state @param {Line[]} lines */
 function secondWord(state, lines) {
   const others = lines[lines.length - 1].tokens;
   return h("label", { class: "small second" }, "Second word (or Shift-click one): ", h("select", { "data-control": "second", onchange: (/** @type {Event} */ event) => change({ second: /** @type {HTMLSelectElement} */ (event.target).value }, { replace: true }) },
     h("option", { value: "" }, "none"), others.slice(0, 600).map((token, i) => h("option", { value: i, selected: String(i) === state.second }, `${i}: ${shown(token.text)}`))));
 }
 
-/** @param {string} value @param {string} title @param {import("./state.js").State} state */
+/** @param {string} value @param {string} title @param {State} state */
 function direction(value, title, state) {
   // In cross-attention, the other direction starts with the other text.
   return h("button", { "aria-pressed": String(state.direction === value), "data-control": value,
@@ -202,7 +204,7 @@ function strongestOf(found) {
   return most;
 }
 
-/** @param {Line} line @param {import("./state.js").State} state */
+/** @param {Line} line @param {State} state */
 function sentence({ tokens, clickable }, state) {
   return oneStop(h("div", { class: "sentence", dir: "auto", role: "group", "aria-label": clickable ? "Selectable tokens" : "Tokens of the other text" }, tokens.map((token, i) => {
     if (state.hide && token.special) return null;
@@ -237,7 +239,7 @@ function paintTokens(root, { tokens, chosen, weights, clickable }, second) {
 }
 
 /**
- * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
+ * @param {HTMLElement} root @param {Session} session @param {State} state
  * @param {Found | null} found
  */
 function drawList(root, session, state, found) {
@@ -277,7 +279,7 @@ function heads(found) {
   return found.heads.length === 1 ? `head ${found.heads[0]}` : `heads ${found.heads.join(", ")}, by colour; the number is the largest weight`;
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** @param {HTMLElement} root @param {Session} session @param {State} state */
 async function drawExperts(root, session, state) {
   const { experts } = session.shape.stack(state.look).ffn;
   root.hidden = experts.count === 0;

@@ -4,6 +4,7 @@ import { askMap, captured, startRun } from "./api.js";
 import { h, replace } from "./dom.js";
 import { change } from "./state.js";
 
+/** @typedef {import("./main.js").Session} Session */
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{layer: number, head: number, there: number, back: number}} Link weights from the first word to the second, and back */
 
@@ -18,7 +19,7 @@ export const wordOf = (token) => token.text.trim().toLowerCase();
 const telling = (token) => !token.special && /\p{L}{3,}/u.test(token.text) && !SMALL.has(wordOf(token)) && !PRONOUNS.has(wordOf(token));
 
 /**
- * The weights between two tokens in every head, strongest first. @param {import("./main.js").Session} session @param {string} look
+ * The weights between two tokens in every head, strongest first. @param {Session} session @param {string} look
  * @param {number} from @param {number} to
  * @returns {Promise<Link[]>}
  */
@@ -28,7 +29,7 @@ export async function linksBetween(session, look, from, to) {
     ({ layer, head, there: weights[to], back: look === "cross" ? NaN : back[head][from] }))).sort((a, b) => Math.max(b.there, b.back || 0) - Math.max(a.there, a.back || 0));
 }
 
-/** The rows of some queries in every head: [layer][query][head]. @param {import("./main.js").Session} session @param {string} look @param {number[]} queries */
+/** The rows of some queries in every head: [layer][query][head]. @param {Session} session @param {string} look @param {number[]} queries */
 async function rowsOf(session, look, queries) {
   const stack = session.shape.stack(look);
   const heads = Array.from({ length: stack.attention.heads }, (_, i) => i).join(",");
@@ -50,7 +51,7 @@ async function rowsOf(session, look, queries) {
 
 /**
  * The head, word and key with which to begin: the strongest link from a pronoun, or else from the last word, to an earlier word with a meaning.
- * @param {import("./main.js").Session} session @param {string} look
+ * @param {Session} session @param {string} look
  * @returns {Promise<{layer: string, heads: string, token: string, second: string} | null>}
  */
 export async function openingPlace(session, look) {
@@ -73,10 +74,10 @@ export async function openingPlace(session, look) {
 
 const LARGE = 3e7; // parameters: the rows of all heads of a larger model take longer than a reader waits for the first map
 
-/** Whether the strongest link is looked for before the first map, not after it. @param {import("./main.js").Session} session */
+/** Whether the strongest link is looked for before the first map, not after it. @param {Session} session */
 export const opensAtLink = (session) => session.shape.parameters <= LARGE;
 
-/** For a large model: offers the strongest link when it is found. @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** For a large model: offers the strongest link when it is found. @param {HTMLElement} root @param {Session} session @param {import("./state.js").State} state */
 async function offerLink(root, session, state) {
   if (opensAtLink(session) || state.view !== "sentence") return;
   const found = await openingPlace(session, state.look);
@@ -107,7 +108,7 @@ const word = (tokens, of) => Math.max(tokens.findIndex((token) => wordOf(token) 
 /** @param {Token[]} tokens @param {string} of */
 const lastWord = (tokens, of) => Math.max(tokens.findLastIndex((token) => wordOf(token) === of), 0);
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** @param {HTMLElement} root @param {Session} session @param {import("./state.js").State} state */
 export async function suggestions(root, session, state) {
   root.hidden = captured !== null || !session.shape.tokenizer;
   if (root.hidden) return;

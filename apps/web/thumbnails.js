@@ -6,11 +6,13 @@ import { pixels } from "./heatmap.js";
 import { sides } from "./model.js";
 import { change, numbers } from "./state.js";
 
+/** @typedef {import("./main.js").Session} Session */
+/** @typedef {import("./state.js").State} State */
 const SIDE = 32; // samples per side of a small map
 
 /**
- * @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state
- * @param {import("./state.js").State | null} before @param {Promise<unknown>} free resolves when there is time to load them
+ * @param {HTMLElement} root @param {Session} session @param {State} state
+ * @param {State | null} before @param {Promise<unknown>} free resolves when there is time to load them
  */
 export async function drawThumbnails(root, session, state, before, free) {
   const name = `${session.run.run}/${state.look}`;
@@ -25,13 +27,13 @@ export async function drawThumbnails(root, session, state, before, free) {
   mark(root, state);
 }
 
-/** @param {HTMLElement} root @param {import("./state.js").State} state */
+/** @param {HTMLElement} root @param {State} state */
 function mark(root, state) {
   const chosen = new Set(numbers(state.heads).map((head) => `${state.layer}.${head}`));
   for (const button of root.querySelectorAll("button")) put(button, "aria-pressed", String(chosen.has(button.dataset.place ?? "")));
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state */
+/** @param {HTMLElement} root @param {Session} session @param {State} state */
 function build(root, session, state) {
   const stack = session.shape.stack(state.look);
   const { heads } = stack.attention;
@@ -62,7 +64,7 @@ function build(root, session, state) {
   mark(root, state);
 }
 
-/** @param {HTMLElement} root @param {import("./main.js").Session} session @param {import("./state.js").State} state @param {string} name */
+/** @param {HTMLElement} root @param {Session} session @param {State} state @param {string} name */
 async function fill(root, session, state, name) {
   const stack = session.shape.stack(state.look);
   const { rows, keys } = sides(session, state.look);
@@ -76,7 +78,7 @@ async function fill(root, session, state, name) {
     for (let head = 0; head < map.heads; ++head) {
       const weights = map.weights.subarray(head * map.rows * map.keys, (head + 1) * map.rows * map.keys);
       const canvas = pixels({ heads: 1, rows: map.rows, keys: map.keys, weights }, (r, k) => sees(Math.min(r * step + step - 1, rows.length - 1), k * step));
-      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(h("img", { src: canvas.toDataURL(), alt: "" })); // images, since hundreds of canvases would need hundreds of compositing layers
+      root.querySelector(`[data-place="${layer}.${head}"]`)?.replaceChildren(h("img", { src: canvas.toDataURL(), alt: "" })); // images: each canvas would need a compositing layer
     }
   }
 }

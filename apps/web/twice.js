@@ -8,6 +8,7 @@ import { matrix } from "./matrix.js";
 import { change } from "./state.js";
 import { wordOf } from "./suggestions.js";
 
+/** @typedef {import("./api.js").Run} Run */
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {import("./main.js").Session} Session */
 const LISTED = 16; // tokens of a text in the table of pairs
@@ -56,7 +57,7 @@ function drawInputs(root, session, state) {
       h("button", { "data-pair-of": name, onclick: () => change({ text, text2, ids: "", word: name.split(":")[0] }, { replace: true }) }, name))));
 }
 
-/** All vectors of a token: before each layer, after the last, and after the final norm. @param {Session} session @param {import("./api.js").Run} run @param {number} token */
+/** All vectors of a token: before each layer, after the last, and after the final norm. @param {Session} session @param {Run} run @param {number} token */
 async function vectorsOf(session, run, token) {
   const bytes = await askBytes("api/vectors", { run: run.run, look: session.shape.both ? "encoder" : "self", token });
   const [count, width] = new Int32Array(bytes, 0, 2);
@@ -69,7 +70,7 @@ export function cosine(a, b) {
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 }
 
-/** @param {HTMLElement} root @param {Session} session @param {import("./api.js").Run} other @param {Token[][]} texts @param {import("./state.js").State} state @param {() => boolean} still */
+/** @param {HTMLElement} root @param {Session} session @param {Run} other @param {Token[][]} texts @param {import("./state.js").State} state @param {() => boolean} still */
 async function drawWord(root, session, other, texts, state, still) {
   const places = texts.map((tokens) => new Map(tokens.flatMap((token, i) => (token.special || wordOf(token) === "" ? [] : [[wordOf(token), i]]))));
   const common = [...places[0].keys()].filter((name) => places[1].has(name));
@@ -91,10 +92,10 @@ async function drawWord(root, session, other, texts, state, still) {
     h("p", { style: { "margin-top": ".8rem" } }, `The two are farthest apart ${lowest === 0 ? "at the embedding" : label(lowest)}: ${figure(values[lowest])}.`));
 }
 
-/** The cosine of the mean vectors is a sum over pairs of tokens. @param {HTMLElement} root @param {Session} session @param {import("./api.js").Run} other @param {Token[][]} texts @param {() => boolean} still */
+/** The cosine of the mean vectors is a sum over pairs of tokens. @param {HTMLElement} root @param {Session} session @param {Run} other @param {Token[][]} texts @param {() => boolean} still */
 async function drawCosine(root, session, other, texts, still) {
   const wanted = texts.map((tokens) => [...tokens.keys()].filter((i) => !tokens[i].special).slice(0, 64));
-  const last = async (/** @type {import("./api.js").Run} */ run, /** @type {number} */ token) => /** @type {number[]} */ ((await vectorsOf(session, run, token)).at(-1));
+  const last = async (/** @type {Run} */ run, /** @type {number} */ token) => /** @type {number[]} */ ((await vectorsOf(session, run, token)).at(-1));
   const [x, y] = await Promise.all([Promise.all(wanted[0].map((i) => last(session.run, i))), Promise.all(wanted[1].map((i) => last(other, i)))]);
   if (!still()) return;
   if (x.length === 0 || y.length === 0) {

@@ -68,7 +68,7 @@ function lines(named) {
       step.values.slice(0, COLUMNS).map((value) => h("td", { style: { background: signed(value, most) } }, figure(value))), h("td", {}, "…"))))));
 }
 
-/** The score of the token with its own key, since the numbers of other keys are not available. @param {Step} scores @param {Step | undefined} query @param {Step | undefined} key @param {number} token */
+/** The score of the token with its own key: those of others are not available. @param {Step} scores @param {Step | undefined} query @param {Step | undefined} key @param {number} token */
 function ownScore(scores, query, key, token) {
   const found = scores.values[scores.ids.indexOf(token)];
   if (!query || !key || found === undefined || query.values.length < query.size) return null;

@@ -28,7 +28,7 @@ async function seenBy(address, question = "") {
 
 /** The weights on the patches, as the page names them. */
 async function cells(page) {
-  const texts = await page.$$eval(".cells button", (all) => all.map((each) => each.title));
+  const texts = await page.$$eval(".patches button", (all) => all.map((each) => each.title));
   return texts.map((text) => number(text.split(": ")[1]));
 }
 
@@ -61,7 +61,7 @@ test("the weights on the patches are those of fovea trace, for every head, layer
   near(await cells(page), onPatches(mean(trace[`attention.${layers - 1}`], 0)));
   await page.selectOption("#layer", "0");
   await page.getByRole("button", { name: "head 1", exact: true }).click();
-  await page.locator(`.cells button[data-token="${tokens[3]}"]`).click();
+  await page.locator(`.patches button[data-token="${tokens[3]}"]`).click();
   await shows(page, `Layer 0, head 1, from row ${Math.floor(3 / columns) + 1}, column ${3 % columns + 1}`);
   near(await cells(page), onPatches(rowOf(trace["attention.0"], 1, tokens[3])));
   await page.getByRole("button", { name: "rollout" }).click();
@@ -71,7 +71,7 @@ test("the weights on the patches are those of fovea trace, for every head, layer
     row = row.map((own, s) => own / 2 + row.reduce((sum, r, t) => sum + r * mean(trace[`attention.${layer}`], t)[s] / 2, 0));
   near(await cells(page), onPatches(row));
   assert.equal(await page.locator(".small-maps button").count(), heads + 2);
-  await page.locator(".cells button").first().focus();
+  await page.locator(".patches button").first().focus();
   await page.keyboard.press("ArrowRight");
   assert.equal(await page.evaluate(() => document.activeElement.dataset.token), String(tokens[1]));
   assert.deepEqual(await violations(page), []);
@@ -102,7 +102,7 @@ test("a word of an answer shows what the model looked at when it wrote it", { sk
     assert.equal(seen.grids.length, name === "llava" ? 1 : 2);
     if (seen.grids.length > 1) {
       await page.getByRole("button", { name: "Tiles" }).click();
-      await page.waitForFunction((count) => document.querySelectorAll(".cells button[title]").length === count, seen.grids[1].tokens.length);
+      await page.waitForFunction((count) => document.querySelectorAll(".patches button[title]").length === count, seen.grids[1].tokens.length);
       near(await cells(page), seen.grids[1].tokens.map((token) => expected[token]));
       assert.equal(new Set(seen.grids.flatMap((grid) => grid.tokens)).size, seen.grids[0].tokens.length + seen.grids[1].tokens.length);
     }
