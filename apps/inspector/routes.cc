@@ -311,7 +311,7 @@ std::string Routes::models() const {
   const std::vector<std::string> names = distinct_names(folders_);
   for (size_t i = 0; i < folders_.size(); ++i) {
     const std::filesystem::path folder(folders_[i]);
-    const std::string name = names[i];
+    const std::string& name = names[i];
     const std::string number = std::to_string(i);
     const std::string adapted = i == 0 && !adapters_.empty() ? " with adapters" : "";
     const bool training = std::filesystem::exists(folder / "log.jsonl");

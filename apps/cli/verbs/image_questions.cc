@@ -43,7 +43,7 @@ std::string answer_line(const Model& model, const ImageQuestion& question, const
 }  // namespace
 
 int answer_about_images(const Model& model, const std::vector<std::string>& pictures,
-                        const AskedQuestion& asked, ClassifiedFormat format) {
+                        const AskedQuestion& asked, const ClassifiedFormat& format) {
   const PictureList list(pictures);
   const ImageQuestion question = image_question(model, asked.folder, asked.text);
   catch_signals("");

@@ -21,6 +21,6 @@ struct AskedQuestion {
 // Prints, for each picture, the probabilities of the labels after the question, or else the model's
 // answer. Returns the exit code.
 int answer_about_images(const Model& model, const std::vector<std::string>& pictures,
-                        const AskedQuestion& asked, ClassifiedFormat format);
+                        const AskedQuestion& asked, const ClassifiedFormat& format);
 
 }  // namespace fovea::cli
