@@ -32,6 +32,18 @@ class Run(unittest.TestCase):
         self.refused("bare", "--ccache", "/nonesuch")
 
 
+class Help(unittest.TestCase):
+    def test_the_help_of_bench_builds_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / "run", folder)
+            shutil.copytree(ROOT / "tools", f"{folder}/tools")
+            for options, words in (((), "usage: ./run bench"), (("--against", "HEAD"), "usage: ./run bench --against")):
+                done = subprocess.run([f"{folder}/run", "bench", *options, "--help"], capture_output=True, text=True, check=False, timeout=60,
+                                      env={**os.environ, "FOVEA_HAVE_PACKAGES": "1"})
+                self.assertEqual((done.returncode, done.stdout[:len(words)]), (0, words), done.stderr)
+            self.assertFalse(os.path.exists(f"{folder}/build"))
+
+
 class Packages(unittest.TestCase):
     """Missing packages are installed without the messages of apt-get, by fake programs here."""
 
