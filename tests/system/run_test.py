@@ -37,7 +37,7 @@ class Help(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(ROOT / "run", folder)
             shutil.copytree(ROOT / "tools", f"{folder}/tools")
-            for options, words in (((), "usage: ./run bench"), (("--against", "HEAD"), "usage: ./run bench --against")):
+            for options, words in (((), "usage: ./run bench"), (("--against", "HEAD"), "usage: ./run bench [-h] --against")):
                 done = subprocess.run([f"{folder}/run", "bench", *options, "--help"], capture_output=True, text=True, check=False, timeout=60,
                                       env={**os.environ, "FOVEA_HAVE_PACKAGES": "1"})
                 self.assertEqual((done.returncode, done.stdout[:len(words)]), (0, words), done.stderr)
