@@ -139,12 +139,12 @@ test("a click on a thumbnail shows the head; weights outside a window are blank"
 
 test("the steps of a token have the numbers of trace, forwards and backwards", { skip }, async () => {
   const page = await view("view=follow&layer=1&heads=2&token=10");
-  // The page of pictures once had a style of the same name, which spread the numbers over the whole window.
-  const [panel, numbers] = await page.$eval(".cells", (cells) => [cells.closest("section") ?? cells.parentElement, cells].map((each) => each.getBoundingClientRect().toJSON()));
-  assert.ok(numbers.top >= panel.top && numbers.bottom <= panel.bottom && numbers.height < 400, JSON.stringify([panel, numbers]));
   await page.waitForSelector("text=step 1 of");
   await page.getByRole("button", { name: "Residual stream" }).click();
   await page.waitForSelector("h2:text('Residual stream')");
+  // The page of pictures once had a style of the same name, which spread the numbers over the whole window.
+  const [panel, numbers] = await page.$eval(".cells", (cells) => [cells.closest("section") ?? cells.parentElement, cells].map((each) => each.getBoundingClientRect().toJSON()));
+  assert.ok(numbers.top >= panel.top && numbers.bottom <= panel.bottom && numbers.height < 400, JSON.stringify([panel, numbers]));
   const cells = await page.$$eval("[data-value]", (all) => all.map((each) => [each.title, each.textContent]));
   cells.forEach(([whole, text], i) => {
     assert.ok(Math.abs(Number(whole) - expected["hidden.1"].data[10 * 32 + i]) <= 1e-6);
