@@ -56,7 +56,7 @@ class Chain:
 
     def train(self, title, data, out, *options):
         self.number += 1
-        arguments = ["train", self.folder / data, "--out", self.folder / out, *options, "--seed", self.seed, "--sample-every", 100_000]
+        arguments = ["train", self.folder / data, "--out", self.folder / out, *options, "--seed", self.seed, "--sample-every", 0]
         print(f"\n{self.number}. {title}\n$ fovea {shlex.join(map(str, arguments))}", flush=True)
         begin = time.monotonic()
         fovea(*arguments)

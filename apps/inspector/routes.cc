@@ -354,7 +354,6 @@ Model Routes::model(const std::string& name) {
 std::string Routes::spec(const std::string& name) {
   if (const auto model = image_model(name))
     return json_line({{"spec", Json::parse(write_spec(model->spec()))},
-                      {"parameters", 0},
                       {"tokenizer", false},
                       {"chat", false},
                       {"pictures", true}});

@@ -45,7 +45,7 @@ export class ModelShape {
     return look === "cross" || ["attention", "latent"].includes(this.stack(look).mixers[layer] ?? "attention");
   }
 
-  /** The first layer with attention weights; -1 if there is none. @param {string} look */
+  /** The first layer with attention weights, or -1. @param {string} look */
   firstAttention(look) {
     return Array.from({ length: this.stack(look).layers }, (_, i) => i).findIndex((layer) => this.attends(look, layer));
   }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "fovea/options.h"
-#include "fovea/retrieval.h"
 
 namespace fovea {
 
@@ -104,7 +103,6 @@ class SearchIndex {
   int64_t passages() const;                          // number of passages
 
  private:
-  void refuse_kind(VectorKind kind, const char* what) const;
   struct Parts;
   explicit SearchIndex(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
   std::shared_ptr<const Parts> parts_;

@@ -17,7 +17,7 @@ class Journal {
   // settings, BadFile if a line is damaged.
   Journal(const std::string& folder, const nlohmann::ordered_json& settings);
 
-  // Returns null if there is none; valid until the next run is added.
+  // Returns null if the journal lacks the run. The result is valid until the next call of add().
   const Readings* find(const LabRun& run) const;
   void add(const LabRun& run, const Readings& readings, double seconds);
   double seconds() const { return seconds_; }  // of all runs

@@ -93,6 +93,13 @@ Tensor unit_vectors(const IndexFiles& files) {
   return unit_length(vectors);
 }
 
+void refuse_kind(const PassageModel& model, const std::string& index, VectorKind kind,
+                 const char* what) {
+  if (model.kind() != kind) return;
+  fail(ErrorKind::Unsupported, "{}: {}: the index has {}; expected one vector for each passage",
+       index, what, kind == VectorKind::sparse ? "sparse vectors" : "a vector for each token");
+}
+
 }  // namespace
 
 void visit(SearchOptions& o, OptionVisitor& v) {
@@ -128,13 +135,6 @@ SearchIndex SearchIndex::open(const std::string& index, const std::string& model
 
 const std::vector<std::string>& SearchIndex::warnings() const { return parts_->model.warnings(); }
 
-void SearchIndex::refuse_kind(VectorKind kind, const char* what) const {
-  if (parts_->model.kind() != kind) return;
-  fail(ErrorKind::Unsupported, "{}: {}: the index has {}; expected one vector for each passage",
-       parts_->path, what,
-       kind == VectorKind::sparse ? "sparse vectors" : "a vector for each token");
-}
-
 std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t count,
                                               const SearchOptions& options) const {
   const FloatMode mode;
@@ -168,8 +168,8 @@ std::vector<FoundPassage> SearchIndex::search(const std::string& query, int64_t 
 std::vector<PassageCluster> SearchIndex::cluster(const ClusterOptions& options) const {
   const FloatMode mode;
   check_fields(options);
-  refuse_kind(VectorKind::sparse, "clusters");
-  refuse_kind(VectorKind::multiple, "clusters");
+  for (const VectorKind kind : {VectorKind::sparse, VectorKind::multiple})
+    refuse_kind(parts_->model, parts_->path, kind, "clusters");
   const IndexFiles& files = parts_->files;
   check_field(options.clusters <= passages(), "clusters", "{}; expected at most {}, the passages",
               options.clusters, passages());
@@ -202,7 +202,7 @@ std::vector<PassageCluster> SearchIndex::cluster(const ClusterOptions& options) 
 std::vector<WordMatch> SearchIndex::explain(const std::string& query,
                                             const FoundPassage& passage) const {
   const FloatMode mode;
-  refuse_kind(VectorKind::sparse, "matching words");
+  refuse_kind(parts_->model, parts_->path, VectorKind::sparse, "matching words");
   const auto words = [&](const std::string& text, TextRole role) {
     std::vector<PlacedVector> tokens;
     for (const EmbeddedToken& token : parts_->model.placed_tokens(text, role))
