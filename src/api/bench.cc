@@ -172,7 +172,7 @@ TrainBench bench_training(const BenchOptions& bench) {
   initialise(model, options.seed);
   const BenchExamples data(spec, options);
   const LossTask task(*data.examples, {.compute = compute, .passes = {}, .seed = options.seed});
-  Stepper step(model, task, options);
+  Stepper step(model, task, options, compute);
   const double median = median_seconds([&](int64_t i) { step(i); }, bench.steps, kWarmup);
   result.milliseconds_per_step = 1e3 * median;
   result.sequences_per_second = static_cast<double>(options.batch) / median;

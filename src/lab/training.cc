@@ -134,7 +134,7 @@ double train_on(Transformer& model, const Schooling& schooling,
   options.learning_rate = schooling.rate;
   options.weight_decay = schooling.decay;
   const GivenBatches task(batch);
-  Stepper stepper(model, task, options);
+  Stepper stepper(model, task, options, DType::f32);
   const int64_t last = std::max<int64_t>(1, schooling.steps / 10);
   double sum = 0;
   for (int64_t step = 0; step < schooling.steps; ++step) {

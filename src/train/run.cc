@@ -26,7 +26,7 @@ double seconds_of_step(Job& job) {
   Transformer scratch(job.model.spec);
   initialise(scratch, 0);
   choose_trained(job, scratch);
-  Stepper step(scratch, *job.task, job.options);
+  Stepper step(scratch, *job.task, job.options, job.compute);
   step(0);  // the first step allocates memory
   const auto start = std::chrono::steady_clock::now();
   step(1);

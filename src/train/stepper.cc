@@ -4,7 +4,7 @@
 
 namespace fovea {
 
-OptimizerOptions optimizer_options(const TrainOptions& o) {
+OptimizerOptions optimizer_options(const TrainOptions& o, DType compute) {
   return {.beta1 = o.beta1,
           .beta2 = o.beta2,
           .epsilon = o.epsilon,
@@ -13,6 +13,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o) {
           .packed_moments = o.moments == MomentPrecision::bits8,
           .seed = o.seed,
           .up_rate = o.lora.plus,
+          .products = compute,
           .choice = o.optimizer};
 }
 
@@ -35,11 +36,12 @@ std::vector<NamedParameter> trained_parameters(Transformer& model, const Trainin
 
 }  // namespace
 
-Stepper::Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options)
+Stepper::Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options,
+                 DType compute)
     : model_(model),
       task_(task),
       schedule_(rate_schedule(options)),
-      optimizer(trained_parameters(model, task), optimizer_options(options)) {}
+      optimizer(trained_parameters(model, task), optimizer_options(options, compute)) {}
 
 Stepper::Outcome Stepper::operator()(int64_t step) {
   TrainingTask::StepLoss found = task_.backward(model_, step);

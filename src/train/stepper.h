@@ -7,14 +7,15 @@
 
 namespace fovea {
 
-OptimizerOptions optimizer_options(const TrainOptions& options);
+// compute: of the passes, f32 or bf16; Muon multiplies in it too.
+OptimizerOptions optimizer_options(const TrainOptions& options, DType compute);
 RateSchedule rate_schedule(const TrainOptions& options);
 
 // Takes optimiser steps of a model on a task, one at a time. The trainer and bench use it.
 class Stepper {
  public:
   // The model and the task must outlive the stepper.
-  Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options);
+  Stepper(Transformer& model, const TrainingTask& task, const TrainOptions& options, DType compute);
 
   struct Outcome {
     double loss = 0, gradient_norm = 0, learning_rate = 0;

@@ -28,7 +28,7 @@ Trainer::Trainer(Job& job, SnapshotFolder& folder,
       folder_(folder),
       report_(progress),
       pausing_(pausing),
-      stepper_(job.model, *job.task, job.options),
+      stepper_(job.model, *job.task, job.options, job.compute),
       record_(job.options, job.plan.first_step),
       pauses_(job, job.plan.tokens_per_second > 0
                        ? static_cast<double>(job.plan.tokens_per_step) / job.plan.tokens_per_second

@@ -25,11 +25,20 @@ void scale_in_place(const Tensor& x, double factor) {
   kernels(x).scale(x, x, static_cast<float>(factor), x.size());
 }
 
+// Returns x as a factor of a product: in `dtype`, a copy if it has another one.
+Tensor factor_of(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor y = empty(x.shape(), dtype, x.device());
+  kernels(x).convert(y, x, x.size());
+  return y;
+}
+
 // Returns about U V^T of the singular value decomposition x = U S V^T: Newton-Schulz iterations
 //   x = a x + (b A + c A^2) x,  A = x x^T,
-// from x / |x|. All singular values become about 1. A matrix with more rows than columns uses
-// A = x^T x instead, from the right. Overwrites x.   [R, C] -> [R, C]
-Tensor orthogonalised(Tensor x) {
+// from x / |x|, with factors of products in `dtype` and sums in fp32. All singular values become
+// about 1. A matrix with more rows than columns uses A = x^T x instead, from the right.
+// Overwrites x.   [R, C] -> [R, C]
+Tensor orthogonalised(Tensor x, DType dtype) {
   const auto [a, b, c] = kPolynomial;
   const int64_t R = x.dim(0), C = x.dim(1), small = std::min(R, C);
   const bool wide = R <= C;
@@ -38,11 +47,14 @@ Tensor orthogonalised(Tensor x) {
   Tensor next = empty_like(x);
   const Tensor A = empty({small, small}, x.dtype(), x.device()), B = empty_like(A);
   for (int i = 0; i < kIterations; ++i) {
-    k.gemm(A, x, x, {}, {small, small, std::max(R, C), !wide, wide});
-    k.gemm(B, A, A, {}, {small, small, small});
+    const Tensor X = factor_of(x, dtype);
+    k.gemm(A, X, X, {}, {small, small, std::max(R, C), !wide, wide});
+    const Tensor A_factor = factor_of(A, dtype);
+    k.gemm(B, A_factor, A_factor, {}, {small, small, small});
     scale_in_place(B, c);
     add_scaled(B, A, b);
-    k.gemm(next, wide ? B : x, wide ? x : B, {}, {R, C, small});
+    const Tensor P = factor_of(B, dtype);
+    k.gemm(next, wide ? P : X, wide ? X : P, {}, {R, C, small});
     add_scaled(next, x, a);
     std::swap(x, next);
   }
@@ -57,7 +69,8 @@ double scale_of(MuonScale scale, const Shape& shape) {
 
 }  // namespace
 
-// Jordan et al. 2024, as in torch.optim.Muon, with the products in fp32: m is the moving mean of g,
+// Jordan et al. 2024, as in torch.optim.Muon, whose products are always in bf16: m is the moving
+// mean of g,
 //   w = (1 - rate decay) w - rate scale orthogonalised(u),
 // where u is m or, with Nesterov's momentum, (1 - momentum) g + momentum m.
 void muon_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
@@ -70,7 +83,7 @@ void muon_rule(const Trained& it, const Tensor& gradient, const RuleStep& step,
   const Tensor u = empty_like(gradient);
   kernels(u).scale(u, m, o.choice.nesterov ? static_cast<float>(momentum) : 1.0f, u.size());
   if (o.choice.nesterov) add_scaled(u, gradient, share);
-  const Tensor direction = orthogonalised(u);
+  const Tensor direction = orthogonalised(u, o.products);
   scale_in_place(weight, 1 - rate * step.decay);
   add_scaled(weight, direction,
              static_cast<float>(-rate * scale_of(o.choice.muon_scale, weight.shape())));

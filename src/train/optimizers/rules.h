@@ -15,6 +15,7 @@ struct OptimizerOptions {
   bool packed_moments = false;  // AdamW: see MomentOptions
   uint64_t seed = 0;            // of the rounding of packed moments
   double up_rate = 1;           // factor of the learning rate of the matrices B of adapters
+  DType products = DType::f32;  // Muon: of the factors of its products, f32 or bf16
   OptimizerChoice choice = {};
 };
 

@@ -225,7 +225,7 @@ TEST_F(AdapterTraining, UpdatesBFasterWithLoraPlus) {
     o.lora.plus = plus;
     for (const auto& [name, parameter] : parameters_of(moving))
       parameter->value = copy(parameter->value.detach());
-    Optimizer optimizer(parameters_of(moving), optimizer_options(o));
+    Optimizer optimizer(parameters_of(moving), optimizer_options(o, DType::f32));
     const Tensor ids = zeros({1, 4}, DType::i32);
     backward(cross_entropy(moving.logits(moving.hidden(ids, {})), ids, 4));
     optimizer.update(1, 1e-3, 1);

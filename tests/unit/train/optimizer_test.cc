@@ -100,7 +100,7 @@ void compare_with_plain(double clip) {
   o.clip = clip;
   o.weight_decay = 0.3;  // large, so that a wrong group is detected
   o.epsilon = 1e-3;      // limits the quotients of gradients that are rounding errors
-  Optimizer optimizer(parameters_of(model), optimizer_options(o));
+  Optimizer optimizer(parameters_of(model), optimizer_options(o, DType::f32));
   std::map<std::string, PlainAdamW> plain;
   model.each([&](const std::string& name, Parameter& p) {
     const std::vector<float> w = to_floats(p.value);

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/json.h"
+#include "base/random.h"
 #include "base/threads.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
@@ -113,6 +116,33 @@ TEST_F(OptimizerGoldens, Muon) {
                     .muon_scale = MuonScale::spectral,
                     .muon_rate = 3};
   run(options, "muon_spectral");
+}
+
+// Factors in bf16 (8 bits) change the step by a few percent; a second run has the same bits.
+TEST(MuonInBf16, IsNearTheStepInFp32) {
+  for (const Shape& shape : {Shape{96, 160}, Shape{160, 96}, Shape{33, 33}}) {
+    std::vector<std::vector<float>> found;
+    for (const DType products : {DType::f32, DType::bf16, DType::bf16}) {
+      Parameter p = {shape, Role::matrix, zeros(shape)};
+      OptimizerOptions options = with(OptimizerKind::muon);
+      options.products = products;
+      Optimizer optimizer({{"decoder.0.ffn.up.weight", &p}}, options);
+      Random random(5, Stream::init);
+      std::vector<float> gradient(static_cast<size_t>(p.value.size()));
+      for (float& each : gradient) each = random.normal();
+      backward(sum(multiply(p.value, from(gradient, shape))));
+      optimizer.update(1, 0.02, 1);
+      found.push_back(to_floats(p.value));
+    }
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < found[0].size(); ++i) {
+      difference += std::pow(found[0][i] - found[1][i], 2);
+      size += std::pow(found[0][i], 2);
+    }
+    EXPECT_LT(std::sqrt(difference / size), 0.04) << shape[0];
+    EXPECT_GT(difference, 0) << shape[0];
+    EXPECT_EQ(found[1], found[2]);
+  }
 }
 
 // The norm of all gradients together is limited for every rule: large gradients, clipped to the
