@@ -188,7 +188,7 @@ def families_table():
 
 
 def page():
-    machines = sorted({(r["machine"]["cpu"], f"{r['machine']['threads']} thread{'s'[:r['machine']['threads'] != 1]}") for r in map(result, names()) if r and "machine" in r})
+    machines = sorted({f"{r['machine']['cpu']} ({r['machine']['isa']})" for r in map(result, names()) if r and "machine" in r})
     yield "# Claims and verdicts"
     yield ""
     yield "<!-- written by tools/write_claims.py -->"
@@ -196,11 +196,10 @@ def page():
     yield "Five texts that explain Transformers (S0 to S4) make 24 claims about speed and quality. This page tests each of them by an experiment of"
     yield "[`fovea lab`](lab.md), whose rule was written before its runs. A verdict is that of the rule and applies to the models and data of the"
     yield "experiment. All numbers come from the files in `lab/results/`, written by `run_experiment()`, which the command calls;"
-    yield "`tools/write_claims.py` writes this page. Times need a quiet machine: experiments that measure them are marked as not run until then."
+    yield "`tools/write_claims.py` writes this page. Experiments that measure times (speed, crossover, wide-head, head-loop, long-context) ran alone."
     yield "The short forms use one learning rate; the long forms, which tune it for each side, were not run unless the command says `--long`."
     yield ""
-    for cpu, threads in machines:
-        yield f"Machine: {cpu}, {threads}, shared with other work. Text: the King James Bible, its first 1.1 MB (`./run demo` makes the file)."
+    yield f"Machines: {', '.join(machines)}. The text is the first 1.1 MB of the King James Bible (`./run demo` makes the file)."
     yield ""
     yield "## Claims"
     yield ""
