@@ -40,14 +40,20 @@ Spec gpt2(const Size& size) { return gpt(size, 1024, 50257); }
 Spec small(const Size& size) { return gpt(size, 64, 0); }
 // What speeds up the first seconds of training: rotary positions, norms of queries and keys, ReLU
 // squared (So et al. 2021), and outputs that begin at 0.
-Spec speedrun(const Size& size) {
-  Spec s = gpt(size, 128, 0);
+Spec quick(const Size& size, int64_t context) {
+  Spec s = gpt(size, context, 0);
   StackSpec& d = *s.decoder;
   d.position.kind = PositionKind::rotary;
   d.norm.kind = NormKind::rms;
   d.attention.norm = QueryKeyNorm::head;
   d.ffn.activation = ActivationKind::relu_squared;
   d.zero_outputs = true;
+  return s;
+}
+Spec speedrun(const Size& size) { return quick(size, 128); }
+Spec speedrun_large(const Size& size) {
+  Spec s = quick(size, 256);
+  set_dropout(s, 0.1f);
   return s;
 }
 Spec baby(const Size& size) {
@@ -303,6 +309,7 @@ constexpr Preset kPresets[] = {
     {"tiny", small, {3, 4, 64}},
     {"nano", small, {4, 4, 128}},
     {"speedrun", speedrun, {2, 4, 128}},
+    {"speedrun-large", speedrun_large, {6, 4, 256}},
     {"baby", baby, {6, 6, 384}},
     {"rnn", rnn, {2, 1, 256}},
     {"gru", gru, {2, 1, 256}},
