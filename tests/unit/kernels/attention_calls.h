@@ -134,17 +134,19 @@ inline void expect_near(const Array& actual, const Array& expected, const char* 
   }
 }
 
+// With bf16, the weights and the gradients of the scores are rounded.
 inline void expect_like_reference(const Inputs& x) {
+  const double tolerance = x.q.dtype == DType::bf16 ? 0x1p-8 : 1e-5;
   const Forward truth = forward(reference::attention, x, DType::f64, DType::f64);
   const Forward actual = cpu_forward(x);
-  expect_near(actual.y, truth.y, "y");
-  expect_near(actual.lse, truth.lse, "lse");
+  expect_near(actual.y, truth.y, "y", tolerance);
+  expect_near(actual.lse, truth.lse, "lse", tolerance);
   const Backward expected = backward(reference::attention_backward, x, actual, DType::f64);
   const Backward gradients = cpu_backward(x, actual);
-  expect_near(gradients.dq, expected.dq, "dq");
-  expect_near(gradients.dk, expected.dk, "dk");
-  expect_near(gradients.dv, expected.dv, "dv");
-  expect_near(gradients.dbias, expected.dbias, "dbias");
+  expect_near(gradients.dq, expected.dq, "dq", tolerance);
+  expect_near(gradients.dk, expected.dk, "dk", tolerance);
+  expect_near(gradients.dv, expected.dv, "dv", tolerance);
+  expect_near(gradients.dbias, expected.dbias, "dbias", tolerance);
   const int64_t weights = x.rows() * x.shape.keys;
   Array shown(DType::f32, weights), true_weights(DType::f64, weights);
   cpu::attention_weights(shown.out(), x.q.in(), x.k.in(), x.call());

@@ -6,7 +6,7 @@
 // begin at multiples of kTile and are processed in ascending order, every sum is one chain or
 // kPanel chains over ascending keys, and a masked key adds an exact 0.
 //
-// With pages of bf16, queries and weights are rounded to bf16, see kernels.h.
+// With operands or pages of bf16, queries and weights are rounded to bf16, see kernels.h.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/forward.cc"
@@ -76,7 +76,7 @@ Block make_block(const QueryRows& queries, Scratch& scratch) {
           padded,
           value_padded,
           wide,
-          static_cast<float>(queries.shape.scale * std::numbers::log2e),
+          score_factor(queries.shape),
           scratch.take(rows * wide),
           scratch.take(rows * value_padded),
           scratch.take(rows),
@@ -96,8 +96,9 @@ int64_t block_floats(const QueryRows& queries) {
 }
 
 // Tiles of contiguous keys and values, [B, capacity, G, ...].
+template <class Numbers>
 struct RowTiles {
-  using Arithmetic = ExactFloats<float>;
+  using Arithmetic = Numbers;
   const Block& block;
   KeyRows k, v;
 
@@ -108,7 +109,8 @@ struct RowTiles {
     const TileRows keys = rows_of_tile(block.rows, k, queries, tile);
     transpose_tile(keys, columns, padded, block.rows, block.k);
     TileRows values{block.rows, block.value_padded, count};
-    if (queries.rows() < kStrip) {  // copying would cost more than reading with a stride
+    if (!Arithmetic::kRounds && queries.rows() < kStrip) {
+      // Copying would cost more than reading with a stride.
       values = rows_of_tile(block.rows, v, queries, tile);
     } else {
       load_tile(block.rows, v, queries, tile, columns);
@@ -121,6 +123,30 @@ struct RowTiles {
     prefetch_keys(v, block.queries, keys);
   }
 };
+
+// The same in bf16, as words.
+template <class Numbers>
+struct RowWordTiles {
+  using Arithmetic = Numbers;
+  const Block& block;
+  KeyRows k, v;
+
+  Tile<uint32_t> at(int64_t tile, int64_t) const {
+    auto *keys = reinterpret_cast<uint32_t*>(block.k),
+         *values = reinterpret_cast<uint32_t*>(block.rows);
+    HalfRows(k, block.queries, tile).transpose(keys);
+    const HalfRows rows(v, block.queries, tile);
+    rows.pair(values);
+    return {keys, kTile, kPanel, values, block.value_padded, rows.count};
+  }
+  void prefetch(Interval keys) const {
+    prefetch_keys(k, block.queries, keys);
+    prefetch_keys(v, block.queries, keys);
+  }
+};
+template <class Arithmetic>
+using TilesOfRows =
+    std::conditional_t<Arithmetic::kPair == 2, RowWordTiles<Arithmetic>, RowTiles<Arithmetic>>;
 
 // Tiles of the keys and values of one sequence, read directly from its pages.
 template <class Numbers>
@@ -302,7 +328,10 @@ void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& s
     const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
     const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
-    attend<RowTiles>(y, lse, q, queries, KeyRows{k, shape.width}, KeyRows{v, shape.values()});
+    with_arithmetic(in_halves(q, k, v), [&](auto arithmetic) {
+      attend<TilesOfRows<decltype(arithmetic)>>(y, lse, q, queries, KeyRows{k, shape.width},
+                                                KeyRows{v, shape.values()});
+    });
   });
 }
 
@@ -391,6 +420,7 @@ HWY_EXPORT(attention_forward);
 HWY_EXPORT(attention_of_spans);
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  const FloatMode mode(in_halves(q, k, v) ? kFlushToZero : FloatMode::current());
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
 }
 

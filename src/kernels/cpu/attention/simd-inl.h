@@ -133,6 +133,11 @@ void multiply(const TileProduct<Numbers>& product) {
   }
 }
 
+// Returns the factor of the products of queries and keys in scores, to base 2.
+inline float score_factor(const AttentionShape& shape) {
+  return static_cast<float>(shape.scale * std::numbers::log2e);
+}
+
 // 2^x for -126 <= x <= 127; exactly 0 for x <= -127 (and -inf), NaN for NaN. The coefficients, from
 // the highest power down to the first, are those of a polynomial for 2^f, -1/2 <= f <= 1/2.
 template <size_t kDegree>

@@ -9,50 +9,11 @@
 
 #include <cmath>
 
-#include "kernels/cpu/attention/simd-inl.h"
+#include "kernels/cpu/attention/arithmetic-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu {
 namespace HWY_NAMESPACE {
-
-// How queries are multiplied with keys, and weights with values. With `kRounds`, queries and
-// weights are rounded to bf16, and words of two numbers are multiplied or, with the same bits, the
-// two numbers one after the other. kPair numbers share an element of the left operand. kColumns are
-// the columns that are processed at once.
-template <class Stored>
-struct ExactFloats : FloatNumbers<Stored> {
-  static constexpr bool kRounds = false;
-  static constexpr int64_t kPair = 1, kColumns = kPanel;
-};
-
-template <class Pairs>
-struct Bf16Words : PairNumbers<Pairs> {
-  static constexpr bool kRounds = true;
-  static constexpr int64_t kPair = 2, kColumns = 2 * kPanel;
-
-  // Stores the numbers of two vectors, rounded, and returns sum + the numbers 2i + the numbers 2i +
-  // 1 of these.
-  static HWY_INLINE Vector round(Vector first, Vector second, uint32_t* to, Vector sum) {
-    const WordVector pairs = Pairs::round(first, second), ones = hn::Set(Words(), 0x3f803f80u);
-    hn::Store(pairs, Words(), to);
-    return Pairs::multiply_add(pairs, ones, sum);
-  }
-};
-
-struct Bf16Floats : FloatNumbers<float> {
-  static constexpr bool kRounds = true;
-  static constexpr int64_t kPair = 1, kColumns = 2 * kPanel;
-
-  static HWY_INLINE Vector round(Vector first, Vector second, float* to, Vector sum) {
-    const Floats tag;
-    first = widen_half(narrow_half(first));
-    second = widen_half(narrow_half(second));
-    hn::Store(first, tag, to);
-    hn::Store(second, tag, to + kLanes);
-    sum = hn::Add(sum, hn::ConcatEven(tag, second, first));
-    return hn::Add(sum, hn::ConcatOdd(tag, second, first));
-  }
-};
 
 // The state of a block of rows while the keys are processed.
 struct Block {
@@ -126,10 +87,11 @@ HWY_INLINE void weigh_row(const Block& block, int64_t row, float* HWY_RESTRICT s
 }
 
 // Turns a row of scores, times factor, into weights relative to 2^pivot, rounds them, and adds them
-// to the row's sums: kPanel chains, each of two adjacent columns of every 2 kPanel.
+// to the row's sums: kPanel chains, each of two adjacent columns of every 2 kPanel. With dropout,
+// the weights are then multiplied by `factors`, before they are rounded.
 template <class Arithmetic>
 HWY_INLINE void weigh_rounded(const Block& block, int64_t row, const float* HWY_RESTRICT scores,
-                              Columns columns, float factor,
+                              Columns columns, float factor, const float* HWY_RESTRICT factors,
                               typename Arithmetic::Left* HWY_RESTRICT weights) {
   const Floats tag;
   const float pivot = block.pivots[row];
@@ -145,24 +107,15 @@ HWY_INLINE void weigh_rounded(const Block& block, int64_t row, const float* HWY_
 #pragma GCC unroll 2
     for (int64_t v = 0; v < kVectors; ++v) {
       const int64_t c = begin + 2 * v * kLanes;
-      sum[v] =
-          Arithmetic::round(weight(c), weight(c + kLanes), weights + c / Arithmetic::kPair, sum[v]);
+      auto* to = weights + c / Arithmetic::kPair;
+      const Vector first = weight(c), second = weight(c + kLanes);
+      sum[v] = Arithmetic::round(first, second, to, sum[v]);
+      if (factors == nullptr) continue;
+      Arithmetic::round(hn::Mul(first, hn::Load(tag, factors + c)),
+                        hn::Mul(second, hn::Load(tag, factors + c + kLanes)), to, all(0));
     }
   }
   for (int64_t v = 0; v < kVectors; ++v) hn::Store(sum[v], tag, sums + v * kLanes);
-}
-
-// Multiplies scores [rows, kTile] by scales [kTile], or by `factor` if scales is null.
-HWY_INLINE void scale_scores(float* HWY_RESTRICT scores, int64_t rows, Columns columns,
-                             const float* HWY_RESTRICT scales, float factor = 1) {
-  const Floats tag;
-  for (int64_t c = columns.begin; c < columns.end; c += kLanes) {
-    const Vector scale = scales != nullptr ? hn::LoadU(tag, scales + c) : all(factor);
-    for (int64_t r = 0; r < rows; ++r) {
-      float* score = scores + r * kTile + c;
-      hn::Store(hn::Mul(hn::Load(tag, score), scale), tag, score);
-    }
-  }
 }
 
 // A tile of keys and values in the form that the products read. Elements are numbers or words.
@@ -186,8 +139,8 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
   if (columns.empty()) return;
   const AttentionShape& shape = block.queries.shape;
   const int64_t value_padded = block.value_padded;
-  // The columns after the last key have weight 0; a word is always complete.
-  const auto elements = [](int64_t count) { return kRounds ? round_up(count, 2) / kPair : count; };
+  const auto elements = [](int64_t count) { return elements_of<Arithmetic>(count); };
+  // The columns after the last key have weight 0.
   const int64_t values = elements(std::min(columns.end, here.count) - columns.begin);
   multiply<Arithmetic>({block.query<Arithmetic>(row), block.wide / kPair, 1,
                         here.keys + columns.begin / kPanel * here.key_panel, here.key_inner,
@@ -205,12 +158,12 @@ void add_tile_to_strip(const Block& block, int64_t row, int64_t rows, const Sigh
       reinterpret_cast<typename Arithmetic::Left*>(kRounds ? block.weights : block.scores);
   for (int64_t r = 0; r < rows; ++r) {
     float* scores = block.scores + r * kTile;
+    const bool drops = shape.dropout.probability > 0;
+    if (drops) dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
     if constexpr (kRounds) {
       weigh_rounded<Arithmetic>(block, row + r, scores, columns, factor,
-                                weights + r * kTile / kPair);
+                                drops ? block.factors : nullptr, weights + r * kTile / kPair);
     } else {
-      if (shape.dropout.probability > 0)
-        dropout_factors(shape, block.queries.index(row + r), tile, block.factors);
       weigh_row(block, row + r, scores, columns,
                 here.value_scales != nullptr ? here.value_scales : block.factors);
     }

@@ -59,6 +59,12 @@ struct KeyRows {
   int64_t padded() const { return cpu::padded(width); }
 };
 
+// Returns whether all arrays are bf16; their products then have operands in bf16.
+template <class... Arrays>
+bool in_halves(const Arrays&... x) {
+  return ((x.dtype == DType::bf16) && ...);
+}
+
 // The keys that the rows of a strip see: no row sees a key outside [begin, end), and every row sees
 // all keys of [all_begin, all_end).
 struct Sight {
