@@ -109,6 +109,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   s.value_width = v.dim(3);
   Tensor y = empty({s.batch, s.queries, s.heads, s.value_width}, q.dtype(), q.device());
   if (!recording()) {
+    const auto is_bf16 = [](const Tensor& x) { return x.dtype() == DType::bf16; };
+    s.rounds = is_bf16(q) && is_bf16(k) && is_bf16(v) && s.dropout.probability == 0;
     kernels(q).attention(y, {}, q, k, v, s);
     return y;
   }

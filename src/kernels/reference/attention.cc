@@ -145,6 +145,7 @@ void attention_with_rounded_weights(Out y, In q, In k, In v, const AttentionShap
 }
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  if (shape.rounds) return attention_with_rounded_weights(y, q, k, v, shape);
   std::vector<double> sum(static_cast<size_t>(shape.values()));
   for_each_query(shape, [&](const Query& query) {
     const double log_of_sum = log_sum(shape, query, q, k);

@@ -6,13 +6,14 @@
 // begin at multiples of kTile and are processed in ascending order, every sum is one chain or
 // kPanel chains over ascending keys, and a masked key adds an exact 0.
 //
-// With pages of bf16, queries and weights are rounded to bf16, see kernels.h.
+// With pages of bf16, and in inference with rows of bf16, queries and weights are rounded to bf16,
+// see kernels.h.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/forward.cc"
 #include <hwy/foreach_target.h>
 // clang-format off
-#include "kernels/cpu/attention/strip-inl.h"
+#include "kernels/cpu/attention/rows-inl.h"
 // clang-format on
 
 #include <numbers>
@@ -34,7 +35,18 @@ void start(const Block& block, In q) {
   const AttentionShape& shape = block.queries.shape;
   const int64_t rows = block.queries.rows();
   const float factor = Arithmetic::kRounds ? 1 : block.factor;
+  const bool are_words =
+      Arithmetic::kPair == 2 && q.dtype == DType::bf16 && shape.width % (2 * kPanel) == 0;
   for (int64_t row = 0; row < rows; ++row) {
+    if constexpr (Arithmetic::kPair == 2) {
+      if (are_words) {
+        const bf16* from =
+            static_cast<const bf16*>(q.data) + block.queries.offset(row, shape.width);
+        for (int64_t d = 0; d < shape.width; d += 2 * kLanes)
+          hn::Store(load_pairs(from + d), Words(), block.query<Arithmetic>(row) + d / 2);
+        continue;
+      }
+    }
     float* query = Arithmetic::kRounds ? block.k : block.q + row * block.wide;
     load_row(query, q, block.queries.offset(row, shape.width), shape.width, block.wide, factor);
     if constexpr (Arithmetic::kRounds) {
@@ -94,33 +106,6 @@ int64_t block_floats(const QueryRows& queries) {
   return rows * (round_up(padded, 2 * kPanel) + value_padded + kPanel) + Scratch::size_of(rows) +
          kTile * (1 + 2 * kStrip + padded + std::max(padded, value_padded));
 }
-
-// Tiles of contiguous keys and values, [B, capacity, G, ...].
-struct RowTiles {
-  using Arithmetic = ExactFloats<float>;
-  const Block& block;
-  KeyRows k, v;
-
-  // Returns the first `columns` columns of the tile that begins at key `tile`.
-  Tile<float> at(int64_t tile, int64_t columns) const {
-    const QueryRows& queries = block.queries;
-    const int64_t padded = block.padded, count = std::min(kTile, queries.shape.keys - tile);
-    const TileRows keys = rows_of_tile(block.rows, k, queries, tile);
-    transpose_tile(keys, columns, padded, block.rows, block.k);
-    TileRows values{block.rows, block.value_padded, count};
-    if (queries.rows() < kStrip) {  // copying would cost more than reading with a stride
-      values = rows_of_tile(block.rows, v, queries, tile);
-    } else {
-      load_tile(block.rows, v, queries, tile, columns);
-    }
-    return {block.k, kTile, kPanel, values.data, values.stride, values.count};
-  }
-  // Prefetches the given keys and their values.
-  void prefetch(Interval keys) const {
-    prefetch_keys(k, block.queries, keys);
-    prefetch_keys(v, block.queries, keys);
-  }
-};
 
 // Tiles of the keys and values of one sequence, read directly from its pages.
 template <class Numbers>
@@ -295,6 +280,16 @@ int64_t queries_per_task(const AttentionShape& shape) {
   return queries;
 }
 
+// Returns the function for contiguous keys and values.
+auto attend_rows(bool rounds) {
+  if (!rounds) return attend<RowTiles<ExactFloats<float>>, KeyRows, KeyRows>;
+  switch (bf16_products()) {
+    case Bf16Products::pairs: return attend<RowWordTiles<NativePairs>, KeyRows, KeyRows>;
+    case Bf16Products::model_pairs: return attend<RowWordTiles<ModelPairs>, KeyRows, KeyRows>;
+    default: return attend<RowTiles<Bf16Floats>, KeyRows, KeyRows>;  // see attend_text()
+  }
+}
+
 void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
   const int64_t block = queries_per_task(shape), blocks = (shape.queries + block - 1) / block;
   share_out(work_of(shape), shape.batch * shape.kv_heads * blocks, [&](int64_t task) {
@@ -302,7 +297,7 @@ void attention_forward(Out y, Out lse, In q, In k, In v, const AttentionShape& s
     const int64_t begin = (blocks - 1 - task % blocks) * block;
     const int64_t head = task / blocks % shape.kv_heads, batch = task / blocks / shape.kv_heads;
     const QueryRows queries{shape, batch, head, begin, std::min(block, shape.queries - begin)};
-    attend<RowTiles>(y, lse, q, queries, KeyRows{k, shape.width}, KeyRows{v, shape.values()});
+    attend_rows(shape.rounds)(y, lse, q, queries, {k, shape.width}, {v, shape.values()});
   });
 }
 
@@ -391,6 +386,7 @@ HWY_EXPORT(attention_forward);
 HWY_EXPORT(attention_of_spans);
 
 void attention(Out y, Out lse, In q, In k, In v, const AttentionShape& shape) {
+  const FloatMode mode(shape.rounds ? kFlushToZero : FloatMode::current());
   HWY_DYNAMIC_DISPATCH(attention_forward)(y, lse, q, k, v, shape);
 }
 
