@@ -214,8 +214,8 @@ bool Loader::stays_in_blocks(const Spec& spec, const Item& item) const {
   if (!format) return false;
   for (size_t i = 0; i < item.parts.size(); ++i) {
     const std::string& name = item.tensor.parts[i];
-    const auto packed = packed_format(spec, name, *item.parts[i], WeightFormat::bf16);
-    if (packed != WeightFormat::bf16 && name != "embedding.token") return false;
+    const auto packed = packed_format(spec, name, *item.parts[i], WeightFormat::int8);
+    if (packed != WeightFormat::int8 && name != "embedding.token") return false;
   }
   return true;
 }

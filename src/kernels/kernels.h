@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -101,15 +102,6 @@ struct PackedMatrix {
   void show_arrays(DeviceOfCall& call) const { call.meet(In{panels, DType::u8, device}); }
 };
 
-// y [rows, N] (+)= x W^T, plus bias [N].
-struct PackedProduct {
-  Out y;
-  In bias;
-  PackedMatrix weight;
-
-  void show_arrays(DeviceOfCall& call) const { call.meet(y), call.meet(bias), call.meet(weight); }
-};
-
 // A tensor as R = count rows of C = width elements. The units matter only for sums over rows.
 struct Rows {
   int64_t count = 0, width = 0;
@@ -141,6 +133,20 @@ enum class Activation : uint8_t {
   quick_gelu,
   relu_squared,
   sigmoid
+};
+
+// y [rows, N] (+)= x W^T, plus bias [N]; with an activation f: y (+)= f of this sum.
+// `residual` [rows, N], null or of y's dtype, is added last; then y.add is false.
+struct PackedProduct {
+  Out y;
+  In bias;
+  PackedMatrix weight;
+  std::optional<Activation> activation = {};
+  In residual = {};
+
+  void show_arrays(DeviceOfCall& call) const {
+    call.meet(y), call.meet(bias), call.meet(weight), call.meet(residual);
+  }
 };
 
 // Elementary functions of one number; log_sigmoid(x) = -log(1 + exp(-x)).
@@ -498,15 +504,16 @@ struct Kernels {
 
   // y [B, T, H, value width] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log
   // of the softmax's sum, float (double in an f64 call). For a query that sees no key, y = 0 and
-  // lse = -inf. Keys are processed in tiles of kPageTokens that begin at key 0.
+  // lse = -inf. Keys are processed in tiles of kPageTokens that begin at key 0. If q, k and v are
+  // bf16, the weights are rounded as in attention_paged with pages of bf16.
   Kernel<"attention", void(Out y, Out lse, In q, In k, In v, const AttentionShape& shape)>
       attention{device};
   // Like `attention`, without lse, for sequences whose keys and values are stored in pages of f32,
-  // bf16 or i8. With pages of f32, each sequence's rows of y have the same bits as the result of
-  // `attention` for that sequence alone. With pages of bf16, queries are rounded to bf16, and so
-  // are the weights: powers of two, relative to an integer power. They are divided by the sum of
-  // the rounded weights, which loses least, since y remains a weighted mean of values. The products
-  // are those of bf16 in architecture.md's class "common", on every CPU.
+  // bf16 or i8. With pages of f32, or q and pages of bf16, each sequence's rows of y have the
+  // same bits as the result of `attention` for that sequence alone. With pages of bf16, queries are
+  // rounded to bf16, and so are the weights: powers of two, relative to an integer power. They are
+  // divided by the sum of the rounded weights, which loses least, since y remains a weighted mean
+  // of values. The products are those of bf16 in architecture.md's class "common", on every CPU.
   Kernel<"attention_paged",
          void(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans)>
       attention_paged{device};

@@ -6,9 +6,11 @@ std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& n
                                           const Parameter& parameter, WeightFormat wanted) {
   const bool tied = spec.head.tied && name == "embedding.token";
   const bool matrix = parameter.role == Role::matrix || parameter.role == Role::residual_matrix;
-  if (name.starts_with("input.") || !(matrix || tied)) return std::nullopt;
+  if (!(matrix || tied)) return std::nullopt;
   if (name.ends_with(".router.weight") || name.ends_with(".shared_gate.weight"))
     return WeightFormat::f32;
+  if (name.starts_with("input."))
+    return wanted == WeightFormat::bf16 ? WeightFormat::bf16 : WeightFormat::f32;
   const bool in_stack = name.starts_with("encoder.") || name.starts_with("decoder.");
   const bool head = tied || (!in_stack && name.ends_with(".output.weight"));
   return head && wanted == WeightFormat::int4 ? WeightFormat::int8 : wanted;

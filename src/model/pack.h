@@ -8,8 +8,9 @@ namespace fovea {
 
 // Returns the format of the parameter `name` if a model's weights are packed as `wanted`; unset =
 // not packed. The matrices of the stacks and of the head are packed, including a token embedding
-// that is also the head's matrix. A router is small and sensitive, so it stays f32; the head's
-// matrix has at least 8 bits.
+// that is also the head's matrix, and those of the input. A router is small and sensitive, so it
+// stays f32; the matrices of pixels and spectrograms are bf16 or f32; the head's matrix has at
+// least 8 bits.
 std::optional<WeightFormat> packed_format(const Spec& spec, const std::string& name,
                                           const Parameter& parameter, WeightFormat wanted);
 

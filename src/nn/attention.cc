@@ -33,9 +33,9 @@ Attention::Attention(const StackSpec& stack, int64_t width, int64_t layer_, bool
 Tensor Attention::heads_of(const Tensor& projected, const Norm& norm, int64_t heads,
                            const Angles& angles, const Pass& pass) const {
   const int64_t B = projected.dim(0), T = projected.dim(1), D = projected.dim(2) / heads;
-  Tensor y = spec.norm == QueryKeyNorm::all ? norm(projected, pass.compute) : projected;
+  Tensor y = spec.norm == QueryKeyNorm::all ? norm(projected, projected.dtype()) : projected;
   y = y.view({B, T, heads, D});
-  if (spec.norm == QueryKeyNorm::head) y = norm(y, pass.compute);
+  if (spec.norm == QueryKeyNorm::head) y = norm(y, y.dtype());
   if (!angles.cosines) return y;
   return rotate(y, angles.cosines, angles.sines, pass.pairing);
 }
@@ -46,11 +46,11 @@ Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pas
           probed(pass, ProbePoint::What::value, heads_of(v, {}, spec.kv_heads, {}, pass))};
 }
 
-Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
-  const Tensor mixed = probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
+Tensor Attention::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
+  const Tensor heads = probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
                               across ? to_memory(x, pass) : to_one_another(x, pass));
-  return output(mixed.view({x.dim(0), x.dim(1), spec.heads * spec.value_width}),  // [B, T, C]
-                pass);
+  const Tensor mixed = heads.view({x.dim(0), x.dim(1), spec.heads * spec.value_width});
+  return output.added_to(residual, mixed, pass);  // [B, T, C]
 }
 
 Tensor Attention::probed(const Pass& pass, ProbePoint::What what, Tensor found) const {

@@ -20,7 +20,13 @@ struct Attention {
   Attention() = default;
   Attention(const StackSpec& stack, int64_t width, int64_t layer, bool across, Dropout place);
 
-  Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C] -> [B, T, C]
+  // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
+  Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
+
+  // Whether x may be bf16, see Linear.
+  bool reads_bf16() const {
+    return query.reads_bf16() && key.reads_bf16() && value.reads_bf16() && output.reads_bf16();
+  }
 
   struct KeysValues {
     Tensor keys, values;  // [B, S, G, D], [B, S, G, D']

@@ -6,18 +6,22 @@
 namespace fovea {
 namespace {
 
-// The points of a sublayer's input and output.
+// The points of a sublayer's input and output, and the dtype of its input.
 struct Ends {
   ProbePoint input, output;
+  DType operands;
 };
 
-// y = sum_norm(added(x, dropout(output_norm(sublayer(input_norm(x))))))
+// y = sum_norm(added(x, dropout(output_norm(sublayer(input_norm(x)))))), where sublayer(x,
+// residual) may add the residual itself.
 template <class Sublayer>
 Tensor through(const Block& block, const Tensor& x, const Norms& norm, const Pass& pass,
                const Ends& ends, const Dropout& place, Sublayer&& sublayer) {
-  const Tensor y = probed(
-      pass, ends.output,
-      norm.output(sublayer(probed(pass, ends.input, norm.input(x, pass.compute))), pass.compute));
+  const Tensor in = probed(pass, ends.input, norm.input(x, ends.operands));
+  const bool reads_output = norm.output.weight.present() || pass.training || pass.probe != nullptr;
+  if (block.residual && block.residual_scale == 1 && !reads_output)
+    return norm.sum(sublayer(in, x), x.dtype());
+  const Tensor y = probed(pass, ends.output, norm.output(sublayer(in, {}), pass.compute));
   const Tensor dropped = dropout(y, pass.dropout_at(place.probability, place.substream));
   return norm.sum(block.added(x, dropped), x.dtype());
 }
@@ -73,16 +77,20 @@ Block::Block(const StackSpec& spec, const DropoutSpec& dropout, int64_t width, i
   }
 }
 
-Tensor Block::mix(const Tensor& x, const Pass& pass) const {
-  const Tensor y = recurrence.present() ? recurrence(x, pass)
-                   : latent.present()   ? latent(x, pass)
-                                        : attention(x, pass);
-  return attention_scale.present() ? scale_columns(y, attention_scale.value) : y;
+Tensor Block::mix(const Tensor& x, const Pass& pass, const Tensor& sum_with) const {
+  const bool attends = !recurrence.present() && !latent.present();
+  if (attends && !attention_scale.present()) return attention(x, pass, sum_with);
+  Tensor y = recurrence.present() ? recurrence(x, pass)
+             : latent.present()   ? latent(x, pass)
+                                  : attention(x, pass);
+  if (attention_scale.present()) y = scale_columns(y, attention_scale.value);
+  return sum_with ? add(sum_with, y) : y;
 }
 
-Tensor Block::feed(const Tensor& x, const Pass& pass) const {
-  const Tensor y = ffn(x, pass);
-  return ffn_scale.present() ? scale_columns(y, ffn_scale.value) : y;
+Tensor Block::feed(const Tensor& x, const Pass& pass, const Tensor& sum_with) const {
+  if (!ffn_scale.present()) return ffn(x, pass, sum_with);
+  const Tensor y = scale_columns(ffn(x, pass), ffn_scale.value);
+  return sum_with ? add(sum_with, y) : y;
 }
 
 Tensor Block::added(const Tensor& x, const Tensor& y) const {
@@ -96,11 +104,16 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   const auto cross_at = [&](What what) {
     return ProbePoint{what, layer, ProbePoint::Stack::cross};
   };
-  const Ends mixer_ends{at(What::mixer_input), at(What::mixer_output)};
-  const Ends ffn_ends{at(What::mlp_input), at(What::mlp_output)};
+  const auto operands = [&](bool reads_bf16) {
+    const bool narrow = reads_bf16 && pass.compute == DType::f32 && pass.cache == nullptr;
+    return narrow ? DType::bf16 : pass.compute;
+  };
+  const Ends mixer_ends{at(What::mixer_input), at(What::mixer_output),
+                        operands(attention.reads_bf16())};
+  const Ends ffn_ends{at(What::mlp_input), at(What::mlp_output), operands(ffn.reads_bf16())};
   if (parallel) {
     const auto in = [&](const Ends& ends, const Norms& norms) {
-      return probed(pass, ends.input, norms.input(x, pass.compute));
+      return probed(pass, ends.input, norms.input(x, ends.operands));
     };
     const Tensor a = probed(pass, mixer_ends.output, mix(in(mixer_ends, attention_norm), pass));
     const Tensor b = probed(pass, ffn_ends.output, feed(in(ffn_ends, ffn_norm), pass));
@@ -109,17 +122,19 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
     return add(y, fovea::dropout(b, pass.dropout_at(ffn_place.probability, ffn_place.substream)));
   }
   Tensor h = through(*this, x, attention_norm, pass, mixer_ends, attention_place,
-                     [&](const Tensor& y) { return mix(y, pass); });
+                     [&](const Tensor& y, const Tensor& with) { return mix(y, pass, with); });
   h = probed(pass, at(What::hidden_mid), std::move(h));
   if (cross.across) {
     h = through(*this, h, cross_norm, pass,
-                {cross_at(What::mixer_input), cross_at(What::mixer_output)}, cross_place,
-                [&](const Tensor& y) { return cross(y, pass); });
+                {cross_at(What::mixer_input), cross_at(What::mixer_output), pass.compute},
+                cross_place,
+                [&](const Tensor& y, const Tensor& with) { return cross(y, pass, with); });
     h = probed(pass, cross_at(What::hidden_mid), std::move(h));
   }
   if (!ffn.present()) return h;
-  return through(*this, h, ffn_norm, pass, ffn_ends, ffn_place,
-                 [&](const Tensor& y) { return feed(y, pass); });  // [B, T, C]
+  return through(
+      *this, h, ffn_norm, pass, ffn_ends, ffn_place,
+      [&](const Tensor& y, const Tensor& with) { return feed(y, pass, with); });  // [B, T, C]
 }
 
 Tensor Block::recomputed(const Tensor& x, const Pass& pass) const {

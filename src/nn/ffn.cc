@@ -88,19 +88,27 @@ FeedForward::FeedForward(const StackSpec& stack, int64_t width, int64_t layer_)
 }
 
 Tensor FeedForward::through(const Tensor& x, const Linear& g, const Linear& u, const Linear& d,
-                            const Pass& pass) const {
+                            const Pass& pass, const Tensor& residual) const {
   using What = ProbePoint::What;
+  if (!gated && pass.probe == nullptr)
+    return d.added_to(residual, u.activated(x, kind, pass), pass);
   if (!gated) {
-    const Tensor before = probed(pass, What::mlp_pre, layer, u(x, pass));
-    return d(probed(pass, What::mlp_hidden, layer, activation(before, kind)), pass);
+    const Tensor before =
+        probed(pass, What::mlp_pre, layer, u(x, pass, pass.added_type(x.dtype())));
+    return d.added_to(residual, probed(pass, What::mlp_hidden, layer, activation(before, kind)),
+                      pass);
   }
   const auto [gates, factors] = all_of(x, pass, g, u);
   const Tensor before = probed(pass, What::mlp_pre, layer, gates);
-  return d(probed(pass, What::mlp_hidden, layer, gated_activation(before, factors, kind)), pass);
+  const Tensor hidden =
+      probed(pass, What::mlp_hidden, layer, gated_activation(before, factors, kind));
+  return d.added_to(residual, hidden, pass);
 }
 
-Tensor FeedForward::operator()(const Tensor& x, const Pass& pass) const {
-  return experts.empty() ? through(x, gate, up, down, pass) : mix(x, pass);
+Tensor FeedForward::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
+  if (experts.empty()) return through(x, gate, up, down, pass, residual);
+  const Tensor y = mix(x, pass);
+  return residual ? add(residual, y) : y;
 }
 
 Tensor FeedForward::router_logits(const Tensor& tokens) const {
@@ -124,10 +132,11 @@ Routing FeedForward::routing(const Tensor& logits) const {
 // With a gate, each row has one weight. Probes do not see the shared expert.
 Tensor FeedForward::shared_output(const Tensor& tokens, const Pass& pass) const {
   Pass unseen;
+  unseen.compute = pass.compute;
   unseen.training = pass.training;
   unseen.dropout = pass.dropout;
   unseen.adapted_rows = pass.adapted_rows;
-  const Tensor y = through(tokens, shared.gate, shared.up, shared.down, unseen);  // [R, C]
+  const Tensor y = through(tokens, shared.gate, shared.up, shared.down, unseen, {});  // [R, C]
   if (!shared_gate.weight.present()) return y;
   const Tensor weights = activation(linear(tokens, shared_gate.weight, {}, working_type(tokens)),
                                     Activation::sigmoid);  // [R, 1]

@@ -32,7 +32,12 @@ struct FeedForward {
 
   bool present() const { return up.weight.present() || !experts.empty(); }
   bool has_shared() const { return shared.up.weight.present(); }
-  Tensor operator()(const Tensor& x, const Pass& pass) const;
+  // x [B, T, C] -> [B, T, C]; plus the residual, if there is one.
+  Tensor operator()(const Tensor& x, const Pass& pass, const Tensor& residual = {}) const;
+  // Whether x may be bf16, see Linear. Not with experts, whose router would read it.
+  bool reads_bf16() const {
+    return experts.empty() && up.reads_bf16() && down.reads_bf16() && (!gated || gate.reads_bf16());
+  }
 
   Tensor router_logits(const Tensor& tokens) const;  // [R, C] -> f32 (f64 for f64) [R, E]
   Tensor router_scores(const Tensor& logits) const;  // softmax or sigmoid of them, [R, E]
@@ -61,7 +66,7 @@ struct FeedForward {
     expert.down.each(f, name + ".down");
   }
   Tensor through(const Tensor& x, const Linear& gate, const Linear& up, const Linear& down,
-                 const Pass& pass) const;
+                 const Pass& pass, const Tensor& residual) const;
   Tensor by_expert(const Tensor& x, const Groups& groups, Linear Expert::*part,
                    const Pass& pass) const;
   // Adds an alternative adapter of each expert to those rows of y that use it.

@@ -24,7 +24,7 @@ Tensor with_first(const Parameter& token, const Tensor& x) {
 }
 
 Tensor convolve(const Tensor& x, const Linear& layer, int64_t stride) {
-  return activation(layer(unfold(x, kKernel, stride, 1)), Activation::gelu);
+  return layer.activated(unfold(x, kKernel, stride, 1), Activation::gelu, {});
 }
 
 }  // namespace

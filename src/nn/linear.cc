@@ -102,7 +102,7 @@ void Linear::adapt_rows(const Tensor& product, const Tensor& x, const AdaptedRow
   // The factors of DoRA apply to the product without the bias, which is computed again.
   const Tensor plain =
       one.scales()
-          ? this->product(in, {})
+          ? this->product(in, {}, in.dtype())
           : gather(some.rows,
                    product.view({product.size() / product.dim(-1), product.dim(-1)}));  // [n, out]
   const Tensor out = one.output(plain, in, weight, bias, pass);

@@ -68,15 +68,39 @@ struct Linear {
       : weight{{out, in}, role, {}}, bias{with_bias ? Shape{out} : Shape{}, Role::bias, {}} {}
 
   Tensor operator()(const Tensor& x, const Pass& pass = {}) const {
+    return (*this)(x, pass, x.dtype());
+  }
+  // The same with a result of dtype `out`: x's, or another one if the layer reads_bf16().
+  Tensor operator()(const Tensor& x, const Pass& pass, DType out) const {
     probe_product(pass, weight, x);
     if (adapter.joins(weight)) return adapter.joined(x, weight, bias, pass);
-    return adapted(product(x, product_bias()), x, pass);
+    return adapted(product(x, product_bias(), out), x, pass);
+  }
+
+  // Whether x is only read by a product that rounds it to bf16, in inference.
+  bool reads_bf16() const {
+    return weight.packed && weight.packed.matrix().format == WeightFormat::bf16 &&
+           is_only_packed({});
+  }
+
+  // f(y); one kernel computes both if nothing comes between them.
+  Tensor activated(const Tensor& x, Activation f, const Pass& pass) const {
+    if (!is_only_packed(pass)) return activation((*this)(x, pass), f);
+    return linear(x, {{weight.packed, bias.value, f}}, x.dtype())[0];
+  }
+  // The last layer of a sublayer: y, or residual + y if there is a residual.
+  Tensor added_to(const Tensor& residual, const Tensor& x, const Pass& pass) const {
+    const DType out = pass.added_type(x.dtype());
+    if (!residual) return (*this)(x, pass, out);
+    if (!is_only_packed(pass) || out != residual.dtype())
+      return add(residual, (*this)(x, pass, out));
+    return linear(x, {{weight.packed, bias.value, {}, residual}}, out)[0];
   }
 
   // Returns x weight^T + added.
-  Tensor product(const Tensor& x, const Tensor& added) const {
-    return weight.packed ? linear(x, weight.packed, added, x.dtype())
-                         : linear(x, weight.value, added, x.dtype());
+  Tensor product(const Tensor& x, const Tensor& added, DType out) const {
+    return weight.packed ? linear(x, weight.packed, added, out)
+                         : linear(x, weight.value, added, out);
   }
   // Returns the bias that belongs to the product with the weight: none with DoRA, whose factors
   // apply to the product without the bias.
@@ -97,6 +121,11 @@ struct Linear {
   }
 
  private:
+  // Whether the layer is one product in the fast arithmetic of packed weights, without a probe.
+  bool is_only_packed(const Pass& pass) const {
+    return weight.packed && !weight.packed.multiplies_exactly() && !adapter.present() &&
+           alternatives.empty() && pass.probe == nullptr;
+  }
   // Replaces those rows of `product` by their outputs with an alternative.
   void adapt_rows(const Tensor& product, const Tensor& x, const AdaptedRows& some,
                   const Pass& pass) const;

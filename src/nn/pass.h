@@ -25,9 +25,11 @@ struct AdaptedRows {
 
 // The state that one forward pass carries through the layers.
 struct Pass {
-  DType compute = DType::f32;  // dtype of the matrix products; the residual stream stays f32
-  Mask mask;                   // mask of the self-attention
-  KvCache* cache = nullptr;    // decoding: keys and values of earlier passes
+  // dtype of the matrix products and of what sublayers add to the residual stream, which stays f32.
+  // In inference, products whose packed weights are bf16 have operands of bf16 with f32 too.
+  DType compute = DType::f32;
+  Mask mask;                 // mask of the self-attention
+  KvCache* cache = nullptr;  // decoding: keys and values of earlier passes
   const Probe* probe = nullptr;
   Dropout dropout;  // seed, step and units of this pass; dropout_at() sets the rest
   bool training = false;
@@ -59,6 +61,9 @@ struct Pass {
   // that layer puts them.
   Tensor first_values;
   Tensor* new_values = nullptr;
+
+  // Returns the dtype of what a sublayer adds, whose last product has operands of this dtype.
+  DType added_type(DType operands) const { return operands == DType::bf16 ? compute : operands; }
 
   // Returns the dropout of one place in the model.
   Dropout dropout_at(float probability, uint32_t place) const {

@@ -113,7 +113,7 @@ Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,
   for (const auto& [e, begin, count] : groups_of(counts)) {
     const Tensor bias = biases.empty() ? Tensor() : biases[e];
     if (!weights[e].packed_for_use()) {
-      multiply_late(y.rows(begin, begin + count), x.rows(begin, begin + count), weights[e], bias);
+      multiply_late(y.rows(begin, begin + count), x.rows(begin, begin + count), {weights[e], bias});
       continue;
     }
     const PackedProduct product{at(Out(y), begin * outputs), bias, weights[e].packed()};

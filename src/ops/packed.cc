@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/statistics.h"
 #include "tensor/tape.h"
 
 namespace fovea {
@@ -188,26 +189,29 @@ Tensor PackedWeight::floats() const {
   return y;
 }
 
-void multiply_late(const Tensor& y, const Tensor& x, const PackedWeight& weight,
-                   const Tensor& bias) {
+void multiply_late(const Tensor& y, const Tensor& x, const PackedLayer& layer) {
+  const auto& [weight, bias, kind, residual] = layer;
   const std::shared_ptr<const WeightRows> rows = weight.rows();
   if (!rows) {
-    const PackedProduct product{y, bias, weight.packed()};
+    const PackedProduct product{y, bias, weight.packed(), kind, residual};
     return kernels(x).packed_linear({&product, 1}, x, rows_of(x).count);
   }
   const PackedMatrix& w = weight.matrix();
   const int64_t count = rows_of(x).count, step = outputs_in(kPartBytes, w);
   const auto size = static_cast<int64_t>(size_of(y.dtype()));
+  const bool whole = step >= w.outputs;
   for (int64_t begin = 0; begin < w.outputs; begin += step) {
     const int64_t outputs = std::min(step, w.outputs - begin);
     const PackedWeight::Panels part(with_outputs(w, outputs));
     part.pack(*rows, begin);
-    const Tensor z = outputs == w.outputs ? y : empty({count, outputs}, y.dtype());
-    const PackedProduct product{z, bias ? bias.rows(begin, begin + outputs) : bias, part.matrix};
+    const Tensor z = whole ? y : empty({count, outputs}, y.dtype());
+    const PackedProduct product{z, bias ? bias.rows(begin, begin + outputs) : bias, part.matrix,
+                                kind, whole ? residual : Tensor()};
     kernels(x).packed_linear({&product, 1}, x, count);
-    for (int64_t r = 0; outputs < w.outputs && r < count; ++r)
+    for (int64_t r = 0; !whole && r < count; ++r)
       copy_bytes(y, (r * w.outputs + begin) * size, z, r * outputs * size, outputs * size);
   }
+  if (!whole && residual) kernels(y).add(y, y, residual, y.size());
 }
 
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out) {
@@ -215,9 +219,12 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
   std::vector<PackedProduct> products;
   results.reserve(layers.size());
   products.reserve(layers.size());
-  for (const auto& [weight, bias] : layers) {
+  for (const PackedLayer& layer : layers) {
+    const auto& [weight, bias, kind, residual] = layer;
     if (weight.multiplies_exactly()) {
-      results.push_back(exact_linear(x, weight, bias, out));
+      Tensor exact = exact_linear(x, weight, bias, kind ? working_type(x) : out);
+      if (kind) exact = cast(activation(exact, *kind), out);
+      results.push_back(residual ? add(exact, residual) : exact);
       continue;
     }
     const PackedMatrix& w = weight.matrix();
@@ -228,9 +235,9 @@ std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& laye
     shape.back() = w.outputs;
     const Tensor& y = results.emplace_back(empty(shape, out, x.device()));
     if (weight.packed_for_use())
-      products.push_back({y, bias, weight.packed()});
+      products.push_back({y, bias, weight.packed(), kind, residual});
     else
-      multiply_late(y, x, weight, bias);
+      multiply_late(y, x, layer);
   }
   const auto alike = [](const PackedProduct& a, const PackedProduct& b) {
     return a.weight.format == b.weight.format && a.weight.group == b.weight.group;

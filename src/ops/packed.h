@@ -10,6 +10,7 @@
 // frozen packed weights (QLoRA, Dettmers et al. 2023) has the same arithmetic when it is evaluated.
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "kernels/blocks.h"
@@ -108,17 +109,20 @@ Tensor exact_linear(const Tensor& x, const PackedWeight& weight, const Tensor& b
 // adapted_linear() of ops.h in the exact arithmetic.
 Tensor adapted_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
                       const LowRank& low);
+// y = x weight^T + bias or, with an activation f, f of this sum; plus the residual [..., N] of y's
+// dtype, if there is one.
 struct PackedLayer {
   const PackedWeight& weight;
   const Tensor& bias;
+  std::optional<Activation> activation = {};
+  Tensor residual = {};
 };
 // Applies several layers to the same x; in the fast arithmetic, consecutive layers whose weights
 // have the same format and group size become one product.
 std::vector<Tensor> linear(const Tensor& x, const std::vector<PackedLayer>& layers, DType out);
 
-// Sets y = x weight^T + bias in the fast arithmetic, without packing the weight for good.
-void multiply_late(const Tensor& y, const Tensor& x, const PackedWeight& weight,
-                   const Tensor& bias);
+// Sets y to the layer's output in the fast arithmetic, without packing the weight for good.
+void multiply_late(const Tensor& y, const Tensor& x, const PackedLayer& layer);
 
 // Applies weights[e] and biases[e] to the next counts[e] rows of x; see ops.h.
 Tensor grouped_linear(const Tensor& x, const std::vector<int64_t>& counts,

@@ -24,6 +24,21 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kFastBatch = 8;  // pictures, of about 200 tokens each
+// The same if each thread computes batches of its own: the values of a layer stay in its caches,
+// and no thread waits for others after each operation.
+constexpr int64_t kThreadBatch = 2;
+
+struct Batching {
+  int64_t size;      // pictures per batch
+  bool own_batches;  // whether each thread computes batches of its own
+};
+Batching batching_of(int64_t count, int64_t given) {
+  const int64_t threads = thread_count();
+  const int64_t share = given > 0 ? std::min(kThreadBatch, given / threads) : kThreadBatch;
+  // With fewer than two batches for each thread, some threads would have nothing to do at the end.
+  if (share > 0 && count >= 2 * threads * share) return {share, true};
+  return {given > 0 ? given : kFastBatch, false};
+}
 
 std::string image_name(const ImageOptions& options, size_t i) {
   return options.name_of_image ? options.name_of_image(i) : fmt::format("picture {}", i + 1);
@@ -59,18 +74,25 @@ template <class Compute>
 std::vector<float> in_batches(const ImageModel::Parts& parts, size_t count,
                               const ImageModel::Source& image, const ImageOptions& options,
                               Compute&& compute) {
-  const NoGradient no_gradient;
-  const int64_t batch = options.batch > 0 ? options.batch : kFastBatch;
-  std::vector<float> all;
-  for (size_t first = 0; first < count; first += static_cast<size_t>(batch)) {
-    const int64_t B = std::min(batch, static_cast<int64_t>(count - first));
+  const Batching batching = batching_of(static_cast<int64_t>(count), options.batch);
+  const auto size = static_cast<size_t>(batching.size);
+  std::vector<std::vector<float>> results((count + size - 1) / size);
+  const auto run = [&](int64_t n) {
+    const NoGradient no_gradient;
+    const size_t batch = static_cast<size_t>(n), first = batch * size;
+    const auto B = static_cast<int64_t>(std::min(size, count - first));
     const Tensor rows = compute(parts.hidden(pixels_of(parts, image, first, B, options)));
-    const std::vector<float> values = to_floats(rows);
+    results[batch] = to_floats(rows);
     for (int64_t i = 0; i < B; ++i)
-      check_finite(values.data() + i * rows.dim(1), rows.dim(1), first + static_cast<size_t>(i),
-                   options);
-    all.insert(all.end(), values.begin(), values.end());
-  }
+      check_finite(results[batch].data() + i * rows.dim(1), rows.dim(1),
+                   first + static_cast<size_t>(i), options);
+  };
+  if (batching.own_batches)
+    parallel_tasks(std::ssize(results), run);
+  else
+    for (int64_t batch = 0; batch < std::ssize(results); ++batch) run(batch);
+  std::vector<float> all;
+  for (const std::vector<float>& rows : results) all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
 

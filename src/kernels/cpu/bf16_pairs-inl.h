@@ -29,6 +29,12 @@ HWY_INLINE Vector lower_of(WordVector pairs) {
 }
 HWY_INLINE WordVector swap_halves(WordVector pairs) { return hn::RotateRight<16>(pairs); }
 
+// Loads words of two adjacent numbers, the earlier in the upper half.
+HWY_INLINE WordVector load_pairs(const bf16* from) {
+  const hn::Repartition<uint16_t, Floats> halves;
+  return swap_halves(hn::BitCast(Words(), hn::LoadU(halves, &from->bits)));
+}
+
 struct NativePairs {
   static HWY_INLINE Vector multiply_add([[maybe_unused]] WordVector a,
                                         [[maybe_unused]] WordVector b, Vector sum) {

@@ -45,8 +45,12 @@ void multiply(const PackedProduct& product, In x, int64_t rows) {
       double sum = 0;
       for (size_t k = 0; k < weights.size(); ++k)
         sum += inputs[static_cast<size_t>(r)][k] * double{weights[k]};
-      const double bias = product.bias.data == nullptr ? 0 : get(product.bias, n);
-      put(product.y, r * w.outputs + n, sum + bias);
+      if (product.bias.data != nullptr) sum += get(product.bias, n);
+      if (product.activation)
+        activation({&sum, DType::f64}, {&sum, DType::f64}, *product.activation, 1);
+      const int64_t at = r * w.outputs + n;
+      if (product.residual.data != nullptr) sum += get(product.residual, at);
+      put(product.y, at, sum);
     }
   }
 }

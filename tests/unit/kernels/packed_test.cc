@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "base/error.h"
@@ -91,6 +92,45 @@ TEST_F(PackedTest, ReadsAndWritesBf16AndAdds) {
     cpu::packed_linear({&floats, 1}, {wide.data(), DType::f32}, 3);
     cpu::packed_linear({&halves, 1}, {x.data(), DType::bf16}, 3);
     for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i].bits, narrow(expected[i]).bits);
+  }
+}
+
+// The activation and the residual of a product have the bits of separate kernels, for complete and
+// incomplete vectors of outputs.
+TEST_F(PackedTest, AppliesAnActivationAndAddsAResidual) {
+  constexpr int64_t kRows = 11, kOutputs = 69, kSize = kRows * kOutputs;
+  for (const WeightFormat format : kAllFormats) {
+    const int64_t width = width_for(format, 70);
+    const Packed packed(format, kOutputs, width);
+    const auto x = random_floats(kRows * width, 1), bias = random_floats(kOutputs, 3);
+    const auto residual = random_floats(kSize, 4);
+    const auto multiply = [&](Multiply kernel, std::optional<Activation> f, DType dtype, In other) {
+      std::vector<float> y(kSize);
+      const PackedProduct one{{y.data(), dtype}, {bias.data(), DType::f32}, packed.w, f, other};
+      kernel({&one, 1}, {x.data(), DType::f32}, kRows);
+      return y;
+    };
+    for (const std::string& isa : testable_isas()) {
+      use_isa(isa);
+      SCOPED_TRACE(testing::Message() << isa << " format " << static_cast<int>(format));
+      const auto sums = multiply(cpu::packed_linear, {}, DType::f32, {});
+      for (int kind = 0; kind <= static_cast<int>(Activation::sigmoid); ++kind) {
+        const auto f = static_cast<Activation>(kind);
+        std::vector<float> applied(kSize), added(kSize), rounded(kSize);
+        cpu::activation({applied.data()}, {sums.data()}, f, kSize);
+        cpu::add({added.data()}, {applied.data()}, {residual.data()}, kSize);
+        cpu::convert({rounded.data(), DType::bf16}, {applied.data()}, kSize);
+        const auto both = multiply(cpu::packed_linear, f, DType::f32, {residual.data()});
+        EXPECT_TRUE(bits(both) == bits(added)) << kind;
+        EXPECT_TRUE(bits(multiply(cpu::packed_linear, f, DType::bf16, {})) == bits(rounded))
+            << kind;
+        const auto truth = multiply(reference::packed_linear, f, DType::f32, {residual.data()});
+        for (size_t i = 0; i < both.size(); ++i) {
+          const float scale = 1 + std::abs(truth[i]);
+          ASSERT_NEAR(both[i], truth[i], (format == WeightFormat::bf16 ? 1e-2f : 1e-4f) * scale);
+        }
+      }
+    }
   }
 }
 

@@ -16,6 +16,8 @@ struct PackedJob {
   int64_t rows, tiles;
   In bias;  // null if there is none
   Out y;
+  std::optional<Activation> activation;
+  In added;  // what is added to the result: the residual, the old y, or null
 
   int64_t stride;       // elements of a row of activations
   const float* floats;  // activations for f32 weights and widened bf16 ones: [rows][depth]
@@ -40,6 +42,8 @@ struct PackedJob {
     job.weight = product.weight;
     job.bias = product.bias;
     job.y = product.y;
+    job.activation = product.activation;
+    job.added = product.y.add ? In{product.y.data, product.y.dtype} : product.residual;
     return job;
   }
   Range rows_of(int64_t tile) const { return {rows * tile / tiles, rows * (tile + 1) / tiles}; }

@@ -92,8 +92,8 @@ HWY_INLINE void narrow_row(const PackedJob& job, In x, int64_t r, bf16* row) {
   std::fill(row + K, row + job.depth, bf16{});
 }
 
-bf16* room_for_row(const PackedJob& job) {
-  const int64_t words = job.depth / 2;
+bf16* room_for_rows(const PackedJob& job, int64_t rows) {
+  const int64_t words = rows * job.depth / 2;
   return reinterpret_cast<bf16*>(scratch(ScratchUse::packed_b, words));
 }
 
@@ -106,26 +106,67 @@ uint32_t* room_for_pairs(const PackedJob& job) {
 // microsecond.
 HWY_INLINE int64_t rows_worth_a_thread(const PackedJob& job) { return 4096 / (job.depth + 1) + 1; }
 
-// Loads words of two bf16, the earlier k in the upper half.
-HWY_INLINE WordVector load_pairs(const bf16* row, int64_t word) {
-  const hn::Repartition<uint16_t, Floats> halves;
-  return swap_halves(hn::BitCast(Words(), hn::LoadU(halves, &row[2 * word].bits)));
+// Writes words of 8 rows, of which the first `count` are real, to lines of `count` words: `to`
+// [words][count], where `words` is a multiple of 4.
+void interleave_pairs(const bf16* const* rows, int64_t count, int64_t words, uint32_t* to) {
+  const hn::CappedTag<uint32_t, 8> eight;
+  const hn::Half<decltype(eight)> four;
+  const hn::Repartition<uint16_t, decltype(four)> halves;
+  const uint32_t* const end = to + words * count;
+  for (int64_t word = 0; word < words; word += 4) {
+    // Row i in the lower half of a vector, row i + 4 in the upper half.
+    const auto two_rows = [&](int64_t i) HWY_ATTR {
+      const auto upper = hn::LoadU(halves, &rows[i + 4][2 * word].bits);
+      const auto lower = hn::LoadU(halves, &rows[i][2 * word].bits);
+      return hn::RotateRight<16>(
+          hn::Combine(eight, hn::BitCast(four, upper), hn::BitCast(four, lower)));
+    };
+    const auto r0 = two_rows(0), r1 = two_rows(1), r2 = two_rows(2), r3 = two_rows(3);
+    const auto even = hn::InterleaveLower(eight, r0, r2), odd = hn::InterleaveLower(eight, r1, r3);
+    const auto even2 = hn::InterleaveUpper(eight, r0, r2),
+               odd2 = hn::InterleaveUpper(eight, r1, r3);
+    const hn::Vec<decltype(eight)> lines[4] = {
+        hn::InterleaveLower(eight, even, odd), hn::InterleaveUpper(eight, even, odd),
+        hn::InterleaveLower(eight, even2, odd2), hn::InterleaveUpper(eight, even2, odd2)};
+    // A line of fewer words is followed by others, which the next line overwrites.
+    for (int64_t i = 0; i < 4; ++i, to += count) {
+      if (to + 8 <= end) {
+        hn::StoreU(lines[i], eight, to);
+        continue;
+      }
+      HWY_ALIGN uint32_t line[8];
+      hn::Store(lines[i], eight, line);
+      std::copy_n(line, count, to);
+    }
+  }
 }
 
 // Stores x as pairs: [depth/2][R] for each tile of R rows.
 void pair_rows(PackedJob& job, In x) {
-  job.depth = round_up(job.weight.width, 32);
+  const int64_t K = job.weight.width;
+  job.depth = round_up(K, 32);
   job.stride = job.depth / 2;
   uint32_t* pairs = room_for_pairs(job);
+  const bool in_place = x.dtype == DType::bf16 && K == job.depth;
   parallel_for(job.tiles, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = room_for_row(job);
+    constexpr int64_t kRows = 8;
+    static_assert(FloatTiles::kMostRows <= kRows);
+    bf16* room = in_place ? nullptr : room_for_rows(job, FloatTiles::kMostRows);
+    const bf16* rows[kRows];
     for (int64_t t = begin; t < end; ++t) {
       const Range tile = job.rows_of(t);
-      for (int64_t r = tile.begin; r < tile.end; ++r) {
-        narrow_row(job, x, r, row);
-        uint32_t* to = pairs + tile.begin * job.stride + (r - tile.begin);
-        for (int64_t i = 0; i < job.stride; ++i, to += tile.size())
-          *to = static_cast<uint32_t>(row[2 * i].bits) << 16 | row[2 * i + 1].bits;
+      for (int64_t r = 0; r < tile.size(); ++r) {
+        rows[r] = in_place ? static_cast<const bf16*>(x.data) + (tile.begin + r) * K
+                           : room + r * job.depth;
+        if (!in_place) narrow_row(job, x, tile.begin + r, room + r * job.depth);
+      }
+      uint32_t* to = pairs + tile.begin * job.stride;
+      if (tile.size() == 1) {
+        for (int64_t i = 0; i < job.stride; i += kLanes)
+          hn::StoreU(load_pairs(rows[0] + 2 * i), Words(), to + i);
+      } else {
+        std::fill(rows + tile.size(), rows + kRows, rows[0]);
+        interleave_pairs(rows, tile.size(), job.stride, to);
       }
     }
   });
@@ -138,11 +179,11 @@ void pair_whole_rows(PackedJob& job, In x) {
   job.stride = job.depth / 2;
   uint32_t* pairs = room_for_pairs(job);
   parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = room_for_row(job);
+    bf16* row = room_for_rows(job, 1);
     for (int64_t r = begin; r < end; ++r) {
       narrow_row(job, x, r, row);
       for (int64_t i = 0; i < job.stride; i += kLanes)
-        hn::StoreU(load_pairs(row, i), Words(), pairs + r * job.stride + i);
+        hn::StoreU(load_pairs(row + 2 * i), Words(), pairs + r * job.stride + i);
     }
   });
   job.pairs = pairs;
@@ -168,7 +209,7 @@ void round_rows(PackedJob& job, In x) {
   const int64_t size = job.rows * job.stride;
   float* floats = scratch(ScratchUse::packed_a, size);
   parallel_for(job.rows, rows_worth_a_thread(job), [&](int64_t begin, int64_t end) HWY_ATTR {
-    bf16* row = room_for_row(job);
+    bf16* row = room_for_rows(job, 1);
     for (int64_t r = begin; r < end; ++r) {
       narrow_row(job, x, r, row);
       widen_all(floats + r * job.stride, row, job.stride);

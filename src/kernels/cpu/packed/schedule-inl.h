@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "kernels/cpu/activation-inl.h"
 #include "kernels/cpu/packed/float-inl.h"
 #include "kernels/cpu/packed/job.h"
 #include "kernels/cpu/scratch.h"
@@ -54,23 +55,77 @@ Tile tile_of(int64_t rows, int64_t panels) {
   }
 }
 
+HWY_INLINE Vector load_stored(const float* x) { return hn::LoadU(Floats(), x); }
+HWY_INLINE Vector load_stored(const bf16* x) {
+  return widen_half(hn::LoadU(hn::Rebind<uint16_t, Floats>(), &x->bits));
+}
+HWY_INLINE void store_stored(Vector v, float* y) { hn::StoreU(v, Floats(), y); }
+HWY_INLINE void store_stored(Vector v, bf16* y) {
+  hn::StoreU(narrow_half(v), hn::Rebind<uint16_t, Floats>(), &y->bits);
+}
+
+// y[0, columns) = f(sums + bias) + added for one row of a tile. sums and bias are complete vectors;
+// bias and `added` may be null.
+template <class Stored, class F>
+HWY_INLINE void store_sums_of_row(const float* sums, const float* bias, const F& f,
+                                  const Stored* added, Stored* y, int64_t columns) {
+  const Stored* const others = added != nullptr ? added : y;
+  const auto store = [&](int64_t i, const Stored* other, Stored* to) HWY_ATTR {
+    Vector v = hn::Load(Floats(), sums + i);
+    if (bias != nullptr) v = hn::Add(v, hn::LoadU(Floats(), bias + i));
+    v = f(v);
+    store_stored(added != nullptr ? hn::Add(v, load_stored(other)) : v, to);
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= columns; i += kLanes) store(i, others + i, y + i);
+  if (i == columns) return;
+  Stored last[kLanes] = {};
+  if (added != nullptr) std::copy(others + i, others + columns, last);
+  store(i, last, last);
+  std::copy_n(last, columns - i, y + i);
+}
+
 // Writes the rows and panels of one tile to y from its finished sums.
-inline void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
-                       float* sums) {
-  const int64_t first = panel * kPanelOutputs;
-  const int64_t columns = std::min(panels * kPanelOutputs, job.weight.outputs - first);
-  for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
-    if (job.bias.data != nullptr) {
-      float room[4 * kPanelOutputs];  // at most 4 panels
-      add_floats(sums, widened(job.bias, first, columns, room), columns);
-    }
-    const int64_t at = row * job.weight.outputs + first;
-    if (job.y.dtype == DType::f32 && !job.y.add)  // a few vectors: a call would cost more
-      map(
-          static_cast<float*>(job.y.data) + at, columns, [](Vector v) HWY_ATTR { return v; }, sums);
-    else
-      narrow_into(job.y, at, columns, sums);
+template <class Stored, class F>
+void store_sums_by(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
+                   const float* sums, const F& f) {
+  const int64_t first = panel * kPanelOutputs, outputs = job.weight.outputs;
+  const int64_t columns = std::min(panels * kPanelOutputs, outputs - first);
+  float room[4 * kPanelOutputs] = {};  // at most 4 panels
+  const float* bias = job.bias.data == nullptr ? nullptr : widened(job.bias, first, columns, room);
+  if (bias != nullptr && bias != room && columns % kLanes != 0) {
+    std::copy_n(bias, columns, room);
+    bias = room;
   }
+  const bool adds = job.added.data != nullptr;
+  for (int64_t row = rows.begin; row < rows.end; ++row, sums += panels * kPanelOutputs) {
+    const int64_t at = row * outputs + first;
+    store_sums_of_row(sums, bias, f,
+                      adds ? static_cast<const Stored*>(job.added.data) + at : nullptr,
+                      static_cast<Stored*>(job.y.data) + at, columns);
+  }
+}
+
+template <class Stored>
+void store_sums_as(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
+                   const float* sums) {
+  if (!job.activation) {
+    return store_sums_by<Stored>(job, rows, panel, panels, sums,
+                                 [](Vector v) HWY_ATTR { return v; });
+  }
+  with_function(*job.activation, [&](auto function) HWY_ATTR {
+    using F = typename decltype(function)::type;
+    store_sums_by<Stored>(job, rows, panel, panels, sums,
+                          [](Vector v) HWY_ATTR { return F::value(v); });
+  });
+}
+
+inline void store_sums(const PackedJob& job, Range rows, int64_t panel, int64_t panels,
+                       const float* sums) {
+  if (job.y.dtype == DType::f32)
+    store_sums_as<float>(job, rows, panel, panels, sums);
+  else
+    store_sums_as<bf16>(job, rows, panel, panels, sums);
 }
 
 // Prefetches, for writing, what a tile writes to y: otherwise the stores of its sums wait for
