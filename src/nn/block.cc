@@ -18,6 +18,7 @@ template <class Sublayer>
 Tensor through(const Block& block, const Tensor& x, const Norms& norm, const Pass& pass,
                const Ends& ends, const Dropout& place, Sublayer&& sublayer) {
   const Tensor in = probed(pass, ends.input, norm.input(x, ends.operands));
+  // The last product adds the residual if nothing else reads its result.
   const bool reads_output = norm.output.weight.present() || pass.training || pass.probe != nullptr;
   if (block.residual && block.residual_scale == 1 && !reads_output)
     return norm.sum(sublayer(in, x), x.dtype());
@@ -104,6 +105,7 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   const auto cross_at = [&](What what) {
     return ProbePoint{what, layer, ProbePoint::Stack::cross};
   };
+  // To a cache, queries and keys are rounded once, after their rotation.
   const auto operands = [&](bool reads_bf16) {
     const bool narrow = reads_bf16 && pass.compute == DType::f32 && pass.cache == nullptr;
     return narrow ? DType::bf16 : pass.compute;

@@ -31,10 +31,10 @@ struct Block {
   Tensor operator()(const Tensor& x, const Pass& pass) const;  // x [B, T, C], f32 -> [B, T, C], f32
   // The same; if the pass recomputes() the layer, the backward pass computes the block again.
   Tensor recomputed(const Tensor& x, const Pass& pass) const;
-  // Returns the output of the mixer, plus the residual, if there is one.
+  // Returns the output of the mixer, plus `sum_with`, if it is not empty.
   // x [B, T, C], normalised -> [B, T, C]
   Tensor mix(const Tensor& x, const Pass& pass, const Tensor& sum_with = {}) const;
-  // Returns the output of the feed-forward layer, times its factors; plus the residual.
+  // Returns the output of the feed-forward layer, times its factors, plus `sum_with`.
   Tensor feed(const Tensor& x, const Pass& pass, const Tensor& sum_with = {}) const;
   // Returns residual_scale * x + y, of x's dtype; y if the block has no residual connections.
   Tensor added(const Tensor& x, const Tensor& y) const;

@@ -292,6 +292,17 @@ TEST(Transformers, KeepRoutersAndGatesOfSharedExpertsInFp32WhenPacked) {
   EXPECT_EQ(formats.at("experts.1.down.weight"), WeightFormat::int4);
 }
 
+TEST(Transformers, PackTheMatricesOfTheInputAsFloats) {
+  const Parameter matrix{{16, 12}, Role::matrix, {}};
+  const auto format = [&](WeightFormat wanted) {
+    return packed_format(tiny(), "input.patch.weight", matrix, wanted);
+  };
+  EXPECT_EQ(format(WeightFormat::f32), WeightFormat::f32);
+  EXPECT_EQ(format(WeightFormat::bf16), WeightFormat::bf16);
+  EXPECT_EQ(format(WeightFormat::int8), WeightFormat::f32);
+  EXPECT_EQ(format(WeightFormat::q4_k), WeightFormat::f32);
+}
+
 TEST(Transformers, RefuseIdsAndLengthsOutOfRange) {
   const Transformer model = made(validated(tiny()));
   const NoGradient off;
