@@ -505,15 +505,15 @@ struct Kernels {
   // y [B, T, H, value width] = softmax(scale * q k^T, over the mask's keys) v; lse [B, H, T] = log
   // of the softmax's sum, float (double in an f64 call). For a query that sees no key, y = 0 and
   // lse = -inf. Keys are processed in tiles of kPageTokens that begin at key 0. If q, k and v are
-  // bf16, the weights are rounded as in attention_paged with pages of bf16.
+  // bf16, the weights are rounded too: powers of two, relative to an integer power. They are
+  // divided by the sum of the rounded weights, which loses least, since y remains a weighted mean
+  // of values. The products are those of bf16 in architecture.md's class "common", on every CPU.
   Kernel<"attention", void(Out y, Out lse, In q, In k, In v, const AttentionShape& shape)>
       attention{device};
   // Like `attention`, without lse, for sequences whose keys and values are stored in pages of f32,
-  // bf16 or i8. With pages of f32, or q and pages of bf16, each sequence's rows of y have the
-  // same bits as the result of `attention` for that sequence alone. With pages of bf16, queries are
-  // rounded to bf16, and so are the weights: powers of two, relative to an integer power. They are
-  // divided by the sum of the rounded weights, which loses least, since y remains a weighted mean
-  // of values. The products are those of bf16 in architecture.md's class "common", on every CPU.
+  // bf16 or i8. With pages of f32, each sequence's rows of y have the same bits as the result of
+  // `attention` in f32 for that sequence alone. With pages of bf16, queries are rounded to bf16; if
+  // they are bf16, the bits are those of `attention` in bf16.
   Kernel<"attention_paged",
          void(Out y, In q, const PagedAttention& shape, const std::vector<PagedText>& spans)>
       attention_paged{device};

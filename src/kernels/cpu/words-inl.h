@@ -10,6 +10,7 @@
 
 #include <bit>
 
+#include "hwy/cache_control.h"
 #include "kernels/cpu/bf16_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -90,6 +91,10 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const typename W::T* from, int64_t stride
   }
 }
 
+// No hardware prefetcher predicts the start of a row, so copies of parts of rows prefetch those of
+// later rows: the next ones, or, if every row contributes little, those after about 100 ns.
+constexpr int64_t kRowsAhead = 4, kShortRowsAhead = 32;
+
 // Stores four consecutive words from each of kLanes rows to four vectors `to_stride` apart: a 4 x 4
 // transpose inside each block of four lanes. Each block is loaded into its final position, so no
 // lane moves between blocks.
@@ -136,6 +141,13 @@ void pack_transposed(const typename W::T* from, int64_t stride, int64_t k, int64
   }
 }
 
+// Prefetches the rows of a later word than word i.
+template <class W>
+HWY_INLINE void prefetch_words(const typename W::T* from, int64_t stride, int64_t i) {
+  for (int64_t row = 0; row < W::kDepth; ++row)
+    hwy::Prefetch(from + (i * W::kDepth + row + kShortRowsAhead) * stride);
+}
+
 // Returns word i of the columns [column, column + kLanes) of from [k, columns]; zeros outside.
 template <class W>
 HWY_INLINE Vector words_across(const typename W::T* from, int64_t stride, int64_t k,
@@ -156,8 +168,10 @@ template <class W>
 void pack_across(const typename W::T* from, int64_t stride, int64_t k, int64_t columns,
                  float* HWY_RESTRICT to, int64_t words, int64_t width) {
   for (int64_t i = 0; i < words; ++i, to += width) {
-    for (int64_t column = 0; column < width; column += kLanes)
+    for (int64_t column = 0; column < width; column += kLanes) {
+      prefetch_words<W>(from + column, stride, i);
       hn::Store(words_across<W>(from, stride, k, columns, i, column), Floats(), to + column);
+    }
   }
 }
 
@@ -167,8 +181,10 @@ void pack_along(const typename W::T* from, int64_t stride, int64_t k, int64_t ro
                 float* HWY_RESTRICT to, int64_t words, int64_t to_stride) {
   for (int64_t row = 0; row < rows; ++row, from += stride, to += to_stride) {
     int64_t i = 0;
-    for (; (i + kLanes) * W::kDepth <= k; i += kLanes)
+    for (; (i + kLanes) * W::kDepth <= k; i += kLanes) {
+      hwy::Prefetch(from + kRowsAhead * stride + i * W::kDepth);
       hn::StoreU(W::along(Floats(), from + i * W::kDepth), Floats(), to + i);
+    }
     for (; i < words; ++i) {
       const int64_t first = i * W::kDepth;
       to[i] = first < k ? W::word(from + first, 1, first + 1 < k) : 0.0f;

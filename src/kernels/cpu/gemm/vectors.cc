@@ -178,6 +178,7 @@ class Block {
       for (const Segment& segment : block) {
         const auto* first = from + segment.k.begin * p_.a.stride;
         for (int64_t i = 0; i < words_of(segment); ++i, to += kTileRows) {
+          prefetch_words<W>(first + row, p_.a.stride, i);
           const Vector both = words_across<W>(first, p_.a.stride, segment.k.size(), rows, i, row);
           hn::Store(hn::LowerHalf(half, both), half, to);
           if (row + kTileRows < rows) hn::Store(hn::UpperHalf(half, both), half, to + tile);
@@ -238,6 +239,7 @@ class Block {
                            : carry_ + slot_of(rows, columns) * kTileFloats;
     const int64_t stride = in_place ? p_.n : kTileColumns;
     const float* bias = last && bias_ ? bias_ + (columns.begin - columns_.begin) : nullptr;
+    if (last && !in_place) prefetch_c(rows, columns);
     function_of(a, rows, columns)({a.data, a.row_stride}, panel, words_of(block),
                                   {tile, stride, first, in_place && adds}, bias);
     if (last && !in_place) store(tile, rows, columns);
@@ -268,6 +270,16 @@ class Block {
     if (block.back().k.end < p_.k) return;
     tree.finish(nothing);
     store(sums, rows, columns);
+  }
+
+  // Prefetches the part of c to which store() will write.
+  void prefetch_c(Range rows, Range columns) const {
+    const int64_t element = static_cast<int64_t>(size_of(p_.c.dtype));
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const char* to = static_cast<const char*>(p_.c.data) + row * p_.n * element;
+      for (int64_t i = columns.begin * element; i < columns.end * element; i += 64)
+        hwy::Prefetch(to + i);
+    }
   }
 
   // Writes finished sums to c.
