@@ -68,7 +68,8 @@ TEST_P(ContrastiveTraining, LossAndGradientsAreThoseOfTransformers) {
     options.batch = 4 / passes;
     options.accumulate = passes;
     Job job = prepare_towers({}, options, [](const std::string&) {});
-    const Stepper stepper(job.model, *job.task, job.options, job.compute);  // requests the gradients
+    const Stepper stepper(job.model, *job.task, job.options,
+                          job.compute);  // requests the gradients
     const double loss = expected.tensor("loss").data_as<float>()[0];
     EXPECT_NEAR(job.task->backward(job.model, 0).loss, loss, 1e-5 * std::abs(loss));
     Towers gradients = open_towers(kTowers + GetParam(), Weights::owned, {});
