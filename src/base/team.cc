@@ -145,14 +145,15 @@ void Team::await(Worker& worker) {
 }
 
 // Without one of the workers, the others would have needed longer by a share of its work. `last` is
-// the worker for which the caller waited last; null = none.
+// the worker for which the caller waited last; null = none. Its wait counts against all that the
+// region saved, before the limit: pieces of 100 ms end milliseconds apart.
 void Team::judge(Worker* last, Clock::time_point begin, Clock::time_point own_end) {
   const Clock::duration saved = (own_end - begin) / std::max<int64_t>(1, std::ssize(called_));
-  for (Worker* worker : called_) worker->saved = std::min(worker->saved + saved, kMostSaved);
-  if (last == nullptr) return;
   const Clock::time_point now = Clock::now();
-  last->saved -= now - own_end;
-  if (last->saved > -kMostLost) return;
+  for (Worker* worker : called_) worker->saved += saved;
+  if (last != nullptr) last->saved -= now - own_end;
+  for (Worker* worker : called_) worker->saved = std::min(worker->saved, kMostSaved);
+  if (last == nullptr || last->saved > -kMostLost) return;
   // The shorter its last stay, the longer it stays away.
   const bool left_soon = now - last->back < 4 * last->absence;
   last->absence = left_soon ? std::min(4 * last->absence, kLongestAbsence) : kFirstAbsence;

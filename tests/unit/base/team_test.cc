@@ -94,6 +94,26 @@ TEST(Team, FreeThreadsTakePiecesOfOthers) {
   EXPECT_EQ(others, 99);
 }
 
+// Two long pieces end milliseconds apart. The caller then sent the other thread away for up to a
+// second, so that batches of pictures were computed at half the speed.
+TEST(Team, LongPiecesOfDifferentLengthKeepAllThreads) {
+  Team team;
+  ASSERT_EQ(team.grow(2), 2);
+  int together = 0;
+  for (int region = 0; region < 12; ++region) {
+    std::set<std::thread::id> ids;
+    std::mutex mutex;
+    const auto caller = std::this_thread::get_id();
+    run(team, 2, 2, [&](int64_t) {
+      std::this_thread::sleep_for(std::this_thread::get_id() == caller ? 20ms : 28ms);
+      const std::lock_guard<std::mutex> lock(mutex);
+      ids.insert(std::this_thread::get_id());
+    });
+    together += ids.size() == 2 ? 1 : 0;
+  }
+  EXPECT_GE(together, 9);
+}
+
 TEST(Team, SeveralCallersComputeAtOnce) {
   Team team;
   ASSERT_EQ(team.grow(3), 3);
