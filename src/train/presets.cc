@@ -46,8 +46,8 @@ TrainOptions preset_training(const std::string& name) {
     o.decay_fraction = 0.4;
     o.final_rate = 0;
   } else if (name == "speedrun" || name == "speedrun-large") {
-    // Nine seconds and eleven minutes on two cores. The recipes were found on the King James Bible;
-    // docs/performance.md has their losses on Shakespeare.
+    // Seven seconds and eleven minutes on two cores. The recipes were found on the King James
+    // Bible; docs/performance.md has their losses on Shakespeare.
     const bool large = name == "speedrun-large";
     o.batch = 16;
     o.steps = large ? 1200 : 240;
