@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ops/ops.h"
 #include "train/optimizers/rules.h"
 
 namespace fovea {
@@ -25,14 +26,6 @@ void scale_in_place(const Tensor& x, double factor) {
   kernels(x).scale(x, x, static_cast<float>(factor), x.size());
 }
 
-// Returns x as a factor of a product: in `dtype`, a copy if it has another one.
-Tensor factor_of(const Tensor& x, DType dtype) {
-  if (x.dtype() == dtype) return x;
-  Tensor y = empty(x.shape(), dtype, x.device());
-  kernels(x).convert(y, x, x.size());
-  return y;
-}
-
 // Returns about U V^T of the singular value decomposition x = U S V^T: Newton-Schulz iterations
 //   x = a x + (b A + c A^2) x,  A = x x^T,
 // from x / |x|, with factors of products in `dtype` and sums in fp32. All singular values become
@@ -47,13 +40,13 @@ Tensor orthogonalised(Tensor x, DType dtype) {
   Tensor next = empty_like(x);
   const Tensor A = empty({small, small}, x.dtype(), x.device()), B = empty_like(A);
   for (int i = 0; i < kIterations; ++i) {
-    const Tensor X = factor_of(x, dtype);
+    const Tensor X = cast(x, dtype);
     k.gemm(A, X, X, {}, {small, small, std::max(R, C), !wide, wide});
-    const Tensor A_factor = factor_of(A, dtype);
+    const Tensor A_factor = cast(A, dtype);
     k.gemm(B, A_factor, A_factor, {}, {small, small, small});
     scale_in_place(B, c);
     add_scaled(B, A, b);
-    const Tensor P = factor_of(B, dtype);
+    const Tensor P = cast(B, dtype);
     k.gemm(next, wide ? P : X, wide ? X : P, {}, {R, C, small});
     add_scaled(next, x, a);
     std::swap(x, next);

@@ -99,8 +99,9 @@ TEST(Team, FreeThreadsTakePiecesOfOthers) {
 TEST(Team, LongPiecesOfDifferentLengthKeepAllThreads) {
   Team team;
   ASSERT_EQ(team.grow(2), 2);
-  int together = 0;
-  for (int region = 0; region < 12; ++region) {
+  constexpr int kRegions = 24;
+  int together = 0;  // about 7 if threads are sent away
+  for (int region = 0; region < kRegions; ++region) {
     std::set<std::thread::id> ids;
     std::mutex mutex;
     const auto caller = std::this_thread::get_id();
@@ -111,7 +112,7 @@ TEST(Team, LongPiecesOfDifferentLengthKeepAllThreads) {
     });
     together += ids.size() == 2 ? 1 : 0;
   }
-  EXPECT_GE(together, 9);
+  EXPECT_GE(together, kRegions / 2);
 }
 
 TEST(Team, SeveralCallersComputeAtOnce) {

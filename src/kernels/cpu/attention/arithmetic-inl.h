@@ -89,9 +89,8 @@ void with_arithmetic(bool halves, Use&& use) {
 
 // Sets words [round_up(width, 32) / 2] to the numbers of a row, then zeros.
 inline void load_words(uint32_t* HWY_RESTRICT to, const bf16* from, int64_t width) {
-  const auto put = [&](int64_t d, const bf16* numbers) HWY_ATTR {
-    hn::Store(hn::BitCast(Words(), ChainPairs::along(Floats(), numbers)), Words(), to + d / 2);
-  };
+  const auto put = [&](int64_t d, const bf16* numbers)
+                       HWY_ATTR { hn::Store(load_pairs(numbers), Words(), to + d / 2); };
   const int64_t whole = width / (2 * kPanel) * (2 * kPanel);
   for (int64_t d = 0; d < whole; d += 2 * kLanes) put(d, from + d);
   if (whole == width) return;

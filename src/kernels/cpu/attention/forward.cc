@@ -110,7 +110,8 @@ struct RowTiles {
     transpose_tile(keys, columns, padded, block.rows, block.k);
     TileRows values{block.rows, block.value_padded, count};
     if (!Arithmetic::kRounds && queries.rows() < kStrip) {
-      // Copying would cost more than reading with a stride.
+      // Copying would cost more than reading with a stride. Arithmetic that rounds reads an even
+      // number of values, the last of which may be padding.
       values = rows_of_tile(block.rows, v, queries, tile);
     } else {
       load_tile(block.rows, v, queries, tile, columns);
