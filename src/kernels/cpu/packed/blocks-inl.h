@@ -132,7 +132,7 @@ struct GroupSums {
   // `corrections` [kRows], or null: a type with minimums, whose numbers have no offset.
   template <class Dot>
   HWY_INLINE void start(const int32_t* corrections) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const int32_t first = corrections == nullptr ? 0 : Dot::start(corrections[r]);
 #pragma GCC unroll 8
@@ -154,12 +154,12 @@ struct GroupSums {
     for (int r = 0; r < kRows; ++r)
       total.at[r][v] = added_to(total.at[r][v], r, v, scale, minimum, scales, totals);
   }
-  // Adds all rows of vector v to `carried`.
+  // Adds all rows of vector v to `carried`, where a row takes `stride`.
   HWY_INLINE void finish(int v, Vector scale, Vector minimum, const float* scales,
-                         const float* totals, float* carried) const {
-#pragma GCC unroll 8
+                         const float* totals, float* carried, int64_t stride) const {
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      float* to = carried + (r * kVectors + v) * kLanes;
+      float* to = carried + r * stride + v * kLanes;
       const Vector sum = hn::Load(Floats(), to);
       hn::Store(added_to(sum, r, v, scale, minimum, scales, totals), Floats(), to);
     }
@@ -190,16 +190,14 @@ struct TileInputs {
   }
 };
 
-HWY_INLINE void zero_sums(float* carried, int vectors) {
-  for (int i = 0; i < vectors; ++i) hn::Store(all(0), Floats(), carried + i * kLanes);
-}
-
-// Tiles of few rows, which unpack weights in registers. Those of types with rare use or costly
-// unpacking have fewer rows, to limit the size of the code.
+// Tiles of few rows, which unpack weights in registers.
 template <Planes kPlanes, class Dot>
 struct BlockTiles {
-  static constexpr int kMostRows = kPlanes.low == 4 && !kPlanes.table ? WholeTiles::kMostRows : 4;
-  static constexpr int panels(int rows) { return WholeTiles::panels(std::min(rows, kMostRows)); }
+  static constexpr int kFewRows = kLanes == 16 ? 5 : 4;  // unpacking more panels at once is slower
+  static constexpr int kMostRows = WholeTiles::kMostRows;
+  static constexpr int panels(int rows) {
+    return WholeTiles::panels(rows <= kFewRows ? rows : kMostRows);
+  }
   static constexpr int64_t kBlock = WholeTiles::kBlock;
   static constexpr int64_t kPanelBytes = kPlanes.lines() * kLineBytes / kPart;
 
@@ -213,14 +211,7 @@ struct BlockTiles {
       const uint8_t* part = parts[v / kPanelVectors] + v % kPanelVectors * kLanes * 4;
       w[v] = Dot::prepared(weights_of<kPlanes, t>(part, table));
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      int32_t four;
-      __builtin_memcpy(&four, q + (t * kRows + r) * 4, 4);
-      const WholeVector factor = hn::Set(Wholes(), four);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums.at[r][v] = Dot::add(sums.at[r][v], w[v], factor);
-    }
+    add_four<Dot>(sums.at, w, q + t * kRows * 4);
   }
   template <int kFirst, int kRows, int kVectors>
   static HWY_INLINE void add_group(GroupSums<kRows, kVectors>& sums, const uint8_t* const* parts,
@@ -244,6 +235,11 @@ struct BlockTiles {
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
                                     float* carried, const Ahead& ahead) {
+    WholeTiles::multiply_by<BlockTiles, kRows, kPanels>(job, rows, panel, k, carried, ahead);
+  }
+  template <int kRows, int kPanels>
+  static HWY_INLINE void multiply_together(const PackedJob& job, Range rows, int64_t panel, Range k,
+                                           float* carried, int64_t stride, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors, kGroups = kPart / kPlanes.group;
     constexpr int kPartBytes = kPlanes.lines() * kLineBytes;
     // Few sums stay in registers.
@@ -256,9 +252,9 @@ struct BlockTiles {
     for (int p = 0; p < kPanels; ++p) parts[p] = job.panel(panel + p) + k.begin * kPanelBytes;
     Sums<kRows, kVectors> total;
     if constexpr (kInRegisters)
-      total.load(carried, k.begin == 0);
+      total.load(carried, k.begin == 0, stride);
     else if (k.begin == 0)
-      zero_sums(carried, kRows * kVectors);
+      zero_sums(carried, stride, kRows, kVectors);
     typename ScaleReader::Block blocks[kVectors];
     const auto group = [&]<int kGroup>(int64_t g) HWY_ATTR __attribute__((always_inline)) {
       GroupSums<kRows, kVectors> sums;
@@ -271,7 +267,7 @@ struct BlockTiles {
         if constexpr (kInRegisters)
           sums.add_to(total, v, scale, minimum, in.scales, in.totals);
         else
-          sums.finish(v, scale, minimum, in.scales, in.totals, carried);
+          sums.finish(v, scale, minimum, in.scales, in.totals, carried, stride);
       }
       in.next();
     };
@@ -295,7 +291,7 @@ struct BlockTiles {
         in.scales += kRows;
       }
     }
-    if constexpr (kInRegisters) total.store(carried);
+    if constexpr (kInRegisters) total.store(carried, stride);
   }
 
   static HWY_INLINE ByteVector table_of(WeightFormat format) {
@@ -365,14 +361,7 @@ struct ByteBlockTiles {
       const uint8_t* from = line + v / kPanelVectors * panel_size;
       w[v] = Dot::prepared(hn::Load(Bytes(), from + v % kPanelVectors * kLanes * 4));
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      int32_t four;
-      __builtin_memcpy(&four, q + r * 4, 4);
-      const WholeVector factor = hn::Set(Wholes(), four);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums.at[r][v] = Dot::add(sums.at[r][v], w[v], factor);
-    }
+    add_four<Dot>(sums.at, w, q);
   }
 };
 

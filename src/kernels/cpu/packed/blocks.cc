@@ -58,7 +58,7 @@ template <template <WeightFormat> class DotOf, bool kTable>
 using BlockDot = DotOf<kTable ? WeightFormat::int8 : WeightFormat::int4>;
 
 // Up to this many rows, tiles unpack weights in registers: for more, unpacking once costs less.
-constexpr int64_t kFewRows = 16;
+constexpr int64_t kFewRows = kLanes == 16 ? 32 : 16;
 
 template <Planes kPlanes, template <WeightFormat> class DotOf>
 void multiply_blocks(PackedJob& job, std::span<const PackedProduct> products, In x) {

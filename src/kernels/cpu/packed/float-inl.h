@@ -33,19 +33,20 @@ template <int kRows, int kVectors>
 struct Sums {
   Vector at[kRows][kVectors];
 
-  HWY_INLINE void load(const float* from, bool first) {
+  // In memory, a row takes `stride`.
+  HWY_INLINE void load(const float* from, bool first, int64_t stride = kVectors * kLanes) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v)
-        at[r][v] = first ? all(0) : hn::Load(Floats(), from + (r * kVectors + v) * kLanes);
+        at[r][v] = first ? all(0) : hn::Load(Floats(), from + r * stride + v * kLanes);
   }
-  HWY_INLINE void store(float* to) const {
+  HWY_INLINE void store(float* to, int64_t stride = kVectors * kLanes) const {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v)
-        hn::Store(at[r][v], Floats(), to + (r * kVectors + v) * kLanes);
+        hn::Store(at[r][v], Floats(), to + r * stride + v * kLanes);
   }
 };
 

@@ -158,8 +158,13 @@ constexpr bool kOnlyWide = requires {
 // core reads in the memory latency of 100 ns.
 constexpr int64_t kNear = 1024;
 
-// A panel alone is one stream, which the hardware prefetches better.
-constexpr int64_t near_of(int64_t panels) { return panels == 1 ? 0 : kNear; }
+// One panel after the other is one stream, which the hardware prefetches better.
+template <class Tiles>
+int64_t near_of(int64_t rows, int64_t panels) {
+  if constexpr (requires { Tiles::kFewRows; })
+    if (rows > Tiles::kFewRows) return 0;
+  return panels == 1 ? 0 : kNear;
+}
 
 // Returns what a tile prefetches while the kernel `Running` computes it; `Tiles` is the form of the
 // stored weights. A tile alone prefetches its own weights, and at the end of its panels the
@@ -170,6 +175,7 @@ template <class Tiles, class Running>
 Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Range tiles,
                int64_t tile, bool widened) {
   const bool alone = tiles.size() == 1 && !widened;
+  const int64_t near = near_of<Tiles>(job.rows_of(tile).size(), panels);
   const int64_t bytes = k.size() * Tiles::kPanelBytes;
   const int64_t lines = ceil_div(k.size() * Running::kPanelBytes, kLineBytes);
   const int64_t part = ceil_div(bytes, tiles.size());
@@ -179,7 +185,7 @@ Ahead ahead_of(const PackedJob& job, int64_t panel, int64_t panels, Range k, Ran
     const uint8_t* here = job.panel(panel + p) + k.begin * Tiles::kPanelBytes;
     const uint8_t* next = k.end < job.depth ? here + bytes : job.panel(panel + panels + p);
     if (alone)
-      ahead.at[p] = k.end < job.depth ? here + near_of(panels) : next;
+      ahead.at[p] = k.end < job.depth ? here + near : next;
     else
       ahead.at[p] = next + (tile - tiles.begin) * part;
   }
@@ -218,7 +224,8 @@ void multiply_panels(const PackedJob& job, Range tiles, int64_t panel, int64_t p
   const int64_t blocks_of_k = alone ? 1 : std::max<int64_t>(1, ceil_div(K, Tiles::kBlock));
   const int64_t block = ceil_div(K, blocks_of_k * kUnit) * kUnit;
   // Where a tile alone begins to prefetch the next panels.
-  const int64_t end_of_panels = (K - near_of(panels) / Tiles::kPanelBytes) / kUnit * kUnit;
+  const int64_t near = near_of<Tiles>(job.rows_of(tiles.begin).size(), panels);
+  const int64_t end_of_panels = (K - near / Tiles::kPanelBytes) / kUnit * kUnit;
   int64_t begin = 0;
   do {  // at least once: if K is 0, y is still set to the bias
     Range k = {begin, std::min(K, begin + block)};

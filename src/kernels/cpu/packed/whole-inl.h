@@ -39,6 +39,15 @@ struct VnniDot {
 #endif
     return sum;
   }
+#if HWY_TARGET != HWY_AVX2
+  // The same for the four bytes at q.
+  static HWY_INLINE WholeVector add_from(WholeVector sum, Prepared w, const int8_t* q) {
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0"
+            : "+v"(sum.raw)
+            : "v"(w.raw), "m"(*reinterpret_cast<const int8_t(*)[4]>(q)));
+    return sum;
+  }
+#endif
 };
 
 #if HWY_TARGET == HWY_AVX2
@@ -76,18 +85,62 @@ struct ModelVnniDot : VnniDot<kFormat> {
 };
 #endif
 
+// Adds the products of a vector of weights and the activations of each row, [kRows][4] at q, to
+// the sums of the rows.
+template <class Dot, int kRows, int kVectors>
+HWY_INLINE void add_four(WholeVector (&sums)[kRows][kVectors],
+                         const typename Dot::Prepared (&w)[kVectors], const int8_t* q) {
+#if HWY_TARGET != HWY_AVX2
+  if constexpr (kVectors == 1) {  // a copy of q in a register would be used only once
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) sums[r][0] = Dot::add_from(sums[r][0], w[0], q + r * 4);
+    return;
+  }
+#endif
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    int32_t four;
+    __builtin_memcpy(&four, q + r * 4, 4);
+    const WholeVector factor = hn::Set(Wholes(), four);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = Dot::add(sums[r][v], w[v], factor);
+  }
+}
+
 // The registers hold integer sums of a group: a product takes 5 cycles and two start per cycle, so
 // at least 10 sums must be in flight; additional sums hide the latency of the work between groups.
 // The sums over groups, which are floats, are in L1. With one row, memory is the limit, and it is
-// faster to read one panel after the other, in the order of their addresses.
+// faster to read one panel after the other, in the order of their addresses. More than kFewRows
+// rows, for which AVX-512 has registers, also take one panel after the other: weights are then
+// unpacked once for all of them.
 struct WholeTiles {
-  static constexpr int kMostRows = kLanes == 16 ? 8 : 4;
+  static constexpr int kFewRows = kLanes == 16 ? 8 : 4;
+  static constexpr int kMostRows = kLanes == 16 ? 16 : 4;
   static constexpr int panels(int rows) {
     if (rows == 1) return 1;
-    if (kLanes == 16) return rows <= 4 ? 4 : 3;
+    if (kLanes == 16) return rows > 4 && rows <= kFewRows ? 3 : 4;
     return rows <= 2 ? 2 : 1;
   }
-  // 3 panels x 16 x 384 bytes and 8 rows of x fit into half of L1, which two threads may share.
+  // Calls Tiles::multiply_together, which keeps the sums of row r at carried + r * stride, for all
+  // panels together or for one after the other.
+  template <class Tiles, int kRows, int kPanels>
+  static HWY_INLINE void multiply_by(const PackedJob& job, Range rows, int64_t panel, Range k,
+                                     float* carried, const Ahead& ahead) {
+    constexpr int64_t kStride = kPanels * kPanelOutputs;
+    if constexpr (kRows > Tiles::kFewRows || kPanels > Tiles::panels(kRows)) {
+#pragma GCC unroll 1
+      for (int p = 0; p < kPanels; ++p) {
+        Tiles::template multiply_together<kRows, 1>(job, rows, panel + p, k,
+                                                    carried + p * kPanelOutputs, kStride,
+                                                    {{ahead.at[p]}, ahead.step});
+      }
+    } else {
+      Tiles::template multiply_together<kRows, kPanels>(job, rows, panel, k, carried, kStride,
+                                                        ahead);
+    }
+  }
+  // 3 panels x 16 x 384 bytes and 8 rows of x, or 1 panel and 16 rows, fit into half of L1, which
+  // two threads may share.
   static constexpr int64_t kBlock = 384;
 };
 
@@ -95,6 +148,12 @@ HWY_INLINE Vector widen_scales(const uint16_t* scales) {
   const hn::Rebind<hwy::float16_t, Floats> halves;
   return hn::PromoteTo(Floats(),
                        hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(scales)));
+}
+
+HWY_INLINE void zero_sums(float* carried, int64_t stride, int rows, int vectors) {
+  for (int r = 0; r < rows; ++r)
+    for (int v = 0; v < vectors; ++v)
+      hn::Store(all(0), Floats(), carried + r * stride + v * kLanes);
 }
 
 // The sums of a whole row of k as floats; `factor` is the scale of the row of x.
@@ -105,27 +164,20 @@ HWY_INLINE Vector scaled(WholeVector whole, Vector scale, float factor) {
 template <WeightFormat kFormat, template <WeightFormat> class DotOf>
 struct QuantizedTiles : WholeTiles {
   using Dot = DotOf<kFormat>;
+  // int4 was slower with 16 rows.
+  static constexpr int kMostRows = kFormat == WeightFormat::int4 ? kFewRows : WholeTiles::kMostRows;
   static constexpr int64_t kPanelBytes = kPanelOutputs * bits_of(kFormat) / 8;
 
   template <int kRows, int kVectors>
   using WholeSums = WholeVector[kRows][kVectors];
 
-  // Adds the weights of four values of k times the activations of each row, [kRows][4] at q, to the
-  // sums.
   template <int kRows, int kVectors>
   static HWY_INLINE void add(WholeSums<kRows, kVectors>& sums, const ByteVector (&bytes)[kVectors],
                              const int8_t* q) {
     typename Dot::Prepared w[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) w[v] = Dot::prepared(bytes[v]);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      int32_t four;
-      __builtin_memcpy(&four, q + r * 4, 4);
-      const WholeVector factor = hn::Set(Wholes(), four);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = Dot::add(sums[r][v], w[v], factor);
-    }
+    add_four<Dot>(sums, w, q);
   }
 
   // Adds the products of one group, whose weights begin at `panels` and whose activations begin at
@@ -175,6 +227,11 @@ struct QuantizedTiles : WholeTiles {
   template <int kRows, int kPanels>
   static HWY_NOINLINE void multiply(const PackedJob& job, Range rows, int64_t panel, Range k,
                                     float* carried, const Ahead& ahead) {
+    multiply_by<QuantizedTiles, kRows, kPanels>(job, rows, panel, k, carried, ahead);
+  }
+  template <int kRows, int kPanels>
+  static HWY_INLINE void multiply_together(const PackedJob& job, Range rows, int64_t panel, Range k,
+                                           float* carried, int64_t stride, const Ahead& ahead) {
     constexpr int kVectors = kPanels * kPanelVectors;
     const int64_t group = job.weight.group, first = k.begin / group;
     const int64_t groups = (k.end + group - 1) / group - first;
@@ -191,13 +248,10 @@ struct QuantizedTiles : WholeTiles {
     const int8_t* q = job.bytes + rows.begin * job.stride + k.begin * kRows;
     const float* scales = job.scales + rows.begin * job.groups + first * kRows;
     const int32_t* corrections = job.corrections + rows.begin * job.groups + first * kRows;
-    if (k.begin == 0) {
-#pragma GCC unroll 32
-      for (int i = 0; i < kRows * kVectors; ++i) hn::Store(all(0), Floats(), carried + i * kLanes);
-    }
+    if (k.begin == 0) zero_sums(carried, stride, kRows, kVectors);
     for (int64_t g = 0; g < groups; ++g, scales += kRows, corrections += kRows) {
       WholeSums<kRows, kVectors> whole;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v)
@@ -208,9 +262,9 @@ struct QuantizedTiles : WholeTiles {
       for (int v = 0; v < kVectors; ++v) {
         const Vector scale = widen_scales(panel_scales[v / kPanelVectors] + g * kPanelOutputs +
                                           v % kPanelVectors * kLanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
-          float* sum = carried + (r * kVectors + v) * kLanes;
+          float* sum = carried + r * stride + v * kLanes;
           const Vector both = hn::Mul(scale, all(scales[r]));
           hn::Store(hn::MulAdd(both, hn::ConvertTo(Floats(), whole[r][v]), hn::Load(Floats(), sum)),
                     Floats(), sum);
@@ -226,6 +280,7 @@ template <template <WeightFormat> class DotOf>
 struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
   using Tiles = QuantizedTiles<WeightFormat::int8, DotOf>;
 
+  static constexpr int kMostRows = WholeTiles::kFewRows;
   // The sums continue over the whole row, so one row needs several panels too.
   static constexpr int panels(int rows) { return WholeTiles::panels(std::max(rows, 2)); }
 
