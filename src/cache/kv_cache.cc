@@ -50,7 +50,7 @@ bool make_room(PagePool& pool, CachedText& text, int64_t length) {
     std::vector<int32_t>& pages = text.pages[group];
     if (copies(pool, text, group, length)) {
       const int32_t own = pool.take(group);
-      pool.copy(group, pages.back(), own);
+      pool.copy(group, pages.back(), own, text.length % kPageTokens);
       pool.release(group, pages.back());
       pages.back() = own;
     }

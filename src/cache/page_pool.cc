@@ -93,9 +93,30 @@ void PagePool::release(size_t group, int32_t page) {
   if (--users_of(group, page) == 0) groups_[group].free.push_back(page);
 }
 
-void PagePool::copy(size_t group, int32_t from, int32_t to) const {
-  const auto& [reach, bytes, memory, users, free] = groups_[group];
-  if (bytes > 0) copy_bytes(memory, to * bytes, memory, from * bytes, bytes);
+// Copies the first tokens of the keys or values that begin at the bytes `from` to those at `to`.
+void PagePool::copy_part(int64_t layer, PagePart part, int64_t from, int64_t to,
+                         int64_t tokens) const {
+  const Layer& of = layout_.layer(layer);
+  const PageLayout& stored = part == PagePart::keys ? of.keys : of.values;
+  const Tensor& memory = this->memory(layer);
+  for (int64_t head = 0; head < stored.heads && stored.width > 0; ++head) {
+    const int64_t begin = head * stored.head_bytes(), scales = begin + stored.scales_at();
+    copy_bytes(memory, to + begin, memory, from + begin, stored.first_bytes(part, tokens));
+    if (stored.dtype == DType::i8)
+      copy_bytes(memory, to + scales, memory, from + scales, tokens * int64_t{sizeof(float)});
+  }
+}
+
+void PagePool::copy(size_t group, int32_t from, int32_t to, int64_t tokens) const {
+  for (int64_t layer = 0; layer < std::ssize(places_); ++layer) {
+    if (group_of(layer) != group) continue;
+    const int64_t here = begin_of(layer, from), there = begin_of(layer, to);
+    const int64_t keys = layout_.layer(layer).keys.page_bytes();
+    copy_part(layer, PagePart::keys, here, there, tokens);
+    copy_part(layer, PagePart::values, here + keys, there + keys, tokens);
+    if (const int64_t states = kStateSlots * layout_.state_bytes(layer); states > 0)
+      copy_bytes(memory(layer), there, memory(layer), here, states);
+  }
 }
 
 void PagePool::read_page(size_t group, int32_t page, const Tensor& rows, int64_t row) const {

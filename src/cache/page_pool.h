@@ -101,7 +101,8 @@ class PagePool {
   int64_t users(size_t group, int32_t page) const {
     return groups_[group].users[static_cast<size_t>(page)];
   }
-  void copy(size_t group, int32_t from, int32_t to) const;
+  // Copies the first `tokens` tokens of a page, and the states of recurrent layers.
+  void copy(size_t group, int32_t from, int32_t to, int64_t tokens) const;
   int64_t page_bytes(size_t group) const { return groups_[group].page_bytes; }
   // Copies a page to row `row` of rows [n, page_bytes], or back.
   void read_page(size_t group, int32_t page, const Tensor& rows, int64_t row) const;
@@ -134,6 +135,7 @@ class PagePool {
     int64_t begin = 0;  // in a page, in bytes
   };
 
+  void copy_part(int64_t layer, PagePart part, int64_t from, int64_t to, int64_t tokens) const;
   int64_t begin_of(int64_t layer, int32_t page) const {
     return page * groups_[group_of(layer)].page_bytes + places_[static_cast<size_t>(layer)].begin;
   }

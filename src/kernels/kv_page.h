@@ -34,6 +34,12 @@ struct PageLayout {
     return scales_at() + (dtype == DType::i8 ? kPageTokens * int64_t{sizeof(float)} : 0);
   }
   int64_t page_bytes() const { return heads * head_bytes(); }
+  // The bytes at the beginning of a head's part with the first `tokens` tokens, without scales.
+  int64_t first_bytes(PagePart part, int64_t tokens) const {
+    const int64_t step = part == PagePart::keys ? kPanelTokens : pair();
+    const int64_t numbers = part == PagePart::keys ? key_width() : row();
+    return (tokens + step - 1) / step * step * numbers * static_cast<int64_t>(size_of(dtype));
+  }
 
   // How many numbers share a word.
   int64_t pair() const { return dtype == DType::bf16 ? 2 : 1; }

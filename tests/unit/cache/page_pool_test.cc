@@ -143,6 +143,44 @@ TEST(CachedTexts, CopyTheLastPageOfEachGroup) {
   EXPECT_EQ(pool.used_bytes(), 0);
 }
 
+// Only tokens that the text has are copied: beams fork after each token, and most of a page is
+// free.
+TEST(PagePools, CopyTheFirstTokensOfAPage) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i8}) {
+    const PageLayout keys{3, 7, dtype}, values{3, 5, dtype};
+    const PagePool pool({dtype, {{keys, values}, {{}, {}, 5}, {keys, {}}}}, {.pages = 2});
+    std::vector<float> numbers(static_cast<size_t>(kPageTokens * 3 * 7));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 97) - 40;
+    const In x{numbers.data(), DType::f32};
+    for (const int64_t layer : {0, 2}) {
+      put_in_page(keys, PagePart::keys, pool.keys(layer, 0).data, 0, x, kPageTokens);
+      if (layer == 0)
+        put_in_page(values, PagePart::values, pool.values(0, 0).data, 0, x, kPageTokens);
+    }
+    const auto state = [&](int32_t page, int64_t token) {
+      return pool.memory(1).data_as<uint8_t>() + pool.state_begin(1, page, token);
+    };
+    std::fill_n(state(0, 0), kStateSlots * 20, uint8_t{7});
+    for (const int64_t tokens : {1, 2, 15, 16, 17, 63}) {
+      std::fill_n(pool.memory(0).data_as<uint8_t>() + pool.page_bytes(0), pool.page_bytes(0),
+                  uint8_t{0});
+      pool.copy(0, 0, 1, tokens);
+      const auto expect_copied = [&](const PageLayout& layout, PagePart part, Out from, Out to) {
+        double expected[7], got[7];
+        for (int64_t i = 0; i < tokens * layout.heads; ++i) {
+          get_from_page(layout, part, from.data, i % tokens, i / tokens, expected);
+          get_from_page(layout, part, to.data, i % tokens, i / tokens, got);
+          EXPECT_TRUE(std::equal(got, got + layout.width, expected)) << i << " of " << tokens;
+        }
+      };
+      expect_copied(keys, PagePart::keys, pool.keys(0, 0), pool.keys(0, 1));
+      expect_copied(values, PagePart::values, pool.values(0, 0), pool.values(0, 1));
+      expect_copied(keys, PagePart::keys, pool.keys(2, 0), pool.keys(2, 1));
+      EXPECT_TRUE(std::equal(state(1, 0), state(1, 0) + kStateSlots * 20, state(0, 0)));
+    }
+  }
+}
+
 TEST(KvCaches, RestoreStatesAfterRejectedTokens) {
   PagePool pool({.layers = {{{}, {}, 5, {.window = 2}}}}, {.pages = 100, .texts = 1});
   CachedText text;
