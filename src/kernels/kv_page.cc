@@ -49,34 +49,19 @@ struct Head {
   float* scales;  // i8 only
 
   void put(int64_t token, const To* row) const {
-    if constexpr (std::is_same_v<To, bf16>) {
-      put_words(token, row);
-    } else if (part == PagePart::keys) {
-      To* to = numbers + layout.key_at(token, 0);
-      for (int64_t d = 0; d < layout.width; ++d) to[d * kPanelTokens] = row[d];
-    } else {
-      To* to = numbers + layout.value_at(token, 0);
-      std::fill(std::copy_n(row, layout.width, to), to + layout.row(), To{});
-    }
-  }
-
- private:
-  // The earlier number of a word is in its upper half.
-  void put_words(int64_t token, const bf16* row) const {
-    const auto upper = [&](int64_t d) { return uint32_t{row[d].bits} << 16; };
-    auto* words = reinterpret_cast<uint32_t*>(numbers);
-    const int64_t width = layout.width;
+    constexpr int64_t kPair = std::is_same_v<To, bf16> ? 2 : 1;  // = layout.pair()
+    const auto number = [&](int64_t d) { return d < layout.width ? row[d] : To{}; };
     if (part == PagePart::keys) {
-      words += (layout.key_at(token, 0) - 1) / 2;
-      for (int64_t d = 0; d + 1 < width; d += 2, words += kPanelTokens)
-        *words = upper(d) | row[d + 1].bits;
-      if (width % 2 != 0) *words = upper(width - 1);
-    } else if (words += layout.value_at(token, 0) / 2; token % 2 == 0) {
-      for (int64_t d = 0; d < width; ++d) words[d] = upper(d);
-      std::fill(words + width, words + layout.row(), 0u);
-    } else {
-      for (int64_t d = 0; d < width; ++d) words[d] = (words[d] & 0xffff0000u) | row[d].bits;
+      To* to = numbers + layout.key_at(token, kPair - 1);
+      for (int64_t d = 0; d < layout.key_width(); ++d)
+        to[d / kPair * kPair * kPanelTokens + (kPair - 1 - d % kPair)] = number(d);
+      return;
     }
+    To* to = numbers + layout.value_at(token, 0);
+    for (int64_t d = 0; d < layout.row(); ++d) to[d * kPair] = number(d);
+    if (kPair == 1 || token % kPair != 0) return;
+    To* next = numbers + layout.value_at(token + 1, 0);
+    for (int64_t d = 0; d < layout.row(); ++d) next[d * kPair] = To{};
   }
 };
 

@@ -160,7 +160,8 @@ TEST(PagePools, CopyTheFirstTokensOfAPage) {
     const auto state = [&](int32_t page, int64_t token) {
       return pool.memory(1).data_as<uint8_t>() + pool.state_begin(1, page, token);
     };
-    std::fill_n(state(0, 0), kStateSlots * 20, uint8_t{7});
+    const int64_t states = kStateSlots * pool.layout().state_bytes(1);
+    std::fill_n(state(0, 0), states, uint8_t{7});
     for (const int64_t tokens : {1, 2, 15, 16, 17, 63}) {
       std::fill_n(pool.memory(0).data_as<uint8_t>() + pool.page_bytes(0), pool.page_bytes(0),
                   uint8_t{0});
@@ -176,7 +177,7 @@ TEST(PagePools, CopyTheFirstTokensOfAPage) {
       expect_copied(keys, PagePart::keys, pool.keys(0, 0), pool.keys(0, 1));
       expect_copied(values, PagePart::values, pool.values(0, 0), pool.values(0, 1));
       expect_copied(keys, PagePart::keys, pool.keys(2, 0), pool.keys(2, 1));
-      EXPECT_TRUE(std::equal(state(1, 0), state(1, 0) + kStateSlots * 20, state(0, 0)));
+      EXPECT_TRUE(std::equal(state(1, 0), state(1, 0) + states, state(0, 0)));
     }
   }
 }

@@ -193,10 +193,10 @@ struct TileInputs {
 // Tiles of few rows, which unpack weights in registers.
 template <Planes kPlanes, class Dot>
 struct BlockTiles {
-  static constexpr int kFewRows = kLanes == 16 ? 5 : 4;  // unpacking more panels at once is slower
+  static constexpr int kMostTogether = kLanes == 16 ? 5 : 4;
   static constexpr int kMostRows = WholeTiles::kMostRows;
   static constexpr int panels(int rows) {
-    return WholeTiles::panels(rows <= kFewRows ? rows : kMostRows);
+    return WholeTiles::panels(rows <= kMostTogether ? rows : kMostRows);
   }
   static constexpr int64_t kBlock = WholeTiles::kBlock;
   static constexpr int64_t kPanelBytes = kPlanes.lines() * kLineBytes / kPart;

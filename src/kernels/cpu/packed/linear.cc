@@ -259,9 +259,11 @@ bool uses_byte_tiles(Bf16Products how, const PackedMatrix& weight, int64_t rows)
 // Returns the largest number of rows of a tile.
 int most_rows_of(Bf16Products how, const PackedMatrix& weight, int64_t rows) {
   if (uses_byte_tiles(how, weight, rows)) return ByteMatrixTiles<NativeTiles>::kMostRows;
-  if (is_quantized(weight.format))
-    return weight.format == WeightFormat::int8 && !has_whole_rows(weight) ? WholeTiles::kMostRows
-                                                                          : WholeTiles::kFewRows;
+  if (has_whole_rows(weight) && is_quantized(weight.format)) return RowTiles<VnniDot>::kMostRows;
+  if (weight.format == WeightFormat::int8)
+    return QuantizedTiles<WeightFormat::int8, VnniDot>::kMostRows;
+  if (weight.format == WeightFormat::int4)
+    return QuantizedTiles<WeightFormat::int4, VnniDot>::kMostRows;
   return weight.format == WeightFormat::bf16 && has_matrix_tiles(how)
              ? Bf16MatrixTiles<NativeTiles>::kMostRows
              : FloatTiles::kMostRows;

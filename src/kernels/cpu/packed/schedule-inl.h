@@ -161,8 +161,8 @@ constexpr int64_t kNear = 1024;
 // One panel after the other is one stream, which the hardware prefetches better.
 template <class Tiles>
 int64_t near_of(int64_t rows, int64_t panels) {
-  if constexpr (requires { Tiles::kFewRows; })
-    if (rows > Tiles::kFewRows) return 0;
+  if constexpr (requires { Tiles::kMostTogether; })
+    if (rows > Tiles::kMostTogether) return 0;
   return panels == 1 ? 0 : kNear;
 }
 

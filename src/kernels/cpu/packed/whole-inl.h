@@ -110,15 +110,15 @@ HWY_INLINE void add_four(WholeVector (&sums)[kRows][kVectors],
 // The registers hold integer sums of a group: a product takes 5 cycles and two start per cycle, so
 // at least 10 sums must be in flight; additional sums hide the latency of the work between groups.
 // The sums over groups, which are floats, are in L1. With one row, memory is the limit, and it is
-// faster to read one panel after the other, in the order of their addresses. More than kFewRows
-// rows, for which AVX-512 has registers, also take one panel after the other: weights are then
-// unpacked once for all of them.
+// faster to read one panel after the other, in the order of their addresses. More than
+// kMostTogether rows, for which AVX-512 has registers, also take one panel after the other: weights
+// are then unpacked once for all of them.
 struct WholeTiles {
-  static constexpr int kFewRows = kLanes == 16 ? 8 : 4;
+  static constexpr int kMostTogether = kLanes == 16 ? 8 : 4;
   static constexpr int kMostRows = kLanes == 16 ? 16 : 4;
   static constexpr int panels(int rows) {
     if (rows == 1) return 1;
-    if (kLanes == 16) return rows > 4 && rows <= kFewRows ? 3 : 4;
+    if (kLanes == 16) return rows > 4 && rows <= kMostTogether ? 3 : 4;
     return rows <= 2 ? 2 : 1;
   }
   // Calls Tiles::multiply_together, which keeps the sums of row r at carried + r * stride, for all
@@ -127,7 +127,7 @@ struct WholeTiles {
   static HWY_INLINE void multiply_by(const PackedJob& job, Range rows, int64_t panel, Range k,
                                      float* carried, const Ahead& ahead) {
     constexpr int64_t kStride = kPanels * kPanelOutputs;
-    if constexpr (kRows > Tiles::kFewRows || kPanels > Tiles::panels(kRows)) {
+    if constexpr (kRows > Tiles::kMostTogether || kPanels > Tiles::panels(kRows)) {
 #pragma GCC unroll 1
       for (int p = 0; p < kPanels; ++p) {
         Tiles::template multiply_together<kRows, 1>(job, rows, panel + p, k,
@@ -165,7 +165,8 @@ template <WeightFormat kFormat, template <WeightFormat> class DotOf>
 struct QuantizedTiles : WholeTiles {
   using Dot = DotOf<kFormat>;
   // int4 was slower with 16 rows.
-  static constexpr int kMostRows = kFormat == WeightFormat::int4 ? kFewRows : WholeTiles::kMostRows;
+  static constexpr int kMostRows =
+      kFormat == WeightFormat::int4 ? kMostTogether : WholeTiles::kMostRows;
   static constexpr int64_t kPanelBytes = kPanelOutputs * bits_of(kFormat) / 8;
 
   template <int kRows, int kVectors>
@@ -280,7 +281,7 @@ template <template <WeightFormat> class DotOf>
 struct RowTiles : QuantizedTiles<WeightFormat::int8, DotOf> {
   using Tiles = QuantizedTiles<WeightFormat::int8, DotOf>;
 
-  static constexpr int kMostRows = WholeTiles::kFewRows;
+  static constexpr int kMostRows = WholeTiles::kMostTogether;
   // The sums continue over the whole row, so one row needs several panels too.
   static constexpr int panels(int rows) { return WholeTiles::panels(std::max(rows, 2)); }
 
