@@ -40,6 +40,15 @@ class Package(FoveaTest):
         self.check_examples_in_c(made / "generate", library.parent)
         self.check_python_example(library.parent)
 
+    def test_all_that_is_installed_is_built_with_the_program(self):
+        """Regression: ./run demo builds the program only, and cmake --install then failed, since libfovea.so was missing."""
+        build = pathlib.Path(os.environ.get("FOVEA_BUILD", ROOT / "build/release"))
+        script = (build / "cmake_install.cmake").read_text()
+        installed = set(re.findall(rf'"{re.escape(str(build))}/([^"/]+(?:\.so[.0-9]*|\.a))"', script))
+        self.assertLessEqual({"libfovea.a", "libfovea.so"}, installed)
+        built = self.do("ninja", "-C", build, "-t", "inputs", "fovea_cli").splitlines()
+        self.assertEqual(installed - set(built) - {"libfovea.so.0"}, set())  # the last one is a link beside the library
+
     def check_examples_in_c(self, program, libraries):
         """The C example, built with CMake and with pkg-config, generates the same text; so do programs of the documentation."""
         model = self.folder / "model"
