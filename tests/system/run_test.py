@@ -76,6 +76,37 @@ class Packages(unittest.TestCase):
         self.assertNotIn("noise install", log)
 
 
+class Build(unittest.TestCase):
+    """A failed build prints the first error of each failed file: g++ lists 60 candidates below an error with operators."""
+
+    def errors_of(self, files, *lines):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        folder = pathlib.Path(holder.name)
+        shutil.copy(ROOT / "run", folder)
+        shutil.copy(ROOT / "CMakePresets.json", folder)
+        lines = ["cmake_minimum_required(VERSION 3.22)", "project(broken NONE)", *lines]
+        for name, text in files.items():
+            (folder / name).write_text(text)
+            lines.append(f"add_custom_command(OUTPUT {name}.o COMMAND c++ -fsyntax-only ${{CMAKE_SOURCE_DIR}}/{name})")
+        lines.append(f"add_custom_target(fovea_cli DEPENDS {' '.join(f'{name}.o' for name in files)})")
+        (folder / "CMakeLists.txt").write_text("\n".join(lines))
+        done = subprocess.run([folder / "run", "bench", "--rows", "none"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, env={**os.environ, "FOVEA_HAVE_PACKAGES": "1"})
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        return done.stderr.splitlines()
+
+    def test_the_first_error_of_each_failed_file_is_printed(self):
+        lines = self.errors_of({"one.cc": "struct A {} a;\nbool b = a == 1;\nint c = a;\n", "two.cc": "#include <nonesuch>\n"})
+        errors = [line.split("/")[-1] for line in lines if "error: " in line]
+        self.assertEqual(sorted(line.split(" error: ")[0] for line in errors), ["one.cc:2:12:", "two.cc:1:10: fatal"], lines)
+        self.assertLessEqual(len(lines), 9)
+        self.assertEqual(lines[-1], "run: the build failed; build/release.log has all its messages")
+
+    def test_an_error_of_cmake_is_printed(self):
+        self.assertIn("two words", " ".join(self.errors_of({}, "message(FATAL_ERROR \"two words\")")))
+
+
 class Against(unittest.TestCase):
     def test_the_interval_of_a_median_follows_from_the_ranks(self):
         # From tables of the sign test: with 20 values, the 6th and the 15th enclose the median with a probability of 95.9%.
