@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <unordered_map>
 #include <vector>
 
 #if __has_include(<dnnl.hpp>)

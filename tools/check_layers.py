@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the rules for C++ files: which folders and libraries a file may include, where families may be named, which functions of the C++
-library are not portable, and the lengths of files, lines and functions. Prints violations; exits with 1 if there are any."""
+library and comparisons are not portable, and the lengths of files, lines and functions. Prints violations; exits with 1 if there are any."""
 import pathlib
 import re
 import sys
@@ -33,6 +33,10 @@ OWNED = {r"dnnl|oneapi": ("bench/",),
 UNPORTABLE = re.compile(r"\bstd::(a?(?:sin|cos|tan)h?|atan2|exp2?|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)\(|"
                         r"\bstd::(\w+_distribution|shuffle|sample|default_random_engine)\b")
 UNPORTABLE_PLACES = ("src/kernels/reference/", "tests/", "bench/", "examples/")  # compared within tolerances
+# A comparison of a value with an element of a JSON value on its right: nlohmann-json 3.11.3 has none for strings.
+COMPARED = re.compile(r'\b(?:EXPECT|ASSERT)_(?:EQ|NE)\(((?:[^;"]|"(?:\\.|[^"\\])*")*?),\s*'
+                      r'\w+(?:\[\w+\])*(?:\["[^"]*"\]|\.at\("[^"]*"\))(?:\[[^\]]*\])*\)\s*(?:;|<<)')
+ELEMENT = re.compile(r'\["|\.at\("|\bJson\(')
 FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 
 
@@ -81,7 +85,11 @@ def functions(lines):
 
 def check_file(path):
     name = path.relative_to(ROOT).as_posix()
-    lines = path.read_text(encoding="utf-8").splitlines()
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for comparison in COMPARED.finditer(text):
+        if not ELEMENT.search(comparison[1]):
+            yield text.count("\n", 0, comparison.start()) + 1, "compares with a JSON value; expected its .get<T>()"
     if len(lines) > FILE_LINES:
         yield FILE_LINES + 1, f"the file has {len(lines)} lines; at most {FILE_LINES}"
     for number, line in enumerate(lines, 1):

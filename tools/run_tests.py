@@ -37,8 +37,9 @@ def main():
         results = run_ctest("release")
         if folders:
             results |= run_ctest("asan", "-L", f"^({'|'.join(folders)})$")
-    layers = subprocess.run([sys.executable, str(ROOT / "tools/check_layers.py")], check=False).returncode
-    results["tools/check_layers.py"] = "failed" if layers else "passed"
+    for check in ("tools/check_layers.py", "tools/check_includes.py"):
+        code = subprocess.run([sys.executable, str(ROOT / check)], check=False).returncode
+        results[check] = "failed" if code else "passed"
 
     named = {verdict: [name for name, each in results.items() if each == verdict]
              for verdict in ("passed", "failed", "skipped")}

@@ -37,7 +37,8 @@ class RequestFields : public OptionVisitor {
   void choice(const Field& field, int& value, const Names& names) override {
     const Json* const given = find(field);
     if (given == nullptr) return;
-    const auto found = std::find(names.begin(), names.end(), *given);
+    const auto* const name = given->get_ptr<const std::string*>();  // null if it is no text
+    const auto found = name ? std::find(names.begin(), names.end(), *name) : names.end();
     expect(found != names.end(), field, fmt::format("one of {}", fmt::join(names, ", ")));
     value = static_cast<int>(found - names.begin());
   }

@@ -1,5 +1,6 @@
 #include "inspector/query.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "base/ordered_json.h"

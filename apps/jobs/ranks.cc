@@ -10,6 +10,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <stop_token>
 
 #include "fovea/doctor.h"
 #include "fovea/error.h"

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <yaml.h>
 
+#include <new>
+
 #include "base/ordered_json.h"
 #include "options/options.h"
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 #include "fovea/excerpt.h"
 #include "fovea/options.h"
 #include "http/request_head.h"

@@ -1,5 +1,7 @@
 #include "serve/fields.h"
 
+#include <algorithm>
+
 #include "serve/described_field.h"
 
 namespace fovea::serve {

@@ -1,5 +1,6 @@
 #include "serve/open_served.h"
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "fovea/sound.h"
 
 namespace fovea {

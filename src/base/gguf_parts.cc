@@ -2,6 +2,7 @@
 // first one has the metadata; each has split.no, split.count and split.tensors.count.
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/gguf.h"

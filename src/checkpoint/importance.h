@@ -4,6 +4,7 @@
 // multiplies, over a text. Quantisers weight the errors of a column with it. The files are those of
 // llama.cpp: GGUF files with general.type "imatrix", and an older binary format.
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>

@@ -4,6 +4,7 @@
 // modules after it, each with its own folder. The last component of a module's type identifies its
 // kind.
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>

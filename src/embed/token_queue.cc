@@ -1,6 +1,7 @@
 #include "embed/token_queue.h"
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <utility>
 

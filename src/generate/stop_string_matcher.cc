@@ -1,5 +1,6 @@
 #include "generate/stop_string_matcher.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fovea {

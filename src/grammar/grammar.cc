@@ -1,6 +1,7 @@
 #include "grammar/grammar.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <queue>
 

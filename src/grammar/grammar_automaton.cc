@@ -1,6 +1,7 @@
 #include "grammar/grammar_automaton.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 

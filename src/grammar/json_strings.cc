@@ -1,5 +1,6 @@
 #include "grammar/json_strings.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"

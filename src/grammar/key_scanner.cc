@@ -1,6 +1,7 @@
 #include "grammar/key_scanner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,8 @@
 #include "grammar/number_multiples.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <tuple>

@@ -1,5 +1,7 @@
 #include "grammar/schema_tree.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "fovea/excerpt.h"
 

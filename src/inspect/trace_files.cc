@@ -1,6 +1,7 @@
 #include "fovea/trace.h"
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "audio/log_mel.h"
 #include "base/error.h"

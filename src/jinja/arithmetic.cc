@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "jinja/text.h"
 #include "unicode/utf8.h"

@@ -1,5 +1,6 @@
 // The filters on lists, dicts and other values with items.
 
+#include <algorithm>
 #include <numeric>
 
 #include "jinja/builtins.h"

@@ -1,7 +1,9 @@
 // The filters that return text or numbers.
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "jinja/builtins.h"
 #include "jinja/text.h"

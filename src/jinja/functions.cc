@@ -3,6 +3,8 @@
 
 #include "jinja/builtins.h"
 
+#include <algorithm>
+
 namespace fovea::jinja {
 
 Bound::Bound(Interpreter& interpreter, const Builtin& builtin, Arguments&& given)

@@ -1,5 +1,7 @@
 // The methods of strings, lists and dicts that a template may call.
 
+#include <algorithm>
+
 #include "jinja/builtins.h"
 #include "jinja/text.h"
 

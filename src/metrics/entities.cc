@@ -1,6 +1,7 @@
 #include "metrics/entities.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace fovea {
 namespace {

@@ -2,6 +2,8 @@
 
 #include "http/multipart.h"
 
+#include <algorithm>
+
 #include "fuzz.h"
 #include "http/request_head.h"
 

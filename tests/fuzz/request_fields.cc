@@ -2,6 +2,8 @@
 // their bounds or an error for the client. The same bytes are also used as the arguments of a tool
 // call and as a complete answer of a model; both may contain JSON of any depth.
 
+#include <algorithm>
+
 #include "fuzz.h"
 #include "serve/answer_limits.h"
 #include "serve/fields.h"

@@ -1,6 +1,7 @@
 // Bytes as a sound file, and as a stream of sound: they give samples near [-1, 1] or an error, and
 // no more samples than a file of this size can hold.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>

@@ -1,6 +1,7 @@
 #include "tokenizer/formats/gguf_tokenizer.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/json.h"

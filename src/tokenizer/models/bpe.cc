@@ -1,6 +1,7 @@
 #include "tokenizer/models/bpe.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 
 #include "base/error.h"

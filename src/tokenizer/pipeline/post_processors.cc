@@ -1,6 +1,7 @@
 #include "tokenizer/pipeline/post_processors.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"

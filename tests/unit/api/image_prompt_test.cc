@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <exception>
 #include <future>
 #include <set>
 
@@ -215,7 +216,8 @@ TEST(ImagePrompts, OfTemplatesWithAndWithoutParts) {
   request.messages = golden["messages"].dump();
   const auto with_parts = chat_format(kFolder + "llava", "", model.tokenizer());
   ASSERT_TRUE(with_parts && with_parts->knows_parts);
-  EXPECT_EQ(render_with_images(*with_parts, request, model.tokenizer(), "<image>"), golden["text"]);
+  EXPECT_EQ(render_with_images(*with_parts, request, model.tokenizer(), "<image>"),
+            golden["text"].get<std::string>());
   const ChatFormat strings{[](const ChatRequest& r) {
     std::string text;
     for (const auto& message : nlohmann::json::parse(r.messages))

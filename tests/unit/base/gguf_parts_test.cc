@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/gguf.h"
 #include "support/expect_error.h"

@@ -1,4 +1,6 @@
 #include <cstring>
+#include <limits>
+#include <new>
 #include <regex>
 #include <stdexcept>
 #include <thread>

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "base/json.h"
 #include "checkpoint/config.h"
 #include "support/expect_error.h"

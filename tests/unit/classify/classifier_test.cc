@@ -33,7 +33,7 @@ void expect_labels(const Classifications& result, int64_t text, const nlohmann::
   const std::vector<size_t> order = result.order(text);
   ASSERT_EQ(order.size(), wanted.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    EXPECT_EQ(result.labels[order[i]], wanted[i]["label"]);
+    EXPECT_EQ(result.labels[order[i]], wanted[i]["label"].get<std::string>());
     EXPECT_NEAR(result.row(text)[order[i]], wanted[i]["score"].get<double>(), kWithin);
   }
 }
@@ -103,9 +103,9 @@ TEST(Classifier, JoinsEntitiesLikeTransformers) {
       const auto& wanted = expected[names[joining]][i];
       ASSERT_EQ(found[i].size(), wanted.size()) << names[joining] << ": " << texts[i];
       for (size_t j = 0; j < wanted.size(); ++j) {
-        EXPECT_EQ(found[i][j].label, wanted[j]["label"]);
-        EXPECT_EQ(found[i][j].place.begin, wanted[j]["start"]);
-        EXPECT_EQ(found[i][j].place.end, wanted[j]["end"]);
+        EXPECT_EQ(found[i][j].label, wanted[j]["label"].get<std::string>());
+        EXPECT_EQ(found[i][j].place.begin, wanted[j]["start"].get<int64_t>());
+        EXPECT_EQ(found[i][j].place.end, wanted[j]["end"].get<int64_t>());
         EXPECT_NEAR(found[i][j].score, wanted[j]["score"].get<double>(), kWithin);
       }
     }
@@ -148,8 +148,8 @@ TEST(Classifier, FindsAnswersLikeTransformers) {
       const auto& wanted = expected[kind][i];
       ASSERT_EQ(answers.size(), wanted.size());
       for (size_t j = 0; j < wanted.size(); ++j) {
-        EXPECT_EQ(answers[j].text, wanted[j]["answer"]);
-        EXPECT_EQ(answers[j].place.begin, wanted[j]["start"]);
+        EXPECT_EQ(answers[j].text, wanted[j]["answer"].get<std::string>());
+        EXPECT_EQ(answers[j].place.begin, wanted[j]["start"].get<int64_t>());
         EXPECT_NEAR(answers[j].score, wanted[j]["score"].get<double>(), kWithin);
       }
     }
@@ -185,9 +185,9 @@ TEST(Classifier, FillsMasksLikeTransformers) {
     for (size_t mask = 0; mask < wanted.size(); ++mask) {
       for (size_t j = 0; j < 3; ++j) {
         const MaskCandidate& candidate = filled[i][mask][j];
-        EXPECT_EQ(candidate.id, wanted[mask][j]["token"]);
-        EXPECT_EQ(candidate.token, wanted[mask][j]["token_str"]);
-        EXPECT_EQ(candidate.text, wanted[mask][j]["sequence"]);
+        EXPECT_EQ(candidate.id, wanted[mask][j]["token"].get<int32_t>());
+        EXPECT_EQ(candidate.token, wanted[mask][j]["token_str"].get<std::string>());
+        EXPECT_EQ(candidate.text, wanted[mask][j]["sequence"].get<std::string>());
         EXPECT_NEAR(candidate.score, wanted[mask][j]["score"].get<double>(), kWithin);
       }
     }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/files.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"

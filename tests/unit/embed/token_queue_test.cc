@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <future>
+#include <new>
 #include <optional>
 
 #include "support/expect_error.h"

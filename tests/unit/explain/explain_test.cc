@@ -72,7 +72,7 @@ TEST(Explain, EqualsPyTorch) {
     const Explanation found = explained_golden(golden);
     ASSERT_EQ(found.attributions.size(), 3u) << name;
     if (golden.contains("found")) {
-      EXPECT_EQ(found.target, golden["found"]) << name;
+      EXPECT_EQ(found.target, golden["found"].get<std::string>()) << name;
     }
     const double value = golden["value"];
     EXPECT_NEAR(found.value, value, kRelative * std::abs(value)) << name;

@@ -4,6 +4,7 @@
 
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "grammar/grammar_automaton.h"
 #include "grammar/json_schema.h"

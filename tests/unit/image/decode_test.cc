@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/files.h"
 #include "fovea/image.h"
 #include "image/exif.h"

@@ -1,6 +1,7 @@
 #include "inspector/compare.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "unit/inspector/routes_fixture.h"
 
@@ -21,7 +22,7 @@ TEST_F(RoutesTest, WritesAnAnswer) {
       routes_.answer({"POST", "api/run", {}, Json({{"ids", answer["ids"]}}).dump()}).body);
   std::string text;
   for (size_t t = 5; t < 9; ++t) text += again["tokens"][t]["text"].get<std::string>();
-  EXPECT_EQ(text, answer["text"]);
+  EXPECT_EQ(text, answer["text"].get<std::string>());
   EXPECT_EQ(Json::parse(ask({{"prompt", "to be"}, {"tokens", 64}}).body)["ids"].size(), 16u);
   refused(ask({{"prompt", "to be, or not to be"}}), 400, "19 tokens; expected fewer than 16");
   refused(ask({{"model", "0"}}), 400, "prompt: is empty");

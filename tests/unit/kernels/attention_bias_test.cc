@@ -1,5 +1,7 @@
 // Attention with soft-capped scores, position biases, and masks of two intervals.
 
+#include <tuple>
+
 #include "kernels/isa.h"
 #include "unit/kernels/attention_calls.h"
 

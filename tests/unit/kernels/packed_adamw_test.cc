@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "unit/kernels/compare.h"
 
 namespace fovea {

@@ -13,7 +13,8 @@ TEST(ErrorRates, AreThoseOfJiwer) {
   ErrorRates rates;
   for (size_t i = 0; i < golden.at("texts").size(); ++i) {
     const auto& pair = golden.at("texts")[i];
-    EXPECT_EQ(normalised_transcript(pair[0].get<std::string>()), golden.at("normalised")[i]);
+    EXPECT_EQ(normalised_transcript(pair[0].get<std::string>()),
+              golden.at("normalised")[i].get<std::string>());
     rates.add(pair[0].get<std::string>(), pair[1].get<std::string>());
   }
   EXPECT_NEAR(rates.words(), golden.at("wer").get<double>(), 1e-12);

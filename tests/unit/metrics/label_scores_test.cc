@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -97,7 +98,7 @@ TEST(LabelScores, OfEntitiesMatchSeqeval) {
       Json entities = Json::array();
       for (const LabelledEntity& entity : entities_of(labels.get<std::vector<std::string>>()))
         entities.push_back({entity.type, entity.begin, entity.end - 1});
-      EXPECT_EQ(entities, golden["found"][i]);
+      EXPECT_EQ(golden["found"][i], entities);
     }
     expect_value("words", found, "entity_f1", golden["f1"]);
     expect_value("words", found, "entity_precision", golden["precision"]);
@@ -115,7 +116,8 @@ TEST(LabelScores, OfAnswersMatchTheScriptOfSquad) {
     for (size_t i = 0; i < golden["pairs"].size(); ++i) {
       const Json& pair = golden["pairs"][i];
       found.answers.emplace_back(pair[0], pair[1].get<std::vector<std::string>>());
-      EXPECT_EQ(normal_answer(pair[0].get<std::string>()), golden["normal"][i]) << pair[0];
+      EXPECT_EQ(normal_answer(pair[0].get<std::string>()), golden["normal"][i].get<std::string>())
+          << pair[0];
     }
     for (const char* metric : {"exact", "f1"})
       expect_value("answers", found, metric, golden[metric]);

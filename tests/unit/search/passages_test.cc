@@ -1,5 +1,7 @@
 #include "search/passages.h"
 
+#include <algorithm>
+
 #include "support/expect_error.h"
 
 namespace fovea {

@@ -2,6 +2,8 @@
 
 #include "serve/translation.h"
 
+#include <algorithm>
+
 #include "api_fixture.h"
 #include "support/small_spec.h"
 

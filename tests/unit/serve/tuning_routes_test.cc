@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "serve/fields.h"
 #include "unit/http/fake_exchange.h"
 #include "unit/tuning/tuning_fixture.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/json.h"
@@ -79,7 +80,7 @@ TEST(TokenizerTrainer, MatchesTheReferenceForBpe) {
     const Tokenizer tokenizer = *trainer.train();
     ASSERT_EQ(tokenizer.size(), static_cast<int32_t>(entry["texts"].size()));
     for (int32_t id = 0; id < tokenizer.size(); ++id)
-      EXPECT_EQ(tokenizer.text_of(id), entry["texts"][static_cast<size_t>(id)]);
+      EXPECT_EQ(tokenizer.text_of(id), entry["texts"][static_cast<size_t>(id)].get<std::string>());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "unit/train/all_mixtures.h"
 
+#include <utility>
+
 #include "support/small_spec.h"
 
 namespace fovea::test {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/json.h"
 #include "families/directory.h"
 #include "support/expect_error.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -103,7 +104,7 @@ class ConversationTexts : public testing::Test {
       return;
     }
     EXPECT_EQ(refused, "") << name << ": " << expected["record"];
-    EXPECT_EQ(found, expected["texts"]) << name << ": " << expected["record"];
+    EXPECT_EQ(expected["texts"], found) << name << ": " << expected["record"];
   }
 };
 

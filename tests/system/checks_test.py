@@ -1,0 +1,51 @@
+"""The checks of C++ files find what a newer compiler or library refuses, although the compiler at hand accepts it."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import ROOT
+
+
+class Checks(unittest.TestCase):
+    """Regression: in Debian 13 the tests did not compile. One file used std::sort without <algorithm>, which another header of Debian
+    12's library included by chance, and several compared strings with elements of JSON values."""
+
+    def problems(self, check, files):
+        with tempfile.TemporaryDirectory() as holder:
+            folder = pathlib.Path(holder)
+            for name, text in files.items():
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            (folder / "tools").mkdir()
+            shutil.copy(ROOT / "tools" / check, folder / "tools")
+            done = subprocess.run([sys.executable, folder / "tools" / check], capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[-1], f"{check[:-3]}: {len(lines) - 1} problem{'s' * (len(lines) != 2)}", done.stderr)
+        self.assertEqual(done.returncode, 1 if len(lines) > 1 else 0)
+        return lines[:-1]
+
+    def test_a_missing_header_of_the_standard_library_is_found(self):
+        use = "// std::map\nvoid f(std::vector<uint8_t>& x) { std::ranges::sort(x); std::move(x); }  // std::list\n"
+        self.assertEqual(self.problems("check_includes.py", {"src/base/a.cc": "#include <cstdint>\n" + use}),
+                         ["src/base/a.cc:3: uses vector; expected #include <vector>", "src/base/a.cc:3: uses sort; expected #include <algorithm>"])
+        header = "#include <algorithm>\n#include <vector>\n#include <stdint.h>\n"
+        self.assertEqual(self.problems("check_includes.py", {"include/fovea/a.h": header, "src/base/b.h": '#include "fovea/a.h"\n',
+                                                             "src/base/a.cc": '#include "base/b.h"\n' + use}), [])
+
+    def test_a_comparison_with_a_json_value_is_found(self):
+        def found(line):
+            return self.problems("check_layers.py", {"tests/unit/a_test.cc": line + "\n"})
+        for line in ('  EXPECT_EQ(found.name, golden["name"]);', '  ASSERT_NE(f(x, "y"),\n            golden[i]["name"][0]) << i;',
+                     '  EXPECT_EQ(name, golden.at("names")[i]);'):
+            self.assertEqual(found(line), ["tests/unit/a_test.cc:1: compares with a JSON value; expected its .get<T>()"])
+        for line in ('  EXPECT_EQ(found.name, golden["name"].get<std::string>());', '  EXPECT_EQ(answer["name"], "x");',
+                     '  EXPECT_EQ(answer["name"], golden["name"]);', '  EXPECT_EQ(a[i], b[i]);'):
+            self.assertEqual(found(line), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
