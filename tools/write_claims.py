@@ -12,7 +12,7 @@ TEXT = " --data bible.txt"
 
 # Each claim with the experiments that test it, or the reason why none does.
 CLAIMS = [
-    ("CLM-01", "A Transformer trains 3 to 5 times faster than an RNN or LSTM", ["speed", "quality"]),
+    ("CLM-01", "A Transformer trains 3 to 5 times faster than an RNN or LSTM", ["operations", "speed", "quality"]),
     ("CLM-02", "An LSTM's signal is much weaker by step 50", ["recall", "gradient-distance"]),
     ("CLM-03", "Scaling by sqrt(d_k) keeps the variance of scores at 1", ["score-variance"]),
     ("CLM-04", "Unscaled scores saturate the softmax; its gradient vanishes", ["saturation"]),
@@ -24,7 +24,7 @@ CLAIMS = [
     ("CLM-10", "Sinusoids extrapolate to unseen lengths", ["extrapolation"]),
     ("CLM-11", "ALiBi generalises to longer sequences without fine-tuning", ["extrapolation"]),
     ("CLM-12", "The dot product of rotary positions depends on the distance only", ["rotary-distance"]),
-    ("CLM-13", "Attention is cheaper than recurrence only for n < d", ["crossover"]),
+    ("CLM-13", "Attention is cheaper than recurrence only for n < d", ["operations", "crossover"]),
     ("CLM-14", "A tiny model learns the structure of a language in minutes on 1 MB", ["small-model"]),
     ("CLM-15", "Attention is equally strong at any distance", ["recall"]),
     ("CLM-16", "100,000 tokens are infeasible with full attention", ["long-context"]),
@@ -37,7 +37,7 @@ CLAIMS = [
     ("CLM-23", "The weights of causally masked keys are exactly zero", ["masked-weights"]),
     ("CLM-24", "Models scale up to trillions of parameters", None),
 ]
-FURTHER = ["leaking-mask", "no-positions", "worked-steps"]
+FURTHER = ["leaking-mask", "leaking-mask-short", "no-positions", "worked-steps"]
 
 # The numbers that the five texts print and that are wrong: id of the worked example, what it is, the text, as printed.
 WRONG = [
@@ -60,10 +60,14 @@ def result(name):
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
+def command_of(found):
+    """Returns the command that made a result."""
+    name = found["experiment"]
+    return f"fovea lab {name}{' --long' if found['form'] == 'full' else ''}{TEXT if name in TEXT_EXPERIMENTS else ''}"
+
+
 def command(name, found):
-    form = " --long" if found and found["form"] == "full" else ""
-    text = TEXT if name in TEXT_EXPERIMENTS else ""
-    return f"`fovea lab {name}{form}{text}`"
+    return f"`{command_of(found or {'experiment': name, 'form': 'brief'})}`"
 
 
 def reads_text():
@@ -88,8 +92,15 @@ def claim_rows(code, text, experiments):
         own = [c for c in found["conclusions"] if code in c["claim"]]
         for conclusion in own or found["conclusions"]:
             verdict, _, numbers = conclusion["sentence"].partition(" (")
-            about = text if text and code in conclusion["claim"] and len(own) == 1 else conclusion["claim"].removeprefix(code + ": ")
+            about = text if text and code in conclusion["claim"] and len(experiments) == len(own) == 1 else conclusion["claim"].removeprefix(code + ": ")
             yield f"| {code} | {about} | **{verdict}** | {numbers.removesuffix(')')} | {command(name, found)} |"
+
+
+def notes():
+    """What happened to the rule or the form of an experiment after its first runs, from the result files."""
+    for name in names():
+        if (found := result(name)) and "history" in found:
+            yield f"- `{name}`: {found['history']}"
 
 
 def cost_of_gpt3():
@@ -164,13 +175,17 @@ def comparison_table():
     arms = ["attention", "rnn", "gru", "lstm"]
     yield "| | attention | RNN | GRU | LSTM |"
     yield "|---|---|---|---|---|"
-    rows = [("microseconds per token of training, 64 tokens", "speed", 64), ("the same, 256 tokens", "speed", 256),
+    rows = [("thousands of operations per token of training, 64 tokens", "operations: training", 64), ("the same, 256 tokens", "operations: training", 256),
+            ("microseconds per token of training, 64 tokens", "speed", 64), ("the same, 256 tokens", "speed", 256),
             ("loss on text after equal steps, nats per character", "quality", 64),
             ("log10 of the gradient at distance 50, relative to distance 1", "gradient-distance", 50),
+            ("thousands of operations per token of one mixer, forward, 256 tokens", "operations: mixer", 256),
             ("microseconds per token of one mixer, forward, 256 tokens", "crossover", 256),
             ("accuracy of recall at distance 48", "recall", 48)]
     for title, name, x in rows:
-        cells = [cell(mean_of(name, arm, x)) if name != "recall" or arm in ("attention", "lstm") else "not measured" for arm in arms]
+        name, _, what = name.partition(": ")
+        form = "{:,.0f}" if what == "training" else "{:.3g}"
+        cells = [cell(mean_of(name, f"{arm}: {what}" if what else arm, x), form) if name != "recall" or arm in ("attention", "lstm") else "not measured" for arm in arms]
         yield f"| {title} | {' | '.join(cells)} |"
 
 
@@ -195,8 +210,10 @@ def page():
     yield ""
     yield "Five texts that explain Transformers (S0 to S4) make 24 claims about speed and quality. This page tests each of them by an experiment of"
     yield "[`fovea lab`](lab.md), whose rule was written before its runs. A verdict is that of the rule and applies to the models and data of the"
-    yield "experiment. All numbers come from the files in `lab/results/`, written by `run_experiment()`, which the command calls;"
-    yield "`tools/write_claims.py` writes this page. Experiments that measure times (speed, crossover, wide-head, head-loop, long-context) ran alone."
+    yield "experiment. It is *undecided* if the intervals over the seeds reach over the limit of the rule or overlap: such a result refutes nothing."
+    yield "All numbers come from the files in `lab/results/`, written by `run_experiment()`, which the command calls; each has the text and the"
+    yield "hash of its rule, and is void if the rule of the program is another one (`fovea lab judge`). `tools/judge_results.py` writes the verdicts"
+    yield "into these files, and `tools/write_claims.py` writes this page. Experiments that measure times (speed, crossover, wide-head, head-loop, long-context) ran alone."
     yield "The short forms use one learning rate; the long forms, which tune it for each side, were not run unless the command says `--long`."
     yield ""
     yield f"Machines: {', '.join(machines)}. The text is the first 1.1 MB of the King James Bible (`./run demo` makes the file)."
@@ -204,6 +221,11 @@ def page():
     yield "## Claims"
     yield ""
     yield from claims_table()
+    yield ""
+    yield "The verdict *undecided* is newer than these runs: it replaces *did not hold* where intervals overlap, and no other verdict became *held*."
+    yield "What else changed after first runs:"
+    yield ""
+    yield from notes()
     yield ""
     yield "## Recurrence and attention"
     yield ""

@@ -13,8 +13,8 @@ namespace fovea {
 // Experiments on claims about Transformers (docs/lab.md). Each one trains or measures small models
 // on a grid, and decides about its claims by a rule that was written before the runs.
 
-// brief: a minute or two on two cores, with the learning rate that each side gets by default. full:
-// a larger grid, and the learning rate of each side is tuned first.
+// brief: a small grid, with the learning rate that each side gets by default; docs/lab.md has the
+// times. full: a larger grid, and the learning rate of each side is tuned first.
 enum class LabForm { brief, full };
 
 struct LabOptions {
@@ -36,11 +36,17 @@ struct ExperimentSummary {
   std::string rule;                 // when a claim holds
   bool reads_text = false;          // needs LabOptions::data
 };
+// The hash of the rule's text, 16 hexadecimal digits. Results contain it: a result whose rule was
+// another one is void.
+std::string rule_hash(const ExperimentSummary& experiment);
 // Returns the experiments in the order of the list of `fovea lab`.
 std::vector<ExperimentSummary> experiments();
 
-enum class Verdict { held, did_not_hold, holds_only_if };
-const char* name_of(Verdict verdict);  // "held", "did not hold", "holds only if"
+// did_not_hold: the intervals lie on the other side of what the rule demands. undecided: they reach
+// over it. voided: the rule of a result differs from that of this program.
+enum class Verdict { held, did_not_hold, holds_only_if, undecided, voided };
+// "held", "did not hold", "holds only if", "undecided", "void"
+const char* name_of(Verdict verdict);
 
 struct Conclusion {
   std::string claim;
@@ -123,5 +129,11 @@ struct LabProgress {
 LabResult run_experiment(const std::string& name, const LabOptions& options,
                          const std::function<bool(const LabProgress&)>& progress = {},
                          const MeasureLabRuns& measure = {});
+
+// Decides about the claims of a result.json again, from its values, by the rule of this program; no
+// run is repeated and no file is written. All conclusions are voided if the rule in the file, or
+// its hash, differs from that of the program. Throws BadFile if the file is not the result of an
+// experiment of this program.
+LabResult judge_result(const std::string& path);
 
 }  // namespace fovea

@@ -8,15 +8,25 @@ namespace fovea::lab {
 
 Conclusion conclude(const std::string& claim, const std::vector<Case>& cases,
                     const std::string& numbers) {
-  std::vector<std::string> names;
-  for (const Case& one : cases)
-    if (one.holds) names.push_back(one.name);
-  const bool all = names.size() == cases.size();
-  const Verdict verdict = all             ? Verdict::held
-                          : names.empty() ? Verdict::did_not_hold
-                                          : Verdict::holds_only_if;
+  const auto named = [&](Outcome outcome) {
+    std::vector<std::string> names;
+    for (const Case& one : cases)
+      if (one.outcome == outcome) names.push_back(one.name);
+    return names;
+  };
+  const std::vector<std::string> hold = named(Outcome::holds), fail = named(Outcome::fails),
+                                 open = named(Outcome::undecided);
+  const Verdict verdict = hold.size() == cases.size()   ? Verdict::held
+                          : !hold.empty()               ? Verdict::holds_only_if
+                          : fail.size() == cases.size() ? Verdict::did_not_hold
+                                                        : Verdict::undecided;
   std::string sentence = name_of(verdict);
-  if (verdict == Verdict::holds_only_if) sentence += fmt::format(": {}", fmt::join(names, ", "));
+  if (!hold.empty() && verdict != Verdict::held)
+    sentence += fmt::format(": {}", fmt::join(hold, ", "));
+  if (!open.empty() && cases.size() > 1)
+    sentence += fmt::format("{}: {}", hold.empty() ? "" : "; undecided", fmt::join(open, ", "));
+  if (!fail.empty() && verdict == Verdict::undecided)
+    sentence += fmt::format("; did not hold: {}", fmt::join(fail, ", "));
   return {claim, verdict, fmt::format("{} ({})", sentence, numbers)};
 }
 

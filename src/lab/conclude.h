@@ -10,11 +10,11 @@ namespace fovea::lab {
 // A case of a claim, such as one model at one length, and whether it holds there.
 struct Case {
   std::string name;
-  bool holds = false;
+  Outcome outcome = Outcome::undecided;
 };
 
-// Returns held if all cases hold, did_not_hold if none does, else holds_only_if with the cases that
-// hold. `numbers` is the rest of the sentence.
+// Returns held if all cases hold, holds_only_if if some do, did_not_hold if all fail, and otherwise
+// undecided; the sentence names the cases. `numbers` is the rest of the sentence.
 Conclusion conclude(const std::string& claim, const std::vector<Case>& cases,
                     const std::string& numbers);
 

@@ -15,14 +15,33 @@ int64_t Trial::times(int64_t brief, int64_t full) const {
 }
 
 const std::vector<Experiment>& all_experiments() {
-  static const std::vector<Experiment> all = {
-      speed(),           quality(),        recall(),       gradient_distance(),
-      crossover(),       norm_placement(), residuals(),    norm(),
-      no_positions(),    extrapolation(),  leaking_mask(), masked_weights(),
-      rotary_distance(), score_variance(), saturation(),   wide_head(),
-      head_loop(),       long_context(),   pooling(),      small_model(),
-      induction(),       head_removal(),   neurons(),      worked_steps(),
-      emergence(),       scaling()};
+  static const std::vector<Experiment> all = {operations(),
+                                              speed(),
+                                              quality(),
+                                              recall(),
+                                              gradient_distance(),
+                                              crossover(),
+                                              norm_placement(),
+                                              residuals(),
+                                              norm(),
+                                              no_positions(),
+                                              extrapolation(),
+                                              leaking_mask(),
+                                              masked_weights(),
+                                              rotary_distance(),
+                                              score_variance(),
+                                              saturation(),
+                                              wide_head(),
+                                              head_loop(),
+                                              long_context(),
+                                              pooling(),
+                                              small_model(),
+                                              induction(),
+                                              head_removal(),
+                                              neurons(),
+                                              worked_steps(),
+                                              emergence(),
+                                              scaling()};
   return all;
 }
 
@@ -53,6 +72,8 @@ const char* name_of(Verdict verdict) {
     case Verdict::held: return "held";
     case Verdict::did_not_hold: return "did not hold";
     case Verdict::holds_only_if: return "holds only if";
+    case Verdict::undecided: return "undecided";
+    case Verdict::voided: return "void";
   }
   return "";
 }
@@ -61,7 +82,8 @@ void visit(LabOptions& o, OptionVisitor& v) {
   v.text({"out", "folder of the results; its runs are not repeated"}, o.out);
   v.texts({"data", "text for the experiments on text: files, directories or JSON lines"}, o.data);
   v.choice({"form",
-            "brief: a minute or two on two cores; full: a larger grid, with tuned learning rates"},
+            "brief: a small grid, with one learning rate; full: a larger grid, with tuned learning "
+            "rates"},
            o.form, {"brief", "full"});
   v.number({"effort", "fraction of the steps of each run; the rules are for 1"}, o.effort, 1e-6, 1);
 }

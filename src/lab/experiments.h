@@ -9,6 +9,6 @@ Experiment speed(), quality(), recall(), gradient_distance(), crossover(), norm_
     residuals(), norm(), no_positions(), extrapolation(), leaking_mask(), masked_weights(),
     rotary_distance(), score_variance(), saturation(), wide_head(), head_loop(), long_context(),
     pooling(), small_model(), induction(), head_removal(), neurons(), worked_steps(), emergence(),
-    scaling();
+    scaling(), operations();
 
 }  // namespace fovea::lab

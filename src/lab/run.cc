@@ -122,6 +122,7 @@ nlohmann::ordered_json settings_of(const LabBench::Parts& parts) {
   return {{"experiment", parts.experiment->summary.name},
           {"form", parts.options.form == LabForm::brief ? "brief" : "full"},
           {"effort", parts.options.effort},
+          {"rule", rule_hash(parts.experiment->summary)},
           {"data", parts.text ? hash_text(parts.text->hash()) : ""}};
 }
 

@@ -53,7 +53,17 @@ void Table::finish() {
 const LabPoint& Table::at(const std::string& series, double x) const {
   for (const LabPoint& point : points_)
     if (point.series == series && point.x == x) return point;
-  fail(ErrorKind::Internal, "lab: no value of {} at {}", series, x);
+  fail(ErrorKind::Internal, "no value of {} at {}", series, x);
+}
+
+const LabPoint& Table::first(const std::string& series) const {
+  const std::vector<double> all = places(series);
+  return at(series, all.empty() ? 0 : all.front());
+}
+
+const LabPoint& Table::last(const std::string& series) const {
+  const std::vector<double> all = places(series);
+  return at(series, all.empty() ? 0 : all.back());
 }
 
 std::vector<std::string> Table::series() const {
@@ -72,8 +82,33 @@ std::vector<double> Table::places(const std::string& series) const {
   return places;
 }
 
-bool above(const LabPoint& greater, const LabPoint& less, double factor) {
-  return greater.low / factor > less.high;
+Outcome above(const LabPoint& point, double limit) {
+  if (point.low > limit) return Outcome::holds;
+  return point.high <= limit ? Outcome::fails : Outcome::undecided;
+}
+
+Outcome below(const LabPoint& point, double limit) {
+  if (point.high < limit) return Outcome::holds;
+  return point.low >= limit ? Outcome::fails : Outcome::undecided;
+}
+
+Outcome above(const LabPoint& greater, const LabPoint& less, double factor, double margin) {
+  if (greater.low > factor * less.high + margin) return Outcome::holds;
+  return greater.high <= factor * less.low + margin ? Outcome::fails : Outcome::undecided;
+}
+
+LabPoint by_seed(const Table& table, const std::function<double(const SeedValue& value)>& number) {
+  LabPoint result;
+  size_t seeds = table.points().empty() ? 0 : table.points()[0].values.size();
+  for (const LabPoint& point : table.points()) seeds = std::min(seeds, point.values.size());
+  for (size_t seed = 0; seed < seeds; ++seed)
+    result.values.push_back(number(
+        [&](const std::string& series, double x) { return table.at(series, x).values[seed]; }));
+  const Estimate e = estimate(result.values);
+  result.mean = e.mean;
+  result.low = e.low;
+  result.high = e.high;
+  return result;
 }
 
 std::string number_text(double value) { return fmt::format("{:.3g}", value); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,22 +22,35 @@ class Table {
   void add(const std::string& series, double x, double rate, double y);
   void finish();  // computes the intervals
 
-  // Throws Internal if there is no such point.
+  // These throw Internal if there is no such point.
   const LabPoint& at(const std::string& series, double x) const;
   std::vector<std::string> series() const;                      // in the order of the first points
   std::vector<double> places(const std::string& series) const;  // ascending
-  const LabPoint& first(const std::string& series) const { return at(series, places(series)[0]); }
-  const LabPoint& last(const std::string& series) const {
-    return at(series, places(series).back());
-  }
+  const LabPoint& first(const std::string& series) const;
+  const LabPoint& last(const std::string& series) const;
   const std::vector<LabPoint>& points() const { return points_; }
 
  private:
   std::vector<LabPoint> points_;
 };
 
-// Whether the interval of one mean lies above that of the other, after it is divided by `factor`.
-bool above(const LabPoint& greater, const LabPoint& less, double factor = 1);
+// What the intervals of some means say about a condition: it fails if they lie on its other side,
+// and is undecided if they reach over the limit or overlap. The least of several outcomes is that
+// of "and", the greatest that of "or".
+enum class Outcome { fails, undecided, holds };
+inline Outcome outcome_of(bool holds) { return holds ? Outcome::holds : Outcome::fails; }
+
+// Whether the interval lies above or below a limit.
+Outcome above(const LabPoint& point, double limit);
+Outcome below(const LabPoint& point, double limit);
+// Whether one interval lies above `factor` times the other, plus `margin`.
+Outcome above(const LabPoint& greater, const LabPoint& less, double factor = 1, double margin = 0);
+
+// Returns the interval of a number that is computed from the values of each seed alone.
+// `number(value)` gets a function that returns the value of the seed at a place of a series.
+using SeedValue = std::function<double(const std::string& series, double x)>;
+LabPoint by_seed(const Table& table, const std::function<double(const SeedValue& value)>& number);
+
 // "0.93 +- 0.02"
 std::string text_of(const LabPoint& point);
 // The ratio of two means, as text: "3.1".

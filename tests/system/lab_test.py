@@ -44,6 +44,31 @@ class Lab(FoveaTest):
         self.ok(fovea("lab", "saturation", "--out", out))
         self.assertTrue((out / "runs.jsonl").read_text().startswith(runs))
 
+    def test_a_result_is_judged_again_or_void(self):
+        judged = self.ok(fovea("lab", "judge", ROOT / "lab/results/pooling.json")).stdout.decode()
+        self.assertIn("CLM-09: mean pooling beats the first token: undecided (mean 0.383, first 0.358", judged)
+        result = json.loads((ROOT / "lab/results/pooling.json").read_text(encoding="utf-8"))
+        other = self.folder / "other.json"
+        other.write_text(json.dumps({**result, "rule": "each holds if its mean is greater"}))
+        conclusions = json.loads(self.ok(fovea("lab", "judge", other, "--json")).stdout)["conclusions"]
+        self.assertEqual([each["sentence"] for each in conclusions], ["void: the rule changed"] * 2)
+        # Runs under another rule are not continued.
+        out = self.folder / "masked"
+        self.ok(fovea("lab", "masked-weights", "--out", out))
+        runs = (out / "runs.jsonl").read_text()
+        settings = json.loads(runs.split("\n", 1)[0])
+        (out / "runs.jsonl").write_text(runs.replace(settings["rule"], "0123456789abcdef"))
+        self.refused(fovea("lab", "masked-weights", "--out", out), 2, "runs of other settings")
+
+    def test_wrong_results_are_refused(self):
+        self.refused(fovea("lab", "judge"), 2, "FILE: not given", "result.json")
+        self.refused(fovea("lab", "recall", "result.json"), 2, "result.json: unexpected", "fovea lab judge")
+        self.refused(fovea("lab", "judge", self.folder / "none.json"), 2, "none.json")
+        for text, words in [("[1]", "wrong.json"), ("{}", "wrong.json"), ('{"experiment": "poling"}', '"poling" is not an experiment')]:
+            wrong = self.folder / "wrong.json"
+            wrong.write_text(text)
+            self.refused(fovea("lab", "judge", wrong), 2, words)
+
     def test_wrong_experiments_are_refused(self):
         self.refused(fovea("lab"), 2, "NAME: not given", "expected list")
         self.refused(fovea("lab", "recal"), 2, "\"recal\" is not an experiment", "did you mean recall?")

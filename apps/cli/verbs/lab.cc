@@ -23,18 +23,21 @@ class LabCommand : public Command {
  public:
   LabCommand()
       : Command(
-            "lab list | NAME [OPTIONS]",
+            "lab list | NAME [OPTIONS] | judge FILE...",
             "Tests a claim about Transformers by an experiment: trains or measures small models "
             "on a grid, three times with different seeds, and decides by a rule that was "
-            "written before the runs: the claim held, did not hold, or holds only if. Writes "
-            "result.json, table.md and chart.svg. An interrupted experiment continues with "
-            "the runs that its folder lacks, and mpirun divides the runs among its ranks. "
-            "'fovea lab list' lists the experiments.") {}
+            "written before the runs: the claim held, did not hold, holds only if, or is "
+            "undecided, if intervals overlap. Writes result.json, table.md and chart.svg. An "
+            "interrupted experiment continues with the runs that its folder lacks, and mpirun "
+            "divides the runs among its ranks. 'fovea lab list' lists the experiments; 'fovea "
+            "lab judge' decides again from the numbers of result files, which are void if their "
+            "rule is not that of this program.") {}
   bool runs_on_ranks(const OptionTable&) const override { return true; }
 
   void declare(OptionTable& table) override {
-    table.add(place("NAME", {"--experiment"}, "experiment, or \"list\"", name_));
-    table.add(flag("--short", {}, "a minute or two on two cores (default)", brief_));
+    table.add(place("NAME", {"--experiment"}, "experiment, or \"list\" or \"judge\"", name_));
+    table.add(places("FILE", {}, "result.json of an experiment, for judge", files_));
+    table.add(flag("--short", {}, "a small grid, with one learning rate (default)", brief_));
     table.add(
         flag("--long", {}, "a larger grid; the learning rate of each side is tuned first", full_));
     add_fields(table, options_,
@@ -45,6 +48,9 @@ class LabCommand : public Command {
 
   int run(const OptionTable&) override {
     if (name_.empty()) throw UsageError("NAME: not given; expected list, or an experiment of it");
+    if (name_ == "judge") return jobs::Ranks::only_helps() ? 0 : judge();
+    if (!files_.empty())
+      throw UsageError(fmt::format("{}: unexpected; files are for fovea lab judge", files_[0]));
     if (brief_ && full_) throw UsageError("--short: cannot be combined with --long");
     if (name_ == "list") return jobs::Ranks::only_helps() ? 0 : list();
     options_.form = full_ ? LabForm::full : LabForm::brief;
@@ -98,6 +104,15 @@ class LabCommand : public Command {
     return 0;
   }
 
+  int judge() const {
+    if (files_.empty()) throw UsageError("FILE: not given; expected a result.json");
+    for (const std::string& file : files_) {
+      const LabResult result = judge_result(file);
+      print(json ? as_json(result) : printable(file) + "\n" + conclusions_text(result));
+    }
+    return 0;
+  }
+
   int list() const {
     Json all = Json::array();
     std::string text;
@@ -107,6 +122,7 @@ class LabCommand : public Command {
                      {"metric", e.metric},
                      {"axis", e.axis},
                      {"rule", e.rule},
+                     {"rule_hash", rule_hash(e)},
                      {"reads_text", e.reads_text}});
       text += fmt::format("{:<18} {}{}\n", e.name, e.claims[0], e.reads_text ? " [--data]" : "");
       for (size_t i = 1; i < e.claims.size(); ++i)
@@ -116,11 +132,16 @@ class LabCommand : public Command {
     return 0;
   }
 
-  static std::string as_text(const LabResult& r) {
+  static std::string conclusions_text(const LabResult& r) {
     std::string text;
     for (const Conclusion& c : r.conclusions) text += fmt::format("{}: {}\n", c.claim, c.sentence);
-    return text + fmt::format("rule: {}\n{:.0f} s of runs; see {}/table.md and chart.svg\n",
-                              r.experiment.rule, r.seconds, printable(r.out));
+    return text;
+  }
+
+  static std::string as_text(const LabResult& r) {
+    return conclusions_text(r) +
+           fmt::format("rule: {}\n{:.0f} s of runs; see {}/table.md and chart.svg\n",
+                       r.experiment.rule, r.seconds, printable(r.out));
   }
 
   static std::string as_json(const LabResult& r) {
@@ -136,6 +157,7 @@ class LabCommand : public Command {
   }
 
   std::string name_;
+  std::vector<std::string> files_;
   bool brief_ = false, full_ = false;
   LabOptions options_;
 };

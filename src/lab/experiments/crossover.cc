@@ -1,7 +1,8 @@
-// The cost of a layer's mixer by the number of tokens n, at a width d of 64.
+// The time of a layer's mixer by the number of tokens n, at a width d of 64.
 
-#include "base/error.h"
-#include "lab/conclude.h"
+#include <algorithm>
+
+#include "lab/costs.h"
 #include "lab/experiments.h"
 #include "lab/training.h"
 #include "tensor/tape.h"
@@ -25,26 +26,9 @@ Readings time_of_mixer(const Trial& t) {
   return {{t.arm, t.x, 1e6 * seconds / static_cast<double>(rows * n)}};
 }
 
-// Returns the largest n up to which attention is cheaper at every measured length; 0 = none.
-double cheaper_until(const Table& table, const std::string& cell) {
-  double last = 0;
-  for (const double n : table.places(cell)) {
-    if (table.at("attention", n).mean >= table.at(cell, n).mean) break;
-    last = n;
-  }
-  return last;
-}
-
 std::vector<Conclusion> decide_crossover(const Table& table) {
-  std::vector<Case> cases;
-  std::vector<std::string> numbers;
-  for (const std::string cell : {"rnn", "gru", "lstm"}) {
-    const double n = cheaper_until(table, cell);
-    cases.push_back({"the recurrence is " + cell, n >= kMixerWidth / 2 && n <= 2 * kMixerWidth});
-    numbers.push_back(fmt::format("cheaper than {} up to n = {}", cell, n));
-  }
-  return {conclude("CLM-13: attention is cheaper than a recurrence only for n < d", cases,
-                   fmt::format("d = {}; {}", kMixerWidth, fmt::join(numbers, ", ")))};
+  return {conclude_crossover("CLM-13: attention takes less time than a recurrence only for n < d",
+                             table, "", kMixerWidth)};
 }
 
 }  // namespace
@@ -52,7 +36,7 @@ std::vector<Conclusion> decide_crossover(const Table& table) {
 Experiment crossover() {
   return {
       .summary = {.name = "crossover",
-                  .claims = {"CLM-13: attention is cheaper than a recurrence only for n < d"},
+                  .claims = {"CLM-13: attention takes less time than a recurrence only for n < d"},
                   .metric = "microseconds per token of one mixer, forward",
                   .axis = "n, tokens per sequence",
                   .rule = "holds for a cell if attention is cheaper at all measured n up to one "

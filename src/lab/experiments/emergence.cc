@@ -75,15 +75,16 @@ Readings added(const Trial& t) {
 }
 
 // The largest rise between two neighbouring sizes, as a fraction of the rise to the best size.
-double sharpest(const Table& table, const std::string& series) {
+LabPoint sharpest(const Table& table, const std::string& series) {
   const std::vector<double> sizes = table.places(series);
-  double most = 0, best = 0;
-  for (size_t i = 1; i < sizes.size(); ++i) {
-    const double mean = table.at(series, sizes[i]).mean;
-    most = std::max(most, mean - table.at(series, sizes[i - 1]).mean);
-    best = std::max(best, mean - table.first(series).mean);
-  }
-  return best > 0 ? most / best : 0;
+  return by_seed(table, [&](const SeedValue& value) {
+    double most = 0, best = 0;
+    for (size_t i = 1; i < sizes.size(); ++i) {
+      most = std::max(most, value(series, sizes[i]) - value(series, sizes[i - 1]));
+      best = std::max(best, value(series, sizes[i]) - value(series, sizes[0]));
+    }
+    return best > 0 ? most / best : 0;
+  });
 }
 
 std::vector<Conclusion> decide_emergence(const Table& table) {
@@ -91,10 +92,10 @@ std::vector<Conclusion> decide_emergence(const Table& table) {
   std::vector<Case> cases;
   std::string numbers;
   for (const std::string& series : table.series()) {
-    const double share = sharpest(table, series);
-    cases.push_back({"measured by " + series, share > kSudden});
+    const LabPoint share = sharpest(table, series);
+    cases.push_back({"measured by " + series, above(share, kSudden)});
     numbers += (numbers.empty() ? "" : "; ") + course(table, series) + " (largest step " +
-               number_text(share) + " of the rise)";
+               number_text(share.mean) + " of the rise)";
   }
   return {conclude("CLM-19: abilities emerge suddenly with size", cases, numbers)};
 }

@@ -28,7 +28,7 @@ Case extrapolates(const Table& table, const std::string& scheme, double length) 
   constexpr double kNats = 0.1;
   const LabPoint &trained = table.at(scheme, kTrained), &longer = table.at(scheme, length);
   return {std::to_string(static_cast<int64_t>(length)) + " tokens",
-          longer.high < trained.mean + kNats};
+          below(longer, trained.mean + kNats)};
 }
 
 std::vector<Conclusion> decide_extrapolation(const Table& table) {

@@ -1,5 +1,6 @@
 // How much of the gradient of a prediction reaches a token at a distance, before training.
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -65,7 +66,8 @@ std::vector<Conclusion> decide_fading(const Table& table) {
   std::vector<std::string> numbers = {course(table, "attention")};
   for (const std::string cell : {"rnn", "gru", "lstm"}) {
     const LabPoint& point = table.at(cell, kStep50);
-    cases.push_back({"the cell is " + cell, point.high < kHundredth && attention.low > kTenth});
+    cases.push_back(
+        {"the cell is " + cell, std::min(below(point, kHundredth), above(attention, kTenth))});
     numbers.push_back(course(table, cell));
   }
   return {

@@ -59,7 +59,7 @@ std::vector<Conclusion> decide_removal(const Table& table) {
   std::vector<Case> cases;
   for (const double count : {4.0, 8.0})
     cases.push_back({number_text(count) + " of 16 heads are removed",
-                     table.at(series, count).high < kShare * table.at(series, 0).mean});
+                     below(table.at(series, count), kShare * table.at(series, 0).mean)});
   return {conclude("many heads of a trained model can be removed", cases,
                    course(table, series) + "; " + course(table, "most important first"))};
 }

@@ -1,6 +1,8 @@
 // Induction heads (Olsson et al. 2022) as they form: heads that attend to the token after an
 // earlier occurrence of the current one.
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
@@ -78,8 +80,8 @@ std::vector<Conclusion> decide_induction(const Table& table) {
   std::string numbers;
   for (const std::string arm : {"1 layer", "2 layers"}) {
     const std::string series = arm + ": best head";
-    cases.push_back({"the model has " + arm,
-                     table.first(series).high < kUntrained && table.last(series).low > kFormed});
+    cases.push_back({"the model has " + arm, std::min(below(table.first(series), kUntrained),
+                                                      above(table.last(series), kFormed))});
     numbers += (numbers.empty() ? "" : "; ") + course(table, series) + "; " +
                course(table, arm + ": accuracy");
   }

@@ -1,5 +1,7 @@
 // Training with a mask that lets each token see the next one: the loss falls to zero by copying.
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/math.h"
 #include "lab/conclude.h"
@@ -47,10 +49,11 @@ std::vector<Conclusion> decide_leak(const Table& table) {
   constexpr double kCopied = 0.1;  // nats
   const double best = math::log(static_cast<double>(kDrawnTokens));
   const LabPoint &leaking = table.last("leaking"), &causal = table.last("causal");
-  return {conclude("without a causal mask, the loss falls to zero: the model copies the next token",
-                   {{"random tokens", leaking.high < kCopied && causal.low > 0.95 * best}},
-                   fmt::format("log V = {}; {}; {}", number_text(best), course(table, "causal"),
-                               course(table, "leaking")))};
+  return {
+      conclude("without a causal mask, the loss falls to zero: the model copies the next token",
+               {{"random tokens", std::min(below(leaking, kCopied), above(causal, 0.95 * best))}},
+               fmt::format("log V = {}; {}; {}", number_text(best), course(table, "causal"),
+                           course(table, "leaking")))};
 }
 
 }  // namespace

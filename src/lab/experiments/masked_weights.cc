@@ -33,8 +33,8 @@ Readings largest_masked(const Trial& t) {
 std::vector<Conclusion> decide_masked(const Table& table) {
   std::vector<Case> cases;
   for (const double x : table.places("causal"))
-    cases.push_back(
-        {std::to_string(static_cast<int64_t>(x)) + " tokens", table.at("causal", x).high == 0});
+    cases.push_back({std::to_string(static_cast<int64_t>(x)) + " tokens",
+                     outcome_of(table.at("causal", x).high == 0)});
   return {conclude("CLM-23: the causal mask's weights are exactly zero", cases,
                    course(table, "causal"))};
 }

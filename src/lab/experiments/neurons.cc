@@ -186,16 +186,16 @@ std::vector<Conclusion> decide_neurons(const Table& table) {
   std::string numbers;
   for (const double count : {4.0, 16.0})
     cases.push_back({number_text(count) + " of 512 neurons are switched off",
-                     table.at("the fact's neurons", count).high < kLost &&
-                         table.at("another fact's", count).low > kKept &&
-                         table.at("random", count).low > kKept});
+                     std::min({below(table.at("the fact's neurons", count), kLost),
+                               above(table.at("another fact's", count), kKept),
+                               above(table.at("random", count), kKept)})});
   for (const std::string& name : table.series())
     numbers += (numbers.empty() ? "" : "; ") + course(table, name);
   std::vector<Case> edits;
   for (const double count : {4.0, 16.0, 64.0})
     edits.push_back({number_text(count) + " of 512 neurons are edited",
-                     table.at("edited to the next object", count).low > kKept &&
-                         table.at("another fact edited", count).low > kKept});
+                     std::min(above(table.at("edited to the next object", count), kKept),
+                              above(table.at("another fact edited", count), kKept))});
   return {conclude("CLM-21: feed-forward neurons store facts", cases, numbers),
           conclude("CLM-21: a fact can be edited in its neurons", edits,
                    course(table, "edited to the next object") + "; " +

@@ -1,5 +1,7 @@
 // Word order without positions: which of two marked tokens comes first.
 
+#include <algorithm>
+
 #include "base/random.h"
 #include "lab/conclude.h"
 #include "lab/experiments.h"
@@ -57,16 +59,19 @@ Readings order_found(const Trial& t) {
 
 std::vector<Conclusion> decide_order(const Table& table) {
   constexpr double kChance = 0.6, kLearned = 0.9;
-  const auto fails = [&](const std::string& arm) { return table.last(arm).high < kChance; };
-  const bool others = table.last("sinusoidal").low > kLearned ||
-                      table.last("learned").low > kLearned || table.last("rotary").low > kLearned;
+  Outcome others = Outcome::fails;
+  for (const std::string scheme : {"sinusoidal", "learned", "rotary"})
+    others = std::max(others, above(table.last(scheme), kLearned));
+  const auto cannot = [&](const std::string& arm) {
+    return std::min(others, below(table.last(arm), kChance));
+  };
   std::string numbers;
   for (const std::string& arm : table.series())
     numbers += (numbers.empty() ? "" : "; ") + course(table, arm);
-  return {conclude("without positions, attention cannot tell the order of words",
-                   {{"attention sees both sides", others && fails("none")},
-                    {"attention is causal", others && fails(kCausal)}},
-                   numbers)};
+  return {conclude(
+      "without positions, attention cannot tell the order of words",
+      {{"attention sees both sides", cannot("none")}, {"attention is causal", cannot(kCausal)}},
+      numbers)};
 }
 
 }  // namespace

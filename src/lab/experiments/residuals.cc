@@ -21,7 +21,7 @@ std::vector<Conclusion> decide_residuals(const Table& table) {
   std::vector<Case> cases;
   for (const double depth : table.places("with residuals")) {
     const LabPoint &with = table.at("with residuals", depth), &without = table.at("without", depth);
-    cases.push_back({fmt::format("the depth is {}", depth), without.low > with.high + kNats});
+    cases.push_back({fmt::format("the depth is {}", depth), above(without, with, 1, kNats)});
   }
   return {conclude("CLM-08: deep models need residual connections", cases,
                    course(table, "with residuals") + "; " + course(table, "without"))};

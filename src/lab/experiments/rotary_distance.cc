@@ -56,7 +56,7 @@ std::vector<Conclusion> decide_rotary(const Table& table) {
   constexpr double kRounding = 1e-6;
   std::vector<Case> cases;
   for (const double x : table.places("rotary"))
-    cases.push_back({"the distance is " + number_text(x), table.at("rotary", x).high < kRounding});
+    cases.push_back({"the distance is " + number_text(x), below(table.at("rotary", x), kRounding)});
   return {conclude("CLM-12: the product of rotated vectors depends on their distance only", cases,
                    course(table, "rotary"))};
 }

@@ -1,5 +1,6 @@
 // The variance of attention scores by the width of keys, with and without the scale.
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -32,9 +33,12 @@ std::vector<Conclusion> decide_variance(const Table& table) {
   constexpr double kTolerance = 0.1;
   std::vector<Case> cases;
   for (const double x : table.places("scaled")) {
-    const double scaled = table.at("scaled", x).mean, unscaled = table.at("unscaled", x).mean;
-    cases.push_back({fmt::format("d_k = {}", x),
-                     std::abs(scaled - 1) < kTolerance && std::abs(unscaled / x - 1) < kTolerance});
+    const auto near = [&](const std::string& series, double variance) {
+      const LabPoint& point = table.at(series, x);
+      return std::min(above(point, (1 - kTolerance) * variance),
+                      below(point, (1 + kTolerance) * variance));
+    };
+    cases.push_back({fmt::format("d_k = {}", x), std::min(near("scaled", 1), near("unscaled", x))});
   }
   return {conclude("CLM-03: the scale 1 / sqrt(d_k) keeps the variance of scores at 1", cases,
                    course(table, "scaled") + "; " + course(table, "unscaled"))};

@@ -94,7 +94,7 @@ std::vector<Conclusion> decide_small(const Table& table) {
   std::string numbers = "Transformer " + text_of(ours);
   for (const std::string name : {"frequencies", "pairs", "triples"}) {
     const LabPoint& theirs = table.first(name);
-    cases.push_back({"compared with " + name, ours.high < theirs.mean});
+    cases.push_back({"compared with " + name, below(ours, theirs.mean)});
     numbers += ", " + name + " " + number_text(theirs.mean);
   }
   return {conclude("CLM-14: a small model learns the structure of a language in minutes on 1 MB",

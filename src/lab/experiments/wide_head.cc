@@ -24,7 +24,7 @@ std::vector<Conclusion> decide_heads(const Table& table) {
   std::string numbers;
   for (const double x : table.places("many heads")) {
     const LabPoint &many = table.at("many heads", x), &one = table.at("one head", x);
-    cases.push_back({fmt::format("{} heads", x), many.high < kSame * one.low});
+    cases.push_back({fmt::format("{} heads", x), above(one, many, 1 / kSame)});
     numbers += (numbers.empty() ? "" : "; ") + compared(many, one);
   }
   return {conclude("CLM-05: many heads cost about as much as one of their total width", cases,
