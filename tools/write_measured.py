@@ -5,6 +5,8 @@ import json
 import pathlib
 import sys
 
+from write_claims import command_of
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "apps/web/measured.js"
 
@@ -31,15 +33,16 @@ def figures():
             result = json.loads(path.read_text(encoding="utf-8"))
             mean = {(point["series"], point["x"]): point["mean"] for point in result["points"]}
             last = max(x for series, x in mean if series == without and (with_it, x) in mean)
-            found.setdefault(part, []).append([experiment, result["metric"], f"{result['axis']}: {last:g}", *(float(f"{mean[series, last]:.4g}") for series in (with_it, without)), words])
+            found.setdefault(part, []).append([command_of(result), f"{result['metric']} ({result['axis']}: {last:g})",
+                                              *(float(f"{mean[series, last]:.4g}") for series in (with_it, without)), words])
     return found
 
 
 def text():
     lines = "".join(f"  {part}: [{', '.join(json.dumps(row, ensure_ascii=False) for row in rows)}],\n" for part, rows in figures().items())
-    return f"""// What breaks without each part, as measured by `fovea lab run`. Written by tools/write_measured.py from lab/results.
+    return f"""// Results of the laboratory without each part. Written by tools/write_measured.py.
 
-/** @type {{Record<string, [string, string, string, number, number, string][]>}} part: experiment, metric, place, value with the part, value without it, what it is without */
+/** @type {{Record<string, [string, string, number, number, string][]>}} command, metric, value with the part and without it, what is left out */
 export const MEASURED = {{
 {lines}}};
 """

@@ -17,7 +17,7 @@ export const CHAPTERS = [
 const TOUR = [
   ["The model", "view=home", "The whole model in one picture. Let the sentence flow, then click a box."],
   ["Attention", "view=sentence", "Click a word: arcs, numbers and the map show what it attends to."],
-  ["Two words", "view=sentence&text=red cat green dog tall horse red cat green dog tall&token=8&second=3", "All heads ranked by the link between two words, and the product of query and key."],
+  ["Two words", "view=sentence&text=red cat green dog tall horse red cat green dog tall&token=green:2&second=dog", "All heads ranked by the link between two words, and the product of query and key."],
   ["Follow a token", "view=follow&step=query", "Each step of one token, with the numbers of this model."],
   ["Predictions", "view=say&text=Mary went to the store because", "What comes next. Click a bar to append it."],
   ["Heads", "view=heads", "Which heads have a role, and what breaks when they are switched off."],
@@ -119,7 +119,11 @@ function question(text, chapter, model, answered) {
   const check = async () => {
     const wanted = await answerOf(kind, model);
     const typed = input.value.trim().replace("−", "-").replace(",", ".");
-    const right = wanted.values.some((each) => (typeof each === "number" ? typed !== "" && Math.abs(Number(typed) - each) <= 6e-4 * Math.max(1, Math.abs(each)) : typed.toLowerCase() === each.toLowerCase()));
+    if (typeof wanted.values[0] === "number" && !/\d/.test(typed)) {
+      verdict.textContent = "Write a number in digits.";
+      return;
+    }
+    const right = wanted.values.some((each) => (typeof each === "number" ? Math.abs(Number(typed) - each) <= 6e-4 * Math.max(1, Math.abs(each)) : typed.toLowerCase() === each.toLowerCase()));
     verdict.textContent = right ? `✓ Right: ${wanted.words}.` : "✗ Not yet. Look again, or try another view.";
     if (!right) return;
     done(chapter);

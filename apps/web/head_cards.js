@@ -3,8 +3,7 @@
 import { ask, askAnew, askMap, startRun } from "./api.js";
 import { figure, h, percent, replace } from "./dom.js";
 import { change } from "./state.js";
-import { wordOf } from "./suggestions.js";
-import { OFFSETS, TAGGED, taggedHead } from "./tagged.js";
+import { OFFSETS, TAGGED, taggedHead, tokensOf } from "./tagged.js";
 
 /** @typedef {import("./main.js").Session} Session */
 /** @typedef {import("./api.js").Token} Token */
@@ -21,21 +20,6 @@ async function rowsAt(session, from, look, run) {
   const layers = Array.from({ length: stack.layers }, (_, i) => i).filter((layer) => session.shape.attends(look, layer));
   const maps = await Promise.all(layers.map((layer) => askMap({ run: run.run, look, layer, heads, q: `${from}-${from + 1}` })));
   return maps.flatMap((map, i) => Array.from({ length: map.heads }, (_, head) => ({ layer: layers[i], head, row: map.weights.subarray(head * map.keys, (head + 1) * map.keys) })));
-}
-
-/** The tokens of a word. @param {Token[]} tokens @param {string} word @returns {number[]} */
-export function tokensOf(tokens, word) {
-  const parts = tokens.map((token) => (token.special ? "" : token.text.replace(/^##/, "")));
-  const text = parts.join("").toLowerCase();
-  const at = text.search(new RegExp(`(?<!\\p{L})${word.toLowerCase()}(?!\\p{L})`, "u"));
-  if (at < 0) return tokens.flatMap((token, i) => (wordOf(token) === word.toLowerCase() ? [i] : []));
-  let begin = 0;
-  return parts.flatMap((part, i) => {
-    const end = begin + part.length;
-    const inside = part.length > 0 && begin < at + word.length && end > at;
-    begin = end;
-    return inside ? [i] : [];
-  });
 }
 
 /** @type {Map<string, Promise<Card[]>>} by model and stack: the tagged sentences do not change */

@@ -5,7 +5,8 @@ import { announce, h, replace } from "./dom.js";
 import { ModelShape, sides } from "./model.js";
 import { change, current, defaultText, hashOf, listen, wantedRun } from "./state.js";
 import { savePanel } from "./export.js";
-import { openingPlace, opensAtLink } from "./suggestions.js";
+import { linksBetween, openingPlace, opensAtLink } from "./suggestions.js";
+import { tokenOf } from "./tagged.js";
 
 /** @typedef {import("./state.js").State} State */
 /**
@@ -77,18 +78,24 @@ function fitted(state, of) {
   const layer = String(layers.find((i) => i >= chosen) ?? layers.at(-1) ?? chosen);
   const heads = state.heads.split(",").filter((x) => x !== "" && Number(x) < stack.attention.heads).join(",") || "0";
   const { rows, keys } = sides(of, look);
-  const choosing = look === "cross" && state.direction === "from" ? keys : rows;
-  const token = state.token !== "" && Number(state.token) < choosing.length ? state.token : String(tellingToken(choosing));
-  return { look, layer, heads, token };
+  const [choosing, others] = look === "cross" && state.direction === "from" ? [keys, rows] : [rows, keys];
+  const token = tokenOf(choosing, state.token) || String(tellingToken(choosing));
+  return { look, layer, heads, token, second: tokenOf(others, state.second) };
 }
 
 const PATIENCE = 350; // milliseconds to look for a telling head before the first one is shown
 
-/** The head to begin with, if the address names none. @param {State} state @param {Session} of */
+/** The head to begin with, if the address has none: the strongest link. @param {State} state @param {Session} of */
 async function opening(state, of) {
-  if (state.view !== "sentence" || state.token !== "" || state.layer !== "0" || state.heads !== "0" || state.mean || (state.look !== "" && state.look !== "self") || !opensAtLink(of)) return {};
+  if (state.view !== "sentence" || state.layer !== "0" || state.heads !== "0" || state.mean) return {};
+  const { look, token, second } = fitted(state, of);
+  if (/\D/.test(state.token) && second) {
+    const [{ layer, head }] = await linksBetween(of, look, Number(token), Number(second));
+    return { layer: String(layer), heads: String(head) };
+  }
+  if (state.token !== "" || (state.look !== "" && state.look !== "self") || !opensAtLink(of)) return {};
   const late = new Promise((resolve) => { setTimeout(() => resolve(null), PATIENCE); });
-  return await Promise.race([openingPlace(of, of.shape.both ? "cross" : "self"), late]) ?? {};
+  return await Promise.race([openingPlace(of, look), late]) ?? {};
 }
 
 /** The token that is selected at first: the last word, which can attend to the most tokens. @param {import("./api.js").Token[]} tokens */

@@ -261,11 +261,11 @@ function measure(session, state) {
   } }, "Leave all heads out"), result);
 }
 
-/** What the laboratory measured without a part. @param {string} part */
+/** Results of the laboratory. @param {string} part */
 function figures(part) {
   const found = MEASURED[part];
   if (!found) return [h("span", { class: "quiet" }, "not measured")];
-  return found.map(([experiment, metric, place, value, without, words]) => h("p", { "data-measured": experiment, title: `fovea lab run ${experiment}: ${value} and ${without}` }, `${metric} (${place}): `, h("b", { class: "mono" }, figure(without)), ` ${words}, `, h("b", { class: "mono" }, figure(value)), " otherwise"));
+  return found.map(([command, metric, value, without, words]) => h("p", { title: `${command}: ${value} and ${without}` }, `${metric}: `, h("b", { class: "mono" }, figure(without)), ` ${words}, `, h("b", { class: "mono" }, figure(value)), " otherwise"));
 }
 
 /** @param {HTMLElement} root @param {Session} session @param {State} state */
@@ -273,7 +273,7 @@ function drawRoles(root, session, state) {
   const parts = partsOf(diagramOf(session.shape.spec, { T: session.run.tokens.length, S: session.run.source.length }));
   const look = (/** @type {Box} */ box) => (session.shape.both && box.part !== "cross" ? "encoder" : "self");
   replace(root, h("h2", {}, "What each part is for"),
-    h("p", { class: "quiet small" }, "Made from the parts that this model has; measured: with small models in the laboratory (", h("code", {}, "fovea lab"), ")."),
+    h("p", { class: "quiet small" }, "The parts of this model; measured: with small models in the laboratory (", h("code", {}, "fovea lab"), ")."),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parts and reasons" }, h("table", { class: "roles" },
       h("thead", {}, h("tr", {}, ["part", "what it does", "why", "without it", "measured", "here"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, parts.map(([part, boxes]) => {

@@ -21,7 +21,7 @@ export function attentionPlay(root) {
   const right = h("button", { onclick: () => { here.divisor = Math.sqrt(here.width); divisor.set(here.divisor); draw(); } }, "Divide by √d");
   const none = h("button", { onclick: () => { here.divisor = 1; divisor.set(1); draw(); } }, "Do not divide");
   root.append(h("section", { class: "panel" }, h("h2", {}, "Why scores are divided by √d"),
-    h("p", {}, "The dot product of two vectors of d random numbers of variance 1 has variance d. Without the divisor the softmax saturates: one word gets almost all of the weight, and the gradient vanishes. Move the divisor to see the effect."),
+    h("p", {}, "The dot product of two vectors of d random numbers of variance 1 has variance d. Without the divisor, wider heads give most of the weight to few words, and less of the gradient passes. Move the divisor to see the effect."),
     h("div", { class: "row" }, h("label", {}, "Sentence", h("input", { type: "text", value: here.words.join(" "), maxlength: "60", oninput: (/** @type {Event} */ event) => {
       const words = /** @type {HTMLInputElement} */ (event.target).value.trim().split(/\s+/).filter(Boolean).slice(0, 8);
       if (words.length > 0) here.words = words;

@@ -1,6 +1,6 @@
 // Places where something is to be seen: sentences to try, and the head that links a word to another one most strongly.
 
-import { askMap, captured, startRun } from "./api.js";
+import { askMap, captured } from "./api.js";
 import { h, replace } from "./dom.js";
 import { change } from "./state.js";
 
@@ -87,12 +87,12 @@ async function offerLink(root, session, state) {
     `head ${found.layer}.${found.heads} links “${wordOf(tokens[Number(found.token)])}” to “${wordOf(tokens[Number(found.second)])}”`));
 }
 
-/** @type {[string, string, string, (tokens: Token[]) => [number, number]][]} name, help, text, the two tokens to look at */
+/** @type {string[][]} name, help, text, the two words to look at */
 const TRIES = [
-  ["a pronoun", "the head that links “it” to what it stands for", "The animal didn't cross the street because it was too tired.", (tokens) => [word(tokens, "it"), word(tokens, "animal")]],
-  ["a repetition", "an induction head: from a repeated word to the word that followed it the first time", "red cat green dog tall horse red cat green dog tall", (tokens) => [lastWord(tokens, "green"), word(tokens, "dog")]],
-  ["the previous word", "the head that attends to the word before", "When Mary and John went to the store, John gave a book to Mary.", (tokens) => [word(tokens, "gave"), word(tokens, "gave") - 1]],
-  ["a rare word", "what a word rests on that the model hardly knows", "The farmer near the zyzzyva sees a small coin.", (tokens) => [word(tokens, "sees"), word(tokens, "farmer")]],
+  ["a pronoun", "the links of “it” to its noun", "The animal didn't cross the street because it was too tired.", "it", "animal"],
+  ["a repetition", "an induction head: from a repeated word to what followed", "red cat green dog tall horse red cat green dog tall", "green:2", "dog"],
+  ["the previous word", "the head that attends to the word before", "When Mary and John went to the store, John gave a book to Mary.", "gave", "John:2"],
+  ["a rare word", "what a word rests on that the model hardly knows", "The farmer near the zyzzyva sees a small coin.", "sees", "farmer"],
 ];
 
 /** The first things that a reader looks for, and their views. @type {[string, string, string][]} */
@@ -103,24 +103,14 @@ const ENTRIES = [
   ["look inside", "neurons, votes of heads, patching, steering", "circuits"],
 ];
 
-/** @param {Token[]} tokens @param {string} of */
-const word = (tokens, of) => Math.max(tokens.findIndex((token) => wordOf(token) === of), 0);
-/** @param {Token[]} tokens @param {string} of */
-const lastWord = (tokens, of) => Math.max(tokens.findLastIndex((token) => wordOf(token) === of), 0);
-
 /** @param {HTMLElement} root @param {Session} session @param {import("./state.js").State} state */
 export async function suggestions(root, session, state) {
   root.hidden = captured !== null || !session.shape.tokenizer;
   if (root.hidden) return;
   const writes = session.shape.languageModel && Boolean(session.shape.spec.decoder);
   const attends = session.shape.looks().some((look) => session.shape.firstAttention(look) >= 0);
-  replace(root, h("b", {}, "Try this:"), attends && TRIES.map(([name, help, text, find]) => h("button", { title: help, "data-try": name, onclick: async () => {
-    const run = await startRun({ model: state.model, text, target: "", muted: [] });
-    const look = session.shape.both ? "encoder" : "self";
-    const here = { ...session, run };
-    const [from, to] = find(look === "encoder" ? run.source : run.tokens);
-    const [best] = await linksBetween(here, look, from, to);
-    change({ view: "sentence", text, target: "", ids: "", tids: "", muted: "", look, direction: "to", layer: String(best.layer), heads: String(best.head), mean: "", token: String(from), second: String(to) });
+  replace(root, h("b", {}, "Try this:"), attends && TRIES.map(([name, help, text, token, second]) => h("button", { title: help, "data-try": name, onclick: () => {
+    change({ view: "sentence", text, target: "", ids: "", tids: "", muted: "", look: session.shape.both ? "encoder" : "self", direction: "to", layer: "0", heads: "0", mean: "", token, second });
   } }, name)), state.view === "home" && ENTRIES.filter(([, , view]) => (view === "say" ? writes : view === "circuits" || attends)).map(([name, help, view]) => h("button", { title: help, "data-try": name,
     // Two words are compared from the first moment.
     onclick: async () => change({ view, ...(view === "sentence" && await openingPlace(session, session.shape.both ? "encoder" : "self").catch(() => null)) }) }, name)));

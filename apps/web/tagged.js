@@ -2,7 +2,7 @@
 
 /** @typedef {{layer: number, head: number, row: Float32Array}} Row the weights of one query in one head */
 /** @typedef {{from: number, to: Set<number>, rows: Row[]}} Example */
-/** @typedef {[string, string, string]} Tagged a text, the word whose query is asked, and the word that it should attend to; #2 is the second occurrence */
+/** @typedef {[string, string, string]} Tagged a text, the word whose query is asked, and the word that it should attend to */
 export const OFFSETS = 8; // farthest fixed offset with which a head is compared
 
 /** @type {Record<string, {name: string, meaning: string, pairs: Tagged[]}>} */
@@ -37,6 +37,28 @@ export const TAGGED = {
     ["Tom likes the hat but Anna wants a cup.", "but", "likes"], ["The child ran because it was cold.", "because", "ran"],
     ["The farmer sat when the fox came.", "when", "sat"], ["Paul knows the road but Max lost it.", "but", "knows"]] },
 };
+
+/** The tokens of a word or, as in "green:2", of its second occurrence. @param {import("./api.js").Token[]} tokens @param {string} name @returns {number[]} */
+export function tokensOf(tokens, name) {
+  const [word, nth = "1"] = name.toLowerCase().split(/:(?=\d+$)/);
+  const parts = tokens.map((token) => (token.special ? "" : token.text.replace(/^##/, "").toLowerCase()));
+  const literal = word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+  const at = [...parts.join("").matchAll(new RegExp(`(?<!\\p{L})${literal}(?!\\p{L})`, "gu"))][Number(nth) - 1]?.index ?? -1;
+  if (at < 0) return [...parts.keys()].filter((i) => parts[i].trim() === word).slice(Number(nth) - 1, Number(nth)); // tokens without spaces
+  let begin = 0;
+  return parts.flatMap((part, i) => {
+    const end = begin + part.length;
+    const inside = part.length > 0 && begin < at + word.length && end > at;
+    begin = end;
+    return inside ? [i] : [];
+  });
+}
+
+/** The token of an address: its number, or the last one of a word; "" if there is none. @param {import("./api.js").Token[]} tokens @param {string} name */
+export function tokenOf(tokens, name) {
+  const at = /^\d*$/.test(name) ? name : String(tokensOf(tokens, name).at(-1) ?? "");
+  return Number(at) < tokens.length ? at : "";
+}
 
 /** Whether a row's largest weight, apart from the first token and the token itself, is on the target. @param {Example} example @param {Float32Array} row */
 function hits({ from, to }, row) {

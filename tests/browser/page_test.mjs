@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { diagramOf } from "../../apps/web/diagram.js";
 import { partsOf } from "../../apps/web/roles.js";
-import { TAGGED, taggedHead } from "../../apps/web/tagged.js";
+import { TAGGED, taggedHead, tokenOf, tokensOf } from "../../apps/web/tagged.js";
 import { closeBrowser, folder, fovea, missing, opened, rowOf, served, shared, tensors, traced } from "./support.mjs";
 
 const skip = missing();
@@ -82,6 +82,27 @@ test("a role is shown only if its head beats the best fixed offset on the held-o
   const fixed = Array.from({ length: 8 }, () => ({ from: 5, to: new Set([3]), rows: rows(3) }));
   assert.equal(taggedHead(fixed).least, 1, "a fixed offset does as well: the role is not shown");
   for (const { pairs } of Object.values(TAGGED)) for (const [text, ...words] of pairs) for (const word of words) assert.ok(text.includes(word), `${text}: ${word}`);
+});
+
+test("an address names a token by its word, which a tokenizer may cut", () => {
+  const tokens = ["M", "ary", " saw", " M", "ary", " (", "3", ")"].map((text, id) => ({ id, text, special: false }));
+  assert.deepEqual(tokensOf(tokens, "Mary"), [0, 1]);
+  assert.deepEqual(tokensOf(tokens, "mary:2"), [3, 4]);
+  assert.deepEqual(["Mary", "Mary:2", "Mary:3", "saw", "(", "2", "8", "", "ary"].map((name) => tokenOf(tokens, name)), ["1", "4", "", "2", "5", "2", "", "", "1"]);
+  const pieces = ["[CLS]", "red", "green", "red", "green", "##ish"].map((text, id) => ({ id, text, special: id === 0 }));
+  assert.deepEqual(["red", "red:2", "green:2"].map((name) => tokenOf(pieces, name)), ["1", "3", "4"]);
+});
+
+test("two words in an address open the head that links them most strongly", { skip }, async () => {
+  for (const chapter of ["04-roles", "10-training"]) {
+    const [, address, head] = /^```view\n(view=sentence\S.*)\nIn head (\d\.\d)/m.exec(readFileSync(new URL(`../../docs/course/${chapter}.md`, import.meta.url), "utf8"));
+    const page = await view(`#${address.replaceAll(" ", "+")}`);
+    await page.waitForSelector("[data-link]");
+    const state = new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
+    assert.equal(`${state.get("layer") ?? 0}.${state.get("heads") ?? 0}`, head, chapter);
+    assert.equal(await page.locator("[data-link]").first().getAttribute("data-link"), head, chapter);
+    await quiet(page);
+  }
 });
 
 test("the first page is the whole model, and its boxes lead to their steps with the numbers of trace", { skip }, async () => {
@@ -284,6 +305,9 @@ test("fovea learn opens the course; each chapter renders, and a right answer is 
   await page.locator("[data-answer-of='01-recurrence']").fill("50");
   await page.getByRole("button", { name: "Check" }).click();
   await page.waitForSelector("text=Not yet");
+  await page.locator("[data-answer-of='01-recurrence']").fill("forty-nine");
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.waitForSelector("text=Write a number in digits");
   await page.locator("[data-answer-of='01-recurrence']").fill("49");
   await page.getByRole("button", { name: "Check" }).click();
   await page.waitForSelector("text=Right: 49");

@@ -1,11 +1,50 @@
 """The documents agree with the program."""
+import functools
+import json
+import multiprocessing.pool
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 
-from support import FOVEA, ROOT
+from support import ENVIRONMENT, FOVEA, ROOT, fovea
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/course/*.md")]
+# A command in a block of its own, after variables, mpirun or a prompt.
+COMMAND = re.compile(r"^(?: {4}|\t)(?:[A-Z_]+=\S+ |mpirun -n \d+ |\$ )*fovea (.+)$|^(?:[A-Z_]+=\S+ )*fovea ([a-z].+)$", re.MULTILINE)
+FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+REST = re.compile(r" (?:#|\||>|<|2>|&&|;|\|\|)(?: |$|\S)")  # comments, and what belongs to the shell
+OTHER_WORDS = {"help", "inspector", "computes", "course"}  # "fovea help VERB", titles, a sentence, a name in the storage of a browser
+
+
+def commands_of(page):
+    """Returns the complete commands of a page, without those that have placeholders."""
+    text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
+    indented = FENCED.sub("", text)
+    found = [first for first, _ in COMMAND.findall(indented) if first]
+    for block in FENCED.findall(text):
+        found += [first or second for first, second in COMMAND.findall(block)]
+    for command in found:
+        try:
+            words = shlex.split(REST.split(f" {command} ")[0])
+        except ValueError:
+            continue  # a quoted text in which a sign of the shell stands
+        if words and not any(word == "..." or word.startswith("[") for word in words):
+            yield words
+
+
+@functools.lru_cache(None)
+def help_of(verb):
+    done = fovea(verb, "--help-all")
+    return done.stdout.decode() if done.returncode == 0 else None
+
+
+@functools.lru_cache(None)
+def experiments():
+    return {"list", "judge", *(each["name"] for each in json.loads(fovea("lab", "list", "--json").stdout))}
 
 
 class Documents(unittest.TestCase):
@@ -18,10 +57,49 @@ class Documents(unittest.TestCase):
         done = subprocess.run([sys.executable, ROOT / "tools/write_performance.py", "--check"], stdout=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_figures_agree_with_the_records(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/write_figures.py", "--check"], stdout=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_claims_agree_with_the_results(self):
         done = subprocess.run([sys.executable, ROOT / "tools/write_claims.py", "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_verdicts_follow_from_the_numbers_and_rules_did_not_change(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/judge_results.py", "--check"], env={**os.environ, "FOVEA_BIN": FOVEA},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    # --dump-config reads a whole command line, and ends before anything is opened.
+    def test_commands_in_blocks_are_accepted(self):
+        cases = [(page, words) for page in PAGES for words in commands_of(page)]
+        self.assertGreater(len(cases), 200)
+        with tempfile.TemporaryDirectory() as place, multiprocessing.pool.ThreadPool(2) as pool:
+            def run(case):
+                return subprocess.run([FOVEA, *case[1], "--dump-config"], cwd=place, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            for (page, words), done in zip(cases, pool.map(run, cases)):
+                if done.returncode and "cannot be read (No such file" not in done.stderr:  # a --config file
+                    self.fail(f"{page.name}: fovea {' '.join(words)}: {done.stderr.strip()}")
+                if words[0] == "lab" and words[1] not in {"list", "judge"}:
+                    self.assertIn(words[1], experiments(), f"{page.name}: fovea {' '.join(words)}")
+
+    def test_commands_in_sentences_have_known_verbs_and_options(self):
+        sources = [*PAGES, *ROOT.glob("apps/web/*.js"), *ROOT.glob("apps/web/*.html"), *ROOT.glob("apps/web/chat/*")]
+        for page in sources:
+            quoted = r"`fovea ([^`\n]+)`" if page.suffix == ".md" else r"fovea ([a-z][^`\"<\n]*)"
+            for command in re.findall(quoted, page.read_text(encoding="utf-8")):
+                words = command.split("|")[0].split()
+                verb = words[0].strip(".,:;)")
+                if verb in OTHER_WORDS or verb.isupper() or verb.startswith("-") or page.name == "where-changes-go.md":
+                    continue
+                with self.subTest(page=page.name, command=command):
+                    self.assertIsNotNone(help_of(verb), "is not a verb")
+                    for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", " ".join(words)):
+                        self.assertRegex(help_of(verb) + "--version", f"{option}(?![\\w-])")
+                    if verb == "lab" and len(words) > 1 and not words[1].isupper():
+                        self.assertIn(words[1], experiments())
 
     def test_the_page_shows_the_results_of_the_laboratory(self):
         done = subprocess.run([sys.executable, ROOT / "tools/write_measured.py", "--check"], stdout=subprocess.PIPE, text=True, check=False)
