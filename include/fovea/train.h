@@ -39,8 +39,8 @@ enum class Precision { automatic, fp32, bf16 };
 //   ppo, grpo        write answers to prompts that get high rewards (decoders and encoder-decoders;
 //                    need `from` and `reinforcement`)
 //   skip_gram        word vectors without a Transformer (Mikolov et al. 2013)
-//   replaced_tokens  detect the tokens that a small generator replaced (encoders; Clark et al.
-//                    2020)
+//   replaced_tokens  detect the tokens of a small generator (encoders; Clark et al. 2020)
+//   contrastive      match pictures with captions (CLIP, SigLIP; Radford et al. 2021)
 enum class Objective {
   automatic,
   next_token,
