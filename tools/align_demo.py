@@ -5,7 +5,7 @@
 
 The models are in FOLDER/seed-N; a second call continues an interrupted one. Each command is printed before it runs. At the end,
 each model answers the prompts that no step has seen, and the true reward of the world, which no step has seen either, scores the
-answers. --hack also trains with GRPO without the loss of the divergence, at a high learning rate: the model finds texts that the
+answers. --record FILE writes these numbers as JSON, which lab/records has for docs/align.md. --hack also trains with GRPO without the loss of the divergence, at a high learning rate: the model finds texts that the
 reward model rates too high.
 """
 import argparse
@@ -121,18 +121,21 @@ def divergence(folder, name, model, reference, questions, texts):
 
 def report(folder, models, questions, written):
     reference, held_out = models["fine-tuned"], folder / "chats_held_out.jsonl"
-    base = [world.true_reward(text) for text in written["fine-tuned"]]
+    base, rows = [world.true_reward(text) for text in written["fine-tuned"]], []
     length, first = sum(map(len, written["fine-tuned"])), loss(reference, held_out)[0]
     print(f"\n{'model':<16}  true reward   wins   ties  length     KL  loss of chats")
     for name, texts in written.items():
         rewards = [world.true_reward(text) for text in texts]
-        row = f"{name:<16}  {sum(rewards) / len(rewards):11.2f}"
+        row = {"model": name, "true_reward": sum(rewards) / len(rewards)}
+        shown = f"{name:<16}  {row['true_reward']:11.2f}"
         if name != "fine-tuned":
-            wins, ties = (sum(map(compare, rewards, base)) / len(base) for compare in (float.__gt__, float.__eq__))
-            row += (f"  {wins:5.0%}  {ties:5.0%}  {sum(map(len, texts)) / length:6.0%}"
-                    f"  {divergence(folder, name, models[name], reference, questions, texts):5.1f}"
-                    f"  {loss(models[name], held_out)[0] / first - 1:+13.1%}")
-        print(row)
+            row["wins"], row["ties"] = (sum(map(compare, rewards, base)) / len(base) for compare in (float.__gt__, float.__eq__))
+            row |= {"length": sum(map(len, texts)) / length, "divergence": divergence(folder, name, models[name], reference, questions, texts),
+                    "loss_change": loss(models[name], held_out)[0] / first - 1}
+            shown += f"  {row['wins']:5.0%}  {row['ties']:5.0%}  {row['length']:6.0%}  {row['divergence']:5.1f}  {row['loss_change']:+13.1%}"
+        print(shown)
+        rows.append(row)
+    return rows
 
 
 def main():
@@ -140,6 +143,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hack", action="store_true")
+    parser.add_argument("--record", type=Path)
     o = parser.parse_args()
     begin = time.monotonic()
     folder = o.folder / f"seed-{o.seed}"
@@ -154,7 +158,11 @@ def main():
     print(f"\nEach model answers {len(prompts)} questions that no step has seen, {SAMPLES} times each. One of them: {questions[0]}")
     for name, texts in written.items():
         print(f"  {name}: {' '.join(texts[0].split())}")
-    report(folder, models, questions, written)
+    rows = report(folder, models, questions, written)
+    if o.record:
+        machine = {each["topic"]: each["message"] for each in json.loads(fovea("doctor", "--json"))["findings"]}
+        o.record.write_text(json.dumps({"seed": o.seed, "date": time.strftime("%Y-%m-%d"), "processor": machine["processor"],
+                                        "instruction_sets": machine["instruction sets"], "models": rows}, indent=2) + "\n")
     print("\nwins, ties   answers whose true reward is greater than, or equal to, that of the fine-tuned model's answer\n"
           "length       characters of the answers, compared with those of the fine-tuned model\n"
           "KL           how far the model has moved from the fine-tuned one, in nats for each answer\n"
