@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens: tiny GPT-2 and StarCoder 2 checkpoints and the results of transformers for them.
+"""Writes tests/goldens: tiny GPT-2, StarCoder 2 and XLM-RoBERTa checkpoints and the results of transformers for them.
 
 Needs torch, transformers (made with 5.23) and safetensors; run it in the root of the repository. Each folder contains config.json,
 model.safetensors and expected.safetensors: input_ids, attention_mask, labels, logits, hidden.*, attention.*, loss, grad.*, padded.* (a
-second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored). adamw.safetensors contains ten
+second row with four padding tokens on the left) and greedy (the prompt and 24 tokens, with the end token ignored); of the encoder, neither padded.* nor greedy. adamw.safetensors contains ten
 optimizer steps from gpt2_relu."""
 import json
 import pathlib
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM
+from transformers import (GPT2Config, GPT2LMHeadModel, Starcoder2Config, Starcoder2ForCausalLM, XLMRobertaConfig,
+                          XLMRobertaForMaskedLM)
 
 SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": 37, "n_positions": 36, "n_inner": 40, "bos_token_id": 1, "eos_token_id": 2,
          "pad_token_id": 0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
 STARCODER2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
               "vocab_size": 37, "max_position_embeddings": 36, "sliding_window": 5, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+XLM_ROBERTA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 37,
+               "max_position_embeddings": 38, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "bos_token_id": 0, "eos_token_id": 2,
+               "pad_token_id": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 VARIANTS = {
     "gpt2_relu": {"activation_function": "relu"},
     "gpt2_untied_silu": {"tie_word_embeddings": False, "activation_function": "silu"},
@@ -23,6 +27,7 @@ VARIANTS = {
     "gpt2_bare_names": {},
     "gpt2_fp16_shards": {"layer_norm_epsilon": 1e-3, "activation_function": "gelu", "n_head": 4},
     "starcoder2": STARCODER2,
+    "xlm_roberta": XLM_ROBERTA,
 }
 STORED = {"gpt2_bf16": torch.bfloat16, "gpt2_fp16_shards": torch.float16}
 TOKENS, NEW, PADS = 11, 24, 4
@@ -33,6 +38,8 @@ def build(name, seed, options):
     torch.manual_seed(seed)
     if name == "starcoder2":
         model = Starcoder2ForCausalLM(Starcoder2Config(**options, attn_implementation="eager")).eval()
+    elif name == "xlm_roberta":
+        model = XLMRobertaForMaskedLM(XLMRobertaConfig(**options, attn_implementation="eager")).eval()
     else:
         model = GPT2LMHeadModel(GPT2Config(**{**SIZES, **options}, attn_implementation="eager")).eval()
     with torch.no_grad():
@@ -51,6 +58,8 @@ def expected(model):
     found |= {f"hidden.{i}": hidden for i, hidden in enumerate(out.hidden_states)}
     found |= {f"attention.{i}": attention for i, attention in enumerate(out.attentions)}
     found |= {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters()}
+    if model.config.model_type == "xlm-roberta":
+        return {name: value.detach().contiguous().clone() for name, value in found.items()}
     with torch.no_grad():
         short = ids[:, PADS:]
         pads = torch.zeros(1, PADS, dtype=ids.dtype)

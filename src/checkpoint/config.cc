@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/settings.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -28,63 +29,6 @@ constexpr std::array<ActivationName, 12> kActivations = {
      {"quick_gelu", ActivationKind::quick_gelu},
      {"relu2", ActivationKind::relu_squared},
      {"sigmoid", ActivationKind::sigmoid}}};
-
-// Keys that any config.json may have and that do not affect what fovea computes.
-const std::set<std::string, std::less<>> kHarmless = {
-    "architectures",
-    "model_type",
-    "transformers_version",
-    "dtype",
-    "torch_dtype",
-    "use_cache",
-    "bos_token_id",
-    "eos_token_id",
-    "pad_token_id",
-    "sep_token_id",
-    "cls_token_id",
-    "unk_token_id",
-    "mask_token_id",
-    "decoder_start_token_id",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "suppress_tokens",
-    "begin_suppress_tokens",
-    "bad_words_ids",
-    "_name_or_path",
-    "name_or_path",
-    "return_dict",
-    "output_attentions",
-    "output_hidden_states",
-    "output_router_logits",
-    "task_specific_params",
-    "id2label",
-    "label2id",
-    "num_labels",
-    "problem_type",
-    "finetuning_task",
-    "tokenizer_class",
-    "gradient_checkpointing",
-    "initializer_range",
-    "init_std",
-    "initializer_factor",
-    "initializer_cutoff_factor",
-    "chunk_size_feed_forward",
-    "is_encoder_decoder",
-    "pretraining_tp",
-    "layerdrop",
-    "encoder_layerdrop",
-    "decoder_layerdrop",
-    "classifier_dropout",
-    "activation_dropout",
-    "max_length",
-    "min_length",
-    "num_beams",
-    "length_penalty",
-    "early_stopping",
-    "no_repeat_ngram_size",
-    "sentence_transformers",
-    "sbert_ce_default_activation_function",
-};
 
 constexpr int64_t kMost = int64_t{1} << 24;
 
@@ -176,8 +120,10 @@ nlohmann::json Config::value(const char* key) {
 nlohmann::ordered_json Config::carried() const {
   nlohmann::ordered_json carried = nlohmann::ordered_json::object();
   if (!reading_) return carried;
-  for (const auto& [key, value] : json_->items())
-    if (!known_.contains(key)) carried[key] = value;
+  for (const auto& [key, value] : json_->items()) {
+    const bool names_code = key == "auto_map" || key == "custom_pipelines";  // which stays behind
+    if (!known_.contains(key) && !names_code) carried[key] = value;
+  }
   return carried;
 }
 
@@ -233,14 +179,14 @@ void Config::write(const char* key, const nlohmann::ordered_json& value) {
 void Config::refuse_unknown(std::initializer_list<const char*> harmless) const {
   for (const auto& [key, value] : json_->items()) {
     const auto same = [&key = key](const char* name) { return key == name; };
-    if (known_.contains(key) || kHarmless.contains(key) || value.is_null() ||
+    if (known_.contains(key) || is_harmless("config.json", key, value) ||
         std::any_of(harmless.begin(), harmless.end(), same)) {
       continue;
     }
-    fail(
-        ErrorKind::Unsupported,
-        "{}: {} is not known and may change what the model computes; expected a key of this family",
-        name_, excerpt(key));
+    fail(ErrorKind::Unsupported,
+         "{}: {} is not known and, as {}, may change what the model computes; expected a key of "
+         "this family",
+         name_, excerpt(key), brief(value));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "checkpoint/config.h"
 #include "fovea/excerpt.h"
 
@@ -37,6 +38,19 @@ void scaling_fields(RotarySpec& s, Field&& field) {
   }
   if (s.scaling == RotaryScaling::yarn || s.scaling == RotaryScaling::longrope)
     field("attention_factor", s.attention_factor);
+}
+
+RotaryScaling scaling_named(const std::string& name, const std::string& where) {
+  for (const auto& [known, scaling] : kScalings)
+    if (name == known) return scaling;
+  fail(ErrorKind::Unsupported,
+       "{}.rope_type is \"{}\"; expected default, linear, dynamic, llama3, yarn or longrope", where,
+       excerpt(name));
+}
+
+// The factor of attention scores' scale for a multiple of YaRN's formula (DeepSeek-AI 2024).
+float yarn_factor(float factor, float multiple) {
+  return factor <= 1 ? 1 : 0.1f * multiple * math::log(factor) + 1;
 }
 
 nlohmann::ordered_json written_scaling(RotarySpec s, bool with_theta) {
@@ -93,14 +107,7 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
   const bool says = kind != parameters.end() && !kind->is_null();
   if (says && !kind->is_string()) refuse((key + "." + kind_key).c_str(), *kind, "a name");
   const std::string name = says ? kind->get<std::string>() : "default";
-  bool found = false;
-  for (const auto& scaling : kScalings)
-    if (name == scaling.name) s.scaling = scaling.scaling, found = true;
-  if (!found) {
-    fail(ErrorKind::Unsupported,
-         "{}: {}.rope_type is \"{}\"; expected default, linear, dynamic, llama3, yarn or longrope",
-         name_, key, excerpt(name));
-  }
+  s.scaling = scaling_named(name, name_ + ": " + key);
   number("rope_theta", s.theta);
   number("partial_rotary_factor", s.share);
   if (s.scaling == RotaryScaling::longrope) s.factor = 0;  // rope() computes it from the contexts
@@ -114,8 +121,16 @@ RotarySpec Config::rope_from(const nlohmann::json& parameters, const std::string
     numbers("short_factor", s.short_factors);
     numbers("long_factor", s.long_factors);
   }
+  if (s.scaling == RotaryScaling::yarn) {
+    float mscale = 0, all = 0;
+    number("mscale", mscale);
+    number("mscale_all_dim", all);
+    if (s.attention_factor == 0 && mscale != 0 && all != 0)
+      s.attention_factor = yarn_factor(s.factor, mscale) / yarn_factor(s.factor, all);
+  }
   for (const auto& [other, value] : parameters.items()) {
-    const bool harmless = s.scaling == RotaryScaling::none && other == "factor";
+    const bool truncates = s.scaling == RotaryScaling::yarn && other == "truncate" && value == true;
+    const bool harmless = truncates || (s.scaling == RotaryScaling::none && other == "factor");
     if (known.contains(other) || harmless || value.is_null()) continue;
     fail(ErrorKind::Unsupported, "{}: {}.{} is not known for rope_type {}; expected no such key",
          name_, key, excerpt(other), name);

@@ -19,6 +19,8 @@ void positions_after_padding(Config& io, Spec& s, int64_t padding);
 // heads.
 Names bert_encoder_names(const std::string& prefix);
 
+extern const Family xlm_roberta;  // RoBERTa with a vocabulary of a hundred languages
+
 HeadSpec masked_language_model();
 HeadSpec labels_of_first(ActivationKind activation);  // of a sequence, with an extra layer
 HeadSpec pooled_first();                              // the first token, with an extra layer

@@ -104,10 +104,6 @@ class Ct2Sizes {
   const Ct2File& file_;
 };
 
-std::string vocabulary_path(const std::string& folder, const char* name) {
-  return folder + "/" + name + "vocabulary.json";
-}
-
 std::optional<std::vector<int32_t>> ids_of(const nlohmann::json& config, const char* key) {
   if (!config.contains(key) || !config.at(key).is_array()) return std::nullopt;
   return ids_under(config, key);
@@ -116,13 +112,14 @@ std::optional<std::vector<int32_t>> ids_of(const nlohmann::json& config, const c
 ModelFiles open_speech(const std::string& path, const std::shared_ptr<const Ct2File>& file,
                        const nlohmann::json& config, const Loading& loading) {
   const Ct2Sizes sizes(*file);
-  const std::vector<std::string> names = token_list(vocabulary_path(path, ""));
+  const std::string list = token_list_path(path);
+  const std::vector<std::string> names = token_list(list);
   const auto languages = ids_of(config, "lang_ids");
   const SpeechGeneration given{
       .multilingual = std::ssize(names) != 51864 && languages && !languages->empty(),
       .suppressed = ids_of(config, "suppress_ids"),
       .suppressed_first = ids_of(config, "suppress_ids_begin")};
-  nlohmann::ordered_json generation = speech_generation(names, given, vocabulary_path(path, ""));
+  nlohmann::ordered_json generation = speech_generation(names, given, list);
   if (config.contains("alignment_heads") && !config.at("alignment_heads").is_null())
     generation["alignment_heads"] = config.at("alignment_heads");
   const SpeechSizes found{.vocabulary = sizes.extent(kCt2Table, 0),
@@ -165,11 +162,12 @@ ModelFiles open_translation(const std::string& path, const std::shared_ptr<const
     fail(ErrorKind::Unsupported,
          "{}: the two vocabularies or the head have their own vectors; expected shared ones",
          file->path());
-  const auto names = token_list(vocabulary_path(path, "shared_"));
+  const std::string list = token_list_path(path, "shared_");
+  const auto names = token_list(list);
   const auto end = std::find(names.begin(), names.end(), config.value("eos_token", "</s>"));
   if (end == names.end())
     fail(ErrorKind::BadFile, "{}: has no token {}; expected eos_token of config.json",
-         vocabulary_path(path, "shared_"), config.value("eos_token", "</s>"));
+         list, config.value("eos_token", "</s>"));
   const int64_t padding = sizes.extent(kCt2Table, 0), end_id = end - names.begin();
   const double scale = file->number("decoder/scale_embeddings").value_or(1);
   const nlohmann::json made = {

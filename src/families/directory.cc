@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/ggml_file.h"
 #include "base/json.h"
+#include "base/settings.h"
 #include "checkpoint/safetensors.h"
 #include "families/gguf.h"
 #include "families/image_text.h"
@@ -200,8 +201,13 @@ ModelFiles open_files(const std::string& path, Loading loading) {
   }
   ModelFiles files = load_model(*family, config, config_path, tensors, loading, path);
   if (save_as != nullptr) files.origin.family = save_as;
-  if (const std::string generation = path + "/generation_config.json"; is_file(generation))
+  if (const std::string generation = path + "/generation_config.json"; is_file(generation)) {
     files.origin.generation = read_json(generation);
+    refuse_unknown_settings(files.origin.generation, generation, "generation_config.json", {});
+  }
+  if (const std::string sound = path + "/preprocessor_config.json";
+      files.model.spec.input.kind == InputKind::audio && is_file(sound))
+    refuse_unknown_settings(read_json(sound), sound, "preprocessor_config.json of speech", {});
   files.end_ids = end_ids(path, config);
   return files;
 }

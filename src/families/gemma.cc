@@ -52,7 +52,7 @@ void gemma2_config(Config& io, Spec& s) {
   softcap(io, "attn_logit_softcapping", d.attention.softcap);
   final_softcap(io, s.head);
   windows(io, d, {true, false});
-  if (io.reading()) io.refuse_unknown({"hidden_act", "cache_implementation"});
+  if (io.reading()) io.refuse_unknown({"hidden_act"});
 }
 
 void gemma3_config(Config& io, Spec& s) {
@@ -68,7 +68,6 @@ void gemma3_config(Config& io, Spec& s) {
           .activation = "gelu_pytorch_tanh",
           .tied = true,
           .rope_by_layer_type = true});
-  softcap(io, "attn_logit_softcapping", d.attention.softcap);
   final_softcap(io, s.head);
   const auto period = io.value("sliding_window_pattern");
   std::vector<bool> pattern(period.is_number_integer() && period > 0 ? period.get<size_t>() : 6,
@@ -76,7 +75,8 @@ void gemma3_config(Config& io, Spec& s) {
   pattern.back() = false;
   windows(io, d, pattern);
   if (io.reading())
-    io.refuse_unknown({"hidden_act", "cache_implementation", "_sliding_window_pattern"});
+    // The class has attn_logit_softcapping too, but its attention does not apply it.
+    io.refuse_unknown({"hidden_act", "attn_logit_softcapping", "_sliding_window_pattern"});
 }
 
 const Names gemma_names = with_decoder_heads(llama_attention_names()) +

@@ -306,6 +306,9 @@ ModelFiles open_gguf_files(const std::string& path, const Loading& loading) {
     if (!id || *id < 0 || *id >= spec.vocabulary) continue;
     files.origin.carried[fmt::format("{}_token_id", name)] = *id;
   }
+  // Without the key, a class of transformers has the padding token of its first model.
+  if (!files.origin.carried.contains("pad_token_id"))
+    files.origin.carried["pad_token_id"] = nullptr;
   for (const char* key : {"eos", "eot", "eom"}) {
     const auto id = file->integer(fmt::format("tokenizer.ggml.{}_token_id", key));
     if (!id || *id < 0 || *id >= spec.vocabulary) continue;

@@ -86,6 +86,9 @@ Model Model::open(const std::string& folder, WeightPrecision precision, CachePre
   if (tokenizers) {
     parts->tokenizer = tokenizers->source;
     parts->target_tokenizer = tokenizers->target;
+    // The token of tokenizer_config.json ends texts if no other file names one.
+    const auto end = tokenizers->target.eos_id();
+    if (end && parts->end_ids.empty() && parts->transformer.spec.decoder) parts->end_ids = {*end};
   }
   return Model(std::move(parts));
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "families/bert.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -73,6 +74,7 @@ const std::vector<const Family*>& families() {
                                                  &bert,
                                                  &electra,
                                                  &roberta,
+                                                 &xlm_roberta,
                                                  &distilbert,
                                                  &mpnet,
                                                  &modernbert,

@@ -25,19 +25,25 @@ const Names roberta_names =
         {"lm_head.bias", "head.output.bias"},
         {"lm_head.decoder.weight", "head.output.weight"}};
 
+// A family of this model_type with the classes STEMModel, STEMForMaskedLM and so on.
+Family roberta_family(const char* model_type, const std::string& stem) {
+  return {model_type,
+          {{stem + "ForMaskedLM", masked_language_model()},
+           {stem + "Model", pooled_first()},
+           {stem + "ForSequenceClassification", labels_of_first(ActivationKind::tanh)},
+           {stem + "ForTokenClassification", labels_of_each()},
+           {stem + "ForQuestionAnswering", answer_span()}},
+          roberta_config,
+          roberta_names,
+          "roberta.",
+          {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
+           "roberta.pooler.dense.bias"}};
+}
+
 }  // namespace
 
-const Family roberta = {
-    "roberta",
-    {{"RobertaForMaskedLM", masked_language_model()},
-     {"RobertaModel", pooled_first()},
-     {"RobertaForSequenceClassification", labels_of_first(ActivationKind::tanh)},
-     {"RobertaForTokenClassification", labels_of_each()},
-     {"RobertaForQuestionAnswering", answer_span()}},
-    roberta_config,
-    roberta_names,
-    "roberta.",
-    {".position_ids", "lm_head.decoder.bias", "roberta.pooler.dense.weight",
-     "roberta.pooler.dense.bias"}};
+const Family roberta = roberta_family("roberta", "Roberta");
+// XLM-RoBERTa (Conneau et al. 2020).
+const Family xlm_roberta = roberta_family("xlm-roberta", "XLMRoberta");
 
 }  // namespace fovea

@@ -106,12 +106,13 @@ std::string config_json(const Transformer& model, const Origin& origin,
     write_classifier(spec, origin, end_id, written);
     return pretty(written);
   }
-  // Both keys are written even if they are null, because the defaults of transformers belong to the
+  // The keys are written even if they are null, because the defaults of transformers belong to the
   // vocabulary of the original model.
   const nlohmann::ordered_json none;
   const auto first = first_id(spec, origin, end_id);
   written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;
   written["eos_token_id"] = end_id ? nlohmann::ordered_json(*end_id) : none;
+  if (!written.contains("pad_token_id")) written["pad_token_id"] = none;
   write_classifier(spec, origin, end_id, written);
   return pretty(written);
 }

@@ -4,7 +4,7 @@ namespace fovea {
 
 Answer::Answer(const Tokenizer* tokenizer, const GenerateOptions& options,
                const GenerationRules& rules, int64_t limit)
-    : options_(options), rules_(rules), limit_(limit), watch_(options.stop) {
+    : options_(options), rules_(rules), limit_(limit), watch_(stops(rules, options)) {
   if (tokenizer != nullptr) decoder_.emplace(*tokenizer, !options.keep_special);
 }
 

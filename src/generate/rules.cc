@@ -23,13 +23,27 @@ const nlohmann::ordered_json* value_under(const Origin& origin, const char* key)
   return nullptr;
 }
 
-std::vector<int32_t> ids_of(const Origin& origin, const char* key) {
+std::vector<int32_t> integers_in(const nlohmann::ordered_json& list) {
   std::vector<int32_t> ids;
-  const nlohmann::ordered_json* value = value_under(origin, key);
-  if (value == nullptr || !value->is_array()) return ids;
-  for (const auto& id : *value)
+  if (!list.is_array()) return ids;
+  for (const auto& id : list)
     if (id.is_number_integer()) ids.push_back(id.get<int32_t>());
   return ids;
+}
+
+std::vector<int32_t> ids_of(const Origin& origin, const char* key) {
+  const nlohmann::ordered_json* value = value_under(origin, key);
+  return value == nullptr ? std::vector<int32_t>() : integers_in(*value);
+}
+
+std::vector<std::string> texts_of(const Origin& origin, const char* key) {
+  std::vector<std::string> texts;
+  const nlohmann::ordered_json* value = value_under(origin, key);
+  if (value == nullptr) return texts;
+  for (const auto& text : value->is_array() ? *value : nlohmann::ordered_json::array({*value}))
+    if (text.is_string() && !text.get_ref<const std::string&>().empty())
+      texts.push_back(text.get<std::string>());
+  return texts;
 }
 
 void set(float* logits, int64_t vocabulary, int32_t id, float value) {
@@ -49,6 +63,17 @@ void forbid_ngrams(float* logits, const std::vector<int32_t>& seen, int64_t n) {
   for (int64_t i = 0; i + n <= size; ++i) {
     const auto begin = seen.begin() + i;
     if (std::equal(tail, seen.end(), begin)) logits[*(begin + before)] = kNever;
+  }
+}
+
+// Forbids the last token of a word after its other tokens.
+void forbid_words(float* logits, int64_t vocabulary, const std::vector<int32_t>& seen,
+                  const std::vector<std::vector<int32_t>>& words) {
+  for (const std::vector<int32_t>& word : words) {
+    const auto before = std::ssize(word) - 1;
+    if (std::ssize(seen) >= before &&
+        std::equal(seen.end() - before, seen.end(), word.begin()))
+      set(logits, vocabulary, word.back(), kNever);
   }
 }
 
@@ -96,13 +121,16 @@ GenerationRules rules_of(const Origin& origin, const std::vector<int32_t>& end_i
   rules.forced_last = special_id(origin, "forced_eos_token_id");
   rules.suppressed = ids_of(origin, "suppress_tokens");
   rules.suppressed_first = ids_of(origin, "begin_suppress_tokens");
+  rules.stop = texts_of(origin, "stop_strings");
   const auto* const penalty = value_under(origin, "length_penalty");
   if (penalty && penalty->is_number()) rules.length_penalty = penalty->get<float>();
   rules.early_stopping = early_stopping_of(origin);
   if (const auto* words = value_under(origin, "bad_words_ids"); words && words->is_array()) {
-    for (const auto& word : *words)
-      if (word.is_array() && word.size() == 1 && word[0].is_number_integer())
-        rules.suppressed.push_back(word[0].get<int32_t>());
+    for (const auto& word : *words) {
+      const std::vector<int32_t> ids = integers_in(word);
+      if (ids.size() == 1) rules.suppressed.push_back(ids[0]);
+      if (ids.size() > 1) rules.suppressed_words.push_back(ids);
+    }
   }
   return rules;
 }
@@ -139,8 +167,17 @@ GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
   read("length_penalty", o.length_penalty);
   o.early_stopping = early_stopping_of(origin);
   read("max_new_tokens", o.max_tokens);
+  // min_length counts the start token of a decoder.
+  if (int64_t least = 0; spec.encoder && read("min_length", least))
+    o.min_tokens = std::max<int64_t>(o.min_tokens, least - 1);
   read("min_new_tokens", o.min_tokens);
   return o;
+}
+
+std::vector<std::string> stops(const GenerationRules& rules, const GenerateOptions& options) {
+  std::vector<std::string> texts = options.stop;
+  if (!options.ignore_end) texts.insert(texts.end(), rules.stop.begin(), rules.stop.end());
+  return texts;
 }
 
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id) {
@@ -180,6 +217,8 @@ void restrain(float* logits, int64_t vocabulary, const Restraints& r,
   if (!among_filters(o, "dry")) penalise_dry(logits, vocabulary, r, written);
   std::fill(logits + std::min(vocabulary, r.rules.tokens), logits + vocabulary, kNever);
   for (const int32_t id : r.rules.suppressed) set(logits, vocabulary, id, kNever);
+  if (!r.rules.suppressed_words.empty())
+    forbid_words(logits, vocabulary, seen_by(r, written), r.rules.suppressed_words);
   if (n == 0)
     for (const int32_t id : r.rules.suppressed_first) set(logits, vocabulary, id, kNever);
   if (n < o.min_tokens) {

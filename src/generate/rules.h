@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "families/directory.h"
@@ -17,7 +18,9 @@ struct GenerationRules {
   std::optional<int32_t> forced_first = {};    // forced_bos_token_id
   std::optional<int32_t> forced_last = {};     // forced_eos_token_id: at the length limit
   std::vector<int32_t> suppressed = {};        // suppress_tokens, and bad_words_ids of one token
+  std::vector<std::vector<int32_t>> suppressed_words = {};  // bad_words_ids of several tokens
   std::vector<int32_t> suppressed_first = {};  // begin_suppress_tokens
+  std::vector<std::string> stop = {};          // stop_strings: texts that end a text like `ends`
   // Ids from here on are never generated: the number of tokens of the tokenizer, which may be
   // smaller than the model's vocabulary. The scheduler sets it.
   int64_t tokens = std::numeric_limits<int64_t>::max();
@@ -51,6 +54,9 @@ void penalise_dry(float* logits, int64_t vocabulary, const Restraints& restraint
 // encoder-decoder decodes greedily unless do_sample is set.
 GenerateOptions defaults_of(const Origin& origin, const Spec& spec,
                             const GenerateOptions& program = {});
+
+// Returns the texts before which the generation ends.
+std::vector<std::string> stops(const GenerationRules& rules, const GenerateOptions& options);
 
 // Returns whether the token ends the generation.
 bool ends(const GenerationRules& rules, const GenerateOptions& options, int32_t id);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/settings.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -97,6 +98,7 @@ void read_channels(const Json& json, const char* key, double least, std::array<f
 }
 
 ImageProcessor processor_of(const Json& json, const std::string& file) {
+  refuse_unknown_settings(json, file, "preprocessor_config.json", {});
   const Defaults& defaults = defaults_of(json, file);
   const auto does = [&](const char* key, bool absent) {
     return find_bool(json, key, file).value_or(absent);

@@ -2,6 +2,7 @@
 
 #include "tokenizer/parts.h"
 
+#include "base/settings.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -118,6 +119,7 @@ void apply_config(const std::string& text, const std::string& path, TokenizerSta
   const Json config = parse_json(text, path);
   if (!config.is_object())
     fail(ErrorKind::BadFile, "{}: is {}; expected an object", path, brief(config));
+  refuse_unknown_settings(config, path, "tokenizer_config.json", {});
   add_tokens(config, path, state);
   state.bos = named(state, config, path, "bos_token");
   state.eos = named(state, config, path, "eos_token");

@@ -122,7 +122,7 @@ constexpr const char *kConfigFile = "tokenizer_config.json", *kSourceModel = "so
                      *kTargetModel = "target.spm", *kVocabulary = "vocab.json",
                      *kTargetVocabulary = "target_vocab.json";
 // The vocabularies of CTranslate2.
-constexpr const char *kTokenList = "vocabulary.json", *kSharedTokenList = "shared_vocabulary.json";
+constexpr const char *kTokenList = "vocabulary.json", *kTokenLines = "vocabulary.txt";
 
 std::string inside(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).string();
@@ -195,7 +195,7 @@ std::string config_by_name(const std::string& name, const std::string& config,
 std::string vocabulary_file(const std::string& folder) {
   for (const char* name :
        {"tokenizer.json", kSourceModel, "vocab.txt", kVocabulary, "tokenizer.model", "spiece.model",
-        "sentencepiece.bpe.model", kTokenList}) {
+        "sentencepiece.bpe.model", kTokenList, kTokenLines}) {
     if (is_file(inside(folder, name))) return inside(folder, name);
   }
   return inside(folder, "tokenizer.json");
@@ -253,7 +253,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
     const std::string merges = inside(folder, "merges.txt");
     files.tokenizer = tokenizer_json_from_merges(
         files.tokenizer, file, read_file(merges, kJsonLimit), merges, files.config, config_path);
-  } else if (name == kTokenList) {
+  } else if (name == kTokenList || name == kTokenLines) {
     files.tokenizer = tokenizer_of_ranks(token_list(file)).tokenizer;
   } else if (name.ends_with(".model")) {
     files.config = config_by_name(name, files.config, config_path);
@@ -274,7 +274,7 @@ TranslationTokenizers TranslationTokenizers::open(const std::filesystem::path& p
   files.config = read_config(folder);
   for (const char* name : {kSourceModel, kTargetModel, kVocabulary, kTargetVocabulary}) {
     const std::string file = inside(folder, name);
-    const std::string list = inside(folder, kSharedTokenList);
+    const std::string list = token_list_path(folder, "shared_");
     if (name == std::string_view(kVocabulary) && !is_file(file) && is_file(list))
       files.originals.emplace_back(name, vocabulary_of_list(list));
     else if (name != kTargetVocabulary || is_file(file))

@@ -20,13 +20,78 @@ constexpr std::string_view word_set =
 constexpr int set_nesting_limit = 16;  // nesting of sets; known expressions have two levels
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
+// Oniguruma's names of properties that PCRE2 lacks or defines in another way, in lower case without
+// spaces, "-" and "_", and their meaning in the syntax of a set. The classes of POSIX have the same
+// names, but [:punct:] includes symbols, which \p{Punct} does not.
+constexpr std::pair<std::string_view, std::string_view> properties[] = {
+    {"alnum", R"(\p{Alphabetic}\p{Nd})"},
+    {"alpha", R"(\p{Alphabetic})"},
+    {"ascii", R"(\x{0}-\x{7f})"},
+    {"blank", R"(\p{Zs}\t)"},
+    {"cntrl", R"(\p{Cc})"},
+    {"digit", R"(\p{Nd})"},
+    {"graph", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co})"},
+    {"lower", R"(\p{Lowercase})"},
+    {"print", R"(\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co}\p{Zs})"},
+    {"punct", R"(\p{P})"},
+    {"space", space_set},
+    {"upper", R"(\p{Uppercase})"},
+    {"word", word_set},
+    {"xdigit", hexadecimal},
+    {"letter", R"(\p{L})"},
+    {"uppercaseletter", R"(\p{Lu})"},
+    {"lowercaseletter", R"(\p{Ll})"},
+    {"titlecaseletter", R"(\p{Lt})"},
+    {"modifierletter", R"(\p{Lm})"},
+    {"otherletter", R"(\p{Lo})"},
+    {"mark", R"(\p{M})"},
+    {"nonspacingmark", R"(\p{Mn})"},
+    {"spacingmark", R"(\p{Mc})"},
+    {"enclosingmark", R"(\p{Me})"},
+    {"number", R"(\p{N})"},
+    {"decimalnumber", R"(\p{Nd})"},
+    {"letternumber", R"(\p{Nl})"},
+    {"othernumber", R"(\p{No})"},
+    {"punctuation", R"(\p{P})"},
+    {"connectorpunctuation", R"(\p{Pc})"},
+    {"dashpunctuation", R"(\p{Pd})"},
+    {"openpunctuation", R"(\p{Ps})"},
+    {"closepunctuation", R"(\p{Pe})"},
+    {"initialpunctuation", R"(\p{Pi})"},
+    {"finalpunctuation", R"(\p{Pf})"},
+    {"otherpunctuation", R"(\p{Po})"},
+    {"symbol", R"(\p{S})"},
+    {"mathsymbol", R"(\p{Sm})"},
+    {"currencysymbol", R"(\p{Sc})"},
+    {"modifiersymbol", R"(\p{Sk})"},
+    {"othersymbol", R"(\p{So})"},
+    {"separator", R"(\p{Z})"},
+    {"spaceseparator", R"(\p{Zs})"},
+    {"lineseparator", R"(\p{Zl})"},
+    {"paragraphseparator", R"(\p{Zp})"},
+    {"other", R"(\p{C})"},
+    {"control", R"(\p{Cc})"},
+    {"format", R"(\p{Cf})"},
+    {"privateuse", R"(\p{Co})"},
+};
+
+std::string_view set_named(std::string_view given) {
+  std::string name;
+  for (const char c : given)
+    if (c != ' ' && c != '-' && c != '_')
+      name += c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  for (const auto& [known, set] : properties)
+    if (known == name) return set;
+  return {};
+}
+
 // Returns the characters of a property that are unassigned in PCRE2.
 std::string younger_of(std::string_view property) {
   constexpr std::pair<std::string_view, uint16_t> classes[] = {
       {"L", unicode::letter},  {"Lu", unicode::upper},      {"Ll", unicode::lower},
       {"N", unicode::number},  {"Nd", unicode::number},     {"M", unicode::mark},
       {"Mn", unicode::mark},   {"P", unicode::punctuation}, {"S", unicode::symbol},
-      {"Lo", unicode::letter}, {"Letter", unicode::letter}, {"Number", unicode::number},
+      {"Lo", unicode::letter}, {"Alphabetic", unicode::letter},
   };
   for (const auto& [name, any] : classes) {
     if (name == property) return younger_than_pcre2(any);
@@ -103,6 +168,7 @@ class Translator {
   void escape(bool within_set) {
     const char letter = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
     if (letter == 'p' || letter == 'P') return property(letter == 'P', within_set);
+    if (letter == 'u') return code_point();
     const std::string set = set_of(letter);
     if (set.empty()) {
       take(2);
@@ -124,6 +190,16 @@ class Translator {
       take(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);
   }
 
+  // Translates \u and four hexadecimal digits.
+  void code_point() {
+    const std::string_view digits = in_.substr(at_).substr(2, 4);
+    if (digits.size() < 4 ||
+        digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+      refuse("\\u without four hexadecimal digits");
+    out_ += fmt::format("\\x{{{}}}", digits);
+    at_ += 6;
+  }
+
   // Translates \p{L}, \p{^L} or \P{L}.
   void property(bool negated, bool within_set) {
     const size_t begin = out_.size();
@@ -135,12 +211,43 @@ class Translator {
       negated = !negated;
       name.erase(0, 1);
     }
+    const std::string_view set = set_named(name);
     const std::string younger = younger_of(name);
-    if (younger.empty() || (within_set && negated)) return;
+    if (set.empty() && (younger.empty() || (within_set && negated))) return;
     out_.resize(begin);
+    add_set(set.empty() ? fmt::format("\\p{{{}}}{}", name, younger) : with_younger(set), negated,
+            within_set);
+  }
+
+  // Adds the characters of a class that are unassigned in PCRE2 to a set that is one property.
+  static std::string with_younger(std::string_view set) {
+    if (set == word_set) return set_of('w');
+    const bool single = set.starts_with("\\p{") && set.find('}') == set.size() - 1;
+    return std::string(set) + (single ? younger_of(set.substr(3, set.size() - 4)) : "");
+  }
+
+  // Adds a set, as a part of the set around it or as a set of its own. A negated part becomes an
+  // alternative of the set around it.
+  void add_set(const std::string& set, bool negated, bool within_set) {
+    if (within_set && negated) return others_.push_back("[^" + set + "]");
     if (!within_set) out_ += negated ? "[^" : "[";
-    out_ += fmt::format("\\p{{{}}}{}", name, younger);
+    out_ += set;
     if (!within_set) out_ += ']';
+  }
+
+  // Translates [:alpha:] or [:^alpha:] within a set. Returns false if there is no such class.
+  bool posix_class() {
+    const size_t end = in_.find(":]", at_);
+    if (end == in_.npos) return false;
+    std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
+    const bool negated = name.starts_with('^');
+    if (negated) name.remove_prefix(1);
+    std::string set = with_younger(set_named(name));
+    if (set.empty()) return false;
+    if (name == "punct") set += with_younger(R"(\p{S})");
+    add_set(set, negated, true);
+    at_ = end + 2;
+    return true;
   }
 
   // Translates a set to an expression for one character. PCRE2 lacks nested sets and intersections:
@@ -154,7 +261,10 @@ class Translator {
     if (negated) ++at_;
     if (at_ < in_.size() && in_[at_] == ']') take(1);
     std::vector<std::string> within, sides;
+    const std::vector<std::string> outer_others = std::exchange(others_, {});
     const auto end_of_side = [&] {
+      within.insert(within.end(), others_.begin(), others_.end());
+      others_.clear();
       if (!out_.empty()) within.insert(within.begin(), "[" + std::exchange(out_, "") + "]");
       if (within.empty()) refuse("an empty set");
       sides.push_back(within.size() == 1 ? within[0]
@@ -164,9 +274,10 @@ class Translator {
     while (at_ < in_.size() && in_[at_] != ']') {
       if (in_[at_] == '\\') {
         escape(true);
-      } else if (in_.substr(at_, 2) == "[:") {
-        const size_t end = in_.find(":]", at_);
-        take(end == in_.npos ? in_.size() - at_ : end + 2 - at_);
+      } else if (in_.substr(at_, 2) == "[:" && posix_class()) {
+        continue;
+      } else if (in_.substr(at_, 2) == "[:" && in_.find(":]", at_) != in_.npos) {
+        take(in_.find(":]", at_) + 2 - at_);
       } else if (in_[at_] == '[') {
         within.push_back(set());
       } else if (in_.substr(at_, 2) == "&&") {
@@ -179,10 +290,13 @@ class Translator {
     if (at_ >= in_.size()) refuse("an unterminated set");
     ++at_;
     --depth_;
-    if (within.empty() && sides.empty() && !out_.empty())
+    if (within.empty() && sides.empty() && others_.empty() && !out_.empty()) {
+      others_ = outer_others;
       return fmt::format("[{}{}]", negated ? "^" : "", std::exchange(out_, outer));
+    }
     end_of_side();
     out_ = outer;
+    others_ = outer_others;
     return joined(sides, negated);
   }
 
@@ -228,7 +342,8 @@ class Translator {
   const std::string& where_;
   std::string out_;
   size_t at_ = 0, atom_ = 0;
-  std::vector<size_t> open_;  // positions of the open groups in out_
+  std::vector<size_t> open_;         // positions of the open groups in out_
+  std::vector<std::string> others_;  // negated classes of the set that is being read
   int depth_ = 0;             // nesting of sets
 };
 

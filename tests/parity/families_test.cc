@@ -40,7 +40,7 @@ constexpr const char* kFixtures[] = {
     "gpt_neox", "llama", "llama3_rope", "marian",     "mistral", "mixtral",     "modernbert",
     "mpnet",    "olmo2", "opt",         "phi3",       "qwen2",   "qwen3",       "qwen3_moe",
     "roberta",  "t5",    "t5_gated",    "vit",        "whisper"};
-constexpr const char* kMoreFixtures[] = {"electra"};
+constexpr const char* kMoreFixtures[] = {"electra", "xlm_roberta"};
 
 // Returns whether a fixture has the outputs of a pass (some have sentence vectors or other
 // results).

@@ -38,6 +38,12 @@ class SpeechFormatsTest(FoveaTest):
         result = self.ok(fovea("transcribe", model, self.sound, "--json", "--word-timestamps", *arguments_of({"options": options})))
         return json.loads(result.stdout)["segments"]
 
+    def as_lines(self, vocabulary):
+        """Replaces a list of tokens by a text with one in each line, as releases of CTranslate2 before 3.16 wrote it."""
+        tokens = json.loads(vocabulary.read_text())
+        vocabulary.with_suffix(".txt").write_text("".join(token + "\n" for token in tokens))
+        vocabulary.unlink()
+
     def test_files_are_those_of_ctranslate2(self):
         goldens = json.loads((GOLDENS / "ctranslate2.json").read_text())
         options = {"float32": ["--dtype", "fp32"], "float16": ["--dtype", "fp16"], "int8_float32": ["--dtype", "fp32", "--quantize", "int8"]}
@@ -65,6 +71,8 @@ class SpeechFormatsTest(FoveaTest):
         self.assertEqual(self.segments(back), expected)
         (there / "tokenizer.json").unlink()  # the list of tokens is enough
         self.assertEqual(self.segments(there), expected)
+        self.as_lines(there / "vocabulary.json")
+        self.assertEqual(self.segments(there), expected)
         whole = self.convert(MODEL, "int8", "--ctranslate2", "--quantize", "int8", "--dtype", "fp32")
         dequantised = self.convert(whole, "dequantised", "--dtype", "fp32")
         self.assertEqual(self.segments(whole, "--dtype", "fp32"), self.segments(dequantised))
@@ -76,7 +84,10 @@ class SpeechFormatsTest(FoveaTest):
         (there / "vocab.json").unlink()  # CTranslate2's converter does not write it
         (there / "tokenizer_config.json").unlink()
         lines = "".join(text + "\n" for text, _ in golden)
-        for model in (TRANSLATION, there, self.convert(there, "back")):
+        older = self.folder / "older"
+        shutil.copytree(there, older)
+        self.as_lines(older / "shared_vocabulary.json")
+        for model in (TRANSLATION, there, self.convert(there, "back"), older):
             result = self.ok(fovea("translate", model, "--beams", "1", "--dtype", "fp32", "--max-tokens", "31", input=lines.encode()))
             found = result.stdout.decode().splitlines()
             self.assertEqual(found, [text for _, text in golden])

@@ -127,6 +127,7 @@ class GgufReader {
   std::string pieces(bool unigram) {
     constexpr const char* kScores = "tokenizer.ggml.scores";
     SentencePieceFile source;
+    source.of_gguf = true;
     source.kind = unigram ? SentencePieceFile::Kind::unigram : SentencePieceFile::Kind::bpe;
     const auto scores = file_.numbers(kScores);
     if (!scores)

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "tokenizer/file.h"
 #include "tokenizer/pipeline/normalizers.h"
@@ -143,7 +144,31 @@ std::vector<std::string> ggml_tokens(const GgmlFile& file) {
   return tokens;
 }
 
+std::string token_list_path(const std::string& folder, const std::string& prefix) {
+  const std::string stem = folder + "/" + prefix + "vocabulary";
+  return !is_file(stem + ".json") && is_file(stem + ".txt") ? stem + ".txt" : stem + ".json";
+}
+
+namespace {
+
+std::vector<std::string> token_lines(const std::string& path) {
+  const std::string text = read_file(path, kJsonLimit);
+  if (const size_t valid = utf8::valid_prefix(text); valid < text.size())
+    fail(ErrorKind::BadFile, "{}: is not UTF-8 (byte {}); expected a token in each line", path,
+         valid);
+  std::vector<std::string> tokens;
+  for (size_t begin = 0; begin < text.size();) {  // a token may be empty
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    tokens.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return tokens;
+}
+
+}  // namespace
+
 std::vector<std::string> token_list(const std::string& path) {
+  if (path.ends_with(".txt")) return token_lines(path);
   const nlohmann::json json = read_json(path);
   std::vector<std::string> tokens;
   for (const nlohmann::json& token : json.is_array() ? json : nlohmann::json::array({0})) {

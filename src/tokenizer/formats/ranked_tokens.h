@@ -23,7 +23,11 @@ size_t plain_ggml_tokens(size_t vocabulary);
 bool is_special_name(std::string_view token);
 bool is_time_name(std::string_view token);
 
-// Returns the list of tokens in a JSON file. Throws BadFile if it is no list of strings.
+// Returns the path of a vocabulary of CTranslate2 in a folder: PREFIXvocabulary.json, or
+// PREFIXvocabulary.txt, which releases before 3.16 wrote, if only that exists.
+std::string token_list_path(const std::string& folder, const std::string& prefix = "");
+// Returns the tokens of such a file: a JSON list, or one in each line of a text. Throws BadFile if
+// it is no list of strings, or not UTF-8.
 std::vector<std::string> token_list(const std::string& path);
 // Returns the vocab.json of a translation model from such a list, which lacks the token of padding:
 // it gets the next id.

@@ -1,7 +1,9 @@
 #include "tokenizer/formats/sentencepiece.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "base/error.h"
 #include "unicode/utf8.h"
@@ -56,6 +58,14 @@ class Fields {
     return std::string(bytes_);
   }
 
+  [[noreturn]] void refuse(const std::string& what, const char* expected) const {
+    fail(ErrorKind::Unsupported, "{}: {}; expected {}", path_, what, expected);
+  }
+  // Throws Unsupported if the number of the field is not among those that have no effect.
+  void expect_one_of(std::span<const uint64_t> harmless, const char* message) const {
+    if (std::find(harmless.begin(), harmless.end(), number_) == harmless.end())
+      refuse(fmt::format("{} has field {}, which is not known", message, number_), "no such field");
+  }
   [[noreturn]] void bad(const std::string& what) const {
     fail(ErrorKind::BadFile, "{}: {} (before byte {}); expected a SentencePiece model", path_, what,
          rest_.data() - file_.data());
@@ -108,6 +118,12 @@ SentencePieceFile::Entry read_piece(Fields fields) {
   return entry;
 }
 
+// Fields that only affect training or how an unknown piece is printed: those of trainer_spec up to
+// 26, numbers of threads and iterations, lists of symbols (whose pieces have types), and the rest.
+constexpr uint64_t kTrainingOnly[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17, 18,
+                                      19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36, 42, 43,
+                                      44, 48, 49, 50, 51, 52, 54};
+
 void read_trainer(Fields fields, SentencePieceFile& file) {
   while (fields.next()) {
     switch (fields.number()) {
@@ -117,22 +133,44 @@ void read_trainer(Fields fields, SentencePieceFile& file) {
         file.kind = static_cast<SentencePieceFile::Kind>(kind);
         break;
       }
+      case 24: file.space_is_suffix = fields.boolean(); break;
       case 35: file.byte_fallback = fields.boolean(); break;
       case 40: file.unk_id = fields.integer(); break;
+      case 41: file.bos_id = fields.integer(); break;
       case 45: file.unk_piece = fields.text(); break;
       case 46: file.bos_piece = fields.text(); break;
       case 47: file.eos_piece = fields.text(); break;
-      default: break;
+      case 53:
+        if (!fields.bytes().empty())
+          fields.refuse("trainer_spec.pretokenization_delimiter is set", "none");
+        break;
+      default: fields.expect_one_of(kTrainingOnly, "trainer_spec");
     }
   }
 }
 
 void read_normalizer(Fields fields, SentencePieceFile& file) {
   while (fields.next()) {
-    if (fields.number() == 2) file.charsmap = fields.bytes();
-    if (fields.number() == 3) file.add_dummy_prefix = fields.boolean();
-    if (fields.number() == 4) file.remove_extra_whitespaces = fields.boolean();
+    switch (fields.number()) {
+      case 1:    // the name of the rules
+      case 6:    // the rules as text, which are compiled in the charsmap
+        break;
+      case 2: file.charsmap = fields.bytes(); break;
+      case 3: file.add_dummy_prefix = fields.boolean(); break;
+      case 4: file.remove_extra_whitespaces = fields.boolean(); break;
+      case 5:
+        if (!fields.boolean()) fields.refuse("normalizer_spec.escape_whitespaces is false", "true");
+        break;
+      default: fields.expect_one_of({}, "normalizer_spec");
+    }
   }
+}
+
+// The rules that are applied to decoded texts; the published models have none.
+void read_denormalizer(Fields fields) {
+  while (fields.next())
+    if (fields.number() == 2 && !fields.bytes().empty())
+      fields.refuse("denormalizer_spec has rules", "none");
 }
 
 }  // namespace
@@ -141,6 +179,7 @@ SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string&
   SentencePieceFile file;
   Fields fields(bytes, bytes, path);
   while (fields.next()) {
+    constexpr uint64_t kSelfTest = 4, kDenormalizer = 5;
     if (fields.number() == 1) {
       if (file.pieces.size() == kMostPieces)
         fields.bad(fmt::format("contains more than {} pieces", kMostPieces));
@@ -148,6 +187,8 @@ SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string&
     }
     if (fields.number() == 2) read_trainer(fields.message(), file);
     if (fields.number() == 3) read_normalizer(fields.message(), file);
+    if (fields.number() == kDenormalizer) read_denormalizer(fields.message());
+    if (fields.number() > kDenormalizer) fields.expect_one_of({&kSelfTest, 1}, "the file");
   }
   if (file.pieces.empty()) fields.bad("contains no pieces");
   if (file.unk_id < 0 || static_cast<size_t>(file.unk_id) >= file.pieces.size())

@@ -22,13 +22,17 @@ struct SentencePieceFile {
   Kind kind = Kind::unigram;
   bool byte_fallback = false;
   int32_t unk_id = 0;
+  int32_t bos_id = 1;  // negative: none
   std::string unk_piece = "<unk>", bos_piece = "<s>", eos_piece = "</s>";
   std::string charsmap;  // bytes of the compiled normalisation rules
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
+  bool space_is_suffix = false;  // treat_whitespace_as_suffix: the prefix follows the text
+  bool of_gguf = false;          // to be read as by llama.cpp, which splits at symbols first
 };
 
-// Parses a .model file. Throws BadFile, naming the byte, if the data is damaged.
+// Parses a .model file. Throws BadFile, naming the byte, if the data is damaged, and Unsupported if
+// a field that is not a setting of training has a value that fovea does not apply.
 SentencePieceFile parse_sentencepiece(std::string_view bytes, const std::string& path);
 
 // Returns the text of the equivalent tokenizer.json; `config` is the text of tokenizer_config.json.

@@ -28,13 +28,15 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-// Returns all pairs of pieces that together form a piece, by descending score of that piece.
-ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces) {
+// Returns all pairs of pieces that together form a piece, by descending score of that piece; with
+// `only_normal`, no pair forms a piece of another type.
+ordered_json merges_of(const std::vector<SentencePieceFile::Entry>& pieces, bool only_normal) {
   std::vector<std::string> texts;
   for (const auto& piece : pieces) texts.push_back(piece.text);
   const PieceTable table(texts);
-  std::vector<size_t> order(pieces.size());
-  for (size_t id = 0; id < order.size(); ++id) order[id] = id;
+  std::vector<size_t> order;
+  for (size_t id = 0; id < pieces.size(); ++id)
+    if (!only_normal || pieces[id].type == SentencePieceFile::Type::normal) order.push_back(id);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return pieces[a].score > pieces[b].score; });
   ordered_json merges = ordered_json::array();
@@ -63,11 +65,35 @@ void refuse_duplicates(const SentencePieceFile& source, const std::string& path)
   }
 }
 
+// Returns an expression that matches any of the texts, the longest of those that fit; empty if
+// there are none.
+std::string any_of(std::vector<std::string> texts) {
+  std::stable_sort(texts.begin(), texts.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::string expression;
+  for (const std::string& text : texts) {
+    if (!expression.empty()) expression += '|';
+    for (const char c : text) {
+      if (std::string_view("\\^$.|?*+()[]{}-#&").find(c) != std::string_view::npos)
+        expression += '\\';
+      expression += c;
+    }
+  }
+  return expression;
+}
+
 class Converter {
  public:
   Converter(SentencePieceFile source, const TokenizerConfig& config, const std::string& path)
       : source_(std::move(source)), config_(config), path_(path) {
     prefix_ = config.flag("add_prefix_space", source_.add_dummy_prefix);
+    static const std::set<std::string> plain = {"", "PreTrainedTokenizer", "TokenizersBackend"};
+    plain_ = plain.contains(config.tokenizer_class());
+    exact_ = plain_ && !source_.of_gguf && !config.find_flag("legacy");
+    if (source_.space_is_suffix && !exact_)
+      fail(ErrorKind::Unsupported,
+           "{}: trainer_spec.treat_whitespace_as_suffix is true; expected false for a {}", path,
+           config.tokenizer_class());
   }
 
   std::string convert() {
@@ -89,6 +115,7 @@ class Converter {
     for (size_t id = 0; id < source_.pieces.size(); ++id) {
       const auto& [text, score, type] = source_.pieces[id];
       const bool user = type == SentencePieceFile::Type::user_defined;
+      if (user && exact_) continue;  // read_exactly() finds it
       if (user || type == SentencePieceFile::Type::control ||
           type == SentencePieceFile::Type::unknown) {
         file_.added_tokens.push_back(added_token(text, id, !user));
@@ -109,10 +136,14 @@ class Converter {
     std::vector<std::string> texts;
     for (const auto& piece : source_.pieces) texts.push_back(piece.text);
     file_.model = bpe_model({.vocabulary = vocabulary_object(texts),
-                             .merges = merges_of(source_.pieces),
+                             .merges = merges_of(source_.pieces, exact_),
                              .unk_token = source_.unk_piece,
                              .fuse_unk = true,
                              .byte_fallback = source_.byte_fallback});
+    const bool start =
+        source_.bos_id >= 0 && has_piece(config_.token("bos_token", source_.bos_piece));
+    file_.post_processor = start_and_end(config_.flag("add_bos_token", start));
+    if (exact_) return read_exactly();
     const ordered_json spaces = replace({{"String", " "}}, "▁");
     ordered_json normalizers = ordered_json::array();
     if (!source_.charsmap.empty()) normalizers.push_back(precompiled(source_));
@@ -123,12 +154,66 @@ class Converter {
       file_.pre_tokenizer = metaspace(prefix_ ? "first" : "never", false);
     }
     if (!normalizers.empty()) file_.normalizer = sequence("normalizers", std::move(normalizers));
+    add_decoder();
+  }
+
+  void add_decoder() {
+    const bool suffix = source_.space_is_suffix;
     ordered_json decoders = {
         replace({{"String", "▁"}}, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
     if (prefix_)
-      decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+      decoders.push_back({{"type", "Strip"},
+                          {"content", " "},
+                          {"start", suffix ? 0 : 1},
+                          {"stop", suffix ? 1 : 0}});
     file_.decoder = sequence("decoders", std::move(decoders));
-    file_.post_processor = start_and_end(config_.flag("add_bos_token", true));
+  }
+
+  // Sets the parts around the model as SentencePiece defines them: the spaces at both ends of a
+  // text and all but one between words are removed, and one is added, once for the text; a
+  // user-defined symbol is one token wherever it occurs.
+  void read_exactly() {
+    using Type = SentencePieceFile::Type;
+    const bool trims = source_.remove_extra_whitespaces, suffix = source_.space_is_suffix;
+    ordered_json normalizers = ordered_json::array();
+    if (!source_.charsmap.empty()) normalizers.push_back(precompiled(source_));
+    if (trims) {
+      normalizers.push_back(replace({{"Regex", "\\A +"}}, ""));
+      normalizers.push_back(replace({{"Regex", " {2,}"}}, " "));
+    }
+    if (prefix_ && !suffix) normalizers.push_back({{"type", "Prepend"}, {"prepend", "▁"}});
+    normalizers.push_back(replace({{"String", " "}}, "▁"));
+    // The lookbehind keeps the time linear: a run is tried at its start only.
+    if (trims) normalizers.push_back(replace({{"Regex", "(?<!▁)▁+\\z"}}, ""));
+    // Unlike Append, this leaves an empty text as it is.
+    if (prefix_ && suffix) normalizers.push_back(replace({{"Regex", "(?!\\A)\\z"}}, "▁"));
+    file_.normalizer = sequence("normalizers", std::move(normalizers));
+    std::vector<std::string> symbols;
+    bool within_word = true;  // whether no piece continues after a space
+    for (const auto& [text, score, type] : source_.pieces) {
+      if (type == Type::user_defined) symbols.push_back(text);
+      if (type == Type::unused && source_.kind == SentencePieceFile::Kind::bpe)
+        fail(ErrorKind::Unsupported, "{}: {} is an unused piece; expected none in a BPE model",
+             path_, brief(text));
+      within_word = within_word && text.find("▁", 1) == text.npos;
+    }
+    ordered_json parts = ordered_json::array();
+    if (!symbols.empty() && source_.kind == SentencePieceFile::Kind::bpe)
+      file_.model["ignore_merges"] = true;  // no merges lead to a symbol
+    if (!symbols.empty())
+      parts.push_back({{"type", "Split"},
+                       {"pattern", {{"Regex", any_of(std::move(symbols))}}},
+                       {"behavior", "Isolated"},
+                       {"invert", false}});
+    if (within_word && source_.kind == SentencePieceFile::Kind::unigram)
+      parts.push_back(metaspace("never", true));
+    if (!parts.empty()) file_.pre_tokenizer = sequence("pretokenizers", std::move(parts));
+    add_decoder();
+  }
+
+  bool has_piece(const std::string& text) const {
+    return std::any_of(source_.pieces.begin(), source_.pieces.end(),
+                       [&](const auto& piece) { return piece.text == text; });
   }
 
   // Returns the post-processor that adds the start token if `start` is set, and the end token if
@@ -155,14 +240,13 @@ class Converter {
   }
 
   void unigram() {
-    static const std::set<std::string> plain = {"", "PreTrainedTokenizer", "TokenizersBackend"};
     const std::string& name = config_.tokenizer_class();
     const bool sentinels = name == "T5Tokenizer" || name == "MT5Tokenizer";
     if (name == "XLMRobertaTokenizer") {
       with_sentence_marks();
     } else if (sentinels) {
       with_sentinels();
-    } else if (plain.contains(name)) {
+    } else if (plain_) {
       add_marks();
       file_.post_processor = start_and_end(config_.flag("add_bos_token", false));
     } else {
@@ -172,11 +256,25 @@ class Converter {
     for (const auto& piece : source_.pieces)
       pieces.emplace_back(piece.text, static_cast<double>(piece.score));
     file_.model = unigram_model(pieces, static_cast<size_t>(source_.unk_id), source_.byte_fallback);
+    if (exact_) {
+      leave_uncut();
+      return read_exactly();
+    }
     add_spaces(source_, prefix_, file_);
     if (!sentinels) return;
     file_.normalizer = source_.charsmap.empty() ? ordered_json() : precompiled(source_);
     file_.pre_tokenizer =
         sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, std::move(file_.pre_tokenizer)});
+  }
+
+  // No text is split into the pieces of bytes and into unused pieces.
+  void leave_uncut() {
+    using Type = SentencePieceFile::Type;
+    ordered_json uncut = ordered_json::array();
+    for (size_t id = 0; id < source_.pieces.size(); ++id)
+      if (const Type type = source_.pieces[id].type; type == Type::byte || type == Type::unused)
+        uncut.push_back(id);
+    if (!uncut.empty()) file_.model["uncut"] = std::move(uncut);
   }
 
   // Adds the sentinel tokens of masked spans after the pieces, the last sentinel first.
@@ -221,6 +319,8 @@ class Converter {
   const TokenizerConfig& config_;
   const std::string& path_;
   bool prefix_;  // whether to insert a space before the text
+  bool plain_;   // whether the config names no class of transformers with pieces of its own
+  bool exact_;   // whether to follow SentencePiece itself
   TokenizerFile file_;
 };
 

@@ -47,12 +47,14 @@ void CharacterModel::ids(std::string_view text, std::vector<int32_t>& ids) const
 }
 
 void CharacterModel::encode(std::string_view text, std::vector<Piece>& pieces, bool) const {
+  uint32_t end = 0;  // of the tokens so far; omitted characters do not count, as in BpeModel
   for (size_t i = 0; i < text.size();) {
     const utf8::Character character = utf8::first(text.substr(i));
     const int32_t known = id_of(character.code_point), id = known == absent ? unknown_ : known;
-    const auto begin = static_cast<uint32_t>(i);
-    if (id != absent) pieces.push_back({id, begin, begin + character.bytes});
     i += character.bytes;
+    if (id == absent) continue;
+    pieces.push_back({id, end, end + character.bytes});
+    end += character.bytes;
   }
 }
 

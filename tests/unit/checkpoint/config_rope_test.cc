@@ -94,6 +94,22 @@ TEST(ConfigRope, ValuesOfTheRootCompleteTheParameters) {
   EXPECT_EQ(rope.rotary.share, 0.5f);
 }
 
+// The values are those of transformers: 0.1 * m * ln(factor) + 1 for each multiple m, divided.
+TEST(ConfigRope, MultiplesOfYarnsFactor) {
+  const auto factor = [](const nlohmann::json& more) {
+    nlohmann::json scaling = {{"rope_type", "yarn"}, {"factor", 4.0}};
+    scaling.update(more);
+    return read({{"rope_parameters", scaling}}).rotary.attention_factor;
+  };
+  EXPECT_FLOAT_EQ(factor({{"mscale", 1.0}, {"mscale_all_dim", 0.5}}), 1.0648216f);
+  EXPECT_FLOAT_EQ(factor({{"mscale", 0.7}, {"mscale_all_dim", 0.7}}), 1);
+  EXPECT_EQ(factor({{"mscale", 0.7}}), 0);  // alone it is ignored: the factor follows from `factor`
+  EXPECT_EQ(factor({{"mscale", 1.0}, {"mscale_all_dim", 0.5}, {"attention_factor", 2.0}}), 2);
+  EXPECT_EQ(factor({{"truncate", true}}), 0);
+  expect_error(ErrorKind::Unsupported, {"truncate is not known"},
+               [&] { factor({{"truncate", false}}); });
+}
+
 TEST(ConfigRope, RefusesUnknownScalings) {
   expect_error(ErrorKind::BadFile, {"rope_scaling.rope_type is 5; expected a name"}, [] {
     read({{"rope_scaling", {{"rope_type", 5}}}});

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
+#include "families/model_parts.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
@@ -133,6 +134,40 @@ TEST_F(Directory, AnUnknownKeyIsRefused) {
   EXPECT_NE(message_with("rope_theta", 10000).find("rope_theta is not known"), std::string::npos);
 }
 
+// Keys of published directories, of conversion scripts and of trainers.
+TEST_F(Directory, HarmlessKeysOfPublishedDirectoriesAreAccepted) {
+  const nlohmann::json published = {{"is_llama_config", true},
+                                    {"rope_interleaved", false},
+                                    {"transformers.js_config", {{"dtype", "q4"}}},
+                                    {"use_mrope", false},
+                                    {"unsloth_fixed", true},
+                                    {"_attn_implementation_autoset", true},
+                                    {"auto_map", {{"AutoConfig", "x.Y"}}},
+                                    {"attention_bias", false},
+                                    {"full_attn_mod", 1},
+                                    {"interpolate_factor", 1},
+                                    {"lm_head_bias", false},
+                                    {"mlp_bias", false},
+                                    {"temperature", 0.7}};
+  for (const auto& [key, value] : published.items())
+    EXPECT_EQ(message_with(key.c_str(), value), "") << key;
+  const nlohmann::json harmful = {{"rope_interleaved", true}, {"use_mrope", true},
+                                  {"attention_bias", true},   {"full_attn_mod", 2},
+                                  {"quantization", {{"bits", 4}}}};
+  for (const auto& [key, value] : harmful.items())
+    EXPECT_NE(message_with(key.c_str(), value).find(key + " is not known"), std::string::npos);
+}
+
+TEST_F(Directory, SettingsOfGenerationAreKnownOrRefused) {
+  write_file_atomically(folder_ / "generation_config.json",
+                        R"({"eos_token_id": 2, "guidance_scale": 1.0, "penalty_alpha": null})");
+  EXPECT_NO_THROW(open());
+  write_file_atomically(folder_ / "generation_config.json", R"({"penalty_alpha": 0.6})");
+  expect_error(ErrorKind::Unsupported,
+               {"generation_config.json: penalty_alpha is not known and, as 0.6"},
+               [&] { open(); });
+}
+
 TEST_F(Directory, AnUnknownFamilyIsRefused) {
   EXPECT_NE(message_with("model_type", "gpt3").find("did you mean gpt2?"), std::string::npos);
 }
@@ -176,6 +211,19 @@ TEST_F(Directory, NonFiniteWeightsAreReported) {
 
 TEST_F(Directory, EndIdsComeFromTheGenerationConfig) {
   EXPECT_EQ(open().end_ids, std::vector<int32_t>{2});
+}
+
+// Regression: an answer did not end at a token that only tokenizer_config.json names.
+TEST_F(Directory, TheTokenizersEndTokenEndsTextsIfNoConfigNamesOne) {
+  write_file_atomically(folder_ / "tokenizer.json",
+                        R"({"model": {"type": "WordLevel", "unk_token": "a",
+                            "vocab": {"a": 0, "<end>": 1, "b": 2}}})");
+  write_file_atomically(folder_ / "tokenizer_config.json", R"({"eos_token": "<end>"})");
+  EXPECT_EQ(Model::open(folder_.path()).parts().end_ids, std::vector<int32_t>{2});
+  write_file_atomically(folder_ / "generation_config.json", R"({"do_sample": true})");
+  config_["eos_token_id"] = nullptr;
+  write_config(config_);
+  EXPECT_EQ(Model::open(folder_.path()).parts().end_ids, std::vector<int32_t>{1});
 }
 
 TEST(Origin, PrefersTheGenerationConfigForSpecialIds) {

@@ -136,6 +136,7 @@ TEST(Rules, ComeFromTheCheckpoint) {
   EXPECT_EQ(rules.forced_first, 8);
   EXPECT_EQ(rules.forced_last, 9);
   EXPECT_EQ(rules.suppressed, (Ids{1, 2, 5}));
+  EXPECT_EQ(rules.suppressed_words, (std::vector<Ids>{{6, 7}}));
   const GenerateOptions options = defaults_of(origin, {});
   EXPECT_EQ(options.sampling.temperature, 0.5f);
   EXPECT_EQ(options.sampling.top_k, 50);
@@ -143,6 +144,38 @@ TEST(Rules, ComeFromTheCheckpoint) {
   EXPECT_EQ(options.beams, 4);
   EXPECT_EQ(rules.early_stopping, EarlyStopping::never);
   EXPECT_EQ(options.early_stopping, EarlyStopping::never);
+}
+
+TEST(Rules, ForbidWordsOfSeveralTokens) {
+  GenerationRules rules;
+  rules.suppressed_words = {{1, 2}, {3, 0, 2}};
+  EXPECT_EQ(restrained({1, 1, 1, 1}, {}, {1}, {}, rules), (Floats{1, 1, kNever, 1}));
+  EXPECT_EQ(restrained({1, 1, 1, 1}, {}, {3}, {0}, rules), (Floats{1, 1, kNever, 1}));
+  EXPECT_EQ(restrained({1, 1, 1, 1}, {}, {}, {0}, rules), (Floats{1, 1, 1, 1}));
+}
+
+TEST(Rules, TextsOfTheCheckpointEndAnAnswer) {
+  Origin origin;
+  origin.generation = {{"stop_strings", {"END", ""}}};
+  const GenerationRules rules = rules_of(origin, {});
+  GenerateOptions options;
+  options.stop = {"x"};
+  EXPECT_EQ(stops(rules, options), (std::vector<std::string>{"x", "END"}));
+  options.ignore_end = true;
+  EXPECT_EQ(stops(rules, options), std::vector<std::string>{"x"});
+  origin.generation = {{"stop_strings", "END"}};
+  EXPECT_EQ(rules_of(origin, {}).stop, std::vector<std::string>{"END"});
+}
+
+// min_length counts the start token of a decoder after an encoder; the prompt of a decoder alone
+// would count too.
+TEST(Rules, TheLeastLengthOfAnEncoderDecoder) {
+  Origin origin;
+  origin.carried = {{"min_length", 5}};
+  Spec spec;
+  EXPECT_EQ(defaults_of(origin, spec).min_tokens, 0);
+  spec.encoder.emplace();
+  EXPECT_EQ(defaults_of(origin, spec).min_tokens, 4);
 }
 
 TEST(Rules, RefuseOptionsOutOfRange) {

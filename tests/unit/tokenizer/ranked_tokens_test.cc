@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "fovea/tokenizer.h"
+#include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
 namespace fovea {
@@ -28,6 +29,20 @@ TEST(RankedTokens, GiveTheMergesOfTheTokenizer) {
   const std::string text = " the wind and rain, außen... on";
   EXPECT_EQ(opened.encode(text), tokenizer.encode(text));
   EXPECT_TRUE(opened.is_special(*opened.id_of("<|startoftranscript|>")));
+}
+
+// Releases of CTranslate2 before 3.16 wrote one token in each line.
+TEST(RankedTokens, AreTheLinesOfAText) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(token_list_path(folder.path()), folder.path() + "/vocabulary.json");
+  write_file_atomically(folder / "vocabulary.txt", "a\n\nĠb\r\n<|endoftext|>\n");
+  EXPECT_EQ(token_list_path(folder.path()), folder.path() + "/vocabulary.txt");
+  EXPECT_EQ(token_list(folder / "vocabulary.txt"),
+            (std::vector<std::string>{"a", "", "Ġb\r", "<|endoftext|>"}));
+  EXPECT_EQ(Tokenizer::open(folder.path()).size(), 4);
+  write_file_atomically(folder / "vocabulary.txt", "a\n\xFF\n");
+  expect_error(ErrorKind::BadFile, {"vocabulary.txt: is not UTF-8 (byte 2)"},
+               [&] { token_list(folder / "vocabulary.txt"); });
 }
 
 TEST(RankedTokens, NamesOfSpecialTokens) {

@@ -182,6 +182,25 @@ TEST(SentencePiece, ConvertsToBpe) {
   EXPECT_EQ(later.encode("a b"), (Ids{3, 4, 6}));
 }
 
+TEST(SentencePiece, RefusesSettingsThatItDoesNotApply) {
+  const std::string model = small_model(1);
+  const auto refused = [&](const std::string& fields, const std::string& message,
+                           const std::string& config = "") {
+    expect_error(ErrorKind::Unsupported, {"spiece.model", message},
+                 [&] { from_model(model + fields, config); });
+  };
+  refused(text(3, number(5, 0)), "normalizer_spec.escape_whitespaces is false; expected true");
+  refused(text(2, text(53, "|")), "trainer_spec.pretokenization_delimiter is set; expected none");
+  refused(text(2, number(60, 1)), "trainer_spec has field 60, which is not known");
+  refused(text(3, number(9, 1)), "normalizer_spec has field 9");
+  refused(text(5, text(2, "x")), "denormalizer_spec has rules; expected none");
+  refused(text(9, ""), "the file has field 9");
+  refused(text(2, number(24, 1)), "treat_whitespace_as_suffix is true; expected false for a T5",
+          R"({"tokenizer_class":"T5Tokenizer"})");
+  expect_error(ErrorKind::Unsupported, {"\"x\" is an unused piece; expected none"},
+               [&] { from_model(small_model(2) + piece("x", -5, Type::unused)); });
+}
+
 TEST(SentencePiece, RefusesDamagedModels) {
   const std::string model = small_model(1);
   expect_error(ErrorKind::BadFile, {"spiece.model", "no pieces"}, [] { from_model(""); });
