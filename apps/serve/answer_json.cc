@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "fovea/doctor.h"
@@ -13,6 +16,12 @@ namespace {
 
 // JSON has no infinity: impossible tokens get the log-probability that OpenAI's API uses.
 float finite(float logprob) { return std::isfinite(logprob) ? logprob : -9999.0f; }
+
+// Counts the characters that begin in a text; a token may hold a part of one.
+size_t characters_of(std::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
+}
 
 double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -73,7 +82,7 @@ void LogprobList::add(int32_t id, const TokenLogprob& logprob) {
   next(logprobs_) += fmt::format("{}", finite(logprob.logprob));
   next(top_) += json_line(likeliest);
   next(offsets_) += std::to_string(offset_);
-  offset_ += token.size();
+  offset_ += characters_of(token);
 }
 
 void LogprobList::add_first(int32_t id) {
@@ -82,7 +91,7 @@ void LogprobList::add_first(int32_t id) {
   next(logprobs_) += "null";
   next(top_) += "null";
   next(offsets_) += std::to_string(offset_);
-  offset_ += token.size();
+  offset_ += characters_of(token);
 }
 
 std::string LogprobList::take() {

@@ -43,7 +43,7 @@ class LogprobList {
 
   std::optional<Tokenizer> tokenizer_;
   bool chat_;
-  size_t offset_ = 0;
+  size_t offset_ = 0;  // in characters of the text
   std::string tokens_, logprobs_, top_,
       offsets_;  // contents of JSON arrays; only the first is used by chats
 };

@@ -245,7 +245,7 @@ void Api::tokenize(const http::Request& request, const Answer& answer) {
   EncodingOptions options;
   options.add_special_tokens = asked.add_special;
   options.truncate_and_pad = false;
-  options.special = asked.parse_special ? SpecialTokens::parsed : SpecialTokens::as_text;
+  options.special = asked.special(true);
   const std::vector<int32_t> ids = asked.add_special
                                        ? tokenizer.encoding(asked.text, options).ids
                                        : tokenizer.encode(asked.text, options.special);

@@ -45,7 +45,7 @@ std::string token_lists(const ApiRequest& request, const Tokenizer& tokenizer) {
   EncodingOptions options;
   options.add_special_tokens = request.with_special;
   options.truncate_and_pad = false;
-  options.special = request.parse_special ? SpecialTokens::parsed : SpecialTokens::as_text;
+  options.special = request.special(true);
   std::string body = "[";
   for (const std::string& text : request.text_list) {
     const Encoding found = tokenizer.encoding(text, options);

@@ -227,7 +227,7 @@ std::optional<MiddleTokens> middle_tokens(const Tokenizer& tokenizer) {
 }
 
 // Returns prefix token, prompt, suffix token, suffix, middle token.
-std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const std::string& suffix,
+std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const ApiRequest& request,
                                      const Tokenizer& tokenizer) {
   const std::optional<MiddleTokens> tokens = middle_tokens(tokenizer);
   if (!tokens)
@@ -237,19 +237,22 @@ std::vector<int32_t> ids_with_suffix(const Prompt& prompt, const std::string& su
     ids.insert(ids.end(), more.begin(), more.end());
   };
   const auto* const text = std::get_if<std::string>(&prompt);
-  append(text ? tokenizer.encode(*text) : std::get<std::vector<int32_t>>(prompt));
+  const SpecialTokens special = request.special(false);
+  append(text ? tokenizer.encode(*text, special) : std::get<std::vector<int32_t>>(prompt));
   ids.push_back(tokens->suffix);
-  append(tokenizer.encode(suffix));
+  append(tokenizer.encode(request.suffix, special));
   ids.push_back(tokens->middle);
   return ids;
 }
 
-std::vector<int32_t> prompt_ids(const Prompt& prompt, const ServedModel& model) {
+std::vector<int32_t> prompt_ids(const Prompt& prompt, const ApiRequest& request,
+                                const ServedModel& model) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     if (!ids->empty()) return *ids;
   } else if (const auto& text = std::get<std::string>(prompt); !text.empty()) {
     EncodingOptions options;
     options.truncate_and_pad = false;
+    options.special = request.special(false);
     return model.needs_tokenizer().encoding(text, options).ids;
   }
   bad_value("prompt", "at least one character or token");
@@ -378,8 +381,8 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
     for (const Prompt& prompt : request.prompts) {
       if (exchange.gone()) throw ApiError{503, "the client has disconnected", "", ""};
       prompts.ids.push_back(request.suffix.empty()
-                                ? prompt_ids(prompt, model)
-                                : ids_with_suffix(prompt, request.suffix, model.needs_tokenizer()));
+                                ? prompt_ids(prompt, request, model)
+                                : ids_with_suffix(prompt, request, model.needs_tokenizer()));
     }
   }
   if (request.echo && request.options.logprobs >= 0 && (model.facts.encoder || !model.score))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -75,7 +76,11 @@ struct ApiRequest {
   std::vector<int32_t> ids;                    // of /detokenize
   tuning::JobRequest job;                      // of /v1/fine_tuning/jobs
   std::vector<tuning::JobMethod> job_methods;  // whose options the request has
-  bool add_special = false, parse_special = true, with_pieces = false, skip_special = false;
+  bool add_special = false, with_pieces = false, skip_special = false;
+  std::optional<bool> parse_special;  // of /tokenize (default: true) and completions (false)
+  SpecialTokens special(bool parsed) const {
+    return parse_special.value_or(parsed) ? SpecialTokens::parsed : SpecialTokens::as_text;
+  }
 };
 
 // Parses a JSON object. Throws ApiError 400 if it is not one.

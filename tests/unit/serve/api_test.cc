@@ -9,6 +9,7 @@
 #include "api_fixture.h"
 #include "fovea/doctor.h"
 #include "fovea/error.h"
+#include "serve/answer_json.h"
 #include "serve/fields.h"
 #include "serve/tool_calls.h"
 
@@ -104,6 +105,31 @@ TEST_F(ApiTest, ReturnsLogprobs) {
   EXPECT_EQ(options_.logprobs, 2);
   const Json completion = parsed(post(kCompletionPath, {{"prompt", "a"}, {"logprobs", 0}}));
   EXPECT_EQ(completion["choices"][0]["logprobs"]["token_logprobs"].size(), 3u);
+}
+
+// Regression: the offsets of tokens in a text were in bytes.
+TEST_F(ApiTest, CountsTheCharactersBeforeEachToken) {
+  LogprobList list(*tokenizer_, false);
+  const std::vector<int32_t> ids = tokenizer_->encode("n\u00E9.\u4E2D.");
+  for (const int32_t id : ids) list.add(id, {});
+  const Json json = Json::parse(list.take());
+  std::vector<int64_t> offsets;  // of the full stops
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (tokenizer_->bytes_of(ids[i]) == ".") offsets.push_back(json["text_offset"][i]);
+  EXPECT_EQ(offsets, (std::vector<int64_t>{2, 4}));
+}
+
+// Names of special tokens in a prompt are text unless the request says otherwise.
+TEST_F(ApiTest, ParsesNamesOfSpecialTokensOnRequest) {
+  const std::string prompt = std::string(tokenizer_->text_of(*tokenizer_->eos_id())) + "a";
+  const auto tokens = [&](const Json& more) {
+    Json body = {{"prompt", prompt}};
+    body.update(more);
+    return parsed(post(kCompletionPath, body))["usage"]["prompt_tokens"].get<int64_t>();
+  };
+  EXPECT_EQ(tokens({{"parse_special", true}}), 2);
+  EXPECT_GT(tokens({{"parse_special", false}}), 2);
+  EXPECT_EQ(tokens(Json::object()), tokens({{"parse_special", false}}));
 }
 
 TEST_F(ApiTest, ReturnsStatus429IfTheEngineIsFull) {
