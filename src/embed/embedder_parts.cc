@@ -12,7 +12,7 @@ namespace {
 // Returns the number of tokens of a prompt before a text, including the special tokens before the
 // prompt.
 int64_t prompt_tokens(const TextFormat& format, const std::string& prompt) {
-  if (prompt.empty()) return 0;
+  if (prompt.empty() || format.reads_messages()) return 0;
   return static_cast<int64_t>(format.text(prompt).ids.size()) - format.trailing();
 }
 
@@ -65,7 +65,7 @@ EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>
   EmbedInput input;
   input.texts = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);
-    return model.format.text(prompt.empty() ? texts[i] : prompt + texts[i]);
+    return model.format.text(prompt, texts[i]);
   });
   if (!options.truncate) check_whole(input.texts, model.format.most(), options);
   input.prompt = prompt_tokens(model.format, prompt);

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/gguf.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/settings.h"
 #include "checkpoint/module_files.h"
 #include "checkpoint/safetensors.h"
+#include "embed/losses.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
@@ -22,10 +25,28 @@ const std::array<std::string, 4> kSimilarities = {"cosine", "dot", "euclidean", 
 
 constexpr int64_t kWidest = int64_t{1} << 20;  // far above any real width
 
+constexpr const char* kSettingsFile = "config_sentence_transformers.json";
+
 Json read_object(const std::string& path) {
   Json json = read_json(path);
   if (!json.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path);
+  return json;
+}
+
+// Reads config.json of a module, and refuses settings other than `known`.
+Json read_module_settings(const std::string& path, const std::set<std::string_view>& known) {
+  const Json json = read_object(path);
+  refuse_unknown_settings(json, path, "modules", known);
+  return json;
+}
+
+// Reads config_sentence_transformers.json of the folder; empty if it does not exist.
+Json read_settings(const std::string& folder) {
+  const std::string file = folder + "/" + kSettingsFile;
+  if (!is_file(file)) return Json::object();
+  const Json json = read_object(file);
+  refuse_unknown_settings(json, file, kSettingsFile, {});
   return json;
 }
 
@@ -65,7 +86,10 @@ int64_t find_width(const Json& config, const std::string& file, int64_t width) {
 
 PoolingModule read_pooling(const std::string& folder, int64_t& width) {
   const std::string file = folder + "/config.json";
-  const Json config = read_object(file);
+  std::set<std::string_view> known = {"embedding_dimension", "word_embedding_dimension",
+                                      "pooling_mode", "include_prompt"};
+  for (const auto& [key, mode] : kModeKeys) known.insert(key);
+  const Json config = read_module_settings(file, known);
   PoolingModule pooling;
   pooling.modes = pooling_modes(config, file);
   pooling.include_prompt = find_bool(config, "include_prompt", file).value_or(true);
@@ -100,7 +124,8 @@ void check_names(const Json& config, const std::string& file, const char* expect
 
 PoolingModule read_attention_pooling(const std::string& folder, int64_t width) {
   const std::string file = folder + "/config.json";
-  const Json config = read_object(file);
+  const Json config = read_module_settings(
+      file, {"embedding_dimension", "word_embedding_dimension", "include_prompt"});
   find_width(config, file, width);
   return {{TokenPooling::attention},
           find_bool(config, "include_prompt", file).value_or(true),
@@ -109,7 +134,8 @@ PoolingModule read_attention_pooling(const std::string& folder, int64_t width) {
 
 Norm read_layer_norm(const std::string& folder, int64_t width) {
   const std::string file = folder + "/config.json";
-  const int64_t dimension = get_int(read_object(file), "dimension", file, 1, kWidest);
+  const Json config = read_module_settings(file, {"dimension"});
+  const int64_t dimension = get_int(config, "dimension", file, 1, kWidest);
   if (dimension != width)
     fail(ErrorKind::BadFile, "{}: dimension is {}; expected {}, the width so far", file, dimension,
          width);
@@ -122,7 +148,9 @@ Norm read_layer_norm(const std::string& folder, int64_t width) {
 
 LayerMean read_layer_mean(const std::string& folder) {
   const std::string file = folder + "/config.json";
-  const Json config = read_object(file);
+  const Json config = read_module_settings(file, {"layer_start", "num_hidden_layers",
+                                                  "embedding_dimension",
+                                                  "word_embedding_dimension"});
   constexpr int64_t kMostLayers = 10'000;
   LayerMean mean;
   mean.first = get_int(config, "layer_start", file, 0, kMostLayers);
@@ -170,6 +198,9 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
   } else if (listed.kind == "LayerNorm" && pooled) {
     modules.after.emplace_back(read_layer_norm(listed.folder, modules.width));
   } else if (listed.kind == "Normalize" && pooled) {
+    if (const std::string file = listed.folder + "/config.json"; is_file(file))
+      check_names(read_module_settings(file, {"module_input_name", "module_output_name"}), file,
+                  "sentence_embedding");
     modules.after.emplace_back(NormalizeModule{});
   } else {
     fail(ErrorKind::Unsupported,
@@ -179,30 +210,34 @@ void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modu
   }
 }
 
+void truncate_vectors(const std::string& folder, SentenceModules& modules) {
+  const auto kept =
+      find_int(read_settings(folder), "truncate_dim", folder + "/" + kSettingsFile, 1);
+  if (!kept || *kept >= modules.width) return;
+  modules.after.emplace_back(TruncateModule{*kept, modules.width});
+  modules.width = *kept;
+}
+
 Similarity similarity_in(const std::string& folder) {
   const auto name = find_setting(folder, "similarity_fn_name");
   if (!name) return Similarity::cosine;
   const auto similarity = similarity_named(*name);
   if (!similarity)
-    fail(ErrorKind::BadFile,
-         "{}/config_sentence_transformers.json: similarity_fn_name is {}; expected one of {}",
-         folder, *name, fmt::join(kSimilarities, ", "));
+    fail(ErrorKind::BadFile, "{}/{}: similarity_fn_name is {}; expected one of {}", folder,
+         kSettingsFile, *name, fmt::join(kSimilarities, ", "));
   return *similarity;
 }
 
 }  // namespace
 
 std::optional<std::string> find_setting(const std::string& folder, const char* key) {
-  const std::string file = folder + "/config_sentence_transformers.json";
-  if (!is_file(file)) return std::nullopt;
-  return find_string(read_object(file), key, file);
+  return find_string(read_settings(folder), key, folder + "/" + kSettingsFile);
 }
 
 NamedPrompts read_prompts(const std::string& folder) {
   NamedPrompts read;
-  const std::string file = folder + "/config_sentence_transformers.json";
-  if (!is_file(file)) return read;
-  const Json config = read_object(file);
+  const std::string file = folder + "/" + kSettingsFile;
+  const Json config = read_settings(folder);
   if (const auto prompts = config.find("prompts"); prompts != config.end() && !prompts->is_null()) {
     if (!prompts->is_object())
       fail(ErrorKind::BadFile, "{}: prompts is {}; expected an object", file, brief(*prompts));
@@ -218,7 +253,9 @@ NamedPrompts read_prompts(const std::string& folder) {
 
 DenseModule read_dense(const std::string& folder, const char* input, int64_t& width) {
   const std::string file = folder + "/config.json";
-  const Json config = read_object(file);
+  const Json config = read_module_settings(
+      file, {"in_features", "out_features", "bias", "activation_function", "use_residual",
+             "module_input_name", "module_output_name"});
   check_names(config, file, input);
   const int64_t in = get_int(config, "in_features", file, 1, kWidest);
   const int64_t out = get_int(config, "out_features", file, 1, kWidest);
@@ -273,6 +310,10 @@ TextSettings read_text_settings(const std::string& folder) {
     if (!is_settings_file(name)) continue;
     const std::string file = folder + "/" + name;
     const Json config = read_object(file);
+    refuse_unknown_settings(config, file, "sentence_bert_config.json", {});
+    if (const auto given = config.find("processing_kwargs");  // for messages: see MessageFormat
+        given != config.end() && !given->is_null())
+      refuse_unknown_settings(*given, file + ": processing_kwargs", "", {"chat_template"});
     settings.max_tokens = find_int(config, "max_seq_length", file, 1);
     settings.lower_case = find_bool(config, "do_lower_case", file).value_or(false);
   }
@@ -318,7 +359,10 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
     modules.pooling.modes = {*pooling};
     modules.after = {NormalizeModule{}};
   }
-  if (!has_modules(folder)) return modules;
+  if (!has_modules(folder)) {
+    truncate_vectors(folder, modules);
+    return modules;
+  }
   const std::vector<ListedModule> listed = list_modules(folder);
   modules.static_vectors = listed.front().kind == kStaticEmbedding;
   bool pooled = modules.static_vectors;  // the module computes the mean itself
@@ -329,7 +373,16 @@ SentenceModules read_modules(const std::string& folder, int64_t width) {
          "{}/modules.json: no Pooling module; expected a module that computes one vector for each "
          "text",
          folder);
+  truncate_vectors(folder, modules);
   return modules;
+}
+
+void keep_all_elements(SentenceModules& modules) {
+  if (modules.after.empty()) return;
+  const auto* const truncated = std::get_if<TruncateModule>(&modules.after.back());
+  if (truncated == nullptr) return;
+  modules.width = truncated->before;
+  modules.after.pop_back();
 }
 
 std::string describe_pooling(const SentenceModules& modules) {
@@ -352,6 +405,8 @@ std::string describe_pooling(const SentenceModules& modules) {
 
 Tensor through(const VectorModule& module, const Tensor& x) {
   if (std::holds_alternative<NormalizeModule>(module)) return unit_length(x);
+  if (const auto* truncated = std::get_if<TruncateModule>(&module))
+    return first_columns(x, truncated->width);
   if (const Norm* norm = std::get_if<Norm>(&module)) return (*norm)(x, x.dtype());
   const DenseModule& dense = std::get<DenseModule>(module);
   Tensor y = dense.linear(x);

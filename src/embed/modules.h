@@ -44,7 +44,13 @@ struct DenseModule {
 
 struct NormalizeModule {};
 
-using VectorModule = std::variant<DenseModule, NormalizeModule, Norm>;
+// Keeps the first elements of the vector: truncate_dim of config_sentence_transformers.json, which
+// applies to the results of a model, not to its training.
+struct TruncateModule {
+  int64_t width, before;
+};
+
+using VectorModule = std::variant<DenseModule, NormalizeModule, Norm, TruncateModule>;
 
 enum class Similarity { cosine, dot, euclidean, manhattan };
 const std::string& name_of(Similarity similarity);
@@ -72,6 +78,9 @@ struct SentenceModules : NamedPrompts {
   Similarity similarity = Similarity::cosine;
   uint64_t hash = 0;  // hash of the modules after the Transformer: their kinds and files
 };
+
+// Removes the TruncateModule, if there is one.
+void keep_all_elements(SentenceModules& modules);
 
 // Returns the pooling that a .gguf file names (ARCHITECTURE.pooling_type); unset for other paths
 // and for files that name none.

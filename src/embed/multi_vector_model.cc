@@ -132,6 +132,7 @@ RoleTokens MultiVectorModel::tokens(const std::string& prompt, const std::string
                                     TextRole role) const {
   const bool query = role == TextRole::query;
   const Tokenizer& tokenizer = format.tokenizer();
+  format.refuse_messages("vectors of their tokens");
   const size_t marker = marker_length(tokenizer, prompt, inserts);
   std::vector<int32_t> ids = format.own_ids(prompt.substr(marker) + text);
   if (marker > 0)

@@ -42,7 +42,7 @@ SparseVectors SparseEmbedder::embed(const std::vector<std::string>& texts, TextR
   const bool looked_up = model.uses_table(role);
   const std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);
-    return looked_up ? own_tokens(format, prompt + texts[i]) : format.text(prompt + texts[i]);
+    return looked_up ? own_tokens(format, prompt + texts[i]) : format.text(prompt, texts[i]);
   });
   if (!options.truncate) check_whole(tokens, format.most(), options);
   std::vector<SparseRow> rows(texts.size());

@@ -68,8 +68,10 @@ TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool 
 TextFormat TextFormat::open(const std::string& folder, const Spec& spec) {
   const TextSettings settings = read_text_settings(folder);
   const int64_t most = std::min(settings.max_tokens.value_or(spec.context), spec.context);
-  return TextFormat(Tokenizer::open(folder), most, settings.lower_case,
+  TextFormat format(Tokenizer::open(folder), most, settings.lower_case,
                     settings.types && spec.token_types > 1);
+  format.messages_ = MessageFormat::open(folder, format.tokenizer_);
+  return format;
 }
 
 TextFormat::Frame TextFormat::frame_of(int texts) const {
@@ -92,6 +94,14 @@ TextFormat::Frame TextFormat::frame_of(int texts) const {
   return frame;
 }
 
+void TextFormat::refuse_messages(const char* what) const {
+  if (messages_)
+    fail(ErrorKind::Unsupported,
+         "model: it reads messages (modality_config of its settings), so there are no {}; expected "
+         "a model that reads texts",
+         what);
+}
+
 std::vector<int32_t> TextFormat::own_ids(std::string_view text) const {
   return lower_case_ ? tokenizer_.encode(lower_case_of(text).text) : tokenizer_.encode(text);
 }
@@ -112,8 +122,13 @@ TokenizedText TextFormat::framed(const Frame& frame,
   return result;
 }
 
-TokenizedText TextFormat::text(std::string_view text) const {
-  std::vector<int32_t> ids = own_ids(text);
+TokenizedText TextFormat::text(const std::string& prompt, std::string_view text) const {
+  if (messages_) {
+    TokenizedText result;
+    result.ids = messages_->ids(tokenizer_, prompt, text, most_, result.cut);
+    return result;
+  }
+  std::vector<int32_t> ids = prompt.empty() ? own_ids(text) : own_ids(prompt + std::string(text));
   const size_t most = static_cast<size_t>(most_ - single_.size()), whole = ids.size();
   ids.resize(std::min(whole, most));
   TokenizedText result = framed(single_, {ids});
@@ -131,6 +146,7 @@ std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key
 }
 
 std::vector<Offsets> TextFormat::places(std::string_view text) const {
+  refuse_messages("places of tokens");
   LowerCase lower;
   if (lower_case_) lower = lower_case_of(text);
   const std::string_view read = lower_case_ ? lower.text : text;
@@ -150,6 +166,7 @@ std::vector<Offsets> TextFormat::places(std::string_view text) const {
 }
 
 TokenizedText TextFormat::pair(std::span<const int32_t> first, std::string_view second) const {
+  refuse_messages("pairs of texts");
   const std::vector<int32_t> ids = own_ids(second);
   check(most_ > pair_.size(),
         "maximum length: {} tokens, {} of them special; expected room for two texts", most_,

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "embed/message_format.h"
 #include "fovea/spec.h"
 #include "fovea/tokenizer.h"
 
@@ -29,7 +30,13 @@ class TextFormat {
   // contains config.json.
   static TextFormat open(const std::string& folder, const Spec& spec);
 
-  TokenizedText text(std::string_view text) const;
+  TokenizedText text(std::string_view text) const { return this->text("", text); }
+  // Returns the tokens of a text after a prompt.
+  TokenizedText text(const std::string& prompt, std::string_view text) const;
+  // Whether texts are messages, which the chat template frames. Their tokens have no places, and
+  // there are no pairs of them.
+  bool reads_messages() const { return messages_.has_value(); }
+  void refuse_messages(const char* what) const;  // throws Unsupported if reads_messages()
   // Returns the byte range of each token of text(text) in `text`; special tokens have empty ranges.
   std::vector<Offsets> places(std::string_view text) const;
   // Returns all tokens of a text, without special tokens.
@@ -77,6 +84,7 @@ class TextFormat {
   int64_t most_;
   bool lower_case_, types_;
   Frame single_, pair_;
+  std::optional<MessageFormat> messages_;
 };
 
 // Returns the id of a special token by its key in tokenizer_config.json, or by one of the usual

@@ -293,6 +293,7 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   check_options(training);
   const auto [weights, packing] = base_weights(training.lora);
   SentenceModel model = SentenceModel::open(training.model, weights, packing);
+  keep_all_elements(model.modules);
   for (const std::string& warning : model.warnings) say(warning);
   Transformer transformer = std::move(model.transformer);
   const Spec spec = transformer.spec;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "embed/batching.h"
+#include "embed/losses.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
@@ -146,6 +147,35 @@ TEST_F(SentenceModelTest, WeightsLayers) {
   write_safetensors(folder_ / "layers/model.safetensors", {{"layer_weights", zeros({2})}});
   folder_.write("layers/config.json", {{"layer_start", 1}, {"num_hidden_layers", 2}});
   refused(ErrorKind::BadFile, {"layer_weights", "sum to 0"});
+}
+
+// sentence-transformers keeps the first elements of the finished vector, so that it no longer has
+// unit length.
+TEST_F(SentenceModelTest, KeepsTheFirstElements) {
+  const Tensor whole = folder_.expected("vectors");
+  folder_.set("config_sentence_transformers.json", "truncate_dim", 4);
+  SentenceModel model = open();
+  EXPECT_EQ(model.modules.width, 4);
+  EXPECT_LT(largest_difference(vectors(model, folder_.texts()), first_columns(whole, 4)), kClose);
+  keep_all_elements(model.modules);  // for training
+  EXPECT_EQ(model.modules.width, 10);
+  EXPECT_LT(largest_difference(vectors(model, folder_.texts()), whole), kClose);
+  folder_.set("config_sentence_transformers.json", "truncate_dim", 10);
+  EXPECT_EQ(open().modules.width, 10);
+}
+
+TEST_F(SentenceModelTest, SettingsAreKnownOrRefused) {
+  folder_.set("config_sentence_transformers.json", "truncate", 4);
+  refused(ErrorKind::Unsupported, {"config_sentence_transformers.json: truncate is not known"});
+  folder_.set("config_sentence_transformers.json", "truncate", absent);
+  folder_.set("1_Pooling/config.json", "temperature", 2);
+  refused(ErrorKind::Unsupported, {"1_Pooling/config.json: temperature is not known and, as 2"});
+  folder_.set("1_Pooling/config.json", "temperature", absent);
+  folder_.set("4_Normalize/config.json", "module_input_name", "token_embeddings");
+  refused(ErrorKind::Unsupported, {"4_Normalize/config.json: module_input_name"});
+  folder_.set("4_Normalize/config.json", "module_input_name", absent);
+  folder_.set("sentence_bert_config.json", "processing_kwargs", {{"text", {{"max_length", 4}}}});
+  refused(ErrorKind::Unsupported, {"sentence_bert_config.json: processing_kwargs: text is not"});
 }
 
 TEST_F(SentenceModelTest, UsesTheMeanWithoutModulesAndWarns) {

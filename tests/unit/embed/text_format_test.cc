@@ -53,6 +53,40 @@ TEST_F(TextFormatTest, PlacesReferToTheOriginalText) {
   EXPECT_EQ(covered, (std::vector<std::string>{"", "\u0130", "The", "fox", ""}));
 }
 
+// The text of a message is framed by the chat template. If it is too long, the tokens that follow
+// it in the template replace its last ones.
+TEST_F(TextFormatTest, RendersTheMessagesOfAModel) {
+  write_file_atomically(folder_ / "chat_template.jinja",
+                        "{% for m in messages %}{% if m.role == 'system' %}{{ m.content }} ? "
+                        "{% else %}a {{ m.content }} , {% endif %}{% endfor %}"
+                        "{% if add_generation_prompt %}bird{% endif %}");
+  const auto settings = [&](const nlohmann::json& message, const nlohmann::json& chat) {
+    folder_.write("sentence_bert_config.json", {{"modality_config", {{"message", message}}},
+                                                {"processing_kwargs", {{"chat_template", chat}}}});
+  };
+  Spec spec;
+  spec.context = 100;
+  const auto open = [&] { return TextFormat::open(folder_.path(), spec); };
+  const auto ids = [&](const std::string& text) { return format(100).own_ids(text); };
+  settings({{"format", "flat"}}, {{"add_generation_prompt", true}});
+  const TextFormat messages = open();
+  EXPECT_TRUE(messages.reads_messages());
+  EXPECT_EQ(messages.text("the fox").ids, ids("a the fox , bird"));
+  EXPECT_EQ(messages.text("the", "fox").ids, ids("the ? a fox , bird"));
+  EXPECT_EQ(messages.text("[SEP]").ids, ids("a [SEP] , bird"));  // of a user: plain text
+  expect_error(ErrorKind::Unsupported, {"reads messages", "pairs of texts"},
+               [&] { messages.pair({}, "the"); });
+  spec.context = 5;
+  const TokenizedText cut = open().text("the fox sees the bird");
+  EXPECT_EQ(cut.ids, ids("a the fox , bird"));
+  EXPECT_EQ(cut.cut, 3);
+  settings({{"format", "flat"}}, nlohmann::json::object());
+  EXPECT_EQ(open().text("the fox").ids, ids("a the fox ,"));
+  settings({{"format", "auto"}}, nlohmann::json::object());
+  expect_error(ErrorKind::Unsupported,
+               {"modality_config.message.format is \"auto\"; expected flat or structured"}, open);
+}
+
 TEST_F(TextFormatTest, RefusesALengthWithoutRoomForText) {
   expect_error(ErrorKind::InvalidArgument, {"maximum length", "2 of them special"},
                [&] { format(2); });
