@@ -8,8 +8,8 @@
 
 #include "base/nearest.h"
 #include "base/ordered_json.h"
+#include "fovea/text_lines.h"
 #include "options/yaml.h"
-#include "terminal/read_text.h"
 
 namespace fovea::cli {
 namespace {

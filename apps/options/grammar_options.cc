@@ -4,7 +4,7 @@
 
 #include "fovea/error.h"
 #include "fovea/generate.h"
-#include "terminal/read_text.h"
+#include "fovea/text_lines.h"
 
 namespace fovea::cli {
 namespace {

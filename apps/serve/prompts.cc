@@ -29,7 +29,7 @@ Json template_message(Json message, bool knows_developer, bool reads_images) {
       if (!part.contains("text"))
         throw ApiError{400, "messages: the model reads no pictures; expected parts of type text",
                        "messages", "unsupported"};
-      text += part["text"].get<std::string>();
+      text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
     }
     *content = text;
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "fovea/text_lines.h"
 #include "http/request_head.h"
 #include "serve/answer_json.h"
 #include "serve/answer_limits.h"
@@ -48,7 +49,7 @@ class TranslationJob : public std::enable_shared_from_this<TranslationJob> {
       lines_.emplace_back();
       for (const std::string& line : lines_of(text)) {
         if (exchange_->gone()) return;
-        if (!line.empty()) {
+        if (!is_blank(line)) {
           asked_.push_back({lines_.size() - 1, lines_.back().size(), ranks_,
                             model_->translator->request(line, direction_.source_prefix,
                                                         request_.alternatives + 1)});

@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 #include "fovea/error.h"
-#include "terminal/read_text.h"
+#include "fovea/text_lines.h"
 
 namespace fovea::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/fields.h"
 #include "base/float_mode.h"
-#include "data/lines.h"
+#include "data/text_pairs.h"
 #include "data/preferences.h"
 #include "families/model_parts.h"
 #include "generate/rules.h"

@@ -7,7 +7,9 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "data/json_records.h"
 #include "fovea/excerpt.h"
+#include "fovea/text_lines.h"
 
 namespace fovea {
 namespace {
@@ -84,26 +86,71 @@ bool begins_with_key(const std::string& text, size_t begin, std::string_view key
          text.compare(first, key.size(), key) == 0;
 }
 
+// Returns whether a file is one document with the key "data". Labelled texts are objects without
+// these keys.
+bool is_document(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".json") return false;
+  const std::string text = read_text(path);
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != text.npos && (text.find("\"paragraphs\"") != text.npos ||
+                                begins_with_key(text, begin, "\"data\""));
+}
+
+// Returns whether a file has records of a question, its context and its answers.
+bool has_rows(const std::string& path) try {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (ending != ".json" && ending != ".jsonl") return false;
+  const Json row = parse_json(first_json_record(path), path);
+  return row.is_object() && row.contains("question") && row.contains("context") &&
+         row.contains("answers");
+} catch (const Error&) {
+  return false;
+}
+
+// Adds a row of a data set of Hugging Face, whose "answers" are an object of two lists.
+void add_row(const Json& row, const std::string& place, QuestionSet& set) {
+  if (!row.is_object())
+    fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"question\" and \"context\"",
+         place, brief(row));
+  const std::string context = get_string(row, "context", place);
+  if (set.contexts.empty() || set.contexts.back() != context) set.contexts.push_back(context);
+  Json question = row;
+  const Json given = row.value("answers", Json());
+  if (given.is_object()) {
+    const std::string where = place + ".answers";
+    const Json& texts = list_at(given, "text", where);
+    const Json& starts = list_at(given, "answer_start", where);
+    if (texts.size() != starts.size())
+      fail(ErrorKind::BadFile, "{}: has {} texts and {} starts; expected equal numbers", where,
+           texts.size(), starts.size());
+    question["answers"] = Json::array();
+    for (size_t i = 0; i < texts.size(); ++i)
+      question["answers"].push_back({{"text", texts[i]}, {"answer_start", starts[i]}});
+  }
+  add_question(question, place, set);
+}
+
 }  // namespace
 
 bool hold_questions(const std::vector<std::string>& files) {
-  for (const std::string& path : files) {
-    if (std::filesystem::path(path).extension() != ".json" || !is_file(path)) return false;
-    const std::string text = read_file(path);
-    const size_t begin = text.find_first_not_of(" \t\r\n");
-    // Labelled texts are lines of objects that do not have these keys.
-    if (begin == text.npos ||
-        (text.find("\"paragraphs\"") == text.npos && !begins_with_key(text, begin, "\"data\"")))
-      return false;
-  }
-  return !files.empty();
+  return !files.empty() && std::all_of(files.begin(), files.end(), [](const std::string& path) {
+    return is_file(path) && (is_document(path) || has_rows(path));
+  });
 }
 
 QuestionSet read_questions(const std::vector<std::string>& files) {
   QuestionSet set;
   Hasher hasher;
   for (const std::string& path : files) {
-    const Json json = read_json(path);
+    if (!is_document(path)) {
+      each_json_record(path, [&](const std::string& record, const std::string& place) {
+        const Json row = parse_json(record, place);
+        hasher.add(row.dump());
+        add_row(row, place, set);
+      });
+      continue;
+    }
+    const Json json = parse_json(read_text(path), path);
     hasher.add(json.dump());
     each_of(json, "data", path, [&](const Json& article, const std::string& in_data) {
       each_of(article, "paragraphs", in_data, [&](const Json& paragraph, const std::string& place) {

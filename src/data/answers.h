@@ -23,14 +23,15 @@ struct QuestionSet {
   uint64_t hash = 0;  // hash of the content
 };
 
-// Returns whether the files are JSON documents with the key "data", as read_questions() reads.
+// Returns whether the files are JSON that read_questions() reads.
 bool hold_questions(const std::vector<std::string>& files);
 
 // Reads files in the format of SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): {"data":
 // [{"paragraphs": [{"context", "qas": [{"id", "question", "answers": [{"text", "answer_start"}],
-// "is_impossible"}]}]}]}, where answer_start counts characters. Throws BadFile, naming the path of
-// the key in the file, if a value is missing or has another kind, or if an answer is not in its
-// context at this place; also if there is no question.
+// "is_impossible"}]}]}]}, where answer_start counts characters, or JSON records as in the data sets
+// of Hugging Face: {"id", "context", "question", "answers": {"text": [], "answer_start": []}}.
+// Throws BadFile, naming the path of the key in the file, if a value is missing or has another
+// kind, or if an answer is not in its context at this place; also if there is no question.
 QuestionSet read_questions(const std::vector<std::string>& files);
 
 }  // namespace fovea

@@ -10,7 +10,9 @@
 #include "base/json.h"
 #include "base/ordered_json.h"
 #include "base/weighted_path.h"
-#include "data/lines.h"
+#include "data/json_records.h"
+#include "fovea/excerpt.h"
+#include "fovea/text_lines.h"
 
 namespace fovea {
 namespace {
@@ -56,6 +58,36 @@ std::string text_under(const Record& record, const char* key, const std::string&
 
 std::string optional_text(const Record& record, const char* key, const std::string& place) {
   return found(record, key) == nullptr ? "" : text_under(record, key, place, key);
+}
+
+// Returns the message of a turn whose value is the JSON text of a call, or of a list of calls.
+Record message_of_call(const std::string& value, const std::string& place,
+                       const std::string& path) {
+  Record calls = Record::parse(value, nullptr, false);
+  if (calls.is_object()) calls = Record::array({calls});
+  Record made = Record::array();
+  for (const Record& call : calls.is_array() ? calls : Record::array({nullptr})) {
+    if (!call.is_object() || !call.contains("arguments") || !call.contains("name") ||
+        !call["name"].is_string())
+      refuse(place, path, &calls, "the JSON text of a call with \"name\" and \"arguments\"");
+    made.push_back({{"type", "function"},
+                    {"function", {{"name", call["name"]}, {"arguments", call["arguments"]}}}});
+  }
+  return {{"role", "assistant"}, {"content", ""}, {"tool_calls", made}};
+}
+
+Record message_of_turn(const Record& turn, const std::string& place, const std::string& path) {
+  if (!turn.is_object()) refuse(place, path, &turn, "an object with \"from\" and \"value\"");
+  if (turn.contains("role") && !turn.contains("from")) return turn;
+  const std::string from = text_under(turn, "from", place, path + ".from");
+  const std::string value = text_under(turn, "value", place, path + ".value");
+  if (from == "function_call") return message_of_call(value, place, path + ".value");
+  const auto role = role_names().find(from);
+  if (role == role_names().end())
+    refuse(place, path + ".from", &turn["from"], "human, gpt, system, tool or function_call");
+  Record message = {{"role", role->second}, {"content", value}};
+  if (const Record* const weight = found(turn, "weight")) message["weight"] = *weight;
+  return message;
 }
 
 // Makes the conversation of one record.
@@ -123,11 +155,44 @@ class RecordReader {
   }
 
  private:
-  void add(const std::string& role, const Record& message) {
-    made_.messages.push_back({json_line(message), role == "assistant"});
+  void add(const Record& message, const std::string& path) {
+    Conversation::Message& made = made_.messages.emplace_back();
+    made.answer = message["role"].get<std::string>() == "assistant";
+    const Record* const weight = found(message, "weight");
+    const Record* const content = found(message, "content");
+    const bool parts = content != nullptr && content->is_array();
+    if (weight == nullptr && !parts) {
+      made.json = json_line(message);
+      return;
+    }
+    Record plain = message;
+    if (parts) plain["content"] = joined_parts(*content, path + ".content");
+    if (weight != nullptr) {
+      if (!weight->is_number() || (weight->get<double>() != 0 && weight->get<double>() != 1))
+        refuse(made_.place, path + ".weight", weight, "0 or 1");
+      made.trained = weight->get<double>() == 1;
+      plain.erase("weight");
+    }
+    made.json = json_line(plain);
   }
+
+  // Most templates expect a text; its parts are joined as the server does.
+  std::string joined_parts(const Record& parts, const std::string& path) const {
+    std::string text;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const bool has_text = parts[i].is_object() && parts[i].contains("text") &&
+                            parts[i]["text"].is_string() &&
+                            (!parts[i].contains("type") || parts[i]["type"] == Record("text"));
+      if (!has_text)
+        refuse(made_.place, fmt::format("{}[{}]", path, i), &parts[i],
+               "a part of the type text, with \"text\"");
+      text += (i == 0 ? "" : "\n") + parts[i]["text"].get<std::string>();
+    }
+    return text;
+  }
+
   void add_text(const std::string& role, const std::string& content) {
-    add(role, Record{{"role", role}, {"content", content}});
+    add(Record{{"role", role}, {"content", content}}, "");
   }
 
   const Record& list_under(const char* key, const char* expected) const {
@@ -137,37 +202,30 @@ class RecordReader {
     return *list;
   }
 
-  void add_messages(const char* key) {
-    const Record& list = list_under(key, "a list of messages");
+  void add_messages(const char* key) { add_list(list_under(key, "a list of messages"), key); }
+
+  void add_list(const Record& list, const std::string& key) {
     for (size_t i = 0; i < list.size(); ++i) {
       const Record& message = list[i];
       const std::string path = fmt::format("{}[{}]", key, i);
       if (!message.is_object())
         refuse(made_.place, path, &message, "an object with \"role\" and \"content\"");
-      const std::string role = text_under(message, "role", made_.place, path + ".role");
+      text_under(message, "role", made_.place, path + ".role");
       const Record* const content = found(message, "content");
       const bool written = content == nullptr
                                ? message.contains("tool_calls") || message.contains("content")
                                : content->is_string() || content->is_array();
       if (!written) refuse(made_.place, path + ".content", content, "a text or a list of parts");
-      add(role, message);
+      add(message, path);
     }
   }
 
   void add_turns() {
     const std::string system = optional_text(record_, "system", made_.place);
     if (!system.empty()) add_text("system", system);
-    const Record& list = list_under("conversations", "a list of turns");
-    for (size_t i = 0; i < list.size(); ++i) {
-      const std::string path = fmt::format("conversations[{}]", i);
-      if (!list[i].is_object())
-        refuse(made_.place, path, &list[i], "an object with \"from\" and \"value\"");
-      const std::string from = text_under(list[i], "from", made_.place, path + ".from");
-      const auto role = role_names().find(from);
-      if (role == role_names().end())
-        refuse(made_.place, path + ".from", &list[i]["from"], "human, gpt, system or tool");
-      add_text(role->second, text_under(list[i], "value", made_.place, path + ".value"));
-    }
+    add_list(messages_of_turns(list_under("conversations", "a list of turns"), made_.place,
+                               "conversations"),
+             "conversations");
   }
 
   void read_prompt(const char* key, const char* completion) {
@@ -190,8 +248,24 @@ class RecordReader {
     std::string question = text_under(record_, "instruction", made_.place, "instruction");
     if (!input.empty()) question += "\n" + input;
     if (!system.empty()) add_text("system", system);
+    read_history();
     add_text("user", question);
     add_text("assistant", text_under(record_, "output", made_.place, "output"));
+  }
+
+  // Earlier questions and their answers.
+  void read_history() {
+    const Record* const history = found(record_, "history");
+    if (history == nullptr) return;
+    const auto is_turn = [](const Record& turn) {
+      return turn.is_array() && turn.size() == 2 && turn[0].is_string() && turn[1].is_string();
+    };
+    if (!history->is_array() || !std::all_of(history->begin(), history->end(), is_turn))
+      refuse(made_.place, "history", history, "a list of pairs of a question and its answer");
+    for (const Record& turn : *history) {
+      add_text("user", turn[0].get<std::string>());
+      add_text("assistant", turn[1].get<std::string>());
+    }
   }
 
   // Some data sets store the list as its JSON text.
@@ -216,7 +290,7 @@ class RecordReader {
 Record parsed_line(std::string_view line, const std::string& place) try {
   return parse_ordered_json(line, place);
 } catch (const JsonFault& fault) {
-  fail(ErrorKind::BadFile, "{}; expected one JSON object per line", fault.what());
+  fail(ErrorKind::BadFile, "{}; expected a JSON object", fault.what());
 }
 
 uint64_t hash_of(const Conversations& conversations) {
@@ -229,7 +303,10 @@ uint64_t hash_of(const Conversations& conversations) {
   for (const Conversation& record : conversations.records) {
     add(fmt::format("{} {} {}", record.file, record.first_trained, record.plain.has_value()));
     add(record.tools);
-    for (const Conversation::Message& message : record.messages) add(message.json);
+    for (const Conversation::Message& message : record.messages) {
+      add(message.json);
+      if (!message.trained) add("weight 0");
+    }
   }
   return hasher.hash();
 }
@@ -264,6 +341,34 @@ void check_unweighted(const std::vector<Conversations::File>& files, const char*
                 "{} has a weight, which only data for training has; expected a file", file.path);
 }
 
+Record messages_of_turns(const Record& list, const std::string& place, const std::string& key) {
+  Record messages = Record::array();
+  for (size_t i = 0; i < list.size(); ++i)
+    messages.push_back(message_of_turn(list[i], place, fmt::format("{}[{}]", key, i)));
+  return messages;
+}
+
+std::string summary_of(const Conversation& conversation) {
+  constexpr size_t kShownBytes = 60, kShownMessages = 4;
+  std::string text;
+  for (size_t i = 0; i < conversation.messages.size(); ++i) {
+    if (i == kShownMessages)
+      return text + fmt::format(" and {} more", conversation.messages.size() - i);
+    const Conversation::Message& message = conversation.messages[i];
+    const Record parsed = Record::parse(message.json);
+    const Record content = parsed.value("content", Record());
+    const std::string shown =
+        content.is_string()
+            ? fmt::format("\"{}\"", excerpt(content.get<std::string>(), kShownBytes))
+            : brief(nlohmann::json(content));
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", excerpt(parsed.value("role", "")), shown);
+    if (parsed.contains("tool_calls")) text += " with calls";
+    if (message.answer && (!message.trained || i < conversation.first_trained))
+      text += " (not trained)";
+  }
+  return text;
+}
+
 Conversation read_messages(const Record& record, const std::string& place, const char* key) {
   return RecordReader(record, place).read_messages(key);
 }
@@ -277,7 +382,7 @@ Conversations read_conversations(const std::vector<std::string>& files) {
   Conversations all;
   for (const std::string& given : files) {
     all.files.push_back(weighted_file(given));
-    each_json_line(all.files.back().path, [&](std::string_view line, const std::string& place) {
+    each_json_record(all.files.back().path, [&](std::string_view line, const std::string& place) {
       all.records.push_back(RecordReader(parsed_line(line, place), place).read());
       all.records.back().file = all.files.size() - 1;
     });
@@ -295,7 +400,7 @@ Prompts read_prompts(const std::vector<std::string>& files) {
     prompts.files.push_back(weighted_file(given));
     const auto& [path, weight] = prompts.files.back();
     if (weight != 1) hasher.add(fmt::format("{}\n", weight));
-    each_json_line(path, [&](std::string_view line, const std::string& place) {
+    each_json_record(path, [&](std::string_view line, const std::string& place) {
       const Record record = parsed_line(line, place);
       Prompt& made = prompts.all.emplace_back();
       made.conversation = RecordReader(record, place).read_prompt_alone();
@@ -315,7 +420,7 @@ namespace {
 bool begins_with_conversation(const std::string& path) try {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return false;
-  const Record record = parse_ordered_json(first_json_line(path), path);
+  const Record record = parse_ordered_json(first_json_record(path), path);
   const auto has = [&](const char* key) { return record.contains(key); };
   return record.is_object() && !has("text") &&
          (has("messages") || has("conversations") || has("prompt") || has("completion") ||
@@ -342,6 +447,11 @@ TextPairs read_pairs_of_messages(const std::vector<std::string>& files, const ch
       const Record parsed = Record::parse(message.json);
       const bool last = message.answer && texts.size() == 1,
                  first = texts.empty() && parsed.value("role", "") == "user";
+      if (!message.trained)
+        fail(ErrorKind::BadFile,
+             "{}: has an answer of weight 0; expected a trained one, since the model is an "
+             "encoder-decoder",
+             record.place);
       if (!(first || last) || record.messages.size() != 2 || !record.tools.empty())
         fail(ErrorKind::BadFile,
              "{}: has {} messages{}; expected one of a user and its answer, since the model is an "

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/lines.h"
+#include "data/text_pairs.h"
 #include "data/weighted_order.h"
 
 namespace fovea {
@@ -16,6 +16,7 @@ struct Conversation {
   struct Message {
     std::string json;     // an object in one line; its keys keep their order
     bool answer = false;  // whether its role is "assistant"
+    bool trained = true;  // false: an answer with "weight" 0, which is only context
   };
   std::vector<Message> messages;
   std::string tools;         // a JSON array of function schemas; empty = none
@@ -51,19 +52,29 @@ void check_unweighted(const std::vector<Conversations::File>& files, const char*
 // precedence. Throws InvalidArgument if the weight is out of range.
 Conversations::File weighted_file(const std::string& given);
 
-// Reads files of JSON lines. Each line is one of these objects, recognised by its keys; others are
-// ignored:
-//   "messages": objects with "role" and "content"; optionally "tools", a list or its JSON text
+// Reads files of JSON records (see each_json_record()). Each is one of these objects, recognised by
+// its keys; others are ignored:
+//   "messages": objects with "role" and "content" and optionally "weight", 0 or 1, which is 0 for
+//     an answer that is not trained; optionally "tools", a list or its JSON text
 //   "prompt" and "completion": two texts, or two lists of messages, of which the answers in
 //     "completion" are trained; optionally "tools"
 //   "instruction" and "output": texts; optionally "input", which follows the instruction in a new
-//     line, and "system"
-//   "conversations": objects with "from" (human, gpt, system, tool or one of their other names) and
-//     "value"; optionally "system" and "tools"
+//     line, "system", and "history", a list of earlier questions with their answers
+//   "conversations": objects with "from" (human, gpt, system, tool, or one of their other names, or
+//     function_call, whose value is the JSON text of a call) and "value", or messages; optionally
+//     "system" and "tools"
 // A file may be given as "path:weight", such as "chats.jsonl:0.5". Throws BadFile, naming the line
 // and the key, if a line has another form or if there is no record, and InvalidArgument if a weight
 // is out of range.
 Conversations read_conversations(const std::vector<std::string>& files);
+
+// Returns the messages of a list of objects with "from" and "value", or of messages. Throws
+// BadFile, naming `key` of the record at `place`, if an element has another form.
+nlohmann::ordered_json messages_of_turns(const nlohmann::ordered_json& list,
+                                         const std::string& place, const std::string& key);
+
+// Describes the first messages, for a plan: user "Hello", assistant "Hi" (not trained).
+std::string summary_of(const Conversation& conversation);
 
 // Read one record, an object at `place` ("path:line"). Throw BadFile as read_conversations() does.
 // The messages under a key, and the tools:

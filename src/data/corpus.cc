@@ -10,6 +10,8 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "data/file_reader.h"
+#include "data/json_records.h"
+#include "fovea/text_lines.h"
 #include "unicode/utf8.h"
 
 namespace fovea {
@@ -18,9 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t piece_bytes = 1 << 20;
-// This limit is far larger than any document, and far smaller than the memory of a computer.
-constexpr size_t json_line_limit = size_t{64} << 20;
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", gzip_mark = "\x1F\x8B";
 
 using Use = std::function<void(const Corpus::Piece&)>;
 
@@ -65,86 +64,30 @@ void give(const Use& use, std::string_view text, bool starts_document) {
 class Parser {
  public:
   Parser(const Corpus::File& file, const Use& use)
-      : path_(file.path.string()), format_(file.format), use_(use) {}
+      : format_(file.format),
+        use_(use),
+        check_(file.path.string()),
+        records_(file.path.string(), [&use](const std::string& record, const std::string& place) {
+          give(use, get_string(parse_json(record, place), "text", place), true);
+        }) {}
 
   void add(std::string_view block, bool last) {
-    if (first_) {
-      if (block.starts_with(gzip_mark)) {
-        fail(ErrorKind::BadFile,
-             "{}: is compressed by gzip (byte 1); expected plain text: gunzip it first", path_);
-      }
-      if (block.starts_with(byte_order_mark)) {
-        block.remove_prefix(byte_order_mark.size());
-        before_line_ = byte_order_mark.size();
-      }
-    }
-    first_ = false;
-    format_ == Corpus::Format::text ? add_text(block, last) : add_lines(block, last);
-  }
-
- private:
-  void add_text(std::string_view block, bool last) {
-    pending_ += block;
-    const std::string_view all = pending_;
-    if (const size_t zero = all.find('\0'); zero != all.npos) {
-      refuse(all.substr(0, zero), "looks binary", "a NUL byte");
-    }
-    const size_t valid = utf8::valid_prefix(all);
-    const std::string_view text = all.substr(0, valid), rest = all.substr(valid);
-    if (last ? !rest.empty() : rest.size() != utf8::incomplete_suffix(all)) {
-      refuse(text, "is not UTF-8", fmt::format("byte 0x{:02x}", static_cast<uint8_t>(rest[0])));
+    const std::string_view text = check_.add(block, last);
+    if (format_ == Corpus::Format::json_lines) {
+      records_.add(text);
+      if (last) records_.end();
+      return;
     }
     give(use_, text, !started_);
     started_ |= !text.empty();
-    pass(text);
-    pending_.erase(0, valid);
   }
 
-  void add_lines(std::string_view block, bool last) {
-    while (!block.empty()) {
-      const size_t end = block.find('\n');
-      pending_ += block.substr(0, end);
-      if (pending_.size() > json_line_limit) {
-        fail(ErrorKind::BadFile, "{}:{}: is too long; expected lines of at most {} bytes", path_,
-             line_, json_line_limit);
-      }
-      if (end == block.npos) break;
-      add_line();
-      block.remove_prefix(end + 1);
-    }
-    if (last) add_line();
-  }
-
-  void add_line() {
-    const std::string name = fmt::format("{}:{}", path_, line_);
-    if (pending_.find_first_not_of(" \t\r") != pending_.npos) {
-      give(use_, get_string(parse_json(pending_, name), "text", name), true);
-    }
-    pending_.clear();
-    ++line_;
-  }
-
-  // Moves line_ and before_line_ past a valid text.
-  void pass(std::string_view text) {
-    line_ += std::count(text.begin(), text.end(), '\n');
-    const size_t newline = text.rfind('\n');
-    before_line_ = newline == text.npos ? before_line_ + text.size() : text.size() - newline - 1;
-  }
-
-  [[noreturn]] void refuse(std::string_view before, const char* wrong, const std::string& what) {
-    pass(before);
-    fail(ErrorKind::BadFile, "{}:{}:{}: {} ({}); expected UTF-8 text", path_, line_,
-         before_line_ + 1, wrong, what);
-  }
-
-  std::string path_;
+ private:
   Corpus::Format format_;
   const Use& use_;
-  std::string pending_;   // an incomplete character or line of JSON
-  bool first_ = true;     // no block has been read
+  TextCheck check_;
+  JsonRecords records_;
   bool started_ = false;  // some text has been passed to use_
-  int64_t line_ = 1;
-  size_t before_line_ = 0;  // bytes of line `line_` so far
 };
 
 // Adds a file's size and format: the boundaries between files and their formats affect the tokens

@@ -14,9 +14,10 @@ namespace fovea {
 // Thrown when a callback stops reading.
 struct ReadingStopped {};
 
-// The text to train on: text files, files of JSON lines ({"text": "..."}), and folders of both
-// (*.txt, *.jsonl, *.json, at all levels, sorted by name). Each text file and each JSON line is a
-// document. Files of any size are read in pieces; they must not change while the corpus is in use.
+// The text to train on: text files, files of JSON records ({"text": "..."}; see JsonRecords), and
+// folders of both (*.txt, *.jsonl, *.json, at all levels, sorted by name). Each text file and each
+// record is a document. Files of any size are read in pieces; they must not change while the corpus
+// is in use.
 class Corpus {
  public:
   enum class Format { text, json_lines };
@@ -44,7 +45,7 @@ class Corpus {
   bool separates_documents() const;  // more than one file, or JSON lines
 
   // Passes all pieces to `use` in order. Throws BadFile if a text is not UTF-8 or looks binary
-  // (with file:line:byte), if a line of a JSON file has no "text" (with file:line), if a file is
+  // (with file:line:byte), if a record of a JSON file has no "text" (with file:line), if a file is
   // compressed, shrank or changed, or if there is no text at all.
   void read(const std::function<void(const Piece&)>& use);
 

@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/labelled_rows.h"
-#include "data/lines.h"
+#include "data/table.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
 
-template <class Number>
-std::optional<Number> whole_text_as(const std::string& text) {
-  Number value = 0;
+std::optional<int64_t> as_integer(const std::string& text) {
+  int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
@@ -61,6 +60,37 @@ void split_labels(LabelledText& row) {
   row.label.clear();
 }
 
+// Lists of 0 and 1 of equal length have a number for each label. Other lists name the labels that a
+// text has, each once.
+void number_labels(LabelledTexts& texts) {
+  const size_t size = texts.rows.front().labels.size();
+  const auto zero_or_one = [](const std::string& label) {
+    const auto number = finite_number(label);
+    return label == "true" || label == "false" || (number && (*number == 0 || *number == 1));
+  };
+  const bool flags = std::all_of(texts.rows.begin(), texts.rows.end(), [&](const auto& row) {
+    return row.numbers && row.labels.size() == size &&
+           std::all_of(row.labels.begin(), row.labels.end(), zero_or_one);
+  });
+  for (LabelledText& row : texts.rows) {
+    if (flags && size > 1) {
+      std::vector<std::string> set;
+      for (size_t i = 0; i < size; ++i)
+        if (row.labels[i] == "true" || finite_number(row.labels[i]).value_or(0) == 1)
+          set.push_back(fmt::format("{}", i));
+      row.labels = std::move(set);
+      continue;
+    }
+    std::set<std::string> seen;
+    for (const std::string& label : row.labels)
+      if (!seen.insert(label).second)
+        fail(ErrorKind::BadFile,
+             "{}: \"labels\" has \"{}\" twice; expected each label once, or in all texts a list of "
+             "0 and 1 with one number for each label",
+             row.place, excerpt(label));
+  }
+}
+
 void use_label(LabelledText& row, ProblemType problem) {
   if (problem == ProblemType::multi_label) return split_labels(row);
   if (!row.labels.empty() || row.label.empty()) {
@@ -92,11 +122,6 @@ uint64_t hash_of(const LabelledTexts& texts) {
 
 }  // namespace
 
-std::optional<double> finite_number(const std::string& text) {
-  const auto value = whole_text_as<double>(text);
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
 LabelledTexts read_labelled(const std::vector<std::string>& files, ProblemType problem) {
   LabelledTexts texts;
   for (const std::string& path : files) add_labelled_rows(path, texts);
@@ -111,6 +136,7 @@ LabelledTexts read_labelled(const std::vector<std::string>& files, ProblemType p
       problem = holds_measurements(texts) ? ProblemType::regression : ProblemType::single_label;
     if (problem != ProblemType::automatic) texts.problem = problem;
     for (LabelledText& row : texts.rows) use_label(row, texts.problem);
+    if (texts.problem == ProblemType::multi_label) number_labels(texts);
   }
   texts.hash = hash_of(texts);
   return texts;
@@ -125,14 +151,49 @@ std::vector<std::string> label_names(const LabelledTexts& texts) {
   }
   std::vector<std::string> names(distinct.begin(), distinct.end());
   const bool numbers = std::all_of(names.begin(), names.end(), [](const auto& name) {
-    return whole_text_as<int64_t>(name).has_value();
+    return as_integer(name).has_value();
   });
   if (numbers) {
     std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return *whole_text_as<int64_t>(a) < *whole_text_as<int64_t>(b);
+      return *as_integer(a) < *as_integer(b);
     });
   }
   return names;
+}
+
+std::vector<std::string> summary_of(const LabelledTexts& texts) {
+  constexpr size_t kShownBytes = 60, kShownLabels = 8;
+  const LabelledText& row = texts.rows.front();
+  std::string first = fmt::format("the first record ({}) is ", row.place);
+  if (texts.by_word) {
+    for (size_t i = 0; i < row.words.size() && first.size() < 2 * kShownBytes; ++i)
+      first += fmt::format("{}{}: {}", i == 0 ? "" : ", ", excerpt(row.words[i], kShownBytes),
+                           excerpt(row.labels[i], kShownBytes));
+  } else {
+    first += fmt::format("\"{}\"", excerpt(row.text, kShownBytes));
+    if (!row.pair.empty()) first += fmt::format(" with \"{}\"", excerpt(row.pair, kShownBytes));
+    if (texts.problem == ProblemType::multi_label)
+      first += fmt::format(": {}", row.labels.empty() ? "no label" : "");
+    else
+      first += ": " + excerpt(row.label, kShownBytes);
+    first += excerpt(fmt::format("{}", fmt::join(row.labels, ", ")), kShownBytes);
+  }
+  std::map<std::string, int64_t> counts;
+  for (const LabelledText& each : texts.rows) {
+    if (!each.label.empty()) ++counts[each.label];
+    for (const std::string& label : each.labels) ++counts[label];
+  }
+  if (texts.problem == ProblemType::regression) return {first};
+  std::string labels;
+  size_t shown = 0;
+  for (const std::string& name : label_names(texts)) {
+    if (shown++ == kShownLabels) break;
+    labels += fmt::format("{}{} {}", labels.empty() ? "" : ", ", excerpt(name, kShownBytes),
+                          counts[name]);
+  }
+  if (counts.size() > kShownLabels)
+    labels += fmt::format(" and {} others", counts.size() - kShownLabels);
+  return {first, "labels: " + labels};
 }
 
 }  // namespace fovea

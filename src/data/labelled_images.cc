@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/files_below.h"
 #include "base/hash.h"
-#include "data/lines.h"
+#include "data/table.h"
 #include "fovea/excerpt.h"
 #include "fovea/image.h"
 
@@ -36,25 +36,34 @@ void add_folder(const std::string& folder, LabelledImages& all) {
   }
 }
 
-void add_table(const std::string& path, char separator, LabelledImages& all) {
-  const std::vector<std::string> lines = read_lines(path);
-  const std::string folder = parent_of(path);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (is_blank(lines[i])) continue;
-    const std::vector<std::string> row =
-        split_row(lines[i], separator, fmt::format("{}: line {}", path, i + 1));
-    const std::string& name = row[0];
-    const std::string file = name.starts_with('/') ? name : folder + "/" + name;
-    if (i == 0 && !is_image_name(name)) continue;  // a header
-    if (row.size() != 2 || name.empty() || row[1].empty())
-      fail(ErrorKind::BadFile, "{}: line {}: {}; expected a picture, a {} and a label{}", path,
-           i + 1, excerpt(lines[i]), separator == '\t' ? "tab" : "comma",
-           row.size() > 2 ? ", in quotes if it has commas" : "");
+constexpr std::initializer_list<const char*> kPictureNames = {"picture",   "image",     "file",
+                                                              "filename",  "file_name", "path",
+                                                              "image_path", "photo"},
+                                             kPictureLabelNames = {"label", "caption", "text",
+                                                                   "class", "category", "species"};
+
+bool are_names_of_pictures(const std::vector<std::string>& columns) {
+  return has_name(columns, kPictureNames) && has_name(columns, kPictureLabelNames);
+}
+
+void add_table(const std::string& path, LabelledImages& all) {
+  const Table table = read_table(path, are_names_of_pictures);
+  const size_t picture = table.column(kPictureNames).value_or(0),
+               label = table.column(kPictureLabelNames).value_or(1);
+  for (const Table::Row& row : table.rows) {
+    const std::vector<std::string>& columns = row.columns;
+    if ((table.names.empty() && columns.size() != 2) || columns[picture].empty() ||
+        columns[label].empty())
+      fail(ErrorKind::BadFile, "{}: {}; expected a picture, a {} and a label{}", row.place,
+           excerpt(fmt::format("{}", fmt::join(columns, ", "))),
+           table.separator == '\t' ? "tab" : "comma",
+           columns.size() > 2 ? ", in quotes if it has commas" : "");
+    const std::string& name = columns[picture];
+    const std::string file = name.starts_with('/') ? name : parent_of(path) + "/" + name;
     if (!is_file(file))
-      fail(ErrorKind::BadFile, "{}: line {}: {} is missing; expected a picture", path, i + 1,
-           excerpt(file));
+      fail(ErrorKind::BadFile, "{}: {} is missing; expected a picture", row.place, excerpt(file));
     all.files.push_back(file);
-    all.labels.push_back(row[1]);
+    all.labels.push_back(columns[label]);
   }
 }
 
@@ -67,11 +76,10 @@ LabelledImages read_labelled_images(const std::vector<std::string>& paths) {
       add_folder(path, all);
       continue;
     }
-    const bool tabs = path.ends_with(".tsv");
-    if (!is_file(path) || !(tabs || path.ends_with(".csv")))
+    if (!is_file(path) || !(path.ends_with(".tsv") || path.ends_with(".csv")))
       fail(ErrorKind::BadFile,
            "{}: not a folder of labels; expected one, or lines picture,label in a .csv file", path);
-    add_table(path, tabs ? '\t' : ',', all);
+    add_table(path, all);
   }
   if (all.files.empty())
     fail(ErrorKind::BadFile, "{}: no pictures; expected at least one", paths.front());

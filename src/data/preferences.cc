@@ -9,13 +9,14 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ordered_json.h"
-#include "data/lines.h"
+#include "data/json_records.h"
 
 namespace fovea {
 namespace {
 
 using PreferenceRecord = nlohmann::ordered_json;
 
+constexpr const char* kTag = "kto_tag";  // the label of an answer in some data sets
 constexpr const char* kForms =
     "\"prompt\", \"chosen\" and \"rejected\", or \"prompt\", \"completion\" and \"label\"";
 
@@ -144,11 +145,18 @@ class PairReader {
   const std::string& place_;
 };
 
+// Returns whether a label is true or 1, or false or 0; unset if it is none of these.
+std::optional<bool> judgement(const PreferenceRecord& label) {
+  if (label.is_boolean()) return label.get<bool>();
+  const double value = label.is_number() ? label.get<double>() : -1;
+  return value == 0 || value == 1 ? std::optional(value == 1) : std::nullopt;
+}
+
 Preference read_judged(const PreferenceRecord& record, const std::string& place) {
-  if (!record.contains("label") || !record["label"].is_boolean())
-    refuse_key(place, "label", record, "true or false");
+  const auto label = judgement(record.value("label", PreferenceRecord()));
+  if (!label) refuse_key(place, "label", record, "true or false");
   Preference made{.chosen = read_completion(record, place, "completion"), .rejected = {}};
-  made.desirable = record["label"].get<bool>();
+  made.desirable = *label;
   check_answer(made.chosen, "completion");
   return made;
 }
@@ -184,7 +192,38 @@ std::optional<PreferenceForm> form_of(const PreferenceRecord& record) {
   if (record.contains("chosen") || record.contains("rejected") || has_outputs(record))
     return PreferenceForm::pairs;
   if (record.contains("completion") && record.contains("label")) return PreferenceForm::judged;
-  return std::nullopt;
+  return record.contains(kTag) ? std::optional(PreferenceForm::judged) : std::nullopt;
+}
+
+std::string system_of(const PreferenceRecord& record) {
+  const auto at = record.find("system");
+  return at != record.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+// Returns the record in the form of the others: lists of "from" and "value" become messages, an
+// answer that is one message becomes a list, and "conversations" with answers, or a last answer
+// with kTag, become "prompt" and the answers.
+PreferenceRecord in_messages(const PreferenceRecord& record, const std::string& place) {
+  PreferenceRecord made = record;
+  for (const char* key : {"prompt", "chosen", "rejected", "conversations", "messages"}) {
+    const auto at = made.find(key);
+    if (at == made.end()) continue;
+    if (at->is_object()) *at = PreferenceRecord::array({*at});
+    if (at->is_array()) *at = messages_of_turns(*at, place, key);
+  }
+  const char* list = made.contains("conversations") ? "conversations" : "messages";
+  if (made.contains("prompt") || !has_list(made, list) || made[list].empty()) return made;
+  PreferenceRecord prompt = made[list];
+  if (made.contains(kTag)) {
+    made["completion"] = PreferenceRecord::array({prompt.back()});
+    made["label"] = made[kTag];
+    prompt.erase(prompt.size() - 1);
+  }
+  const std::string system = system_of(made);
+  if (!system.empty())
+    prompt.insert(prompt.begin(), PreferenceRecord{{"role", "system"}, {"content", system}});
+  made["prompt"] = prompt;
+  return made;
 }
 
 Preference read_preference(std::string_view line, const std::string& place) {
@@ -192,7 +231,7 @@ Preference read_preference(std::string_view line, const std::string& place) {
   try {
     record = parse_ordered_json(line, place);
   } catch (const JsonFault& fault) {
-    fail(ErrorKind::BadFile, "{}; expected one JSON object per line", fault.what());
+    fail(ErrorKind::BadFile, "{}; expected a JSON object", fault.what());
   }
   const std::optional<PreferenceForm> form = form_of(record);
   if (!form && record.is_object() && record.contains("completion"))
@@ -201,8 +240,9 @@ Preference read_preference(std::string_view line, const std::string& place) {
     fail(ErrorKind::BadFile, "{}: is {}; expected an object with {}", place,
          brief(nlohmann::json(record)), kForms);
   if (has_outputs(record)) return read_outputs(record, place);
-  return *form == PreferenceForm::pairs ? PairReader(record, place).read()
-                                        : read_judged(record, place);
+  const PreferenceRecord messages = in_messages(record, place);
+  return *form == PreferenceForm::pairs ? PairReader(messages, place).read()
+                                        : read_judged(messages, place);
 }
 
 void add_to(Hasher& hasher, const Conversation& conversation) {
@@ -213,7 +253,10 @@ void add_to(Hasher& hasher, const Conversation& conversation) {
   add(fmt::format("{} {} {}", conversation.first_trained, conversation.messages.size(),
                   conversation.plain.has_value()));
   add(conversation.tools);
-  for (const Conversation::Message& message : conversation.messages) add(message.json);
+  for (const Conversation::Message& message : conversation.messages) {
+    add(message.json);
+    if (!message.trained) add("weight 0");
+  }
 }
 
 uint64_t hash_of(const Preferences& all) {
@@ -239,7 +282,7 @@ Preferences read_preferences(const std::vector<std::string>& files) {
   Preferences all;
   for (const std::string& given : files) {
     all.files.push_back(weighted_file(given));
-    each_json_line(all.files.back().path, [&](std::string_view line, const std::string& place) {
+    each_json_record(all.files.back().path, [&](std::string_view line, const std::string& place) {
       all.records.push_back(read_preference(line, place));
       all.records.back().chosen.file = all.files.size() - 1;
     });
@@ -256,10 +299,11 @@ std::optional<PreferenceForm> preference_form(const std::vector<std::string>& fi
   const std::string path = weighted_file(files.front()).path;
   const std::string ending = std::filesystem::path(path).extension().string();
   if (!is_file(path) || (ending != ".jsonl" && ending != ".json")) return std::nullopt;
-  const PreferenceRecord record = parse_ordered_json(first_json_line(path), path);
+  const PreferenceRecord record = parse_ordered_json(first_json_record(path), path);
   const std::optional<PreferenceForm> form = form_of(record);
   // Conversations may have labels of other kinds.
-  if (form == PreferenceForm::judged && !record["label"].is_boolean()) return std::nullopt;
+  if (form == PreferenceForm::judged && !record.contains(kTag) && !judgement(record["label"]))
+    return std::nullopt;
   return form;
 } catch (const Error&) {
   return std::nullopt;

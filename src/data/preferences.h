@@ -25,7 +25,7 @@ struct Preferences {
   uint64_t hash = 0;                // hash of the content and of the weights
 };
 
-// Reads files of JSON lines. Each line is one of these objects, recognised by its keys; others are
+// Reads files of JSON records. Each is one of these objects, recognised by its keys; others are
 // ignored:
 //   "chosen" and "rejected": two texts, or two lists of messages; with "prompt": the text or the
 //     messages before them, else both begin with the prompt: the messages, or the characters, that
@@ -33,9 +33,13 @@ struct Preferences {
 //     message. Optionally "margin", a number
 //   "input", an object with "messages", "preferred_output" and "non_preferred_output", lists of
 //     messages (the format of OpenAI's API)
-//   "prompt", "completion" and "label", which is true if the answer is desirable, else false
-// and optionally "tools". A file may be given as "path:weight". Throws BadFile, naming the line and
-// the key, if a line has another form or if there is no record, and InvalidArgument if a weight is
+//   "prompt", "completion" and "label", which is true or 1 if the answer is desirable, else false
+//     or 0
+//   "conversations" or "messages" instead of "prompt"; with "kto_tag", which is a label, their last
+//     message is the completion
+// and optionally "tools". Messages may be objects with "from" and "value", and an answer may be one
+// message instead of a list. A file may be given as "path:weight". Throws BadFile, naming the line
+// and the key, if a record has another form or if there is none, and InvalidArgument if a weight is
 // out of range.
 Preferences read_preferences(const std::vector<std::string>& files);
 

@@ -7,8 +7,10 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "data/lines.h"
+#include "data/json_records.h"
+#include "data/table.h"
 #include "fovea/excerpt.h"
+#include "fovea/text_lines.h"
 
 namespace fovea {
 namespace {
@@ -18,9 +20,9 @@ using Columns = std::map<std::string, std::string>;
 
 void add_recording(const std::string& table, const std::string& place, const Columns& columns,
                    Recordings& all) {
-  const auto needed = [&](const char* name) {
+  const auto needed = [&](const char* name, bool may_be_blank = false) {
     const auto found = columns.find(name);
-    if (found == columns.end() || is_blank(found->second))
+    if (found == columns.end() || (!may_be_blank && is_blank(found->second)))
       fail(ErrorKind::BadFile,
            "{}: has no {}; expected the columns audio, text and, if it is known, "
            "language",
@@ -31,41 +33,39 @@ void add_recording(const std::string& table, const std::string& place, const Col
   const std::string file = audio.starts_with('/') ? audio : parent_of(table) + "/" + audio;
   if (!is_file(file))
     fail(ErrorKind::BadFile, "{}: {} is missing; expected a sound file", place, excerpt(file));
+  const std::string text = needed("text", true);
+  if (is_blank(text)) {
+    ++all.empty;
+    return;
+  }
   all.files.push_back(file);
-  all.texts.push_back(needed("text"));
+  all.texts.push_back(text);
   const auto language = columns.find("language");
   all.languages.push_back(language == columns.end() ? "" : language->second);
   all.places.push_back(place);
 }
 
-void add_table(const std::string& path, char separator, Recordings& all) {
-  const std::vector<std::string> lines = read_lines(path);
-  std::vector<std::string> names;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string place = fmt::format("{}:{}", path, i + 1);
-    if (is_blank(lines[i])) continue;
-    const std::vector<std::string> row = split_row(lines[i], separator, place);
-    if (names.empty()) {
-      names = row;
-      for (const char* name : {"audio", "text"})
-        if (std::find(names.begin(), names.end(), name) == names.end())
-          fail(ErrorKind::BadFile,
-               "{}: names no column {}; expected the names of the columns, such "
-               "as audio{}text",
-               place, name, separator);
-      continue;
-    }
-    if (row.size() != names.size())
-      fail(ErrorKind::BadFile, "{}: has {} columns; expected {}", place, row.size(), names.size());
+bool are_names_of_recordings(const std::vector<std::string>& columns) {
+  return has_name(columns, {"audio"}) && has_name(columns, {"text"});
+}
+
+void add_table(const std::string& path, Recordings& all) {
+  const Table table = read_table(path, are_names_of_recordings);
+  if (table.names.empty() && !table.rows.empty())
+    fail(ErrorKind::BadFile,
+         "{}: names no columns audio and text; expected the names of the columns, such as "
+         "audio{}text",
+         table.rows.front().place, table.separator);
+  for (const Table::Row& row : table.rows) {
     Columns columns;
-    for (size_t c = 0; c < row.size(); ++c) columns[names[c]] = row[c];
-    add_recording(path, place, columns, all);
+    for (size_t c = 0; c < row.columns.size(); ++c) columns[table.names[c]] = row.columns[c];
+    add_recording(path, row.place, columns, all);
   }
 }
 
-void add_json_lines(const std::string& path, Recordings& all) {
-  each_json_line(path, [&](const std::string& line, const std::string& place) {
-    const nlohmann::json json = parse_json(line, place);
+void add_json_records(const std::string& path, Recordings& all) {
+  each_json_record(path, [&](const std::string& record, const std::string& place) {
+    const nlohmann::json json = parse_json(record, place);
     if (!json.is_object())
       fail(ErrorKind::BadFile, "{}: is {}; expected an object with \"audio\" and \"text\"", place,
            brief(json));
@@ -82,9 +82,9 @@ Recordings read_recordings(const std::vector<std::string>& tables) {
   Recordings all;
   for (const std::string& path : tables) {
     if (path.ends_with(".jsonl") || path.ends_with(".json"))
-      add_json_lines(path, all);
+      add_json_records(path, all);
     else if (path.ends_with(".csv") || path.ends_with(".tsv"))
-      add_table(path, path.ends_with(".csv") ? ',' : '\t', all);
+      add_table(path, all);
     else
       fail(ErrorKind::BadFile,
            "{}: is no table of recordings; expected a .csv, .tsv or .jsonl file with the columns "

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "unicode/utf8.h"
+#include "data/table.h"
 
 namespace fovea {
 namespace {
@@ -28,25 +27,24 @@ void each_place(const std::string& line, const std::string& term, const Found& f
 }  // namespace
 
 Terms::Terms(const std::string& path, const Tokenizer& target) {
-  const std::string text = read_file(path);
-  size_t number = 0;
-  for (std::string_view rest = text; !rest.empty();) {
-    std::string line(rest.substr(0, rest.find('\n')));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    ++number;
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.empty() || line.starts_with('#')) continue;
-    const size_t tab = line.find('\t');
-    const bool two = tab != std::string::npos && line.find('\t', tab + 1) == std::string::npos;
-    if (!two || tab == 0 || tab + 1 == line.size() || utf8::valid_prefix(line) != line.size())
-      fail(ErrorKind::BadFile, "{}: line {}: expected source term<TAB>target term in UTF-8", path,
-           number);
-    const std::string term = line.substr(tab + 1);
+  const auto are_names = [](const std::vector<std::string>& columns) {
+    return has_name(columns, {"source"}) && has_name(columns, {"target"});
+  };
+  const Table table = read_table(path, are_names);
+  const size_t from = table.column({"source"}).value_or(0),
+               to = table.column({"target"}).value_or(1);
+  for (const Table::Row& row : table.rows) {
+    const std::vector<std::string>& columns = row.columns;
+    if (columns[0].starts_with('#')) continue;
+    const bool two = columns.size() == 2 || !table.names.empty();
+    if (!two || columns[from].empty() || columns[to].empty())
+      fail(ErrorKind::BadFile, "{}: expected source term<TAB>target term", row.place);
+    const std::string& term = columns[to];
     if (!target.unknown(term).empty())
       fail(ErrorKind::BadFile,
-           "{}: line {}: \"{}\" has characters that the model cannot write; expected others", path,
-           number, term);
-    terms_.emplace_back(line.substr(0, tab), term);
+           "{}: \"{}\" has characters that the model cannot write; expected others", row.place,
+           term);
+    terms_.emplace_back(columns[from], term);
   }
 }
 

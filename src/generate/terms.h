@@ -12,9 +12,9 @@ namespace fovea {
 class Terms {
  public:
   Terms() = default;
-  // Reads lines "source term<TAB>target term"; empty lines and lines that begin with # are skipped.
-  // Throws BadFile, naming the line, if a line has another form or if the tokenizer cannot write
-  // the target term.
+  // Reads a table (see read_table()) of rows "source term<TAB>target term"; rows that begin with #
+  // are skipped. Throws BadFile, naming the line, if a row has another form or if the tokenizer
+  // cannot write the target term.
   Terms(const std::string& path, const Tokenizer& target);
 
   // Returns the target terms of the source terms in a line, as whole words, in the order of the

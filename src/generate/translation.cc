@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/fields.h"
+#include "fovea/text_lines.h"
 #include "generate/alignment.h"
 #include "generate/markup.h"
 #include "generate/scheduler.h"
@@ -79,7 +80,7 @@ class Translator {
       return requests[a].source.size() > requests[b].source.size();
     });
     for (const size_t i : order)
-      if (!marked[i].plain.empty()) ask(i, requests[i], translations[i]);
+      if (!is_blank(marked[i].plain)) ask(i, requests[i], translations[i]);
     while (scheduler_.step()) {
     }
     if (error_) throw *error_;

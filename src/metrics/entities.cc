@@ -17,7 +17,9 @@ Tag tag_of(const std::string& label) {
   const std::string rest = label.substr(1);
   const size_t dash = rest.find('-');
   const std::string type = dash == rest.npos ? rest : rest.substr(dash + 1);
-  return {label[0], type.empty() ? "_" : type};
+  // The scheme BILOU calls the last word of an entity L, and a single one U.
+  const char prefix = label[0] == 'L' ? 'E' : label[0] == 'U' ? 'S' : label[0];
+  return {prefix, type.empty() ? "_" : type};
 }
 
 bool is_one_of(char prefix, const char* all) {
@@ -41,7 +43,7 @@ bool begins_between(const Tag& before, const Tag& now) {
 bool mark_entities(const std::vector<std::string>& labels) {
   bool any = false;
   for (const std::string& label : labels) {
-    const bool marked = label.size() > 1 && label[1] == '-' && is_one_of(label[0], "BIES");
+    const bool marked = label.size() > 1 && label[1] == '-' && is_one_of(label[0], "BIESLU");
     if (!marked && label != "O") return false;
     any = any || marked;
   }

@@ -17,7 +17,7 @@ struct LabelledEntity {
 };
 
 // Returns whether the labels of words mark entities: each is "O" or has one of the prefixes "B-",
-// "I-", "E-" and "S-", and some have one.
+// "I-", "E-" and "S-", or "L-" and "U-", which mean the same as the last two, and some have one.
 bool mark_entities(const std::vector<std::string>& labels);
 
 // Returns the entities of a text as seqeval finds them (not strict): an entity begins at B or S, or

@@ -37,6 +37,7 @@ FoundTexts text_files(const std::string& folder) {
 
 std::string read_text_file(const std::string& folder, const std::string& file) {
   std::string text = read_file(folder + "/" + file, kLargest);
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
   return utf8::valid_prefix(text) == text.size() ? text : utf8::repaired(text);
 }
 

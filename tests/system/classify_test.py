@@ -147,8 +147,7 @@ class Classify(FoveaTest):
         self.assertIn(b"warning: 1 line truncated to 32 tokens, the first at arguments: line 1", long.stderr)
         self.refused(fovea("classify", MODELS / "texts", "the fox " * 99, "--no-truncate"), 2, "line 1: has 200 tokens; expected at most 32")
         self.assertEqual(self.classify("texts", text=b""), "")
-        self.assertEqual(len(self.classify("texts", text=b"\xff\xfe broken \x80\n\n").splitlines()), 2)
-        json.loads(self.classify("words", "--json", text=b"\xff Anna \x80\n"))
+        self.refused(fovea("classify", MODELS / "texts", input=b"\n broken \x80\n"), 2, "standard input:2:9: is not UTF-8")
 
     def test_gguf_files_label_texts(self):
         for name, more in (("texts", ["--top", 3]), ("several", []), ("regression", [])):

@@ -159,7 +159,7 @@ class Embed(FoveaTest):
         self.assertEqual(self.embed(text=b""), b"")
         self.assertEqual(read_npy(self.embed("--format", "npy", text=b""))[1], (0, 10))
         self.assertEqual(self.embed(text=b"night\r\n\r\nnight"), self.embed(text=b"night\n\nnight\n"))
-        self.assertEqual(len(self.embed(text=b"\xff\xfe fox \x00\n").splitlines()), 1)
+        self.refused(fovea("embed", MODEL, input=b"a\n fox \xff\n"), 2, "standard input:2:6: is not UTF-8")
 
     def test_long_lines_are_truncated_or_refused(self):
         done = fovea("embed", MODEL, input=LINES)
@@ -189,7 +189,7 @@ class Embed(FoveaTest):
         found = json.loads(self.ok(fovea("embed", MODEL, "--evaluate", pairs, "--json")).stdout)
         self.assertEqual(found["pairs"], 3)
         self.assertLessEqual(abs(found["spearman"]), 100)
-        self.refused(fovea("embed", MODEL, "--evaluate", self.file("bad.csv", "a,b,1\na,b\n")), 2, "record 2")
+        self.refused(fovea("embed", MODEL, "--evaluate", self.file("bad.csv", "a,b,1\na,b\n")), 2, "bad.csv:2")
         self.refused(fovea("embed", MODEL, "--evaluate", self.file("one.csv", "a,b,1\n")), 2, "at least 2")
 
     def test_poolings_are_compared_in_one_run(self):

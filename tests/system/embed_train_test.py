@@ -82,7 +82,7 @@ class EmbedTrain(FoveaTest):
     def test_invalid_requests_are_refused(self):
         self.refused(self.train("pairs.tsv", "a\tb\n", "--patience", "2"), 2, "--patience", "--validation")
         self.refused(fovea("embed", MODEL, "--dry-run", input=b"x"), 2, "--dry-run", "--train")
-        self.refused(self.train("bad.tsv", "a\tb\nc\n"), 2, "bad.tsv: record 2")
+        self.refused(self.train("bad.tsv", "a\tb\nc\n"), 2, "bad.tsv:2")
         self.refused(self.train("none.tsv", ""), 2, "no examples")
         self.refused(self.train("pairs.tsv", "a\tb\n", "--matryoshka", "11"), 2, "--matryoshka: 11; expected 1 to")
         self.refused(self.train("pairs.tsv", "a\tb\n", "--validation", self.folder / "none"), 2, "none")

@@ -67,7 +67,7 @@ class TranslateTest(FoveaTest):
         self.assertEqual(marked.count("<br/>"), 1)
         self.assertEqual(re.sub("<.*?>", "", marked), plain)
         self.refused(fovea("translate", self.out, "--terms", terms, "--beams", "1", input=b"a\n"), 2, "--terms: given with 1 beam")
-        self.refused(fovea("translate", self.out, "--terms", self.file("bad.tsv", "dog moon\n"), input=b"a\n"), 2, "bad.tsv", "line 1")
+        self.refused(fovea("translate", self.out, "--terms", self.file("bad.tsv", "dog moon\n"), input=b"a\n"), 2, "bad.tsv:1")
 
     def test_two_tokenizers_are_kept(self):
         files = ROOT / "tests/goldens/translation_tokenizers"

@@ -8,7 +8,7 @@
 
 #include "base/ordered_json.h"
 #include "fovea/error.h"
-#include "fovea/read_file.h"
+#include "fovea/text_lines.h"
 #include "options/options.h"
 
 namespace fovea::cli {
@@ -62,9 +62,11 @@ TextInput object_in(const std::string& line, const std::string& name) {
     }
   }();
   if (!object.is_object()) refuse_line(name, "expected a JSON object with \"text\"");
-  auto text = text_under(object, {"text", "question", "tokens", "words"}, name);
+  auto text = text_under(
+      object, {"text", "sentence", "sentence1", "premise", "question", "tokens", "words"}, name);
   if (!text) refuse_line(name, "has no \"text\"; expected \"text\", \"question\" or \"tokens\"");
-  return {*std::move(text), text_under(object, {"text_pair", "context"}, name)};
+  return {*std::move(text),
+          text_under(object, {"text_pair", "sentence2", "hypothesis", "context"}, name)};
 }
 
 bool looks_like_a_file(const std::string& argument) {
@@ -96,6 +98,17 @@ std::vector<TextInput> inputs_of(const jobs::LineBlock& block, InputLines lines)
   return inputs;
 }
 
+std::vector<std::string> texts_of(const jobs::LineBlock& block) {
+  if (kind_of(block.file, InputLines::automatic) != InputLines::json) return block.lines;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < block.lines.size(); ++i) {
+    TextInput input = object_in(block.lines[i], block.name_of(i));
+    if (input.pair) refuse_line(block.name_of(i), "has two texts; expected one");
+    texts.push_back(std::move(input.text));
+  }
+  return texts;
+}
+
 FilesOrTexts files_or_texts(const std::vector<std::string>& arguments) {
   FilesOrTexts found;
   for (const std::string& argument : arguments) {
@@ -110,7 +123,7 @@ FilesOrTexts files_or_texts(const std::vector<std::string>& arguments) {
 }
 
 std::string file_or_text(const std::string& argument) {
-  if (is_a_file(argument) && argument != "-") return read_file(argument);
+  if (is_a_file(argument) && argument != "-") return read_text(argument);
   if (looks_like_a_file(argument))
     throw UsageError(argument + ": no such file; expected a file or a text");
   return argument;

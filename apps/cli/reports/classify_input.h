@@ -11,9 +11,13 @@ namespace fovea::cli {
 
 // How the lines of a file give texts. automatic: by the extension of the file's name: json for
 // .jsonl and .json, pairs for .tsv, else text. text: a line is a text. pairs: two texts, separated
-// by a tab. json: an object with "text" (or "question", or a list "tokens") and optionally
-// "text_pair" (or "context").
+// by a tab. json: an object with "text" (or "sentence", "question", a list "tokens") and
+// optionally "text_pair" (or "context").
 enum class InputLines { automatic, text, pairs, json };
+
+// Returns the texts of a block of lines, each of which is a text, or, in .jsonl and .json files, an
+// object with "text". Throws BadFile, naming the line, if an object has another form.
+std::vector<std::string> texts_of(const jobs::LineBlock& block);
 
 // Returns the texts of a block of lines. Throws BadFile, naming the line, if one has another form.
 std::vector<TextInput> inputs_of(const jobs::LineBlock& block, InputLines lines);

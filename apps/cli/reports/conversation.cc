@@ -7,7 +7,7 @@
 
 #include "base/ordered_json.h"
 #include "fovea/error.h"
-#include "terminal/read_text.h"
+#include "fovea/text_lines.h"
 
 namespace fovea::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "jobs/lines.h"
+#include "fovea/text_lines.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -129,7 +129,7 @@ class BenchCommand : public Command {
 
   int run_embedding() {
     if (model_.empty()) throw UsageError("--embed: requires a MODEL; expected a model directory");
-    const std::vector<std::string> texts = jobs::all_lines(lines_);
+    const std::vector<std::string> texts = all_lines(lines_);
     const Embedder embedder =
         open_embedder(model_, weight_precision(precision_), adapters_of(adapters_));
     const EmbedBench r = bench_embedding(embedder, texts, options_);
@@ -171,7 +171,7 @@ class BenchCommand : public Command {
     translation_.sequences = std::max(translation_.sequences, translation_.beams);
     const Model model = opened();
     const TranslationBench r =
-        bench_translation(model, jobs::all_lines(sources_), translation_, options_);
+        bench_translation(model, all_lines(sources_), translation_, options_);
     print(json ? nlohmann::ordered_json({{"model", model_},
                                          {"dtype", kPrecisionNames[precision_]},
                                          {"isa", r.isa},

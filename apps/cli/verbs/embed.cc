@@ -7,6 +7,7 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
+#include "cli/reports/classify_input.h"
 #include "cli/reports/explained.h"
 #include "cli/reports/pictures.h"
 #include "cli/reports/vectors.h"
@@ -233,7 +234,7 @@ class EmbedCommand : public Command {
                                 const jobs::LineBlock& block) const {
     EmbedOptions options = options_;
     options.name_of_text = [&](size_t i) { return block.name_of(i); };
-    const Embeddings embeddings = embedder.embed(block.lines, options);
+    const Embeddings embeddings = embedder.embed(texts_of(block), options);
     jobs::BlockResult result{explaining_
                                  ? explanations(embedder, block, options)
                                  : layout.bytes(embeddings, static_cast<int64_t>(block.first)),
@@ -250,7 +251,7 @@ class EmbedCommand : public Command {
                            const EmbedOptions& options) const {
     std::string out;
     size_t index = block.first;
-    for (const Explanation& one : explain(embedder, block.lines, other_, explain_, options)) {
+    for (const Explanation& one : explain(embedder, texts_of(block), other_, explain_, options)) {
       if (format() == VectorFormat::json_lines)
         out +=
             json_line({{"index", index}, {"explanation", inspector::explanation_json(one)}}) + "\n";

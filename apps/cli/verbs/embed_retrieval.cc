@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/reports/classify_input.h"
 #include "cli/reports/retrieval_vectors.h"
 #include "cli/reports/vectors.h"
 #include "jobs/line_job.h"
@@ -36,7 +37,7 @@ Vectors compute_block(const RetrievalRequest& request, const jobs::LineBlock& bl
                       const Compute<Vectors>& compute) {
   EmbedOptions options = request.options;
   options.name_of_text = [&](size_t i) { return block.name_of(i); };
-  return compute(block.lines, options);
+  return compute(texts_of(block), options);
 }
 
 // The arrays of a safetensors file precede one another, so all of them are kept in memory.

@@ -16,7 +16,7 @@
 #include "cli/verbs/eval_tasks.h"
 #include "cli/verbs/images.h"
 #include "fovea/error.h"
-#include "jobs/lines.h"
+#include "fovea/text_lines.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -191,7 +191,7 @@ class EvalCommand : public Command {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses, --references: expected both or neither");
     if (!model_.empty()) throw UsageError("MODEL: cannot be combined with --hypotheses");
-    const auto hypotheses = jobs::all_lines(hypotheses_), references = jobs::all_lines(references_);
+    const auto hypotheses = all_lines(hypotheses_), references = all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,
                   fmt::format("{}: has {} lines, but {} has {}; expected equal numbers",

@@ -14,11 +14,11 @@
 #include "cli/reports/prompt_pictures.h"
 #include "fovea/chat.h"
 #include "fovea/doctor.h"
+#include "fovea/text_lines.h"
 #include "options/common_options.h"
 #include "options/generation_options.h"
 #include "options/open_model.h"
 #include "terminal/progress.h"
-#include "terminal/read_text.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 

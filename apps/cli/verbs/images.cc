@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/files.h"
+#include "cli/reports/classify_input.h"
 #include "cli/reports/pictures.h"
 #include "jobs/lines.h"
 #include "options/open_model.h"
@@ -102,7 +103,7 @@ int embed_lines(const ImageModel& model, const std::vector<std::string>& files,
   int64_t cut = 0;
   while (const auto block = reader.next(kTextsAtOnce)) {
     if (asked_to_stop()) return stop_code();
-    const Embeddings found = model.embed_texts(block->lines, options);
+    const Embeddings found = model.embed_texts(texts_of(*block), options);
     cut += std::count_if(found.cut.begin(), found.cut.end(), [](int64_t n) { return n > 0; });
     output.add(found);
   }

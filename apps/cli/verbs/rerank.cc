@@ -7,7 +7,8 @@
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
-#include "jobs/lines.h"
+#include "cli/reports/classify_input.h"
+#include "fovea/text_lines.h"
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -63,16 +64,11 @@ class RerankCommand : public Command {
 
  private:
   std::vector<std::string> read_lines() {
-    constexpr size_t kLinesAtOnce = 4096;
     if (files_.empty()) files_.emplace_back("-");
     std::vector<std::string> lines;
     for (const std::string& file : files_) {
-      jobs::LineReader reader(file);
-      while (true) {
-        std::vector<std::string> block = reader.next(kLinesAtOnce);
-        if (block.empty()) break;
-        std::move(block.begin(), block.end(), std::back_inserter(lines));
-      }
+      std::vector<std::string> more = texts_of({file, 0, 0, all_lines(file)});
+      std::move(more.begin(), more.end(), std::back_inserter(lines));
     }
     return lines;
   }

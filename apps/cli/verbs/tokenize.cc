@@ -9,10 +9,10 @@
 #include "cli/verbs/tokenize_train.h"
 #include "fovea/error.h"
 #include "fovea/model_path.h"
+#include "fovea/text_lines.h"
 #include "fovea/tokenizer.h"
 #include "options/common_options.h"
 #include "options/open_model.h"
-#include "terminal/read_text.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
@@ -20,7 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kInputBytes = size_t{1} << 30;
 constexpr size_t kOutputBytes = size_t{1} << 16;  // output is printed in pieces of this size
 
 struct Line {
@@ -116,15 +115,12 @@ class TokenizeCommand : public Command {
  private:
   template <class OnLine>
   static void for_each_line(const std::string& file, OnLine&& on_line) {
-    const std::string all = read_text(file, kInputBytes);
+    constexpr size_t kLinesAtOnce = 256;
+    LineReader reader(file);
     size_t number = 0;
-    for (size_t begin = 0; begin < all.size();) {
-      const size_t end = std::min(all.find('\n', begin), all.size());
-      const std::string name = file == "-" ? "standard input" : file;
-      on_line({std::string_view(all).substr(begin, end - begin),
-               fmt::format("{}: line {}", name, ++number)});
-      begin = end + 1;
-    }
+    for (auto lines = reader.next(kLinesAtOnce); !lines.empty(); lines = reader.next(kLinesAtOnce))
+      for (const std::string& line : lines)
+        on_line({line, fmt::format("{}: line {}", reader.name(), ++number)});
   }
 
   int train() {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/reports/classify_input.h"
 #include "fovea/doctor.h"
 #include "jobs/line_job.h"
 #include "jobs/ranks.h"
@@ -97,13 +98,14 @@ class TranslateCommand : public Command {
   jobs::BlockResult translate_block(const Model& model, const jobs::LineBlock& block) const {
     size_t read = 0, written = 0;
     jobs::BlockResult result;
+    const std::vector<std::string> lines = texts_of(block);
     TranslateOptions options = options_;
     options.name_of_line = [&](size_t i) { return block.name_of(i); };
     translate(
         model, options,
         [&]() -> std::optional<std::string> {
-          if (read == block.lines.size()) return std::nullopt;
-          return block.lines[read++];
+          if (read == lines.size()) return std::nullopt;
+          return lines[read++];
         },
         [&](const Translation& translation) {
           result.bytes += json ? as_json(translation) : as_text(translation, block.first + written);

@@ -80,6 +80,9 @@ class ChatsTask : public ConversationsTask {
       add(data_.records[static_cast<size_t>(i)], measured || held);
     }
     for (const Conversation& record : validation_.records) add(record, true);
+    if (purpose_ == Purpose::train)
+      say(fmt::format("the first record ({}) is {}", data_.records.front().place,
+                      summary_of(data_.records.front())));
     report(longest_row(spec), say);
     say_names(names, say);
     if (purpose_ == Purpose::measure) training = held_out;

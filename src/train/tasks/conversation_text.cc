@@ -5,7 +5,7 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "chat/builtin_templates.h"
-#include "data/lines.h"
+#include "fovea/text_lines.h"
 #include "train/tasks/special_tokens.h"
 
 namespace fovea {
@@ -130,7 +130,7 @@ std::vector<TrainedText> ConversationText::texts(const Conversation& conversatio
         conversation.place);
   if (has_blocks(chosen)) {
     const ChatTemplate::Result whole = render(conversation, conversation.messages.size(), false);
-    if (whole.assistant) return {by_blocks(conversation, trained.front(), whole)};
+    if (whole.assistant) return {by_blocks(conversation, trained, whole)};
   }
   return by_turns(conversation, trained);
 }
@@ -151,7 +151,7 @@ std::vector<int32_t> ConversationText::prompt(const Conversation& conversation) 
 std::vector<size_t> ConversationText::answers(const Conversation& conversation) const {
   std::vector<size_t> all;
   for (size_t i = conversation.first_trained; i < conversation.messages.size(); ++i)
-    if (conversation.messages[i].answer) all.push_back(i);
+    if (conversation.messages[i].answer && conversation.messages[i].trained) all.push_back(i);
   if (train_on_ == TrainOn::last && !all.empty()) all = {all.back()};
   return all;
 }
@@ -183,17 +183,30 @@ TrainedText ConversationText::plain(const Conversation& conversation) const {
   return made;
 }
 
-// Trains the blocks of the message `first` and of those after it.
-TrainedText ConversationText::by_blocks(const Conversation& conversation, size_t first,
+// Trains the blocks of these answers.
+TrainedText ConversationText::by_blocks(const Conversation& conversation,
+                                        const std::vector<size_t>& answers,
                                         const ChatTemplate::Result& whole) const {
-  size_t untrained = 0;
-  const auto before = conversation.messages.begin() + static_cast<std::ptrdiff_t>(first);
-  if (std::any_of(conversation.messages.begin(), before, [](const auto& m) { return m.answer; })) {
-    const ChatTemplate::Result earlier = render(conversation, first, false);
-    untrained = earlier.assistant ? earlier.assistant->size() : 0;
-  }
+  // The number of blocks in the first `count` messages.
+  const auto blocks = [&](size_t count) -> size_t {
+    const auto end = conversation.messages.begin() + static_cast<std::ptrdiff_t>(count);
+    if (end == conversation.messages.end()) return whole.assistant->size();
+    if (std::none_of(conversation.messages.begin(), end, [](const auto& m) { return m.answer; }))
+      return 0;
+    const ChatTemplate::Result part = render(conversation, count, false);
+    return part.assistant ? part.assistant->size() : 0;
+  };
   PlacedText placed(whole.text, tokenizer_, SpecialTokens::guarded);
-  for (size_t i = untrained; i < whole.assistant->size(); ++i) placed.train((*whole.assistant)[i]);
+  const auto train = [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) placed.train((*whole.assistant)[i]);
+  };
+  const bool all =
+      std::all_of(conversation.messages.begin() + static_cast<std::ptrdiff_t>(answers.front()),
+                  conversation.messages.end(), [](const auto& m) { return m.trained; });
+  if (all)
+    train(blocks(answers.front()), whole.assistant->size());
+  else
+    for (const size_t i : answers) train(blocks(i), blocks(i + 1));
   return placed.take();
 }
 

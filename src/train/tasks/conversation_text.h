@@ -56,7 +56,7 @@ class ConversationText {
   std::vector<size_t> answers(const Conversation& conversation) const;
   ChatTemplate::Result render(const Conversation& conversation, size_t count, bool prompt) const;
   TrainedText plain(const Conversation& conversation) const;
-  TrainedText by_blocks(const Conversation& conversation, size_t first,
+  TrainedText by_blocks(const Conversation& conversation, const std::vector<size_t>& answers,
                         const ChatTemplate::Result& whole) const;
   std::vector<TrainedText> by_turns(const Conversation& conversation,
                                     const std::vector<size_t>& answers) const;

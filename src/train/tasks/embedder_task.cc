@@ -49,6 +49,7 @@ class EmbedderTask : public TrainingTask {
                 "vectors depend on the last layer");
   }
 
+  const std::string& first_record() const { return examples_.first; }
   int64_t count() const { return std::ssize(examples_.anchors); }
   int64_t held_out() const { return std::ssize(validation_); }
   int64_t batches_per_epoch() const { return (count() + training_.batch - 1) / training_.batch; }
@@ -300,6 +301,7 @@ Job prepare_embedder(const EmbedderTraining& training, const Say& say) {
   const Family& family = family_to_save(spec, model.origin);
   auto opened = std::make_unique<EmbedderTask>(training, std::move(model), spec);
   EmbedderTask* const task = opened.get();
+  say(task->first_record());
   Job job;
   job.task = std::move(opened);
   job.family = &family;

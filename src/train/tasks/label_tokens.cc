@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fields.h"
+#include "data/table.h"
 #include "fovea/excerpt.h"
 
 namespace fovea {

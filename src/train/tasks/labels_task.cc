@@ -36,6 +36,7 @@ class LabelsTask : public ExamplesTask {
       if (most > 0 && training_.rows.size() > most) training_.rows.resize(most);
       return;
     }
+    summary_ = summary_of(training_);
     check_loss();
     if (training_.problem == ProblemType::single_label)
       check(names_.size() >= 2, "{}: has only one label, \"{}\"; expected at least two",
@@ -109,6 +110,8 @@ class LabelsTask : public ExamplesTask {
     const bool both = spec.encoder && spec.decoder;
     const int64_t context =
         options_.length > 0 ? std::min(options_.length, spec.context) : spec.context;
+    if (purpose_ == Purpose::train)
+      for (const std::string& line : summary_) say(line);
     if (training_.empty + validation_.empty > 0)
       say(fmt::format("{} empty texts are skipped", training_.empty + validation_.empty));
     LabelTokens tokens(tokenizer, names_, context, both ? end_id(tokenizer) : std::nullopt);
@@ -120,6 +123,9 @@ class LabelsTask : public ExamplesTask {
             class_weights(options_.class_weights, names_, learnt));
       say_names_of_tokens(tokenizer, say);
     }
+    if (training_.by_word && !mark_entities(names_) &&
+        std::find(names_.begin(), names_.end(), "O") != names_.end())
+      say("the labels have no prefixes such as B- and I-, so entities are not counted");
     if (tokens.cut() > 0)
       say(fmt::format("{} texts are truncated to {} tokens", tokens.cut(), context));
     const LabelExamples::Settings settings{training_.problem, options_.batch,
@@ -200,7 +206,7 @@ class LabelsTask : public ExamplesTask {
   }
 
   LabelledTexts training_, validation_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_, summary_;
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 #include "base/fields.h"
 #include "base/machine.h"
 #include "data/conversations.h"
-#include "data/lines.h"
 #include "data/task_tokenizer.h"
+#include "data/text_pairs.h"
+#include "fovea/excerpt.h"
 #include "generate/translation.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/pair_examples.h"
@@ -13,6 +14,7 @@ namespace {
 
 // Estimated tokens per sentence, for the plan.
 constexpr int64_t kUsualSentence = 32;
+constexpr size_t kShownBytes = 60;  // of a text in the plan
 
 // Predicts the target text of a source text.
 class PairsTask : public ExamplesTask {
@@ -83,6 +85,10 @@ class PairsTask : public ExamplesTask {
     rules_.start = tokens.start;
     tokens.padding =
         static_cast<int32_t>(spec.padding >= 0 ? spec.padding : padding_id(tokenizer).value_or(0));
+    if (purpose_ == Purpose::train && !training_.sources.empty())
+      say(fmt::format("the first pair is \"{}\" and its target \"{}\"",
+                      excerpt(training_.sources.front(), kShownBytes),
+                      excerpt(training_.targets.front(), kShownBytes)));
     if (training_.empty + validation_.empty > 0) {
       say(fmt::format("{} pairs with an empty side are skipped",
                       training_.empty + validation_.empty));

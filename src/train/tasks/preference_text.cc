@@ -85,14 +85,16 @@ std::optional<PreferenceText> PreferenceTextMaker::pair(const Preference& record
   made.value = record.margin;
   made.first = text_of(record.chosen, made.first_types);
   made.second = text_of(*record.rejected, made.second_types);
-  if (made.first.ids == made.second.ids) {
-    ++equal_;
-    return std::nullopt;
-  }
+  const auto equal = [&] {
+    const bool same = made.first.ids == made.second.ids;
+    equal_ += same;
+    return same;
+  };
+  if (equal()) return std::nullopt;
   // Each of the texts is counted.
   const bool first = fit(made.first, made.first_types),
              second = fit(made.second, made.second_types);
-  if (!set_source(record.chosen, made) || !first || !second) return std::nullopt;
+  if (!set_source(record.chosen, made) || !first || !second || equal()) return std::nullopt;
   return made;
 }
 

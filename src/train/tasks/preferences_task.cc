@@ -227,6 +227,7 @@ class PreferencesTask : public ConversationsTask {
     const int64_t trained = texts_.records();
     add_records(held, maker, tokenizer);
     held_out_ = texts_.records() - trained;
+    if (!measured) say_first(say);
     maker.report(say);
     say_names(names, say);
     if (measured ? held_out_ == 0 : trained == 0)
@@ -242,6 +243,15 @@ class PreferencesTask : public ConversationsTask {
     }
     usual_ = all / std::max<int64_t>(1, texts_.texts.ids.count()) + 1;
     row_ = objective_ == Objective::reward ? most : std::min(longest, PackedRows::next_start(most));
+  }
+
+  void say_first(const Say& say) const {
+    const Preference& first = data_.records.front();
+    const std::string other =
+        first.rejected ? "rejected: " + summary_of(*first.rejected)
+                       : fmt::format("which is {}desirable", first.desirable ? "" : "not ");
+    say(fmt::format("the first record ({}) is {}, {}", first.chosen.place, summary_of(first.chosen),
+                    other));
   }
 
   // Returns the index of the file of each record that is added.

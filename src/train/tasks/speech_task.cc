@@ -98,6 +98,9 @@ class SpeechTask : public ExamplesTask {
                                             tokens.end,      options_.seed};
     SpeechPairs learnt = tokenized(training_, tokens, spec), held_out = learnt;
     if (purpose_ == Purpose::train) held_out = tokenized(validation_, tokens, spec);
+    if (training_.empty + validation_.empty > 0)
+      say(fmt::format("{} recordings without a text are skipped",
+                      training_.empty + validation_.empty));
     if (skipped_ > 0)
       say(
           fmt::format("{} recordings that are longer than {} s, or whose text has more than {} "
@@ -136,6 +139,7 @@ class SpeechTask : public ExamplesTask {
   void hold_out() {
     Recordings kept;
     kept.hash = training_.hash;
+    kept.empty = training_.empty;
     const auto before = [&](size_t i) {
       return std::floor(static_cast<double>(i) * options_.validation);
     };
@@ -155,6 +159,7 @@ class SpeechTask : public ExamplesTask {
     SpeechPairs pairs;
     Recordings kept;
     kept.hash = recordings.hash;
+    kept.empty = recordings.empty;
     for (size_t i = 0; i < recordings.files.size(); ++i) {
       const auto ids =
           label_tokens(tokens, *tokenizer_, recordings.languages[i], recordings.texts[i]);

@@ -42,6 +42,23 @@ TEST_F(Questions, AreReadWithTheirAnswers) {
   EXPECT_FALSE(hold_questions({folder_ / "missing.json"}));
 }
 
+TEST_F(Questions, MayBeRowsOfHuggingFace) {
+  const std::string context = "{\n\"title\": \"T\", \"context\": \"Ein Döner in Köln.\", ";
+  const QuestionSet found = read_all(
+      context + R"("id": "1", "question": "Where?", "answers": {"text": ["Köln"],
+      "answer_start": [13]}})" + "\n" + context +
+      R"("id": "2", "question": "When?", "answers": {"text": [], "answer_start": []}})");
+  ASSERT_EQ(found.questions.size(), 2u);
+  EXPECT_EQ(found.contexts.size(), 1u);
+  EXPECT_EQ(found.questions[0].answers.at(0).begin, 14);
+  EXPECT_TRUE(found.questions[1].answers.empty());
+  EXPECT_TRUE(hold_questions({folder_ / "a.json"}));
+  expect_error(ErrorKind::BadFile, {"a.json:1.answers: has 1 texts and 0 starts"}, [&] {
+    read_all(R"({"context": "a", "question": "b", "id": "1",)"
+             R"( "answers": {"text": ["a"], "answer_start": []}})");
+  });
+}
+
 TEST_F(Questions, NameTheInvalidKey) {
   const std::string question = R"({"id": "1", "question": "Where?", "answers": )";
   expect_refused(

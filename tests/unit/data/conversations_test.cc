@@ -32,12 +32,12 @@ TEST_F(ReadConversations, KeepsTheKeysOfMessagesInTheirOrder) {
   const Conversation one =
       record(R"({"id": 7, "messages": [{"z": 1, "role": "user", "content": "Hi", "a": [null]},)"
              R"( {"content": null, "role": "assistant", "tool_calls": []}, {"role": "tool",)"
-             R"( "content": [{"type": "text"}]}],)"
+             R"( "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]}],)"
              R"( "tools": [{"b": 1, "a": 2}]})");
   EXPECT_EQ(messages(one),
             (std::vector<std::string>{R"({"z":1,"role":"user","content":"Hi","a":[null]})",
                                       R"({"content":null,"role":"assistant","tool_calls":[]})",
-                                      R"({"role":"tool","content":[{"type":"text"}]})"}));
+                                      R"({"role":"tool","content":"x\ny"})"}));
   EXPECT_FALSE(one.messages[0].answer);
   EXPECT_TRUE(one.messages[1].answer);
   EXPECT_EQ(one.tools, R"([{"b":1,"a":2}])");
@@ -93,6 +93,8 @@ TEST_F(ReadConversations, RefusesWrongRecordsByLineAndKey) {
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "user"}]})",
        "messages[1].content is missing"},
       {R"({"messages": [{"role": "user", "content": 3}]})", "messages[0].content is 3"},
+      {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
+       "messages[0].content[0] is an object; expected a part of the type text"},
       {R"({"messages": [{"role": "user", "content": "a"}], "tools": {}})", "tools is "},
       {R"({"messages": [{"role": "user", "content": "a"}], "tools": "no"})", "tools is \"no\""},
       {R"({"prompt": "a"})", "completion is missing; expected a text"},
@@ -103,14 +105,49 @@ TEST_F(ReadConversations, RefusesWrongRecordsByLineAndKey) {
       {R"({"instruction": "a"})", "output is missing; expected a text"},
       {R"({"instruction": "a", "input": 1, "output": "b"})", "input is 1; expected a text"},
       {R"({"conversations": [{"from": "critic", "value": "a"}]})",
-       "conversations[0].from is \"critic\"; expected human, gpt, system or tool"},
-      {R"({"conversations": [{"from": "gpt"}]})", "conversations[0].value is missing"}};
+       "conversations[0].from is \"critic\"; expected human, gpt, system, tool or function_call"},
+      {R"({"conversations": [{"from": "gpt"}]})", "conversations[0].value is missing"},
+      {R"({"conversations": [{"from": "function_call", "value": "no call"}]})",
+       "conversations[0].value is "},
+      {R"({"messages": [{"role": "assistant", "content": "a", "weight": 0.5}]})",
+       "messages[0].weight is 0.5; expected 0 or 1"},
+      {R"({"instruction": "a", "output": "b", "history": ["c"]})",
+       "history is an array of 1 elements; expected a list of pairs"}};
   const std::string good = R"({"prompt": "a", "completion": "b"})";
   for (const auto& [line, mention] : cases) {
     expect_error(ErrorKind::BadFile, {path_ + ":2: ", mention},
                  [&, text = good + "\n" + line + "\n"] { read(text); });
   }
   expect_error(ErrorKind::BadFile, {path_, "contains no conversation"}, [&] { read("\n"); });
+}
+
+// Answers of weight 0 were trained.
+TEST_F(ReadConversations, KeepsAnswersOfWeightZeroAsContext) {
+  const Conversation one = record(
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b",)"
+      R"( "weight": 0}, {"role": "assistant", "content": "c", "weight": 1.0}]})");
+  EXPECT_EQ(messages(one)[1], R"({"role":"assistant","content":"b"})");
+  EXPECT_EQ(messages(one)[2], R"({"role":"assistant","content":"c"})");
+  EXPECT_FALSE(one.messages[1].trained);
+  EXPECT_TRUE(one.messages[2].trained);
+  EXPECT_EQ(summary_of(one),
+            R"(user "a", assistant "b" (not trained), assistant "c")");
+}
+
+TEST_F(ReadConversations, ReadsCallsHistoriesAndMessagesOfTurns) {
+  EXPECT_EQ(messages(record(R"({"conversations": [{"from": "human", "value": "q"},)"
+                            R"( {"from": "function_call", "value": "{\"name\": \"f\",)"
+                            R"( \"arguments\": {\"x\": 1}}"},)"
+                            R"( {"role": "assistant", "content": "r"}]})")),
+            (std::vector<std::string>{
+                R"({"role":"user","content":"q"})",
+                R"({"role":"assistant","content":"","tool_calls":[{"type":"function","function":)"
+                R"({"name":"f","arguments":{"x":1}}}]})",
+                R"({"role":"assistant","content":"r"})"}));
+  EXPECT_EQ(messages(record(R"({"instruction": "a", "output": "b", "history": [["c", "d"]]})")),
+            (std::vector<std::string>{
+                R"({"role":"user","content":"c"})", R"({"role":"assistant","content":"d"})",
+                R"({"role":"user","content":"a"})", R"({"role":"assistant","content":"b"})"}));
 }
 
 TEST_F(ReadConversations, ReadsTheWeightsOfFiles) {
@@ -138,6 +175,8 @@ TEST_F(ReadConversations, AreRecognisedByTheFirstLine) {
   };
   EXPECT_TRUE(holds("\n{\"messages\": 1}\nno JSON"));
   EXPECT_TRUE(holds(R"({"prompt": "a"})"));
+  EXPECT_TRUE(holds("\xEF\xBB\xBF[\n{\n  \"messages\": [\n  ]\n}]"));
+  EXPECT_TRUE(holds("{\"messages\": \"" + std::string(2 << 20, 'x') + "\"}"));
   EXPECT_FALSE(holds(R"({"text": "a", "prompt": "b"})"));
   EXPECT_FALSE(holds(R"(["messages"])"));
   EXPECT_FALSE(holds("messages"));

@@ -191,7 +191,7 @@ TEST_F(CorpusTest, NamesTheInvalidJsonLine) {
   write("c.jsonl", "{\"text\": \"x\"}\nhello\n");
   refused("c.jsonl", ":2: ");
   write("long.jsonl", std::string(size_t{65} << 20, ' '));
-  refused("long.jsonl", ":1: is too long; expected lines of at most 67108864 bytes");
+  refused("long.jsonl", ":1: is too long; expected records of at most 67108864 bytes");
   write("d.json", "[1, 2]\n");
   refused("d.json", ":1: is an array of 2 elements; expected an object with the key text");
 }

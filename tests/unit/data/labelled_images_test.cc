@@ -43,6 +43,8 @@ TEST_F(LabelledImageFiles, TablesNamePicturesAndLabels) {
   EXPECT_EQ(found.labels, (std::vector<std::string>{"cat", "big dog"}));
   EXPECT_EQ(read_labelled_images({put("table.tsv", "a.png\tcat, small\n")}).labels,
             (std::vector<std::string>{"cat, small"}));
+  EXPECT_EQ(read_labelled_images({put("order.csv", "Caption;Image\ncat;a.png\n")}).labels,
+            (std::vector<std::string>{"cat"}));
 }
 
 TEST_F(LabelledImageFiles, ErrorsNameThePlace) {
@@ -56,8 +58,10 @@ TEST_F(LabelledImageFiles, ErrorsNameThePlace) {
   refused({"bare/cat: no pictures"}, folder_ / "bare");
   put("bare/loose.png");
   refused({"loose.png is in no label's folder"}, folder_ / "bare");
-  refused({"t.csv: line 1", "expected a picture, a comma and a label"}, put("t.csv", "a.png\n"));
-  refused({"t.csv: line 2", "none.png is missing"}, put("t.csv", "a.png,x\nnone.png,x\n"));
+  refused({"t.csv:1", "expected a picture, a comma and a label"}, put("t.csv", "a.png\n"));
+  refused({"t.csv:2", "none.png is missing"}, put("t.csv", "a.png,x\nnone.png,x\n"));
+  // The first row was dropped as names, since it names no picture that can be read.
+  refused({"t.csv:1", "a.gif is missing"}, put("t.csv", "a.gif,x\na.png,x\n"));
   refused({"t.csv: no pictures"}, put("t.csv", "file,label\n"));
   refused({"a.png: not a folder of labels"}, folder_ / "a.png");
 }

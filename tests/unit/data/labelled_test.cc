@@ -68,8 +68,16 @@ TEST_F(Labelled, NamesTheInvalidLine) {
   expect_refused("a.jsonl",
                  "{\"tokens\": [\"a\"], \"labels\": [1]}\n{\"text\": \"a\", \"label\": 1}\n",
                  {"expected only one kind"});
-  expect_refused("a.jsonl", "{\"text\": \"a\", \"label\": true}\n",
-                 {"a.jsonl:1", "\"label\": a label is true", "a string or a number"});
+  expect_refused("a.jsonl", "{\"text\": \"a\", \"label\": {}}\n",
+                 {"a.jsonl:1", "\"label\": a label is an object", "a string or a number"});
+  expect_refused("a.jsonl",
+                 "{\"text\": \"a\", \"labels\": [0, 0]}\n{\"text\": \"b\", \"labels\": []}\n",
+                 {"a.jsonl:1", "\"labels\" has \"0\" twice"});
+  expect_refused("a.csv", "review,sentiment,topic\na,b,c\n", {"a.csv:1: has sentiment and topic"});
+  expect_refused("a.csv", "text,length,toxic\na,9,1\n",
+                 {"a.csv:1: names no column label", "length is \"9\" at", "a.csv:2"});
+  expect_refused("a.conllu", "1\tx\tx\t_\t_\t_\t_\t_\t_\t_\n", {"a.conllu:1", "UPOS"});
+  expect_refused("a.conllu", "1\tx\tx\n", {"a.conllu:1", "3 columns; expected 10"});
   expect_refused("a.jsonl", "{\"text\": \"a\", \"labels\": [\"x\", null]}\n",
                  {"a.jsonl:1", "\"labels\": a label is null"});
   expect_refused("a.jsonl",
@@ -92,6 +100,58 @@ TEST_F(Labelled, ReadsSeveralLabelsPerText) {
   EXPECT_TRUE(columns.rows[1].labels.empty());
   expect_error(ErrorKind::BadFile, {"a.tsv:1", "empty label"},
                [&] { read("a.tsv", "a\tx,,y\n", ProblemType::multi_label); });
+}
+
+TEST_F(Labelled, FindsColumnsByTheirNames) {
+  // The names were a text with its label, or the labels were the texts.
+  for (const char* content :
+       {"Text\tLabel\na\tx\nb\ty\n", "label\ttext\nx\ta\ny\tb\n",
+        "review\tsentiment\na\tx\nb\ty\n",
+        "\xEF\xBB\xBF" "id\tsentence\tlabel\r\n1\ta\tx\r\n2\tb\ty\r\n",
+        "utterance (English)\tlabel\na\tx\nb\ty\n"}) {
+    const LabelledTexts found = read("a.tsv", content);
+    ASSERT_EQ(found.rows.size(), 2u) << content;
+    EXPECT_EQ(found.rows[0].text, "a");
+    EXPECT_EQ(found.rows[1].label, "y");
+  }
+  const LabelledTexts csv =
+      read("a.csv", "premise;hypothesis;label\n\"a; b\";\"c\n\"\"d\"\"\";x\n");
+  EXPECT_EQ(csv.rows[0].text, "a; b");
+  EXPECT_EQ(csv.rows[0].pair, "c\n\"d\"");
+  const LabelledTexts json =
+      read("a.json", "[{\n\"label\": true, \"sentence1\": \"a\", \"sentence2\": \"b\"}]");
+  EXPECT_EQ(json.rows[0].pair, "b");
+  EXPECT_EQ(json.rows[0].label, "true");
+}
+
+TEST_F(Labelled, ReadsAZeroOrOnePerLabel) {
+  const LabelledTexts lists = read("a.jsonl",
+                                   "{\"text\": \"a\", \"labels\": [1.0, 1.0, 0.0]}\n"
+                                   "{\"text\": \"b\", \"labels\": [0.0, 0.0, 1.0]}\n");
+  EXPECT_EQ(label_names(lists), (Texts{"0", "1", "2"}));
+  EXPECT_EQ(lists.rows[0].labels, (Texts{"0", "1"}));
+  const LabelledTexts numbers = read("a.jsonl",
+                                     "{\"text\": \"a\", \"labels\": [0, 1]}\n"
+                                     "{\"text\": \"b\", \"labels\": [1]}\n");
+  EXPECT_EQ(numbers.rows[0].labels, (Texts{"0", "1"}));  // the labels themselves
+  const LabelledTexts columns =
+      read("a.csv", "id,comment_text,toxic,insult\n7,a,0,1\n8,b,0,0\n9,c,1,1\n");
+  EXPECT_EQ(columns.problem, ProblemType::multi_label);
+  EXPECT_EQ(columns.rows[0].labels, (Texts{"insult"}));
+  EXPECT_TRUE(columns.rows[1].labels.empty());
+  EXPECT_EQ(columns.rows[2].labels, (Texts{"toxic", "insult"}));
+  const LabelledTexts keys =
+      read("a.jsonl", "{\"text\": \"a\", \"toxic\": 1, \"insult\": false}\n");
+  EXPECT_EQ(keys.rows[0].labels, (Texts{"toxic"}));
+}
+
+TEST_F(Labelled, DescribesTheFirstRecordAndTheLabels) {
+  EXPECT_EQ(summary_of(read("a.csv", "text,label\na,x\nb,y\nc,y\n")),
+            (Texts{"the first record (" + (folder_ / "a.csv") + ":2) is \"a\": x",
+                   "labels: x 1, y 2"}));
+  EXPECT_EQ(summary_of(read("a.conll", "Anna B-PER\nlives O\n")),
+            (Texts{"the first record (" + (folder_ / "a.conll") + ":1) is Anna: B-PER, lives: O",
+                   "labels: B-PER 1, O 1"}));
 }
 
 TEST_F(Labelled, ReadsNumbers) {
@@ -118,6 +178,30 @@ TEST_F(Labelled, ReadsConllFiles) {
   EXPECT_EQ(found.rows[0].words, (Texts{"New", "York"}));
   EXPECT_EQ(found.rows[0].labels, (Texts{"B-LOC", "I-LOC"}));
   EXPECT_EQ(found.rows[1].labels, (Texts{"O"}));
+}
+
+// A comment was a word "#" with its last part as the label.
+TEST_F(Labelled, SkipsCommentsOfConllFiles) {
+  const LabelledTexts found = read("a.conll",
+                                   "# id 0 domain=train\nAnna _ _ B-PER\n# _ _ O\n\n"
+                                   "# _ _ O\nlives _ _ O\n");
+  EXPECT_EQ(found.rows[0].words, (Texts{"Anna", "#"}));
+  EXPECT_EQ(found.rows[1].words, (Texts{"#", "lives"}));
+  EXPECT_EQ(label_names(found), (Texts{"B-PER", "O"}));
+}
+
+TEST_F(Labelled, ReadsPartsOfSpeechOfConllu) {
+  const std::string rest = "\t_\t_\t0\troot\t_\t_\n";
+  for (const char* name : {"a.conllu", "a.conll"}) {
+    const LabelledTexts found =
+        read(name, "# text = du gehst\n1-2\tzum\t_\t_" + rest + "1\tzu\tzu\tADP" + rest +
+                       "2\tdem\tder\tDET" + rest + "2.1\tx\tx\tX" + rest +
+                       "\n# next\n1\t#\t#\tSYM" + rest);
+    ASSERT_EQ(found.rows.size(), 2u);
+    EXPECT_EQ(found.rows[0].words, (Texts{"zu", "dem"}));
+    EXPECT_EQ(found.rows[0].labels, (Texts{"ADP", "DET"}));
+    EXPECT_EQ(found.rows[1].words, (Texts{"#"}));
+  }
 }
 
 }  // namespace

@@ -106,6 +106,27 @@ TEST_F(PreferencesInFiles, MayBeJudged) {
   EXPECT_EQ(texts_of(with_completion_of(all.records[0].chosen, all.records[1].chosen)), "p|c");
 }
 
+// Such records were refused, or were read as conversations whose labels have no effect.
+TEST_F(PreferencesInFiles, MayHaveTurnsInsteadOfMessages) {
+  const Preference made = one(
+      R"({"system": "s", "conversations": [{"from": "human", "value": "q"}],)"
+      R"( "chosen": {"from": "gpt", "value": "a"}, "rejected": {"from": "gpt", "value": "b"}})");
+  ASSERT_EQ(made.chosen.messages.size(), 3u);
+  EXPECT_EQ(made.chosen.messages[0].json, R"({"role":"system","content":"s"})");
+  EXPECT_EQ(made.chosen.messages[1].json, R"({"role":"user","content":"q"})");
+  EXPECT_EQ(made.rejected->messages[2].json, R"({"role":"assistant","content":"b"})");
+  EXPECT_EQ(made.chosen.first_trained, 2u);
+  const Preference judged = one(
+      R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],)"
+      R"( "kto_tag": false})");
+  EXPECT_EQ(preference_form({path_}), PreferenceForm::judged);
+  EXPECT_FALSE(judged.desirable);
+  EXPECT_EQ(judged.chosen.first_trained, 1u);
+  EXPECT_FALSE(one(R"({"prompt": "p", "completion": "c", "label": 0})").desirable);
+  EXPECT_EQ(preference_form({path_}), PreferenceForm::judged);
+  expect_refused(R"({"prompt": "p", "completion": "c", "label": 2})", "label is 2");
+}
+
 TEST_F(PreferencesInFiles, AreRecognised) {
   const auto form = [&](const std::string& line) {
     write_file_atomically(path_, line);

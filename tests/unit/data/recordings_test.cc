@@ -34,6 +34,9 @@ TEST_F(RecordingTables, HaveColumnsInAnyOrder) {
   const Recordings more = read_recordings({tsv, lines});
   EXPECT_EQ(more.texts, (std::vector<std::string>{"\"ja\"", "si"}));
   EXPECT_EQ(more.languages, (std::vector<std::string>{"de", "es"}));
+  const Recordings some = read_recordings({put("e.csv", "Audio,Text\na.wav,\nb.wav,yes\n")});
+  EXPECT_EQ(some.texts, std::vector<std::string>{"yes"});
+  EXPECT_EQ(some.empty, 1);
   const uint64_t before = read_recordings({csv}).hash;
   put("a.wav", "other");
   EXPECT_NE(read_recordings({csv}).hash, before);
@@ -46,8 +49,8 @@ TEST_F(RecordingTables, ErrorsNameTheLine) {
     const std::string path = put(name, content);
     expect_error(ErrorKind::BadFile, {text}, [&] { read_recordings({path}); });
   };
-  refused("a.csv", "file,text\na.wav,x\n", "a.csv:1: names no column audio; expected");
-  refused("b.csv", "audio,text\na.wav\n", "b.csv:2: has 1 columns; expected 2");
+  refused("a.csv", "file,text\na.wav,x\n", "a.csv:1: names no columns audio and text; expected");
+  refused("b.csv", "audio,text\na.wav\n", "b.csv:2: has 1 column; expected 2");
   refused("c.csv", "audio,text\na.wav,\"x\n", "c.csv:2: has a quote that does not end");
   refused("d.csv", "audio,text\nnone.wav,x\n", "none.wav is missing; expected a sound file");
   refused("e.jsonl", "{\"audio\": \"a.wav\"}\n", "e.jsonl:1: has no text; expected");

@@ -29,9 +29,9 @@ TEST(ScoredPairs, ReadEachFormat) {
 }
 
 TEST(ScoredPairs, NameTheInvalidRecord) {
-  expect_error(ErrorKind::BadFile, {"record 2", "2 fields"}, [] { read("a,b,1\nc,d\n"); });
-  expect_error(ErrorKind::BadFile, {"record 2", "no number"}, [] { read("a,b,1\nc,d,nan\n"); });
-  expect_error(ErrorKind::BadFile, {"record 2"},
+  expect_error(ErrorKind::BadFile, {"pairs:2: has 2 fields"}, [] { read("a,b,1\nc,d\n"); });
+  expect_error(ErrorKind::BadFile, {"pairs:2: ", "no number"}, [] { read("a,b,1\nc,d,nan\n"); });
+  expect_error(ErrorKind::BadFile, {"pairs:2"},
                [] { read("{\"sentence1\":\"a\",\"sentence2\":\"b\",\"score\":1}\n[]\n"); });
   expect_error(ErrorKind::BadFile, {"nonesuch"}, [] { read_scored_pairs("/nonesuch"); });
 }
@@ -52,7 +52,27 @@ TEST(TextExamples, HaveTheKindOfTheFirstRecord) {
   const TextExamples scored = examples("fox,the fox,5\nfox,eye,1\n");
   EXPECT_EQ(scored.kind, ExampleKind::scored);
   EXPECT_EQ(scored.scores, (std::vector<float>{1, 0.2f}));
-  expect_error(ErrorKind::BadFile, {"record 2", "two texts"}, [&] { examples("a\tb\na\n"); });
+  expect_error(ErrorKind::BadFile, {"examples:2: ", "two texts"}, [&] { examples("a\tb\na\n"); });
+  // The names were a triplet, with the scores as texts.
+  for (const char* text : {"\xEF\xBB\xBFsentence1,sentence2,score\na,b,4\nc,d,0\n",
+                           "Score;Sentence1;Sentence2\n4;a;b\n0;c;d\n",
+                           "{\n  \"sentence1\": \"a\", \"sentence2\": \"b\",\n  \"score\": 4\n}\n"
+                           "{\"sentence1\": \"c\", \"sentence2\": \"d\", \"score\": 0}\n"}) {
+    EXPECT_EQ(examples(text).kind, ExampleKind::scored) << text;
+    EXPECT_EQ(examples(text).anchors, (std::vector<std::string>{"a", "c"}));
+    EXPECT_EQ(examples(text).scores, (std::vector<float>{1, 0}));
+  }
+  expect_error(ErrorKind::BadFile, {"examples:1: has no number, as all other records have"},
+               [&] { examples("one,two,how similar\na,b,4\n"); });
+  // Pairs of label 0 were trained as related.
+  const TextExamples judged = examples(
+      "{\"sentence1\": \"a\", \"sentence2\": \"b\", \"label\": 0}\n"
+      "{\"sentence1\": \"c\", \"sentence2\": \"d\", \"label\": true}\n");
+  EXPECT_EQ(judged.scores, (std::vector<float>{0, 1}));
+  expect_error(ErrorKind::BadFile, {"examples:2: label is 2; expected 0 to 1, or the name score"},
+               [&] { examples("sentence1,sentence2,label\na,b,2\n"); });
+  expect_error(ErrorKind::BadFile, {"examples:1: \"positive\" is an array", "expected a text"},
+               [&] { examples("{\"query\": \"a\", \"positive\": [\"b\"]}\n"); });
   expect_error(ErrorKind::BadFile, {"no examples"}, [&] { examples("\n"); });
 }
 

@@ -134,6 +134,9 @@ TEST(LabelScores, OfNumbersAreCorrelationsAndTheMeanError) {
 
 TEST(LabelScores, NeedEntitiesForEntityScores) {
   EXPECT_TRUE(mark_entities({"O", "B-PER", "S-X"}));
+  // The scheme BILOU, which had no scores of entities.
+  EXPECT_TRUE(mark_entities({"O", "U-PER", "L-X"}));
+  EXPECT_EQ(entities_of({"U-A", "B-B", "L-B", "O"}), entities_of({"S-A", "B-B", "E-B", "O"}));
   EXPECT_FALSE(mark_entities({"O"}));
   EXPECT_FALSE(mark_entities({"O", "NOUN"}));
   Predictions found{.choices = {{0, 0}}, .names = {"NOUN", "O"}, .ends = {1}};

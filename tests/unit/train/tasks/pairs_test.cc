@@ -223,9 +223,10 @@ TEST_F(Pairs, SkipAndCountEmptyAndLongSides) {
   const Job job = prepare(small_translator(), o, true,
                           [&](std::string note) { notes.push_back(std::move(note)); });
   EXPECT_EQ(job.plan.training_sequences, 2);
-  ASSERT_EQ(notes.size(), 2u);
-  EXPECT_EQ(notes[0], "1 pairs with an empty side are skipped");
-  EXPECT_EQ(notes[1], "1 pairs longer than 32 tokens (the context) are skipped");
+  ASSERT_EQ(notes.size(), 3u);
+  EXPECT_EQ(notes[0], "the first pair is \"red\" and its target \"dog\"");
+  EXPECT_EQ(notes[1], "1 pairs with an empty side are skipped");
+  EXPECT_EQ(notes[2], "1 pairs longer than 32 tokens (the context) are skipped");
 }
 
 TEST_F(Pairs, CanHoldOutTheirLastPart) {
