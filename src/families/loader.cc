@@ -51,6 +51,12 @@ constexpr uint64_t kReserve = uint64_t{256} << 20;
 
 const StoredTensor* Loader::find(const std::string& name) const {
   const std::string prefix = family_.prefix;
+  // Heads of masked language models have their bias twice, and compute with that of the decoder.
+  for (const std::string end : {"predictions.bias", "lm_head.bias"}) {
+    if (!name.ends_with(end)) continue;
+    const std::string decoders = name.substr(0, name.size() - 4) + "decoder.bias";
+    if (const auto* stored = file_.find(decoders)) return stored;
+  }
   std::vector<std::string> spellings = {name, prefix + name};
   if (!prefix.empty() && name.starts_with(prefix)) spellings[1] = name.substr(prefix.size());
   for (size_t i = 0; i < 2; ++i) {

@@ -4,6 +4,7 @@ import json
 import resource
 import shutil
 import signal
+import struct
 import unittest
 
 from support import ROOT, FoveaTest, fovea
@@ -45,6 +46,26 @@ class Convert(FoveaTest):
             self.assertIn("quantization_config", json.loads((out / "config.json").read_text()))
             self.assertIn("I8", self.dtypes(out))
             self.assertEqual(self.result("plan", out)["parameters"], self.result("plan", self.model())["parameters"])
+
+    def test_the_bias_of_the_decoder_of_a_masked_language_model_is_used(self):
+        """Checkpoints have the bias of the words twice. If the two differed, the other one was used than that with which transformers computes,
+        and converted copies kept the wrong one."""
+        source, wanted, out = (self.folder / name for name in ("source", "wanted", "out"))
+        for folder in (source, wanted):
+            shutil.copytree(ROOT / "tests/goldens/classifiers/masks", folder)
+        data = (source / "model.safetensors").read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        header, values = json.loads(data[8:begin]), data[begin:]
+        bias = header["cls.predictions.bias"]
+        first, last = bias["data_offsets"]
+        other = struct.pack(f"<{(last - first) // 4}f", *(i % 5 - 2 for i in range((last - first) // 4)))
+        header["cls.predictions.decoder.bias"] = {**bias, "data_offsets": [len(values), len(values) + last - first]}
+        for folder, head, body in ((source, header, values + other), (wanted, None, values[:first] + other + values[last:])):
+            text = json.dumps(head).encode() if head else data[8:begin]
+            (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + body)
+        self.ok(fovea("convert", source, out))
+        self.assertEqual(self.traced(source), self.traced(wanted))
+        self.assertEqual(self.traced(out), self.traced(wanted))
 
     def test_a_sentence_model_keeps_its_modules(self):
         """convert wrote the Transformer of a sentence-transformers directory without modules.json and the folders of its modules, so that the
