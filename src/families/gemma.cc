@@ -21,6 +21,7 @@ void common(Config& io, Spec& s, const LlamaDefaults& defaults) {
   float scalar = d.attention.scale > 0 ? std::round(1 / (d.attention.scale * d.attention.scale))
                                        : static_cast<float>(d.attention.head_width);
   io("query_pre_attn_scalar", scalar, 256, 1e6f);
+  if (!io.reading()) io.write("query_pre_attn_scalar", std::llround(scalar));  // it must be whole
   d.attention.scale = 1 / std::sqrt(scalar);
   io.only("use_bidirectional_attention", false);
 }

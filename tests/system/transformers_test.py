@@ -18,6 +18,12 @@ class Transformers(FoveaTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
         self.assertTrue(done.stdout.endswith("ok\n"), done.stdout)
 
+    def test_written_directories_of_all_families_give_the_same_logits(self):
+        """Converted, by way of a .gguf file, fine-tuned and merged with an adapter: each config.json and each tensor is taken."""
+        done = subprocess.run([PYTHON, str(ROOT / "tools/check_written_directories.py"), "--fovea", FOVEA], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False, timeout=900, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
+
     def test_chat_templates_give_the_same_ids_and_masks(self):
         program = pathlib.Path(FOVEA).parent / "tests/unit_train"
         if not program.is_file():
