@@ -144,7 +144,7 @@ class TaskRun {
       before = 1;
     }
     before = std::min(before, ids.size());
-    const auto most = static_cast<size_t>(model_.spec().context);
+    const auto most = static_cast<size_t>(model_.spec().context) + 1;  // the last one is not read
     if (ids.size() > most) {
       const size_t surplus = ids.size() - most;
       ids.erase(ids.begin(), ids.begin() + static_cast<int64_t>(surplus));

@@ -18,8 +18,10 @@ namespace {
 void check_scored(const Spec& spec, size_t tokens) {
   check(!spec.encoder, "score: the model has an encoder; expected a decoder-only model");
   check(tokens > 0, "score: no tokens; expected at least one");
-  check(static_cast<int64_t>(tokens) <= spec.context,
-        "score: {} tokens; expected at most {}, the model's context", tokens, spec.context);
+  // The last token is predicted, but not read.
+  check(static_cast<int64_t>(tokens) <= spec.context + 1,
+        "score: {} tokens; expected at most {}, the model's context and the token after it", tokens,
+        spec.context + 1);
 }
 
 VocabularySize vocabulary_of(const Model& model) {
