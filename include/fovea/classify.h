@@ -21,11 +21,13 @@ enum class ClassifierTask { texts, words, answers, masks };
 // a probability for each label. none: the logits themselves, of a regression.
 enum class ScoreFunction { softmax, sigmoid, none };
 
-// How the labels of tokens become those of entities; the names are those of transformers. none: an
-// entity for each token. simple: adjacent tokens with the same label are joined. first, average,
-// max: a word has the label of its first token, of the mean of its tokens' probabilities, or of its
-// most probable token; adjacent words are then joined.
-enum class EntityJoining { none, simple, first, average, max };
+// How the labels of tokens become those of entities. words: a word, a run of letters and digits,
+// has the label of its first token, the only one that training gives a label; adjacent words with
+// the same label are joined. The others are the strategies of transformers. none: an entity for
+// each token. simple: adjacent tokens with the same label are joined. first, average, max: a word
+// has the label of its first token, of the mean of its tokens' probabilities, or of its most
+// probable token; adjacent words are then joined.
+enum class EntityJoining { none, simple, first, average, max, words };
 
 // The options of all tasks; each function uses some of them.
 struct ClassifyOptions {
@@ -35,7 +37,7 @@ struct ClassifyOptions {
   std::vector<std::string> labels;
   std::string hypothesis = "This example is {}.";
   bool multi_label = false;
-  EntityJoining joining = EntityJoining::simple;  // find_entities()
+  EntityJoining joining = EntityJoining::words;  // find_entities()
   // answer(), fill_masks(): the number of best results; 0 = 1 answer, or 5 tokens.
   int64_t top = 0;
   int64_t answer_tokens = 15;  // answer(): maximum tokens of an answer

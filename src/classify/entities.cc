@@ -2,12 +2,15 @@
 // does.
 
 #include <algorithm>
+#include <array>
 
 #include "base/fields.h"
 #include "base/float_mode.h"
 #include "classify/classifier_parts.h"
 #include "tensor/tape.h"
 #include "tokenizer/state.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {
@@ -56,6 +59,28 @@ bool continues_word(const Tokenizer& tokenizer, const std::string& text, const P
   return text[place.first_byte - 1] != ' ' && text[place.first_byte] != ' ';
 }
 
+// Returns whether a character is a part of words that are written with spaces between them.
+bool is_in_word(char32_t c) {
+  // Han (with kana), Thai, Lao, Khmer, Myanmar: words without spaces between them.
+  static const std::array unspaced = {unicode::script(0x4E2D), unicode::script(0x0E01),
+                                      unicode::script(0x0E81), unicode::script(0x1780),
+                                      unicode::script(0x1000)};
+  return unicode::is(c, unicode::letter | unicode::number | unicode::mark) &&
+         std::find(unspaced.begin(), unspaced.end(), unicode::script(c)) == unspaced.end();
+}
+
+// Returns whether a token continues a run of letters and digits.
+bool continues_run(const std::string& text, const PlacedTokens& tokens, size_t i) {
+  const size_t end = tokens.places[i - 1].end_byte, begin = tokens.places[i].first_byte;
+  if (begin != end) return begin < end;  // below: both are parts of one character
+  if (begin == 0 || begin >= text.size()) return false;
+  size_t last = begin - 1;
+  while (last > 0 && (static_cast<unsigned char>(text[last]) & 0xC0) == 0x80) --last;
+  const std::string_view read = text;
+  return is_in_word(utf8::first(read.substr(last)).code_point) &&
+         is_in_word(utf8::first(read.substr(begin)).code_point);
+}
+
 // Returns the label and the score of a word, whose tokens are [begin, end).
 LabelledPart word_of(const EntityText& text, size_t begin, size_t end, size_t labels,
                      EntityJoining joining) {
@@ -63,7 +88,8 @@ LabelledPart word_of(const EntityText& text, size_t begin, size_t end, size_t la
   TextPlace place = text.tokens.places[begin];
   place.end = text.tokens.places[end - 1].end;
   place.end_byte = text.tokens.places[end - 1].end_byte;
-  if (joining == EntityJoining::first) return part_of(row(begin), labels, place);
+  if (joining == EntityJoining::first || joining == EntityJoining::words)
+    return part_of(row(begin), labels, place);
   if (joining == EntityJoining::max) {
     LabelledPart best = part_of(row(begin), labels, place);
     for (size_t i = begin + 1; i < end; ++i)
@@ -87,7 +113,11 @@ std::vector<LabelledPart> parts_in(const Tokenizer& tokenizer, const std::string
   const bool words = joining != EntityJoining::none && joining != EntityJoining::simple;
   for (size_t begin = 0, end = 0; begin < count; begin = end) {
     end = begin + 1;
-    while (words && end < count && continues_word(tokenizer, source, text.tokens, end)) ++end;
+    const auto continues = [&] {
+      return joining == EntityJoining::words ? continues_run(source, text.tokens, end)
+                                             : continues_word(tokenizer, source, text.tokens, end);
+    };
+    while (words && end < count && continues()) ++end;
     parts.push_back(words ? word_of(text, begin, end, labels, joining)
                           : part_of(text.probabilities.data() + begin * labels, labels,
                                     text.tokens.places[begin]));

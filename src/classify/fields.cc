@@ -8,7 +8,7 @@ void visit(ClassifyOptions& o, OptionVisitor& v) {
   v.text({"hypothesis", "text that states a label, with {} in its place"}, o.hypothesis);
   v.boolean({"multi_label", "several of the candidate labels may apply to a text"}, o.multi_label);
   v.choice({"joining", "how the labels of tokens become those of entities"}, o.joining,
-           {"none", "simple", "first", "average", "max"});
+           {"none", "simple", "first", "average", "max", "words"});
   v.integer({"top", "number of best results; 0 = the task's usual number"}, o.top, 0, 1'000'000);
   v.integer({"answer_tokens", "maximum tokens of an answer"}, o.answer_tokens, 1, 100'000);
   v.boolean({"null_answer", "allow the empty answer: the context has no answer"}, o.null_answer);
