@@ -60,7 +60,7 @@ std::vector<std::string> label_names_of(const Origin& origin, int64_t count) {
 TextFormat format_of(const std::string& inner, const std::string& base, const Spec& spec) {
   const std::string& path = comes_with_tokenizer(inner) || base.empty() ? inner : base;
   if (!is_gguf(path)) return TextFormat::open(path, spec);
-  return TextFormat(Tokenizer::open(path), spec.context, false, spec.token_types > 1);
+  return TextFormat::of(Tokenizer::open(path), spec);
 }
 
 // Refuses models whose heads need no tokenizer to be recognised.
@@ -89,7 +89,7 @@ std::shared_ptr<const Classifier::Parts> parts_of(const std::string& path, Trans
 TextFormat format_of(const Model& model) {
   const std::string& path = model.parts().path;
   if (path.empty() || is_gguf(path) || !comes_with_tokenizer(path))
-    return TextFormat(model.tokenizer(), model.spec().context, false, model.spec().token_types > 1);
+    return TextFormat::of(model.tokenizer(), model.spec());
   return TextFormat::open(path, model.spec());
 }
 
@@ -145,7 +145,7 @@ void Classifier::Parts::needs(ClassifierTask wanted, const char* results) const 
 }
 
 Tensor Classifier::Parts::logits(const TokenBatch& batch) const {
-  return transformer.logits(head_states(transformer, batch, start, DType::f32), batch.valid);
+  return head_logits(transformer, batch, head_states(transformer, batch, start, DType::f32));
 }
 
 std::string name_of_text(const ClassifyOptions& options, size_t text) {

@@ -88,22 +88,19 @@ std::vector<MaskCandidates> fill_text(const Classifier::Parts& parts, const Toke
 TokenizedText masked_text(const Classifier::Parts& parts, const std::string& text,
                           const ClassifyOptions& options, size_t index) {
   check_not_stopped(options);
-  std::vector<int32_t> ids = ids_with_masks(parts.format.tokenizer(), text, parts.mask.value());
-  const auto masks = [&] { return std::count(ids.begin(), ids.end(), parts.mask.value()); };
-  const auto all = masks();
+  const std::vector<int32_t> own =
+      ids_with_masks(parts.format.tokenizer(), text, parts.mask.value());
+  const auto masks = [&](const std::vector<int32_t>& ids) {
+    return std::count(ids.begin(), ids.end(), parts.mask.value());
+  };
   const std::string_view name = parts.format.tokenizer().text_of(parts.mask.value());
-  check(all > 0, "{}: has no mask token; expected {} in the text", name_of_text(options, index),
-        name);
-  const auto room =
-      static_cast<size_t>(parts.format.most() - parts.format.leading() - parts.format.trailing());
-  const size_t whole = ids.size();
-  ids.resize(std::min(whole, room));
-  check(masks() == all,
-        "{}: has a mask token after the first {} tokens; expected all of them before the end of "
-        "the model's context",
-        name_of_text(options, index), room);
-  TokenizedText result = parts.format.framed(ids);
-  result.cut = static_cast<int64_t>(whole - ids.size());
+  check(masks(own) > 0, "{}: has no mask token; expected {} in the text",
+        name_of_text(options, index), name);
+  TokenizedText result = parts.format.truncated(own);
+  check(masks(result.ids) == masks(own),
+        "{}: has a mask token outside the {} tokens that are kept; expected all of them in the "
+        "model's context",
+        name_of_text(options, index), own.size() - static_cast<size_t>(result.cut));
   return result;
 }
 

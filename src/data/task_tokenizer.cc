@@ -110,6 +110,15 @@ Tokenizer with_roles(const Tokenizer& trained, const Roles& roles) {
 
 }  // namespace
 
+Tokenizer with_token_types(const Tokenizer& tokenizer) {
+  TokenizerFiles files = tokenizer.state().files;
+  ordered_json config = files.config.empty() ? ordered_json::object()
+                                             : ordered_json::parse(files.config);
+  config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
+  files.config = pretty(config);
+  return Tokenizer(parse_tokenizer(files, "tokenizer.json", "tokenizer_config.json"));
+}
+
 Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts, const std::string& choice,
                               int64_t context) {
   if (!is_trained_choice(choice)) return Tokenizer::open(choice);

@@ -25,4 +25,8 @@ enum class TokenizerUse { translation, masking, spans };
 Tokenizer make_task_tokenizer(TokenizerUse use, const EachText& texts, const std::string& choice,
                               int64_t context);
 
+// Returns the tokenizer with a config that says that it gives token types, as the generic class of
+// transformers needs it for the pairs of a model that has types.
+Tokenizer with_token_types(const Tokenizer& tokenizer);
+
 }  // namespace fovea

@@ -52,8 +52,7 @@ CrossEncoder CrossEncoder::open(const std::string& folder, Weights weights, cons
 }
 
 Tensor CrossEncoder::logits(const TokenBatch& batch, DType compute) const {
-  const Tensor hidden = head_states(transformer, batch, start, compute);
-  return transformer.logits(hidden, batch.valid);
+  return head_logits(transformer, batch, head_states(transformer, batch, start, compute));
 }
 
 }  // namespace fovea

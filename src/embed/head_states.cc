@@ -1,7 +1,5 @@
 #include "embed/head_states.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace fovea {
@@ -16,18 +14,13 @@ Tensor head_states(const Transformer& transformer, const TokenBatch& batch,
   if (!spec.encoder) return transformer.decode(batch.sequence, pass);
   const Tensor memory = transformer.encode(batch.sequence, pass);
   if (!spec.decoder) return memory;
-  const Tensor& ids = batch.sequence.ids;
-  const int64_t B = ids.dim(0), T = ids.dim(1);
-  Sequence moved{.ids = empty({B, T}, DType::i32), .places = {}, .types = {}, .signal = {}};
-  for (int64_t b = 0; b < B; ++b) {
-    const int32_t* from = ids.data_as<int32_t>() + b * T;
-    int32_t* to = moved.ids.data_as<int32_t>() + b * T;
-    *to = start.value();
-    std::copy_n(from, T - 1, to + 1);
-  }
   pass.memory = memory;
   pass.memory_valid = batch.valid;
-  return transformer.decode(moved, pass);
+  return transformer.decode({moved_by_one(batch.sequence.ids, start.value()), {}, {}, {}}, pass);
+}
+
+Tensor head_logits(const Transformer& transformer, const TokenBatch& batch, const Tensor& states) {
+  return transformer.logits(states, transformer.read_by_head(batch.sequence.ids, batch.valid));
 }
 
 std::optional<int32_t> decoder_start_of(const Spec& spec, const Origin& origin,

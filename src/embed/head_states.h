@@ -15,6 +15,9 @@ namespace fovea {
 Tensor head_states(const Transformer& transformer, const TokenBatch& batch,
                    std::optional<int32_t> start, DType compute, const Probe* probe = nullptr);
 
+// Returns the logits of these states.
+Tensor head_logits(const Transformer& transformer, const TokenBatch& batch, const Tensor& states);
+
 // Returns the token with which the decoder of an encoder-decoder begins, by the checkpoint's files;
 // unset for other models. Throws BadFile if the files name none.
 std::optional<int32_t> decoder_start_of(const Spec& spec, const Origin& origin,

@@ -168,20 +168,6 @@ LayerMean read_layer_mean(const std::string& folder) {
   return mean;
 }
 
-void read_tokenizer_settings(const std::string& folder, TextSettings& settings) {
-  const std::string file = folder + "/tokenizer_config.json";
-  if (!is_file(file)) return;
-  const Json config = read_object(file);
-  constexpr double kNoLimit = 1e9;  // files without a limit usually have 1e30
-  const auto most = find_float(config, "model_max_length", file, 1);
-  if (!settings.max_tokens && most && *most < kNoLimit)
-    settings.max_tokens = static_cast<int64_t>(*most);
-  // The generic tokenizer class of transformers returns no token types by default.
-  settings.types = find_string(config, "tokenizer_class", file) != "TokenizersBackend";
-  if (const auto names = config.find("model_input_names"); names != config.end())
-    settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
-}
-
 // Modules before the pooling apply to tokens, modules after it to the vector.
 void read_module(const ListedModule& listed, bool& pooled, SentenceModules& modules) {
   if (listed.kind == "Dropout") return;
@@ -303,8 +289,8 @@ std::optional<Activation> activation_named(const std::string& type, const std::s
        file, type);
 }
 
-TextSettings read_text_settings(const std::string& folder) {
-  TextSettings settings;
+TextSettings read_text_settings(const std::string& folder, const Tokenizer& tokenizer) {
+  TextSettings settings = text_settings_of(tokenizer, folder + "/tokenizer_config.json");
   if (!is_folder(folder)) return settings;  // a .gguf file
   for (const std::string& name : list_files(folder)) {
     if (!is_settings_file(name)) continue;
@@ -314,10 +300,9 @@ TextSettings read_text_settings(const std::string& folder) {
     if (const auto given = config.find("processing_kwargs");  // for messages: see MessageFormat
         given != config.end() && !given->is_null())
       refuse_unknown_settings(*given, file + ": processing_kwargs", "", {"chat_template"});
-    settings.max_tokens = find_int(config, "max_seq_length", file, 1);
+    if (const auto most = find_int(config, "max_seq_length", file, 1)) settings.max_tokens = most;
     settings.lower_case = find_bool(config, "do_lower_case", file).value_or(false);
   }
-  read_tokenizer_settings(folder, settings);
   return settings;
 }
 

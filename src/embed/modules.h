@@ -13,6 +13,7 @@
 
 #include "checkpoint/module_files.h"
 #include "embed/pooling.h"
+#include "embed/text_format.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 
@@ -56,13 +57,6 @@ enum class Similarity { cosine, dot, euclidean, manhattan };
 const std::string& name_of(Similarity similarity);
 std::optional<Similarity> similarity_named(const std::string& name);
 
-// The settings that affect how a text is tokenised.
-struct TextSettings {
-  std::optional<int64_t> max_tokens;  // unset: the model's context
-  bool lower_case = false;
-  bool types = true;  // token types distinguish the two texts of a pair
-};
-
 // The texts that a model prepends, by their names.
 struct NamedPrompts {
   std::map<std::string, std::string> prompts;
@@ -104,8 +98,9 @@ DenseModule read_dense(const std::string& folder, const char* input, int64_t& wi
 // Returns a hash of the kinds and the files of modules.
 uint64_t hash_of(std::span<const ListedModule> modules);
 
-// Reads the settings from the folder that contains config.json and the tokenizer.
-TextSettings read_text_settings(const std::string& folder);
+// Returns the settings of the tokenizer in a folder (see text_settings_of()), and those of
+// sentence-transformers in this folder, which contains config.json.
+TextSettings read_text_settings(const std::string& folder, const Tokenizer& tokenizer);
 
 // Returns the activation for the full name of a class of torch.nn; unset = the identity. Throws
 // Unsupported, naming the file, if the class is not known.

@@ -34,7 +34,7 @@ SentenceModel open_static_model(const std::string& folder,
   return {std::move(transformer),
           {},
           read_modules(folder, width),
-          TextFormat(Tokenizer::open(inner), most, false, false, false),
+          TextFormat(Tokenizer::open(inner), most, {.max_tokens = {}, .types = false}, false),
           {}};
 }
 

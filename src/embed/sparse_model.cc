@@ -77,16 +77,16 @@ std::vector<float> weights_in(const std::string& folder, const Tokenizer& tokeni
 
 TokenWeights read_token_weights(const ListedModule& module) {
   const std::string& folder = module.folder;
-  const TextSettings settings = read_text_settings(folder);
   constexpr int64_t kUnlimited = int64_t{1} << 40;
   Tokenizer tokenizer = Tokenizer::open(folder);
+  TextSettings settings = read_text_settings(folder, tokenizer);
+  settings.types = false;
   std::vector<float> weights = weights_in(folder, tokenizer);
   for (size_t i = 0; i < weights.size(); ++i)
     if (!std::isfinite(weights[i]))
       fail(ErrorKind::BadFile, "{}: the weight of token {} is not finite; expected a number",
            folder, i);
-  TextFormat format(std::move(tokenizer), settings.max_tokens.value_or(kUnlimited),
-                    settings.lower_case, false);
+  TextFormat format(std::move(tokenizer), kUnlimited, settings);
   return {std::move(weights), std::move(format), hash_of({&module, 1})};
 }
 

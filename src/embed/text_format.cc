@@ -1,9 +1,12 @@
 #include "embed/text_format.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "embed/modules.h"
+#include "fovea/excerpt.h"
 #include "tokenizer/config.h"
 #include "tokenizer/pipeline/post_processors.h"
 #include "tokenizer/state.h"
@@ -12,6 +15,8 @@
 
 namespace fovea {
 namespace {
+
+using Json = nlohmann::json;
 
 struct LowerCase {
   std::string text;
@@ -29,6 +34,17 @@ LowerCase lower_case_of(std::string_view original) {
     begin = end;
   }
   return lower;
+}
+
+// Returns whether a tokenizer class of transformers 5 returns token types by default. The generic
+// class, which takes the place of those that are not known, does not.
+bool returns_types(std::string name) {
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  constexpr std::array kTyped = {"BertTokenizer",     "BertJapaneseTokenizer",
+                                 "ConvBertTokenizer", "ElectraTokenizer",
+                                 "MobileBertTokenizer", "SqueezeBertTokenizer"};
+  if (name.empty()) return true;  // the model's own class
+  return std::find(kTyped.begin(), kTyped.end(), name) != kTyped.end();
 }
 
 // Returns a text that this tokenizer encodes to at least one token.
@@ -53,11 +69,34 @@ bool TextFormat::Frame::typed() const {
   return any;
 }
 
-TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types, bool special)
+TextSettings text_settings_of(const Tokenizer& tokenizer, const std::string& file) {
+  TextSettings settings;
+  const TokenizerState& state = tokenizer.state();
+  settings.keeps_end = state.truncation && state.truncation->left;
+  if (state.files.config.empty()) return settings;
+  const Json config = parse_json(state.files.config, file);
+  if (!config.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", file);
+  constexpr double kNoLimit = 1e9;  // files without a limit usually have 1e30
+  const auto most = find_float(config, "model_max_length", file, 1);
+  if (most && *most < kNoLimit) settings.max_tokens = static_cast<int64_t>(*most);
+  settings.types = returns_types(find_string(config, "tokenizer_class", file).value_or(""));
+  if (const auto names = config.find("model_input_names"); names != config.end())
+    settings.types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
+  if (const auto side = find_string(config, "truncation_side", file)) {
+    if (*side != "left" && *side != "right")
+      fail(ErrorKind::BadFile, "{}: truncation_side is {}; expected left or right", file,
+           excerpt(*side));
+    settings.keeps_end = *side == "left";
+  }
+  return settings;
+}
+
+TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, const TextSettings& settings,
+                       bool special)
     : tokenizer_(std::move(tokenizer)),
-      most_(most),
-      lower_case_(lower_case),
-      types_(types),
+      settings_(settings),
+      most_(std::min(settings.max_tokens.value_or(most), most)),
       single_(special ? frame_of(1) : Frame()),
       pair_(special ? frame_of(2) : Frame()) {
   const int64_t added = single_.size();
@@ -65,11 +104,18 @@ TextFormat::TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool 
         most_, added);
 }
 
+TextFormat TextFormat::of(Tokenizer tokenizer, const Spec& spec, int64_t longest) {
+  TextSettings settings = text_settings_of(tokenizer);
+  settings.types = settings.types && spec.token_types > 1;
+  const int64_t most = longest > 0 ? std::min(longest, spec.context) : spec.context;
+  return TextFormat(std::move(tokenizer), most, settings);
+}
+
 TextFormat TextFormat::open(const std::string& folder, const Spec& spec) {
-  const TextSettings settings = read_text_settings(folder);
-  const int64_t most = std::min(settings.max_tokens.value_or(spec.context), spec.context);
-  TextFormat format(Tokenizer::open(folder), most, settings.lower_case,
-                    settings.types && spec.token_types > 1);
+  Tokenizer tokenizer = Tokenizer::open(folder);
+  TextSettings settings = read_text_settings(folder, tokenizer);
+  settings.types = settings.types && spec.token_types > 1;
+  TextFormat format(std::move(tokenizer), spec.context, settings);
   format.messages_ = MessageFormat::open(folder, format.tokenizer_);
   return format;
 }
@@ -103,13 +149,14 @@ void TextFormat::refuse_messages(const char* what) const {
 }
 
 std::vector<int32_t> TextFormat::own_ids(std::string_view text) const {
-  return lower_case_ ? tokenizer_.encode(lower_case_of(text).text) : tokenizer_.encode(text);
+  return settings_.lower_case ? tokenizer_.encode(lower_case_of(text).text)
+                              : tokenizer_.encode(text);
 }
 
 TokenizedText TextFormat::framed(const Frame& frame,
                                  std::initializer_list<std::span<const int32_t>> texts) const {
   TokenizedText result;
-  const bool typed = types_ && frame.typed();
+  const bool typed = settings_.types && frame.typed();
   const auto add = [&](int32_t id, int32_t type) {
     result.ids.push_back(id);
     if (typed) result.types.push_back(type);
@@ -123,16 +170,22 @@ TokenizedText TextFormat::framed(const Frame& frame,
 }
 
 TokenizedText TextFormat::text(const std::string& prompt, std::string_view text) const {
-  if (messages_) {
-    TokenizedText result;
-    result.ids = messages_->ids(tokenizer_, prompt, text, most_, result.cut);
-    return result;
-  }
-  std::vector<int32_t> ids = prompt.empty() ? own_ids(text) : own_ids(prompt + std::string(text));
-  const size_t most = static_cast<size_t>(most_ - single_.size()), whole = ids.size();
-  ids.resize(std::min(whole, most));
-  TokenizedText result = framed(single_, {ids});
-  result.cut = static_cast<int64_t>(whole - ids.size());
+  if (!messages_)
+    return truncated(prompt.empty() ? own_ids(text) : own_ids(prompt + std::string(text)));
+  TokenizedText result;
+  result.ids = messages_->ids(tokenizer_, prompt, text, most_, result.cut);
+  return result;
+}
+
+std::pair<size_t, size_t> TextFormat::kept(size_t count) const {
+  const size_t size = std::min(count, static_cast<size_t>(most_ - single_.size()));
+  return settings_.keeps_end ? std::pair(count - size, count) : std::pair(size_t{0}, size);
+}
+
+TokenizedText TextFormat::truncated(std::span<const int32_t> text) const {
+  const auto [begin, end] = kept(text.size());
+  TokenizedText result = framed(single_, {text.subspan(begin, end - begin)});
+  result.cut = static_cast<int64_t>(text.size() - (end - begin));
   return result;
 }
 
@@ -148,20 +201,21 @@ std::optional<int32_t> special_token(const Tokenizer& tokenizer, const char* key
 std::vector<Offsets> TextFormat::places(std::string_view text) const {
   refuse_messages("places of tokens");
   LowerCase lower;
-  if (lower_case_) lower = lower_case_of(text);
-  const std::string_view read = lower_case_ ? lower.text : text;
-  std::vector<Token> tokens = tokenizer_.tokens(read);
-  const auto kept = std::min(tokens.size(), static_cast<size_t>(most_ - single_.size()));
+  const bool lower_case = settings_.lower_case;
+  if (lower_case) lower = lower_case_of(text);
+  const std::string_view read = lower_case ? lower.text : text;
+  const std::vector<Token> tokens = tokenizer_.tokens(read);
+  const auto [first, last] = kept(tokens.size());
   std::vector<Offsets> places(single_.added[0].size());
-  for (size_t i = 0; i < kept; ++i) {
+  for (size_t i = first; i < last; ++i) {
     const auto begin = static_cast<uint32_t>(tokens[i].text.data() - read.data());
     const auto end = begin + static_cast<uint32_t>(tokens[i].text.size());
-    if (lower_case_ && end > begin)
+    if (lower_case && end > begin)
       places.push_back({lower.sources[begin].begin, lower.sources[end - 1].end});
     else
       places.push_back({begin, end});
   }
-  places.resize(kept + static_cast<size_t>(single_.size()));
+  places.resize(last - first + static_cast<size_t>(single_.size()));
   return places;
 }
 
@@ -173,11 +227,13 @@ TokenizedText TextFormat::pair(std::span<const int32_t> first, std::string_view 
         pair_.size());
   const size_t most = static_cast<size_t>(most_ - pair_.size());
   const size_t whole = first.size() + ids.size();
-  std::pair<size_t, size_t> kept = {first.size(), ids.size()};
-  if (whole > most) kept = shares(first.size(), ids.size(), most);
-  TokenizedText result =
-      framed(pair_, {first.first(kept.first), std::span(ids).first(kept.second)});
-  result.cut = static_cast<int64_t>(whole - kept.first - kept.second);
+  std::pair<size_t, size_t> sizes = {first.size(), ids.size()};
+  if (whole > most) sizes = shares(first.size(), ids.size(), most);
+  const auto part = [&](std::span<const int32_t> own, size_t size) {
+    return settings_.keeps_end ? own.last(size) : own.first(size);
+  };
+  TokenizedText result = framed(pair_, {part(first, sizes.first), part(ids, sizes.second)});
+  result.cut = static_cast<int64_t>(whole - sizes.first - sizes.second);
   return result;
 }
 

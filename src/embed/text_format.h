@@ -1,13 +1,17 @@
 #pragma once
 
 // Converts a text, or a pair of texts, to the tokens that a model reads: the text's own tokens,
-// truncated to a maximum, and the special tokens that the tokenizer adds.
+// truncated to a maximum, and the special tokens that the tokenizer adds. Inference, evaluation and
+// training of labels, answers, rewards and vectors all use it, so that a model reads the same
+// tokens in each of them: those that transformers makes with truncation=True.
 
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "embed/message_format.h"
@@ -19,15 +23,35 @@ namespace fovea {
 struct TokenizedText {
   std::vector<int32_t> ids, types;  // types: empty if all are 0, or if the model has none
   int64_t cut = 0;                  // number of tokens that truncation removed
+
+  // The type of each token.
+  std::vector<int32_t> all_types() const {
+    return types.empty() ? std::vector<int32_t>(ids.size()) : types;
+  }
 };
+
+// The settings that affect how a text becomes tokens.
+struct TextSettings {
+  std::optional<int64_t> max_tokens;  // unset: the model's context
+  bool lower_case = false;
+  bool types = true;       // token types distinguish the two texts of a pair
+  bool keeps_end = false;  // truncation removes the beginning of a text
+};
+
+// Returns the settings in the tokenizer's own files: model_max_length, truncation_side,
+// tokenizer_class and model_input_names. Throws BadFile, naming `file`, if one is malformed.
+TextSettings text_settings_of(const Tokenizer& tokenizer,
+                              const std::string& file = "tokenizer_config.json");
 
 class TextFormat {
  public:
-  // Throws InvalidArgument if `most` tokens leave no room for text besides the special tokens.
-  // Without `special`, texts get no special tokens.
-  TextFormat(Tokenizer tokenizer, int64_t most, bool lower_case, bool types, bool special = true);
-  // Opens the tokenizer and the text settings (see read_text_settings()) of `folder`, which
-  // contains config.json.
+  // `most`: the most tokens, if the settings allow as many. Throws InvalidArgument if they leave no
+  // room for text besides the special tokens. Without `special`, texts get no special tokens.
+  TextFormat(Tokenizer tokenizer, int64_t most, const TextSettings& settings = {},
+             bool special = true);
+  // The format of a model with this tokenizer. `longest`: the most tokens; 0 = the model's context.
+  static TextFormat of(Tokenizer tokenizer, const Spec& spec, int64_t longest = 0);
+  // Opens the tokenizer and the text settings (see read_text_settings()) of `folder`.
   static TextFormat open(const std::string& folder, const Spec& spec);
 
   TokenizedText text(std::string_view text) const { return this->text("", text); }
@@ -45,6 +69,11 @@ class TextFormat {
   // first. The first text is given as its own_ids(), since it may be paired with thousands of
   // second texts.
   TokenizedText pair(std::span<const int32_t> first, std::string_view second) const;
+
+  // Returns the range of a text's own tokens, [first, second), that is kept of `count` tokens, and
+  // the tokens of a text that is given as its own tokens.
+  std::pair<size_t, size_t> kept(size_t count) const;
+  TokenizedText truncated(std::span<const int32_t> text) const;
 
   // Return the tokens of texts, given as their own tokens, with special tokens; nothing is
   // truncated.
@@ -81,8 +110,8 @@ class TextFormat {
                        std::initializer_list<std::span<const int32_t>> texts) const;
 
   Tokenizer tokenizer_;
+  TextSettings settings_;
   int64_t most_;
-  bool lower_case_, types_;
   Frame single_, pair_;
   std::optional<MessageFormat> messages_;
 };

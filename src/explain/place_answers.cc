@@ -33,7 +33,7 @@ Tensor mask_states(const Classifier::Parts& parts, const Transformer& exact,
 // Returns the logits of all tokens.   -> [B, T, labels]
 Tensor token_logits(const Classifier::Parts& parts, const Transformer& exact,
                     const AnswerBatch& batch, const Probe* probe) {
-  return exact.logits(head_states(exact, batch, parts.start, DType::f32, probe), batch.valid);
+  return head_logits(exact, batch, head_states(exact, batch, parts.start, DType::f32, probe));
 }
 
 // Returns the weights of rows that are read at `places`, all alike.

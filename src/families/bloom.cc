@@ -9,6 +9,7 @@ namespace {
 void bloom_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
+  classifier_padding(io, s);
   io("seq_length", s.context, 2048);
   io("hidden_size", s.width);
   io("n_layer", d.layers);

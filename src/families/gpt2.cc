@@ -10,6 +10,7 @@ void gpt2_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
   d.position.kind = PositionKind::learned;
+  classifier_padding(io, s);
   io("n_positions", s.context);
   io("n_embd", s.width);
   io("n_layer", d.layers);

@@ -8,6 +8,7 @@ namespace {
 void gpt_neox_config(Config& io, Spec& s) {
   StackSpec& d = *s.decoder;
   io("vocab_size", s.vocabulary);
+  classifier_padding(io, s);
   io("hidden_size", s.width);
   io("num_hidden_layers", d.layers);
   io("num_attention_heads", d.attention.heads);

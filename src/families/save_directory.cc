@@ -59,10 +59,8 @@ void write_labels(const std::vector<std::string>& labels, nlohmann::ordered_json
   }
 }
 
-// Writes how transformers computes the loss of a classifier, and the token by which its decoders
-// find the last token of a padded text.
-void write_classifier(const Spec& spec, const Origin& origin, std::optional<int32_t> end_id,
-                      nlohmann::ordered_json& config) {
+// Writes how transformers computes the loss of a classifier.
+void write_classifier(const Spec& spec, const Origin& origin, nlohmann::ordered_json& config) {
   if (spec.head.kind != HeadKind::sequence || origin.problem == ProblemType::automatic) return;
   const auto name = [&] {
     switch (origin.problem) {
@@ -72,9 +70,6 @@ void write_classifier(const Spec& spec, const Origin& origin, std::optional<int3
     }
   };
   config["problem_type"] = name();
-  const auto padding = config.find("pad_token_id");
-  const bool padded = padding != config.end() && !padding->is_null();
-  if (!spec.encoder && !padded && end_id) config["pad_token_id"] = *end_id;
 }
 
 // Returns the token that texts begin with: the checkpoint's, or else, for a decoder-only model, the
@@ -103,7 +98,7 @@ std::string config_json(const Transformer& model, const Origin& origin,
   if (&family == origin.family) {
     for (const auto& [key, value] : origin.carried.items())
       if (key != "torch_dtype" && !written.contains(key)) written[key] = value;
-    write_classifier(spec, origin, end_id, written);
+    write_classifier(spec, origin, written);
     return pretty(written);
   }
   // The keys are written even if they are null, because the defaults of transformers belong to the
@@ -113,7 +108,7 @@ std::string config_json(const Transformer& model, const Origin& origin,
   written["bos_token_id"] = first ? nlohmann::ordered_json(*first) : none;
   written["eos_token_id"] = end_id ? nlohmann::ordered_json(*end_id) : none;
   if (!written.contains("pad_token_id")) written["pad_token_id"] = none;
-  write_classifier(spec, origin, end_id, written);
+  write_classifier(spec, origin, written);
   return pretty(written);
 }
 

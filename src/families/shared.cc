@@ -52,6 +52,10 @@ Names names_of_head_of_end() {
   };
 }
 
+void classifier_padding(Config& io, Spec& s) {
+  if (s.head.kind == HeadKind::sequence) io.padding(s);
+}
+
 void tie_embeddings(Config& io, Spec& s) {
   const bool words = s.head.kind == HeadKind::language_model;
   bool tied = !words || s.head.tied;

@@ -21,6 +21,9 @@ Names with_own_prefix_of_answers(const Names& names);
 // and the names of its tensors.
 HeadSpec head_of_end(int64_t labels);
 Names names_of_head_of_end();
+// Reads or writes pad_token_id of a classifier, whose head does not read this token at the end of a
+// text: for families that have no other use of it.
+void classifier_padding(Config& io, Spec& s);
 // Reads or writes tie_word_embeddings of an encoder-decoder. The key is true for a classifier: its
 // stacks share the embedding.
 void tie_embeddings(Config& io, Spec& s);

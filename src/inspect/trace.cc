@@ -136,10 +136,16 @@ Outcome run(const Transformer& model, const TraceInput& input, Pass pass) {
     if (input.attention_mask) sequence.places = positions_of(valid, input.ids.dim(1));
     const bool words = spec.head.kind == HeadKind::language_model;
     const Tensor targets = input.labels && words ? shifted(input.labels) : input.labels;
-    return {model.logits(model.decode(sequence, pass), valid), targets, {}};
+    const std::vector<Interval> read = model.read_by_head(input.ids, valid);
+    return {model.logits(model.decode(sequence, pass), read), targets, {}};
   }
   pass.memory = model.encode(sequence, pass);
   pass.memory_valid = valid;
+  if (input.ids && spec.head.kind != HeadKind::language_model) {
+    // The decoder reads the text too, and labels are those of the text or of its tokens.
+    const Tensor ids = moved_by_one(input.ids, input.start);
+    return {model.logits(model.decode({ids, {}, {}, {}}, pass), valid), input.labels, ids};
+  }
   pass.mask.valid.clear();
   Tensor ids = full({pass.memory.dim(0), 1}, 0, DType::i32);
   std::fill_n(ids.data_as<int32_t>(), ids.size(), input.start);

@@ -1,5 +1,6 @@
 #include "model/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -111,6 +112,20 @@ Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& pl
   return spec.decoder ? decode(sequence, pass) : encode(sequence, pass);
 }
 
+std::vector<Interval> Transformer::read_by_head(const Tensor& ids,
+                                                std::vector<Interval> valid) const {
+  const bool last = spec.head.kind == HeadKind::sequence && spec.head.pooling == Pooling::last;
+  if (!last || spec.encoder || spec.padding < 0) return valid;
+  const int64_t B = ids.dim(0), T = ids.dim(1);
+  if (valid.empty()) valid.assign(static_cast<size_t>(B), {0, T});
+  for (int64_t b = 0; b < B; ++b) {
+    Interval& row = valid[static_cast<size_t>(b)];
+    const int32_t* const read = ids.data_as<int32_t>() + b * T;
+    while (row.end > row.begin + 1 && read[row.end - 1] == spec.padding) --row.end;
+  }
+  return valid;
+}
+
 Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& valid) const {
   return head(hidden, token_embedding, valid);
 }
@@ -201,6 +216,18 @@ int64_t parameter_count(Transformer& model) {
   int64_t count = 0;
   model.each([&](const std::string&, Parameter& p) { count += elements(p.shape); });
   return count;
+}
+
+Tensor moved_by_one(const Tensor& ids, int32_t start) {
+  const int64_t B = ids.dim(0), T = ids.dim(1);
+  const Tensor moved = empty({B, T}, DType::i32);
+  for (int64_t b = 0; b < B; ++b) {
+    const int32_t* const from = ids.data_as<int32_t>() + b * T;
+    int32_t* const to = moved.data_as<int32_t>() + b * T;
+    *to = start;
+    std::copy_n(from, T - 1, to + 1);
+  }
+  return moved;
 }
 
 }  // namespace fovea

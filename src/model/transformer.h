@@ -46,6 +46,10 @@ struct Transformer {
   void remember(const Tensor& memory, const Pass& pass) const;
   // Runs the decoder, or the encoder if there is no decoder.
   Tensor hidden(const Tensor& ids, const Pass& pass, const Tensor& places = {}) const;
+  // Returns the tokens of each row of `ids` [B, T] that the head reads: `valid` (empty: all), but a
+  // decoder's head for a text reads the last token that is not Spec::padding, wherever padding is
+  // the token that ends texts. A text of padding only counts as its first token.
+  std::vector<Interval> read_by_head(const Tensor& ids, std::vector<Interval> valid) const;
   // Returns the head's output for hidden states [..., C]: f32 (f64 if they are f64).
   Tensor logits(const Tensor& hidden, const std::vector<Interval>& valid = {}) const;
   // Returns cross_entropy(logits(hidden, valid), labels, options), without storing large logits.
@@ -77,6 +81,9 @@ struct Transformer {
 };
 
 void initialise(Transformer& model, uint64_t seed);
+// Returns what the decoder of an encoder-decoder reads if it reads the encoder's text too: the text
+// moved by one place after the token `start` (Lewis et al. 2020, 3.2).   i32 [B, T] -> i32 [B, T]
+Tensor moved_by_one(const Tensor& ids, int32_t start);
 // Moves the parameters to a device. Call it before an optimiser requests their gradients.
 void move_to(const Device& device, Transformer& model);
 int64_t parameter_count(Transformer& model);  // counts tied weights once

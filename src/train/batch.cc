@@ -25,6 +25,12 @@ Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
   return model.decode(batch.target, pass);
 }
 
+// Returns the tokens of each row that the head reads.
+std::vector<Interval> head_reads(const Transformer& model, const Batch& batch, const Pass& pass) {
+  const Tensor& ids = (model.spec.decoder ? batch.target : batch.source).ids;
+  return ids ? model.read_by_head(ids, pass.mask.valid) : pass.mask.valid;
+}
+
 // The positions with labels, and the units to which they belong.
 struct Asked {
   Tensor places;  // i32 [batch.asked]
@@ -53,7 +59,7 @@ Questions questions(const Transformer& model, const Batch& batch, Pass pass) {
   const HeadKind kind = model.spec.head.kind;
   const bool by_token = kind == HeadKind::language_model || kind == HeadKind::token;
   if (!by_token || batch.asked == batch.labels.size() || batch.asked == 0)
-    return {hidden, batch.labels, units, pass.mask.valid};
+    return {hidden, batch.labels, units, head_reads(model, batch, pass)};
   const Asked asked = asked_of(batch, units.count);
   const UnitScope of_asked(asked.units);
   const Tensor labels = empty({batch.asked}, DType::i32);

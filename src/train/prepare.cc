@@ -6,6 +6,8 @@
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "data/task_tokenizer.h"
+#include "data/train_tokenizer.h"
 #include "fovea/doctor.h"
 #include "model/grow_vocabulary.h"
 #include "model/pack.h"
@@ -54,7 +56,8 @@ TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, cons
   if (o.from.empty()) {
     if (!o.distillation.teacher.empty()) return TranslationTokenizers::open(o.distillation.teacher);
     if (is_folder(o.tokenizer)) return TranslationTokenizers::open(o.tokenizer);
-    const Tokenizer made = task.make_tokenizer(spec);
+    Tokenizer made = task.make_tokenizer(spec);
+    if (spec.token_types > 1 && is_trained_choice(o.tokenizer)) made = with_token_types(made);
     return {made, made};
   }
   // If the checkpoint has no tokenizer, options.tokenizer names a directory that has one.

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <numeric>
 
 #include "base/fields.h"
 #include "base/hash.h"
+#include "embed/head_states.h"
 #include "families/directory.h"
 #include "fovea/doctor.h"
 #include "model/pack.h"
@@ -24,17 +26,25 @@ class RewardModel : public Reward {
         text_(
             ModelChat::has_template(folder) ? std::optional(ModelChat::open(folder)) : std::nullopt,
             Tokenizer::open(folder), TrainOn::last),
+        pairs_(model_.spec.encoder && !ModelChat::has_template(folder)
+                   ? std::optional(TextFormat::open(folder, model_.spec))
+                   : std::nullopt),
         hash_(model_fingerprint(folder)) {}
 
   std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) override {
     const NoGradient off;
-    std::vector<std::vector<int32_t>> texts;
-    for (const WrittenAnswer& answer : answers) texts.push_back(ids_of(answer));
     std::vector<double> rewards;
-    for (size_t begin = 0; begin < texts.size(); begin += kTextsAtOnce)
-      for (const float score :
-           scores({texts.data() + begin, std::min(kTextsAtOnce, texts.size() - begin)}))
+    for (size_t begin = 0; begin < answers.size(); begin += kTextsAtOnce) {
+      std::vector<TokenizedText> texts;
+      for (size_t i = begin; i < std::min(begin + kTextsAtOnce, answers.size()); ++i)
+        texts.push_back(tokens_of(answers[i]));
+      std::vector<size_t> all(texts.size());
+      std::iota(all.begin(), all.end(), size_t{0});
+      const TokenBatch batch = token_batch(texts, all);
+      const Tensor states = head_states(model_, batch, std::nullopt, compute_);
+      for (const float score : to_floats(head_logits(model_, batch, states)))
         rewards.push_back(score);
+    }
     return rewards;
   }
 
@@ -52,9 +62,12 @@ class RewardModel : public Reward {
     return std::move(files.model);
   }
 
-  // The end of the text, as much as the context holds.
-  std::vector<int32_t> ids_of(const WrittenAnswer& answer) const {
+  // As in training, an encoder without a template reads the prompt and the answer as a pair of
+  // texts. Of a longer text of a decoder, it reads the end, as much as the context holds.
+  TokenizedText tokens_of(const WrittenAnswer& answer) const {
     Conversation whole = answer.prompt->conversation;
+    if (pairs_ && whole.plain)
+      return pairs_->pair(pairs_->own_ids(whole.plain->prompt), answer.text);
     nlohmann::ordered_json message = {{"role", "assistant"}, {"content", answer.text}};
     whole.messages.back().json =
         message.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -63,34 +76,14 @@ class RewardModel : public Reward {
     const auto context = static_cast<size_t>(model_.spec.context);
     if (ids.size() > context) ids.erase(ids.begin(), ids.end() - static_cast<int64_t>(context));
     if (ids.empty()) ids.push_back(0);
-    return ids;
-  }
-
-  std::vector<float> scores(std::span<const std::vector<int32_t>> texts) const {
-    size_t longest = 0;
-    for (const auto& ids : texts) longest = std::max(longest, ids.size());
-    const auto T = static_cast<int64_t>(longest);
-    Sequence sequence;
-    const auto padding = static_cast<double>(std::max<int64_t>(0, model_.spec.padding));
-    const auto B = static_cast<int64_t>(texts.size());
-    sequence.ids = full({B, T}, padding, DType::i32);
-    if (model_.spec.token_types > 1) sequence.types = zeros({B, T}, DType::i32);
-    Pass pass;
-    pass.compute = compute_;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      std::copy(texts[i].begin(), texts[i].end(),
-                sequence.ids.data_as<int32_t>() + static_cast<int64_t>(i) * T);
-      pass.mask.valid.push_back({0, std::ssize(texts[i])});
-    }
-    const Tensor hidden =
-        model_.spec.encoder ? model_.encode(sequence, pass) : model_.decode(sequence, pass);
-    return to_floats(model_.logits(hidden, pass.mask.valid));
+    return {std::move(ids), {}, 0};
   }
 
   DType compute_;
   uint64_t bytes_ = 0;
   Transformer model_;
   ConversationText text_;
+  std::optional<TextFormat> pairs_;
   uint64_t hash_;
 };
 

@@ -49,6 +49,18 @@ class ClassifyTest(FoveaTest):
                 with self.subTest(command=command[0], shape=shape[1], by_word=by_word):
                     self.refused(fovea(*command, input=b"hello\n"), 2, what, "eval --labels", "expected a decoder")
 
+    def test_a_reward_model_has_no_table_of_labels(self):
+        """eval counted labels that preferences do not have, and printed precision, recall and F1 of 0 for the reward."""
+        preferences = self.file("preferences.jsonl", "".join(
+            json.dumps({"prompt": f"the fox {i} ", "chosen": "sees the light", "rejected": "sleeps"}) + "\n" for i in range(6)))
+        base, out = self.model(steps=2), self.folder / "reward"
+        self.ok(fovea("train", preferences, "--from", base, "--objective", "reward", "--out", out, "--steps", 1, "--batch", 2,
+                      "--evaluate-every", 0))
+        found = json.loads(self.ok(fovea("eval", out, preferences, "--json")).stdout)
+        self.assertGreater(found["loss"], 0)
+        self.assertNotIn("labels", found)
+        self.assertNotIn("confusion", found)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -114,7 +114,7 @@ class Classify(FoveaTest):
         self.assertEqual(len(self.classify("masks", "--top", 1, "[MASK] and [MASK]").splitlines()), 2, "brackets are not a list")
         late = "[MASK] " + "the fox " * 100 + "[MASK]"
         for text in (late, "the fox " * 100 + "[MASK]"):
-            self.refused(fovea("classify", MODELS / "masks", text), 2, "line 1: has a mask token after the first 30 tokens", "expected all of them")
+            self.refused(fovea("classify", MODELS / "masks", text), 2, "line 1: has a mask token outside the 30 tokens that are kept", "expected all of them")
         self.assertEqual(len(self.classify("masks", "--top", 1, late.removesuffix("[MASK]")).splitlines()), 1)
         self.assertEqual(self.classify("masks", "--top", 1, "the[MASK]fox").split("\t")[4].split()[::2], ["the", "fox"])
         for pair in (b"the fox\tthe [MASK]\n", b"the [MASK]\tthe fox\n"):

@@ -258,6 +258,7 @@ class GgufReader {
       lines += '\n';
     }
     config_["do_lower_case"] = flag("normalizer.lowercase", true);
+    config_["tokenizer_class"] = "BertTokenizer";  // which gives the types of a pair's tokens
     ordered_json said = config_;
     said.erase("tokenizer_class");
     said.erase("chat_template");

@@ -4,6 +4,7 @@
 #include "base/fields.h"
 #include "data/answers.h"
 #include "data/task_tokenizer.h"
+#include "embed/text_format.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/label_examples.h"
 #include "train/tasks/special_tokens.h"
@@ -22,29 +23,6 @@ struct Window {
   int64_t first = 0;           // the first token of the context in the window
   std::vector<Offsets> bytes;  // of the tokens from `first` on
 };
-
-// The tokens of a question and of its context, with the special tokens around them.
-struct QuestionTokens {
-  Encoding all;
-  size_t begin = 0, end = 0;  // the tokens of the context
-};
-
-QuestionTokens question_tokens(const Tokenizer& tokenizer, const std::string& question,
-                               const std::string& context) {
-  QuestionTokens tokens;
-  tokens.all = tokenizer.encoding(question, context, {.truncate_and_pad = false});
-  const Encoding alone =
-      tokenizer.encoding(question, {.add_special_tokens = false, .truncate_and_pad = false});
-  size_t seen = 0, last = 0;
-  tokens.begin = tokens.end = tokens.all.ids.size();
-  for (size_t i = 0; i < tokens.all.ids.size(); ++i) {
-    if (tokens.all.special_mask[i] != 0 || seen++ < alone.ids.size()) continue;
-    tokens.begin = std::min(tokens.begin, i);
-    last = i + 1;
-  }
-  if (last > 0) tokens.end = last;
-  return tokens;
-}
 
 // Finds the answer to a question in its context (Rajpurkar et al. 2016), by the first and the last
 // token of it; the first token of a window means that the window does not have it. Contexts that
@@ -103,15 +81,15 @@ class AnswersTask : public ExamplesTask {
 
   std::unique_ptr<Examples> examples(const Spec& spec, const TranslationTokenizers& tokenizers,
                                      const Origin&, bool, const Say& say) override {
-    const int64_t length = length_of(spec);
+    const TextFormat format = TextFormat::of(tokenizers.source, spec, options_.length);
     std::vector<Window> windows;
     const int64_t asked = std::ssize(training_.questions);
-    LabelledTokens learnt = windows_of(training_, tokenizers.source, length, windows);
+    LabelledTokens learnt = windows_of(training_, format, windows);
     if (windows.size() > static_cast<size_t>(asked))
       say(fmt::format("{} questions are read in {} windows of at most {} tokens", asked,
-                      windows.size(), length));
+                      windows.size(), format.most()));
     windows_.clear();
-    LabelledTokens held_out = windows_of(held_out_, tokenizers.source, length, windows_);
+    LabelledTokens held_out = windows_of(held_out_, format, windows_);
     const LabelExamples::Settings settings{ProblemType::single_label, options_.batch, 0,
                                            options_.seed};
     auto examples =
@@ -178,49 +156,39 @@ class AnswersTask : public ExamplesTask {
     return held_out_.contexts[question.context].substr(begin, end - std::min(begin, end));
   }
 
-  static LabelledTokens windows_of(const QuestionSet& set, const Tokenizer& tokenizer,
-                                   int64_t length, std::vector<Window>& windows) {
+  static LabelledTokens windows_of(const QuestionSet& set, const TextFormat& format,
+                                   std::vector<Window>& windows) {
     LabelledTokens tokens;
     for (size_t i = 0; i < set.questions.size(); ++i) {
       const LabelledQuestion& question = set.questions[i];
-      const QuestionTokens all =
-          question_tokens(tokenizer, question.text, set.contexts[question.context]);
-      const auto around = static_cast<int64_t>(all.all.ids.size() - (all.end - all.begin));
-      const int64_t room = length - around;
+      const std::vector<int32_t> asked = format.own_ids(question.text);
+      const Encoding context =
+          format.tokenizer().encoding(set.contexts[question.context],
+                                      {.add_special_tokens = false, .truncate_and_pad = false});
+      const int64_t around = std::ssize(asked) + format.added_to_pair();
+      const int64_t room = format.most() - around;
       check_field(room >= 8, "length",
                   "the question {} and the special tokens take {} tokens of {}; expected longer "
                   "sequences",
-                  question.id, around, length);
+                  question.id, around, format.most());
       const auto step = static_cast<size_t>(room - std::min(kSharedTokens, room / 2));
-      for (size_t begin = all.begin;; begin += step) {
-        const size_t end = std::min(all.end, begin + static_cast<size_t>(room));
-        add_window(question, i, all, begin, end, tokens, windows);
-        if (end == all.end) break;
+      for (size_t begin = 0;; begin += step) {
+        const size_t end = std::min(context.ids.size(), begin + static_cast<size_t>(room));
+        const TokenizedText read =
+            format.framed(asked, std::span(context.ids).subspan(begin, end - begin));
+        const auto& bytes = context.byte_offsets;
+        Window window{i,
+                      format.before_second() + std::ssize(asked),
+                      {bytes.begin() + std::ptrdiff_t(begin), bytes.begin() + std::ptrdiff_t(end)}};
+        tokens.ids.add(read.ids);
+        tokens.types.add(read.all_types());
+        tokens.labels.add(labels_of(question, window));
+        tokens.contexts.push_back({window.first, window.first + std::ssize(window.bytes)});
+        windows.push_back(std::move(window));
+        if (end == context.ids.size()) break;
       }
     }
     return tokens;
-  }
-
-  // Adds the window with the tokens [begin, end) of the context.
-  static void add_window(const LabelledQuestion& question, size_t number,
-                         const QuestionTokens& tokens, size_t begin, size_t end,
-                         LabelledTokens& all, std::vector<Window>& windows) {
-    const auto part = [&](const std::vector<int32_t>& from) {
-      std::vector<int32_t> some(from.begin(), from.begin() + std::ptrdiff_t(tokens.begin));
-      some.insert(some.end(), from.begin() + std::ptrdiff_t(begin),
-                  from.begin() + std::ptrdiff_t(end));
-      some.insert(some.end(), from.begin() + std::ptrdiff_t(tokens.end), from.end());
-      return some;
-    };
-    const auto& bytes = tokens.all.byte_offsets;
-    Window window{number,
-                  static_cast<int64_t>(tokens.begin),
-                  {bytes.begin() + std::ptrdiff_t(begin), bytes.begin() + std::ptrdiff_t(end)}};
-    all.ids.add(part(tokens.all.ids));
-    all.types.add(part(tokens.all.type_ids));
-    all.labels.add(labels_of(question, window));
-    all.contexts.push_back({window.first, window.first + std::ssize(window.bytes)});
-    windows.push_back(std::move(window));
   }
 
   // Returns the first and the last token of the answer, or 0 and 0 if it is not in the window.

@@ -1,16 +1,15 @@
 #include "train/tasks/label_examples.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace fovea {
 namespace {
 
-LengthBatches batches_of(const LabelledTokens& texts, int64_t batch, uint64_t seed) {
+LengthBatches batches_of(const LabelledTokens& texts, const LabelExamples::Settings& settings) {
   std::vector<LengthBatches::Lengths> lengths;
   for (int64_t i = 0; i < texts.ids.count(); ++i)
     lengths.push_back({static_cast<int32_t>(texts.ids.length(i)), 0});
-  return LengthBatches(lengths, std::numeric_limits<int64_t>::max(), batch, seed);
+  return LengthBatches(lengths, settings.tokens, settings.batch, settings.seed);
 }
 
 Examples::Part part_of(const LabelledTokens& texts) {
@@ -23,9 +22,7 @@ LabelExamples::LabelExamples(LabelledTokens training, LabelledTokens validation,
                              const Settings& settings, const Spec& spec)
     : LengthExamples(
           std::move(training), std::move(validation),
-          [=](const LabelledTokens& texts) {
-            return batches_of(texts, settings.batch, settings.seed);
-          },
+          [=](const LabelledTokens& texts) { return batches_of(texts, settings); },
           part_of),
       settings_(settings),
       encodes_(spec.encoder.has_value()),
@@ -50,14 +47,8 @@ void LabelExamples::read(const LabelledTokens& texts, const std::vector<int64_t>
   for (const int64_t i : samples) valid.push_back({0, texts.ids.length(i)});
   if (encodes_) batch.source = sequence(), batch.source_valid = valid;
   if (decodes_) batch.target = sequence(), batch.target_valid = valid;
-  if (!encodes_ || !decodes_) return;
-  int32_t* target = batch.target.ids.data_as<int32_t>();
-  for (const int64_t i : samples) {
-    const int64_t length = texts.ids.length(i);
-    std::copy_backward(target, target + length - 1, target + length);
-    *target = settings_.decoder_start;
-    target += T;
-  }
+  if (encodes_ && decodes_)
+    batch.target.ids = moved_by_one(batch.target.ids, settings_.decoder_start);
 }
 
 Batch LabelExamples::of(const LabelledTokens& texts, const std::vector<int64_t>& samples) const {

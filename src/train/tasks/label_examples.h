@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "train/tasks/length_examples.h"
 #include "train/tasks/sequences.h"
 
@@ -19,12 +21,14 @@ struct LabelledTokens {
 
 class LabelExamples : public LengthExamples<LabelledTokens> {
  public:
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   struct Settings {
     ProblemType problem = ProblemType::single_label;
     int64_t batch = 1;  // maximum number of texts, of similar length, in one forward pass
     // Encoder-decoders: the decoder reads the text shifted by one, after this token.
     int32_t decoder_start = 0;
     uint64_t seed = 0;
+    int64_t tokens = kNoLimit;  // maximum number of tokens in one forward pass of several texts
   };
   LabelExamples(LabelledTokens training, LabelledTokens validation, const Settings& settings,
                 const Spec& spec);

@@ -8,25 +8,21 @@
 
 namespace fovea {
 
-LabelTokens::LabelTokens(const Tokenizer& tokenizer, std::vector<std::string> names,
-                         int64_t context, std::optional<int32_t> end)
-    : tokenizer_(tokenizer), names_(std::move(names)), context_(context), end_(end) {}
+LabelTokens::LabelTokens(TextFormat format, std::vector<std::string> names)
+    : format_(std::move(format)), names_(std::move(names)) {}
 
 LabelledTokens LabelTokens::operator()(const LabelledTexts& texts) {
   LabelledTokens tokens;
   for (const LabelledText& row : texts.rows) {
-    Encoding found = tokens_of(row, texts.by_word);
     std::vector<int32_t> labels = {0};
-    if (texts.by_word) {
-      labels = labels_of_words(row, found);
-    } else if (texts.problem == ProblemType::single_label) {
+    const TokenizedText found = texts.by_word ? words_of(row, labels) : tokens_of(row);
+    if (!texts.by_word && texts.problem == ProblemType::single_label)
       labels = {number_of(row.label, row.place)};
-    } else {
+    else if (!texts.by_word)
       add_targets(row, texts.problem, tokens.targets);
-    }
-    if (std::ssize(found.ids) > context_) truncate(found, labels, texts.by_word);
+    cut_ += found.cut > 0;
     tokens.ids.add(found.ids);
-    tokens.types.add(found.type_ids);
+    tokens.types.add(found.all_types());
     tokens.labels.add(labels);
   }
   return tokens;
@@ -52,45 +48,38 @@ void LabelTokens::add_targets(const LabelledText& row, ProblemType problem,
     targets[first + static_cast<size_t>(number_of(label, row.place))] = 1;
 }
 
-Encoding LabelTokens::tokens_of(const LabelledText& row, bool by_word) const {
-  const EncodingOptions options{.truncate_and_pad = false};
-  if (by_word) return tokenizer_.encoding(fmt::format("{}", fmt::join(row.words, " ")), options);
-  Encoding found = row.pair.empty() ? tokenizer_.encoding(row.text, options)
-                                    : tokenizer_.encoding(row.text, row.pair, options);
-  if (!end_ || (!found.ids.empty() && found.ids.back() == *end_)) return found;
-  found.ids.push_back(*end_);
-  found.type_ids.push_back(found.type_ids.empty() ? 0 : found.type_ids.back());
-  return found;
+TokenizedText LabelTokens::tokens_of(const LabelledText& row) const {
+  if (row.pair.empty()) return format_.text(row.text);
+  return format_.pair(format_.own_ids(row.text), row.pair);
 }
 
-// Returns the label of each token: the first token of a word has the word's label; other tokens
-// have -1, no label.
+TokenizedText LabelTokens::words_of(const LabelledText& row, std::vector<int32_t>& labels) const {
+  const Encoding own =
+      format_.tokenizer().encoding(fmt::format("{}", fmt::join(row.words, " ")),
+                                   {.add_special_tokens = false, .truncate_and_pad = false});
+  const std::vector<int32_t> all = labels_of_words(row, own);
+  const auto [begin, end] = format_.kept(all.size());
+  labels.assign(static_cast<size_t>(format_.leading()), -1);
+  labels.insert(labels.end(), all.begin() + static_cast<std::ptrdiff_t>(begin),
+                all.begin() + static_cast<std::ptrdiff_t>(end));
+  labels.insert(labels.end(), static_cast<size_t>(format_.trailing()), -1);
+  return format_.truncated(own.ids);
+}
+
+// Returns the label of each token of the joined words: the first token of a word has the word's
+// label; other tokens have -1, no label.
 std::vector<int32_t> LabelTokens::labels_of_words(const LabelledText& row,
                                                   const Encoding& found) const {
   std::vector<int32_t> labels(found.ids.size(), -1);
   size_t token = 0, begin = 0;
   for (size_t word = 0; word < row.words.size(); ++word) {
     const size_t end = begin + row.words[word].size();
-    while (token < labels.size() &&
-           (found.special_mask[token] != 0 || found.byte_offsets[token].end <= begin))
-      ++token;
+    while (token < labels.size() && found.byte_offsets[token].end <= begin) ++token;
     if (token < labels.size() && found.byte_offsets[token].begin < end)
       labels[token++] = number_of(row.labels[word], row.place);
     begin = end + 1;
   }
   return labels;
-}
-
-// Truncates a text, but keeps its last token: a model may expect a special token at the end.
-void LabelTokens::truncate(Encoding& found, std::vector<int32_t>& labels, bool by_word) {
-  ++cut_;
-  const auto last = static_cast<size_t>(context_) - 1;
-  found.ids[last] = found.ids.back();
-  found.ids.resize(last + 1);
-  found.type_ids.resize(last + 1);
-  if (!by_word) return;
-  labels.resize(last + 1);
-  labels[last] = -1;
 }
 
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/labelled.h"
-#include "fovea/tokenizer.h"
+#include "embed/text_format.h"
 #include "train/tasks/label_examples.h"
 
 namespace fovea {
@@ -9,9 +9,8 @@ namespace fovea {
 // Turns labelled texts into tokens, and their labels into numbers or targets.
 class LabelTokens {
  public:
-  // `names`: the labels; texts are truncated to `context` tokens and end with `end`, if it is set.
-  LabelTokens(const Tokenizer& tokenizer, std::vector<std::string> names, int64_t context,
-              std::optional<int32_t> end);
+  // `names`: the labels.
+  LabelTokens(TextFormat format, std::vector<std::string> names);
 
   // Throws BadFile if a label is not among the names.
   LabelledTokens operator()(const LabelledTexts& texts);
@@ -19,15 +18,15 @@ class LabelTokens {
 
  private:
   int32_t number_of(const std::string& label, const std::string& place) const;
-  Encoding tokens_of(const LabelledText& row, bool by_word) const;
+  TokenizedText tokens_of(const LabelledText& row) const;
+  // Sets the labels too: those of the tokens that are kept, and none for special tokens.
+  TokenizedText words_of(const LabelledText& row, std::vector<int32_t>& labels) const;
   std::vector<int32_t> labels_of_words(const LabelledText& row, const Encoding& found) const;
   void add_targets(const LabelledText& row, ProblemType problem, std::vector<float>& targets) const;
-  void truncate(Encoding& found, std::vector<int32_t>& labels, bool by_word);
 
-  const Tokenizer& tokenizer_;
+  TextFormat format_;
   std::vector<std::string> names_;
-  int64_t context_, cut_ = 0;
-  std::optional<int32_t> end_;
+  int64_t cut_ = 0;
 };
 
 // Returns the weight of each label that TrainOptions::class_weights asks for. Throws

@@ -14,6 +14,7 @@ namespace fovea {
 namespace {
 
 constexpr int64_t kUsualText = 64;  // estimated tokens per text, for the plan
+constexpr int64_t kTokensAtOnce = 4096;  // of an evaluation: limits the memory of activations
 
 const char* kind_of(const LabelledTexts& texts) {
   if (texts.by_word) return "one label per word";
@@ -81,8 +82,10 @@ class LabelsTask : public ExamplesTask {
     const Family& family = fresh ? family_of_new(spec, tokenizer) : *origin.family;
     const std::string before = write_spec(spec);
     spec.head = head_of(family, spec, kind, outputs());
+    const bool same = write_spec(spec) == before;
+    set_classifier_padding(spec, tokenizer, origin);
     if (fresh) return;
-    if (write_spec(spec) == before) {
+    if (same) {
       say(fmt::format("the head's {} outputs get new labels", outputs()));
     } else if (names_.empty()) {
       say("a new head for a number");
@@ -108,13 +111,14 @@ class LabelsTask : public ExamplesTask {
                                      const Origin& origin, bool, const Say& say) override {
     const Tokenizer& tokenizer = tokenizers.source;
     const bool both = spec.encoder && spec.decoder;
-    const int64_t context =
-        options_.length > 0 ? std::min(options_.length, spec.context) : spec.context;
     if (purpose_ == Purpose::train)
       for (const std::string& line : summary_) say(line);
     if (training_.empty + validation_.empty > 0)
       say(fmt::format("{} empty texts are skipped", training_.empty + validation_.empty));
-    LabelTokens tokens(tokenizer, names_, context, both ? end_id(tokenizer) : std::nullopt);
+    const bool measured = purpose_ == Purpose::measure;
+    const TextFormat format =
+        TextFormat::of(tokenizer, spec, measured ? 0 : options_.length);
+    LabelTokens tokens(format, names_);
     LabelledTokens learnt = tokens(training_), held_out = learnt;
     if (purpose_ == Purpose::train) {
       held_out = tokens(validation_);
@@ -127,10 +131,11 @@ class LabelsTask : public ExamplesTask {
         std::find(names_.begin(), names_.end(), "O") != names_.end())
       say("the labels have no prefixes such as B- and I-, so entities are not counted");
     if (tokens.cut() > 0)
-      say(fmt::format("{} texts are truncated to {} tokens", tokens.cut(), context));
+      say(fmt::format("{} texts are truncated to {} tokens", tokens.cut(), format.most()));
     const LabelExamples::Settings settings{training_.problem, options_.batch,
                                            both ? decoder_start(tokenizer, origin) : 0,
-                                           options_.seed};
+                                           options_.seed,
+                                           measured ? kTokensAtOnce : LabelExamples::kNoLimit};
     auto examples =
         std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out), settings, spec);
     examples->hash = training_.hash ^ validation_.hash;

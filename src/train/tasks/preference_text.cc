@@ -10,10 +10,9 @@ namespace fovea {
 
 PreferenceTextMaker::PreferenceTextMaker(const std::optional<ModelChat>& chat,
                                          const Tokenizer& tokenizer, const Options& options)
-    : text_(chat, tokenizer, options.train_on),
-      tokenizer_(tokenizer),
-      options_(options),
-      paired_(options.encoder && !chat) {}
+    : text_(chat, tokenizer, options.train_on), options_(options) {
+  if (chat) options_.pairs.reset();
+}
 
 // The answer after the start token, which is not trained.
 TrainedText PreferenceTextMaker::target_of(const Conversation& conversation) const {
@@ -39,16 +38,18 @@ bool PreferenceTextMaker::set_source(const Conversation& conversation, Preferenc
 }
 
 TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
-                                         std::vector<int32_t>& types) const {
+                                         std::vector<int32_t>& types, bool& cut) const {
   if (options_.translation != nullptr) return target_of(conversation);
-  if (paired_) {
+  if (options_.pairs) {
     check_field(conversation.plain.has_value(), "chat_template",
                 "not given, but {} is a conversation and the model has no template; expected {}, "
                 "or a file",
                 conversation.place, builtin_template_names());
-    Encoding found = tokenizer_.encoding(conversation.plain->prompt, conversation.plain->completion,
-                                         {.truncate_and_pad = false});
-    types = std::move(found.type_ids);
+    const TextFormat& format = *options_.pairs;
+    TokenizedText found = format.pair(format.own_ids(conversation.plain->prompt),
+                                      conversation.plain->completion);
+    types = found.all_types();
+    cut = found.cut > 0;
     return {std::move(found.ids), {}};
   }
   std::vector<TrainedText> texts = text_.texts(conversation);
@@ -60,12 +61,13 @@ TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
   return std::move(texts.front());
 }
 
-// Truncates a text. Returns false if it cannot be used. A reward is read at the end of a text, so
-// its last token is kept.
-bool PreferenceTextMaker::fit(TrainedText& text, std::vector<int32_t>& types) {
-  if (std::ssize(text.ids) > options_.longest) {
-    ++long_;
-    if (options_.too_long == TooLong::skip) return false;
+// Truncates a text, if the format of pairs has not. Returns false if it cannot be used. A reward is
+// read at the end of a text, so its last token is kept.
+bool PreferenceTextMaker::fit(TrainedText& text, std::vector<int32_t>& types, bool cut) {
+  const bool is_long = std::ssize(text.ids) > options_.longest;
+  long_ += cut || is_long;
+  if ((cut || is_long) && options_.too_long == TooLong::skip) return false;
+  if (is_long) {
     const auto most = static_cast<size_t>(options_.longest);
     if (options_.rewards) text.ids[most - 1] = text.ids.back();
     text.ids.resize(most);
@@ -80,21 +82,26 @@ bool PreferenceTextMaker::fit(TrainedText& text, std::vector<int32_t>& types) {
   return learnt;
 }
 
+// Each of the texts is counted.
+bool PreferenceTextMaker::fit_both(PreferenceText& made) {
+  const bool first = fit(made.first, made.first_types, made.first_cut),
+             second = fit(made.second, made.second_types, made.second_cut);
+  return first && second;
+}
+
 std::optional<PreferenceText> PreferenceTextMaker::pair(const Preference& record) {
   PreferenceText made;
   made.value = record.margin;
-  made.first = text_of(record.chosen, made.first_types);
-  made.second = text_of(*record.rejected, made.second_types);
+  made.first = text_of(record.chosen, made.first_types, made.first_cut);
+  made.second = text_of(*record.rejected, made.second_types, made.second_cut);
   const auto equal = [&] {
     const bool same = made.first.ids == made.second.ids;
     equal_ += same;
     return same;
   };
   if (equal()) return std::nullopt;
-  // Each of the texts is counted.
-  const bool first = fit(made.first, made.first_types),
-             second = fit(made.second, made.second_types);
-  if (!set_source(record.chosen, made) || !first || !second || equal()) return std::nullopt;
+  const bool fits = fit_both(made);
+  if (!set_source(record.chosen, made) || !fits || equal()) return std::nullopt;
   return made;
 }
 
@@ -103,11 +110,11 @@ std::optional<PreferenceText> PreferenceTextMaker::judged(const Conversation& an
                                                           const Conversation& other) {
   PreferenceText made;
   made.value = desirable ? 1 : -1;
-  made.first = text_of(answer, made.first_types);
-  made.second = text_of(with_completion_of(answer, other), made.second_types);
-  const bool first = fit(made.first, made.first_types),
-             second = fit(made.second, made.second_types);
-  if (!set_source(answer, made) || !first || !second) return std::nullopt;
+  made.first = text_of(answer, made.first_types, made.first_cut);
+  made.second =
+      text_of(with_completion_of(answer, other), made.second_types, made.second_cut);
+  const bool fits = fit_both(made);
+  if (!set_source(answer, made) || !fits) return std::nullopt;
   return made;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "data/preferences.h"
+#include "embed/text_format.h"
 #include "train/job.h"
 #include "train/tasks/conversation_text.h"
 
@@ -10,6 +11,7 @@ namespace fovea {
 struct PreferenceText {
   TrainedText first, second;
   std::vector<int32_t> first_types, second_types;  // the type of each token
+  bool first_cut = false, second_cut = false;      // whether the format of pairs truncated it
   std::vector<int32_t> source;  // of an encoder-decoder: the tokens of the prompt
   double value = 0;
 };
@@ -20,9 +22,10 @@ class PreferenceTextMaker {
   struct Options {
     TrainOn train_on;
     bool rewards;      // complete texts are read; else log-probabilities of answers are computed
-    bool encoder;      // without a template, the prompt and the answer are a pair of texts
     int64_t longest;   // most tokens of a text
     TooLong too_long;  // what becomes of longer texts
+    // Of an encoder: without a template, the prompt and the answer are a pair of texts.
+    std::optional<TextFormat> pairs = {};
     // Of an encoder-decoder: the prompt is its source, and the answer its target, which begins with
     // the token `start`. Else null.
     const TranslationTokenizers* translation = nullptr;
@@ -44,16 +47,16 @@ class PreferenceTextMaker {
   void report(const Say& say) const;
 
  private:
-  TrainedText text_of(const Conversation& conversation, std::vector<int32_t>& types) const;
-  bool fit(TrainedText& text, std::vector<int32_t>& types);
+  TrainedText text_of(const Conversation& conversation, std::vector<int32_t>& types,
+                      bool& cut) const;
+  bool fit(TrainedText& text, std::vector<int32_t>& types, bool cut);
+  bool fit_both(PreferenceText& made);
   TrainedText target_of(const Conversation& conversation) const;
   // Sets the tokens of the prompt. Returns false if it cannot be used.
   bool set_source(const Conversation& conversation, PreferenceText& made);
 
   ConversationText text_;
-  Tokenizer tokenizer_;
   Options options_;
-  bool paired_;  // the prompt and the answer are a pair of texts
   int64_t long_ = 0, untrained_ = 0, equal_ = 0;
 };
 

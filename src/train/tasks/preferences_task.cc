@@ -52,7 +52,7 @@ class PreferencesTask : public ConversationsTask {
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
     if (objective_ == Objective::reward) {
-      shape_head(spec, origin, say);
+      shape_head(spec, tokenizer, origin, say);
     } else if (translates(spec)) {
       // Both tokenizers are needed, so the texts are made in examples().
       check_field(options_.chat_template.empty(), "chat_template",
@@ -98,6 +98,9 @@ class PreferencesTask : public ConversationsTask {
   }
 
   EvaluationTask evaluation() const override { return evaluation_task(name_of(objective_)); }
+
+  // A reward is no label, which a table of labels could count.
+  void complete(Predictions&) const override {}
 
   void begin(const Transformer& model, int64_t first) override {
     if (!has_reference()) return;
@@ -180,7 +183,7 @@ class PreferencesTask : public ConversationsTask {
   }
 
   // Gives the model a head with one output, unless it has one.
-  void shape_head(Spec& spec, const Origin& origin, const Say& say) {
+  void shape_head(Spec& spec, const Tokenizer& tokenizer, const Origin& origin, const Say& say) {
     check_field(!(spec.encoder && spec.decoder) && spec.input.kind == InputKind::tokens,
                 objective_field(options_),
                 "reward does not suit the model; expected an encoder or a decoder for text");
@@ -194,6 +197,7 @@ class PreferencesTask : public ConversationsTask {
                 "reward model",
                 options_.data.front());
     spec.head = head_of(*origin.family, spec, HeadKind::sequence, 1);
+    set_classifier_padding(spec, tokenizer, origin);
     say("a new head with one output");
   }
 
@@ -207,9 +211,11 @@ class PreferencesTask : public ConversationsTask {
     PreferenceTextMaker maker(chat_, tokenizer,
                               {.train_on = options_.train_on,
                                .rewards = objective_ == Objective::reward,
-                               .encoder = !spec.decoder,
                                .longest = longest,
                                .too_long = options_.too_long,
+                               .pairs = spec.decoder ? std::nullopt
+                                                     : std::optional(TextFormat::of(
+                                                           tokenizer, spec, longest)),
                                .translation = both ? &tokenizers : nullptr,
                                .start = start});
     std::vector<const Preference*> training, held;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "embed/text_format.h"
+
 namespace fovea {
 
 std::optional<int32_t> first_id(const Tokenizer& tokenizer,
@@ -53,6 +55,17 @@ void set_padding(Spec& spec, const Tokenizer& tokenizer) {
   if (&family_of_new(spec, tokenizer) == &fovea_format &&
       &family_of_new(without, tokenizer) != &fovea_format)
     spec.padding = -1;
+}
+
+void set_classifier_padding(Spec& spec, const Tokenizer& tokenizer, const Origin& origin) {
+  if (spec.encoder || spec.padding >= 0 || spec.head.kind != HeadKind::sequence) return;
+  for (const auto& id : {configured_id(origin, "pad_token_id"),
+                         special_token(tokenizer, "pad_token", {"<pad>", "[PAD]"}),
+                         end_id(tokenizer)})
+    if (id && *id < std::max<int64_t>(spec.vocabulary, tokenizer.size())) {
+      spec.padding = *id;
+      return;
+    }
 }
 
 Around around_text(const Tokenizer& tokenizer) {

@@ -29,6 +29,12 @@ const Family& family_of_new(Spec spec, const Tokenizer& tokenizer);
 // The embedding of a padding token is not trained.
 void set_padding(Spec& spec, const Tokenizer& tokenizer);
 
+// Sets the padding token of a decoder that gets a head for texts, unless it has one: that of the
+// checkpoint's files or of the tokenizer, else the token that ends texts, as is usual. transformers
+// needs one to find the last token of a text, and the head reads the last token that is not padding
+// in training too.
+void set_classifier_padding(Spec& spec, const Tokenizer& tokenizer, const Origin& origin);
+
 // The tokens that the post-processor adds before and after a text.
 struct Around {
   std::vector<int32_t> before, after;

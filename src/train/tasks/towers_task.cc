@@ -317,7 +317,7 @@ Job prepare_towers(const Spec& given, const TrainOptions& options, const Say& sa
                                              : tokenizer_for(options, data.training, spec.context);
     spec.vocabulary = std::max<int64_t>(spec.vocabulary, tokenizer.size());
     towers = new_towers(spec, options.seed);
-    format.emplace(tokenizer, spec.context, false, false);
+    format.emplace(tokenizer, spec.context, TextSettings{.max_tokens = {}, .types = false});
     processor.resize = {spec.input.size, spec.input.size, 0};
   } else {
     towers = open_towers(options.from, Weights::owned, {});

@@ -1,6 +1,5 @@
 #include "embed/text_format.h"
 
-#include "embed/modules.h"
 #include "support/expect_error.h"
 #include "support/golden_folder.h"
 
@@ -12,7 +11,8 @@ using Ids = std::vector<int32_t>;
 class TextFormatTest : public testing::Test {
  protected:
   TextFormat format(int64_t most, bool lower_case = false, bool types = true) const {
-    return TextFormat(Tokenizer::open(folder_.path()), most, lower_case, types);
+    return TextFormat(Tokenizer::open(folder_.path()), most,
+                      {.max_tokens = {}, .lower_case = lower_case, .types = types});
   }
   GoldenFolder folder_{"cross_encoder"};
 };
