@@ -44,6 +44,22 @@ TEST_F(TextFormatTest, TruncatesTheTextAndKeepsSpecialTokens) {
   EXPECT_EQ(format(4).text("the fox").cut, 0);
 }
 
+// Regression: truncation_side was ignored, so that a model read the beginning instead of the end.
+TEST_F(TextFormatTest, KeepsTheEndIfTheTokenizerTruncatesAtTheLeft) {
+  folder_.set("tokenizer_config.json", "truncation_side", "left");
+  const Tokenizer tokenizer = Tokenizer::open(folder_.path());
+  const TextFormat short_texts(tokenizer, 4, text_settings_of(tokenizer));
+  const std::string text = "the fox sees the bird";
+  EXPECT_EQ(short_texts.text(text).ids, (Ids{2, 6, 10, 3}));
+  const Offsets place = short_texts.places(text)[2];
+  EXPECT_EQ(text.substr(place.begin, place.end - place.begin), "bird");
+  const TextFormat pairs(tokenizer, 7, text_settings_of(tokenizer));
+  EXPECT_EQ(pairs.pair(pairs.own_ids(text), "a bird").ids, (Ids{2, 6, 10, 3, 5, 10, 3}));
+  folder_.set("tokenizer_config.json", "truncation_side", "middle");
+  expect_error(ErrorKind::BadFile, {"truncation_side is middle", "left or right"},
+               [&] { text_settings_of(Tokenizer::open(folder_.path())); });
+}
+
 // Regression: the byte ranges referred to the text in lower case, which may be longer or shorter.
 TEST_F(TextFormatTest, PlacesReferToTheOriginalText) {
   const std::string text = "\u0130 The fox";  // U+0130 has 2 bytes, its lower case 3
