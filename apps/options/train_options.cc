@@ -227,7 +227,8 @@ void refuse_change_of_model(const TrainRequest& request, const OptionTable& tabl
 void shorten_intervals(TrainRequest& request, const OptionTable& table) {
   const TrainOptions recommended = preset_training(request.preset);
   TrainOptions& o = request.options;
-  if (!table.given("--steps") || o.steps >= recommended.steps) return;
+  const bool shorter = o.steps < recommended.steps;
+  if (!table.given("--steps") || !shorter || !o.from.empty()) return;
   const auto shorten = [&](const char* name, int64_t TrainOptions::*field) {
     if (table.given(name) || o.*field <= 0 || o.*field != recommended.*field) return;
     o.*field = std::max<int64_t>(1, o.*field * o.steps / recommended.steps);
@@ -247,14 +248,15 @@ void apply_config(TrainRequest& request, OptionTable& table) {
 
 }  // namespace
 
-void TrainRequest::take_preset() {
+void TrainRequest::take_preset(bool from_model) {
   spec = fovea::preset(preset);
   spec.vocabulary = 0;  // determined by the text, not by the published model
-  options = preset_training(preset);
+  options = from_model ? fine_tuning_options(preset) : preset_training(preset);
 }
 
 void TrainRequest::declare(OptionTable& table) {
-  take_preset();
+  take_preset(false);
+  options.learning_rate = fine_tuning_options(preset).learning_rate;  // the help shows both cases
   if (distils) {
     Option teacher = place("TEACHER", {}, "model directory or .gguf file of the teacher",
                            options.distillation.teacher);
@@ -340,7 +342,7 @@ void TrainRequest::apply(OptionTable& table) {
     table.apply("--preset");
     table.apply("--config");
   }
-  take_preset();
+  take_preset(distils ? begins_with_model() : table.given("--from"));
   if (!config.empty()) apply_config(*this, table);
   if (table.given("--dropout")) {
     table.apply("--dropout");
@@ -352,7 +354,7 @@ void TrainRequest::apply(OptionTable& table) {
   shorten_intervals(*this, table);
   options.from = find_model(options.from);
   options.distillation.teacher = find_model(options.distillation.teacher);
-  if (distils && student_ != preset && student_ != config) options.from = student_;
+  if (distils && begins_with_model()) options.from = student_;
   refuse_change_of_model(*this, table);
 }
 

@@ -25,7 +25,10 @@ struct TrainRequest {
  private:
   void declare_model(OptionTable& table);
   void choose_student(OptionTable& table);
-  void take_preset();
+  // `from_model`: the model exists, so that the rates and the length of the preset do not suit it.
+  void take_preset(bool from_model);
+  // Returns whether STUDENT is a model that exists.
+  bool begins_with_model() const { return student_ != preset && student_ != config; }
 
   std::string student_;
 };

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/json.h"
+#include "fovea/train.h"
 #include "tuning/job_store.h"
 
 namespace fovea::tuning {
@@ -16,16 +17,17 @@ constexpr int64_t kRank = 16, kMostWarmup = 100;
 constexpr int64_t kAnswers = 8;  // to a prompt, at the multiplier 1
 constexpr int64_t kAnswerTokens = 256, kAnswersAtOnce = 16;
 
-// Peak learning rates at the multiplier 1.
-double learning_rate(JobMethod method) { return method == JobMethod::supervised ? 2e-4 : 2e-5; }
-
-const char* objective_of(JobMethod method) {
+struct MethodObjective {
+  const char* name;
+  Objective objective;
+};
+MethodObjective objective_of(JobMethod method) {
   switch (method) {
-    case JobMethod::supervised: return "chats";
-    case JobMethod::dpo: return "dpo";
-    case JobMethod::reinforcement: return "grpo";
+    case JobMethod::dpo: return {"dpo", Objective::dpo};
+    case JobMethod::reinforcement: return {"grpo", Objective::grpo};
+    case JobMethod::supervised: break;
   }
-  return "";
+  return {"chats", Objective::chats};
 }
 
 using Add = std::function<void(const char* name, const std::string& value)>;
@@ -46,13 +48,15 @@ void add_reinforcement(const Job& job, const Add& add) {
 std::vector<std::string> common_arguments(const Job& job, const BaseModel& base, int threads) {
   const JobRequest& request = job.request;
   const bool writes = request.method == JobMethod::reinforcement;
+  const auto [objective_name, objective] = objective_of(request.method);
+  const double rate = recommended_rate(objective, true) * job.rate_multiplier;
   std::vector<std::string> all = {
       "train",           path_of_file(request.training_file),
-      "--objective",     objective_of(request.method),
+      "--objective",     objective_name,
       "--from",          base.path,
       "--lora",          fmt::to_string(kRank),
       "--epochs",        fmt::to_string(job.epochs),
-      "--learning-rate", fmt::to_string(learning_rate(request.method) * job.rate_multiplier),
+      "--learning-rate", fmt::to_string(rate),
       "--seed",          fmt::to_string(job.seed),
       "--sample-tokens", "0",
       "--threads",       fmt::to_string(threads),

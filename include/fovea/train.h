@@ -137,7 +137,9 @@ struct TrainOptions {
   std::string out;   // output directory, for the model and the training state
   std::string from;  // directory of initial weights; empty = random weights
 
-  int64_t steps = 2000;  // number of optimiser steps
+  // Number of optimiser steps; 0 = recommended: 2000, or for a model that exists 3 epochs, of
+  // preferences and rewards 1, but at most 2000 steps.
+  int64_t steps = 0;
   double epochs = 0;     // passes over the data; if above 0, they determine `steps`
   int64_t batch = 12;    // sequences per forward pass; for pairs see batch_tokens
   // Pairs: maximum tokens per forward pass, counted on the longer side, padding included. Sequences
@@ -169,7 +171,8 @@ struct TrainOptions {
   std::string tokenizer = "char";
   int64_t max_vocabulary = 0;  // char: keep only the most frequent characters; 0 = all
 
-  double learning_rate = 1e-3;  // peak learning rate
+  // Peak learning rate; -1 = recommended: 1e-3, or for a model that exists recommended_rate().
+  double learning_rate = -1;
   // cosine, linear, trapezoid: rate at the end, as a fraction of the peak.
   double final_rate = 0.1;
   // Number of first steps, in which the rate rises to the peak; -1 = a twentieth of the steps, at
@@ -226,6 +229,8 @@ struct TrainOptions {
   int64_t bleu_lines = 1000;  // held-out pairs translated greedily per evaluation; 0 = none
   // Stop after this many consecutive steps with a non-finite loss or gradient.
   int64_t bad_steps = 3;
+  // Do not stop if the losses after the warm-up stay above those of the first steps.
+  bool keep_going = false;
 
   uint64_t memory_limit = 0;         // bytes; 0 = the free memory of the machine or the cgroup
   uint64_t token_cache = 256 << 20;  // bytes; a larger text is tokenised into a memory-mapped file
@@ -241,6 +246,12 @@ void visit(TrainOptions& options, OptionVisitor& visitor);
 
 // Returns the options recommended for training a preset. Throws InvalidArgument if it is unknown.
 TrainOptions preset_training(const std::string& preset);
+// Returns these options without the rate, its schedule, the length and the intervals, which do not
+// suit a model that exists. They are recommended for the task instead.
+TrainOptions fine_tuning_options(const std::string& preset);
+// Returns the peak learning rate that is recommended for a model that exists, by the objective of
+// the run and by what is trained: all weights, or adapters.
+double recommended_rate(Objective objective, bool adapters);
 
 // Describes a run before it starts.
 struct TrainPlan {
@@ -258,6 +269,11 @@ struct TrainPlan {
   int64_t vocabulary = 0;
   int64_t tokens_per_step = 0;  // mean number, without padding
   double epochs = 0;            // passes over the training data
+  // The rates of the run, and why a rate or a length that the options leave open was chosen, such
+  // as "fine-tuning of all weights on conversations"; empty = the options give it.
+  double learning_rate = 0, final_rate = 0;  // the peak, and a fraction of it
+  int64_t warmup = 0;
+  std::string schedule, rate_reason, length_reason;
   // weight_bytes includes gradients and averages. process_bytes: code, threads, data, loading and
   // saving.
   uint64_t weight_bytes = 0, optimizer_bytes = 0, activation_bytes = 0, process_bytes = 0,
@@ -303,7 +319,7 @@ struct TrainResult {
   double best_loss = 0;
   // Other metrics of these weights.
   std::vector<std::pair<std::string, double>> metrics = {};
-  // Metrics before the first step, if the task measures them.
+  // Metrics before the first step, if they were measured.
   std::vector<std::pair<std::string, double>> start_metrics = {};
   double bits_per_byte = 0;
   double seconds = 0;            // including evaluations, samples and snapshots
@@ -311,6 +327,10 @@ struct TrainResult {
   uint64_t peak_bytes = 0;       // peak resident memory of the process so far
   bool interrupted = false;      // a callback stopped the run
   bool stopped_early = false;    // no improvement for `patience` evaluations
+  // Of a run that began with a model that exists: if its weights before the first step were better
+  // than all later ones, the directory contains these, and this tells the numbers, such as "loss
+  // 2.7900 before, 8.5000 after".
+  std::string kept_start = {};
 };
 
 // Returns the plan of a run. Reads the data and checks every option; writes nothing. Throws the
@@ -339,9 +359,9 @@ enum class Pause : uint8_t { evaluation, sample, snapshot };
 // evaluation, a sample or a snapshot, with the seconds that it is expected to take. Throws
 // InvalidArgument if an option is out of range or differs from that of the run to resume, BadFile
 // if a file is damaged, OutOfMemory if the plan exceeds the memory, and Failed if another process
-// uses `options.out`, if a file cannot be written, or after `bad_steps` consecutive steps with a
-// non-finite loss or gradient. The callbacks are called on the caller's thread; their arguments are
-// valid during the call only.
+// uses `options.out`, if a file cannot be written, after `bad_steps` consecutive steps with a
+// non-finite loss or gradient, or if the losses rise and stay high and `keep_going` is false. The
+// callbacks are called on the caller's thread; their arguments are valid during the call only.
 TrainResult train(const Spec& spec, const TrainOptions& options,
                   const std::function<bool(const TrainPlan&)>& planned = {},
                   const std::function<bool(const TrainProgress&)>& progress = {},

@@ -38,8 +38,8 @@ struct EmbedderTraining {
   int64_t evaluate_every = 0;
   int64_t save_every = 500;  // steps between snapshots; 0 = only at the end
   int64_t keep = 2;          // number of snapshots to keep
-  // Stop after this many evaluations without improvement; `out` then contains the best weights. 0 =
-  // never; `out` then contains the newest weights.
+  // Stop after this many evaluations without improvement; 0 = never. With `validation`, `out`
+  // contains the best weights, which may be those of the model before the first step.
   int64_t patience = 0;
   int64_t recompute = 0;  // see TrainOptions
   // Parameters of the Transformer that are not trained, as in TrainOptions.

@@ -198,7 +198,8 @@ TrainRequest train_request(const std::vector<fovea_option>& options) {
     if (field == "pairs" && !named) name = "translate";
     if (field == "from") from = option.value;
   }
-  TrainRequest request = {preset(name), preset_training(name)};
+  TrainRequest request = {preset(name),
+                          from.empty() ? preset_training(name) : fine_tuning_options(name)};
   request.spec.vocabulary = 0;  // of the text, not of the published model
   request.options.from = from;
   for (const fovea_option& option : options) set_option(request, option.name, option.value);

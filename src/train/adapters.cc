@@ -6,6 +6,7 @@
 
 #include "base/fields.h"
 #include "families/adapters.h"
+#include "families/open_adapters.h"
 #include "families/peft_config.h"
 #include "model/adapters.h"
 #include "model/pack.h"
@@ -78,8 +79,6 @@ void refuse_experts(Transformer& model, const std::set<const Linear*>& chosen) {
 void check_adapter_options(const AdapterOptions& o, const std::string& from) {
   check_field(o.rank == 0 || !from.empty(), "lora",
               "given without `from`; expected the model to adapt");
-  check_field(o.rank == 0 || !holds_adapter(from), "from",
-              "{}: is an adapter; expected a model, such as one that it is merged into", from);
   const AdapterOptions none;
   const auto needs_rank = [&](bool given, const char* field) {
     check_field(o.rank > 0 || !given, field, "given without `lora`; expected both");
@@ -132,6 +131,114 @@ void add_new_adapters(Transformer& model, const Family& family, const AdapterOpt
     if (has_values(*layer)) initialise_adapter(*layer, seed);
   }
   check_adapters_of_experts(model);
+}
+
+std::string take_adapter(TrainOptions& options) {
+  if (options.from.empty() || !holds_adapter(options.from)) return "";
+  const PeftConfig config(options.from);
+  // Those of most modules: no pattern for some modules matches an empty name.
+  const int64_t rank = config.rank_of("");
+  const double alpha = alpha_of(config.scale_of(""), rank, config.rslora());
+  AdapterOptions& o = options.lora;
+  const AdapterOptions none;
+  const auto require = [&](bool fits, const char* field, const auto& given, const auto& stored) {
+    check_field(fits, field, "{}; expected {}, as in the adapter {}, or none", given, stored,
+                options.from);
+  };
+  require(o.rank == none.rank || o.rank == rank, "lora", o.rank, rank);
+  require(o.alpha == none.alpha || o.alpha == alpha, "lora_alpha", o.alpha, alpha);
+  require(!o.rslora || config.rslora(), "rslora", o.rslora, config.rslora());
+  require(!o.dora || config.dora(), "dora", o.dora, config.dora());
+  check_field(o.targets == none.targets, "lora_targets",
+              "given with {}, an adapter that is trained further; expected none", options.from);
+  o.rank = rank;
+  o.alpha = alpha;
+  o.rslora = config.rslora();
+  o.dora = config.dora();
+  if (o.dropout == none.dropout) o.dropout = static_cast<double>(config.dropout());
+  return options.from;
+}
+
+std::string base_of(const std::string& from) {
+  return holds_adapter(from) ? adapted_model(from, {}).base : from;
+}
+
+namespace {
+
+// Gives each of the layers of a fused tensor, which have one A of rank k r and blocks of B, its own
+// r rows of A and its own block.
+void divide_fused(const AdapterModule& module, Adapter& adapter) {
+  const auto layers = std::ssize(module.tensor.parts);
+  std::vector<AdapterValues*> values;
+  for (const std::string& part : module.tensor.parts)
+    if (const auto at = adapter.layers.find(part); at != adapter.layers.end())
+      values.push_back(&at->second);
+  if (layers < 2 || std::ssize(values) != layers) return;
+  const int64_t all = values[0]->down.dim(0), rank = all / layers;
+  bool blocks = all % layers == 0;
+  for (int64_t i = 0; i < layers && blocks; ++i) {
+    const Tensor& up = values[static_cast<size_t>(i)]->up;
+    for (int64_t j = 0; j < up.size() && blocks; ++j)
+      blocks = j % all / rank == i || up.data_as<float>()[j] == 0;
+  }
+  if (!blocks)
+    fail(ErrorKind::Unsupported,
+         "{}: the adapter of {} has one A for {} layers, which are trained one by one; expected a "
+         "model that it is merged into",
+         adapter.folder, module.name, layers);
+  for (int64_t i = 0; i < layers; ++i) {
+    AdapterValues& each = *values[static_cast<size_t>(i)];
+    const int64_t out = each.up.dim(0);
+    const Tensor up = empty({out, rank});
+    for (int64_t row = 0; row < out; ++row)
+      std::copy_n(each.up.data_as<float>() + row * all + i * rank, rank,
+                  up.data_as<float>() + row * rank);
+    each.down = copy(each.down.rows(i * rank, (i + 1) * rank));
+    each.up = up;
+  }
+}
+
+}  // namespace
+
+Adapter read_start_adapter(const std::string& folder, const Family& family, Transformer& model) {
+  Adapter adapter = read_adapter(folder, family, model);
+  const auto refuse = [&](const std::string& what) {
+    fail(ErrorKind::Unsupported,
+         "{}: has {}, which is not trained further; expected an adapter of linear layers, or a "
+         "model that it is merged into",
+         folder, what);
+  };
+  if (!adapter.replaced.empty()) refuse(adapter.replaced.begin()->first + " (modules_to_save)");
+  for (const auto& [name, values] : adapter.layers)
+    if (is_of_expert(name)) refuse("an adapter of an expert, " + name);
+  for (const AdapterModule& module : adapter_modules(family, model)) divide_fused(module, adapter);
+  return adapter;
+}
+
+void add_start_adapter(Transformer& model, const Adapter& adapter, const AdapterOptions& options) {
+  freeze_base(model);
+  uint32_t index = 0;
+  for (const auto& [name, layer] : linears_of(model)) {
+    const uint32_t number = index++;
+    const auto at = adapter.layers.find(name);
+    if (at == adapter.layers.end()) continue;
+    const AdapterValues& values = at->second;
+    add_adapter(*layer, {.rank = values.down.dim(0),
+                         .scale = values.scale,
+                         .dropout = static_cast<float>(options.dropout),
+                         .dora = static_cast<bool>(values.magnitude),
+                         .index = number});
+    if (!has_values(*layer)) continue;
+    layer->adapter.down.value = copy(values.down);
+    layer->adapter.up.value = copy(values.up);
+    if (values.magnitude) layer->adapter.magnitude.value = copy(values.magnitude);
+  }
+}
+
+Transformer without_adapters(const Transformer& model) {
+  Transformer base = model;
+  for (const auto& [name, layer] : linears_of(base)) layer->adapter = {};
+  return base;
 }
 
 int64_t kept_by_adapters(Transformer& model, const AdapterOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "families/adapters.h"
 #include "families/save_adapter.h"
 #include "fovea/adapter.h"
 #include "fovea/train.h"
@@ -22,6 +23,20 @@ BaseWeights base_weights(const AdapterOptions& options);
 // request no adapters. Throws InvalidArgument if a target is not a module of the model.
 void add_new_adapters(Transformer& model, const Family& family, const AdapterOptions& options,
                       uint64_t seed);
+
+// Returns the directory of an adapter that a run begins with, and sets the options that it
+// determines; empty if options.from is a model. Throws InvalidArgument, naming the field, if an
+// option contradicts the adapter.
+std::string take_adapter(TrainOptions& options);
+// Returns the model's directory or file that has the weights: the base of an adapter's directory.
+std::string base_of(const std::string& from);
+// Reads an adapter of linear layers for add_start_adapter(), where each layer has its own A. Throws
+// Unsupported, naming the tensors, for other adapters.
+Adapter read_start_adapter(const std::string& folder, const Family& family, Transformer& model);
+// Like add_new_adapters(), with the values of an adapter instead of initial ones.
+void add_start_adapter(Transformer& model, const Adapter& adapter, const AdapterOptions& options);
+// Returns a model without its adapters, which shares the weights.
+Transformer without_adapters(const Transformer& model);
 
 // Returns the elements per token that the adapters of a model keep for the backward pass.
 int64_t kept_by_adapters(Transformer& model, const AdapterOptions& options);

@@ -195,9 +195,35 @@ void check_preferences(const TrainOptions& o, Objective objective) {
               o.label_smoothing);
 }
 
+// Tries to create the first missing directory of the path, and removes it again: the permissions of
+// its parent do not tell whether the file system has room for it.
+void check_out(const std::string& out) {
+  if (out.empty()) return;
+  std::string parent = out, child;  // the existing part of the path, and the part below it
+  while (!is_folder(parent) && parent != "." && parent != "/") {
+    if (is_file(parent)) {
+      fail_field(ErrorKind::InvalidArgument, "out",
+                 "{}{} is a file; expected a directory, or a name for a new one",
+                 parent == out ? "" : out + ": ", parent);
+    }
+    child = parent;
+    parent = parent_of(parent);
+  }
+  bool writes = ::access(parent.c_str(), W_OK | X_OK) == 0;
+  if (writes && !child.empty()) {
+    writes = system_calls().mkdir(child.c_str(), 0777) == 0;
+    if (writes) system_calls().rmdir(child.c_str());
+  }
+  check_field(writes, "out",
+              "{}: no files can be created in {}; expected a directory that can be written", out,
+              parent);
+}
+
 void check_options(const TrainOptions& o) {
   check_data(o);
   check_fields(o);
+  check_field(o.learning_rate >= 0 || o.learning_rate == -1, "learning_rate",
+              "{}; expected 0 to 1000, or -1 for the recommended one", o.learning_rate);
   check_adapter_options(o.lora, o.from);
   check_distillation(o.distillation);
   check_optimizer(o);
@@ -207,20 +233,7 @@ void check_options(const TrainOptions& o) {
       o.freeze.empty() || o.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
       "them");
-  if (!o.out.empty() && !is_folder(o.out)) {
-    std::string parent = o.out;  // the existing part of the path
-    while (!is_folder(parent) && parent != "." && parent != "/") {
-      if (is_file(parent)) {
-        fail_field(ErrorKind::InvalidArgument, "out",
-                   "{}{} is a file; expected a directory, or a name for a new one",
-                   parent == o.out ? "" : o.out + ": ", parent);
-      }
-      parent = parent_of(parent);
-    }
-    check_field(::access(parent.c_str(), W_OK | X_OK) == 0, "out",
-                "{}: no files can be created in {}; expected a directory that can be written",
-                o.out, parent);
-  }
+  check_out(o.out);
 }
 
 }  // namespace fovea

@@ -7,6 +7,8 @@ namespace fovea {
 // Throws InvalidArgument, naming the field, if a field is out of range or conflicts with another
 // field.
 void check_options(const TrainOptions& options);
+// Throws InvalidArgument unless the output directory exists, or can be created, and can be written.
+void check_out(const std::string& out);
 // Checks only the fields that name data: throws InvalidArgument, naming the field, unless there is
 // exactly one kind of data (text, pairs or labels) and the objective suits this kind.
 void check_data(const TrainOptions& options);

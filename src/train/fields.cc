@@ -132,7 +132,11 @@ void visit_chats(TrainOptions& o, OptionVisitor& v) {
 
 void visit_length(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
-  v.integer({"steps", "optimiser steps", true}, o.steps, 1, kMostSteps);
+  v.integer({"steps",
+             "optimiser steps; 0 = 2000, or for an initial model 3 epochs (preferences, rewards: "
+             "1), at most 2000 steps",
+             true},
+            o.steps, 0, kMostSteps);
   // The number of steps that follows from the epochs is compared.
   v.number({"epochs", "passes over the data, which determine the steps; 0 = the given steps"},
            o.epochs, 0, 1e6);
@@ -176,12 +180,20 @@ void visit_length(TrainOptions& o, OptionVisitor& v) {
       o.best_by);
   v.integer({"bad_steps", "stop after N consecutive steps with a non-finite loss or gradient"},
             o.bad_steps, 1, 1'000'000);
+  v.boolean({"keep_going",
+             "do not stop if the mean loss of 20 steps stays 30% above that of the first 20 for "
+             "100 steps"},
+            o.keep_going);
 }
 
 void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans ||
                           o.objective == Objective::replaced_tokens;
-  v.number({"learning_rate", "peak learning rate", true}, o.learning_rate, 0, 1000);
+  v.number({"learning_rate",
+            "peak learning rate; -1 = that of the preset or, with an initial model, as recommended "
+            "for the task",
+            true},
+           o.learning_rate, -1, 1000);
   v.number({"final_rate",
             "cosine, linear, trapezoid: learning rate at the end, as a fraction of the peak", true},
            o.final_rate, 0, 1);
@@ -426,8 +438,7 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
             kMostSteps);
   v.integer({"keep", "number of snapshots to keep"}, t.keep, 1, 1'000'000);
   v.integer({"patience",
-             "stop after this many evaluations without improvement and keep the best "
-             "model; 0 = never, and keep the newest"},
+             "stop after this many evaluations without improvement; 0 = never"},
             t.patience, 0, kMostSteps);
   visit_moments(t.moments, v);
   visit_recompute(t.recompute, v);

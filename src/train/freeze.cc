@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/fields.h"
 
@@ -34,6 +35,8 @@ std::optional<int64_t> layer_of(const std::string& name) {
   const size_t begin = name.find('.') + 1;
   return number_in(std::string_view(name).substr(begin, name.find('.', begin) - begin));
 }
+
+constexpr const char* kLogitBias = "head.output.bias";
 
 // A parameter and its names.
 struct Named {
@@ -76,6 +79,15 @@ bool freeze_named(const std::vector<Named>& all, const std::string& glob) {
 }
 
 }  // namespace
+
+void freeze_buffers(Transformer& model, const Family& family) {
+  std::set<std::string> buffers;
+  for (const FileTensor& tensor : file_tensors(family, model))
+    if (tensor.stored == Stored::batched && tensor.parts == std::vector<std::string>{kLogitBias})
+      buffers.insert(kLogitBias);
+  for (const auto& [name, parameter] : parameters_of(model))
+    if (buffers.contains(name)) parameter->trainable = false;
+}
 
 void freeze(Transformer& model, const Family& family, const std::vector<std::string>& items) {
   if (items.empty()) return;

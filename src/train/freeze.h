@@ -13,4 +13,8 @@ namespace fovea {
 // InvalidArgument if an item names nothing, or if nothing remains to be trained.
 void freeze(Transformer& model, const Family& family, const std::vector<std::string>& items);
 
+// Makes parameters of a checkpoint untrainable that other programs hold as buffers: the bias of the
+// logits of some encoder-decoders (final_logits_bias), which the file stores with an axis of 1.
+void freeze_buffers(Transformer& model, const Family& family);
+
 }  // namespace fovea

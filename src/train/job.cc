@@ -81,6 +81,13 @@ nlohmann::json settings_in(const Snapshot& snapshot) {
   return kept;
 }
 
+// Returns a setting of the snapshot; null if there is none.
+nlohmann::json kept_setting(const Job& job, const std::string& name) {
+  if (!job.snapshot) return nullptr;
+  const nlohmann::json kept = job.snapshot->state.value("settings", nlohmann::json::object());
+  return kept.is_object() ? kept.value(name, nlohmann::json()) : nlohmann::json();
+}
+
 Cost cost_of(const Job& job, const Spec& spec, const PassSize& size) {
   const TrainOptions& o = job.options;
   const bool packed = o.moments == MomentPrecision::bits8;
@@ -156,10 +163,22 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
 }
 
 int64_t setting_of_snapshot(const Job& job, const std::string& name, int64_t missing) {
-  if (!job.snapshot) return missing;
-  const nlohmann::json kept = job.snapshot->state.value("settings", nlohmann::json::object());
-  const bool known = kept.is_object() && kept.contains(name) && kept[name].is_number_integer();
-  return known ? kept[name].get<int64_t>() : missing;
+  const nlohmann::json kept = kept_setting(job, name);
+  return kept.is_number_integer() ? kept.get<int64_t>() : missing;
+}
+
+double number_of_snapshot(const Job& job, const std::string& name, double missing) {
+  const nlohmann::json kept = kept_setting(job, name);
+  return kept.is_number() ? kept.get<double>() : missing;
+}
+
+bool evaluates_start(const Job& job) {
+  return job.task->evaluates_start() || (job.task->evaluates() && !job.options.from.empty());
+}
+
+bool ended_early(const Job& job) {
+  return job.snapshot && job.options.patience > 0 && job.snapshot->step < job.options.steps &&
+         job.snapshot->state.value("stale", int64_t{0}) >= job.options.patience;
 }
 
 void check_settings(const Job& job, const Say& say) {
@@ -169,10 +188,11 @@ void check_settings(const Job& job, const Say& say) {
   if (const int64_t steps = setting_of_snapshot(job, "steps", job.options.steps);
       steps < job.options.steps) {
     before["steps"] = job.options.steps;
-    say(fmt::format(
-        "the run had {} steps and continues to step {}; from here on, its learning rate "
-        "is that of a run of {} steps",
-        steps, job.options.steps, job.options.steps));
+    if (!ended_early(job))
+      say(fmt::format(
+          "the run had {} steps and continues to step {}; from here on, its learning rate "
+          "is that of a run of {} steps",
+          steps, job.options.steps, job.options.steps));
   }
   compare(before, job.settings, "", changed);
   if (!changed.empty() && !job.options.allow_change) {
@@ -195,8 +215,11 @@ void check_settings(const Job& job, const Say& say) {
 
 void choose_trained(const Job& job, Transformer& model) {
   job.task->choose_trainable(model);
+  if (!job.options.from.empty()) freeze_buffers(model, *job.family);
   freeze(model, *job.family, job.options.freeze);
-  if (job.options.lora.rank > 0)
+  if (job.start)
+    add_start_adapter(model, *job.start, job.options.lora);
+  else if (job.options.lora.rank > 0)
     add_new_adapters(model, *job.family, job.options.lora, job.options.seed);
 }
 

@@ -12,6 +12,8 @@
 
 namespace fovea {
 
+struct Adapter;
+
 using Say = std::function<void(std::string)>;
 
 // The state of a run before its first step.
@@ -20,9 +22,12 @@ struct Job {
   DType compute = DType::f32;
   const Family* family = nullptr;  // names the modules that have adapters
   uint64_t base_bytes = 0;         // memory of the weights to which adapters are added
+  std::string adapter;             // directory of the adapter at the start; empty = new adapters
+  std::shared_ptr<const Adapter> start;  // this adapter
   uint64_t teacher_hash = 0;       // of the teacher's files; 0 = no teacher
   std::unique_ptr<TrainingTask> task;
   std::optional<Snapshot> snapshot;  // the snapshot to resume from
+  double evaluated_part = 1;         // of the held-out data, that an evaluation reads
   Transformer model;                 // including its weights
   // The settings that determine the results of the run, as in state.json. A resumed run must have
   // the same settings.
@@ -46,8 +51,15 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size);
 // Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);
 
-// Returns an integer among the settings of the snapshot, or `missing` if there is none.
+// Return an integer, or a number, among the settings of the snapshot; `missing` if there is none.
 int64_t setting_of_snapshot(const Job& job, const std::string& name, int64_t missing);
+double number_of_snapshot(const Job& job, const std::string& name, double missing);
+// Returns whether the weights before the first step are evaluated: those of a model that exists may
+// be better than all later ones.
+bool evaluates_start(const Job& job);
+// Returns whether the run of the snapshot ended before its last step, since the evaluations no
+// longer improved.
+bool ended_early(const Job& job);
 // Throws InvalidArgument, naming each changed setting, if the snapshot has different settings and
 // options.allow_change is false. More steps than before are no change; calls `say` with a note.
 void check_settings(const Job& job, const Say& say);

@@ -1,6 +1,9 @@
 #include "train/pauses.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "train/schedule.h"
 
 namespace fovea {
 namespace {
@@ -18,11 +21,12 @@ double evaluated_tokens(const Job& job) {
   const bool all = job.plan.validation_sequences > 0 || o.evaluate_windows == 0;
   const double read =
       all ? held_out : std::min(held_out, static_cast<double>(o.evaluate_windows * length));
-  if (job.plan.objective != "pairs" || job.plan.validation_sequences == 0) return read;
+  if (job.plan.objective != "pairs" || job.plan.validation_sequences == 0)
+    return read * job.evaluated_part;
   const double translated =
       static_cast<double>(std::min(o.bleu_lines, job.plan.validation_sequences)) /
       static_cast<double>(job.plan.validation_sequences);
-  return read + kTranslationFactor * held_out * translated;
+  return (read + kTranslationFactor * held_out * translated) * job.evaluated_part;
 }
 
 double evaluation_seconds(const Job& job, double step_seconds) {
@@ -49,11 +53,56 @@ double snapshot_seconds(const Job& job) {
 PauseTimes::PauseTimes(const Job& job, double step_seconds)
     : seconds_{evaluation_seconds(job, step_seconds), sample_seconds(job), snapshot_seconds(job)},
       every_{job.options.evaluate_every, job.options.sample_every, job.options.save_every},
-      steps_(job.options.steps) {}
+      steps_(job.options.steps),
+      evaluates_start_(evaluates_start(job)) {}
+
+namespace {
+
+constexpr double kMostPart = 0.15;        // of the time of a run
+constexpr double kUsualSpeed = 1e11;      // operations per second of a laptop
+constexpr int64_t kEvaluations = 8, kSamples = 4;
+
+// Returns after how many steps something happens that happens `times` times in a run.
+int64_t interval(int64_t steps, int64_t times) { return (steps + times - 1) / times; }
+
+// Chooses from the time that is left for evaluations, of which one is before the first step.
+void choose_evaluations(Job& job, double left, double each) {
+  TrainOptions& o = job.options;
+  const double affordable = each > 0 ? std::floor(left / each) - 1 : kEvaluations;
+  const auto times = static_cast<int64_t>(std::clamp<double>(affordable, 1, kEvaluations));
+  o.evaluate_every = interval(o.steps, std::min(times, o.steps));
+  if (affordable < 1) job.evaluated_part = std::max(0.0, left / (2 * each));
+}
+
+}  // namespace
+
+void choose_pauses(Job& job) {
+  TrainOptions& o = job.options;
+  const bool chooses = !o.from.empty() && job.task->losses_fall() && o.evaluate_every < 0;
+  if (chooses) {
+    const double step = job.plan.flops_per_step / kUsualSpeed;
+    const PauseTimes times(job, step);
+    double left = kMostPart / (1 - kMostPart) * static_cast<double>(o.steps) * step -
+                  times.seconds_of(Pause::snapshot);
+    const double sample = times.seconds_of(Pause::sample);
+    if (o.sample_every < 0 && sample > 0) {
+      const auto affordable = static_cast<int64_t>(left / 2 / sample);
+      const int64_t samples = std::clamp<int64_t>(affordable, 0, kSamples);
+      o.sample_every = samples > 0 ? interval(o.steps, std::min(samples, o.steps)) : 0;
+      left -= static_cast<double>(samples) * sample;
+    }
+    choose_evaluations(job, left, times.seconds_of(Pause::evaluation));
+  }
+  // An evaluation of a longer run reads what those of the shorter one read, to be comparable.
+  job.evaluated_part = number_of_snapshot(job, "evaluated_part", job.evaluated_part);
+  if (const int64_t kept = setting_of_snapshot(job, "evaluate_every", -1); chooses && kept >= 0)
+    o.evaluate_every = kept;
+  choose_intervals(o);
+}
 
 double PauseTimes::left_after(int64_t step) const {
   if (step >= steps_) return 0;
-  double left = 0;
+  double left = step == 0 && evaluates_start_ ? seconds_of(Pause::evaluation) : 0;
   for (size_t i = 0; i < every_.size(); ++i) {
     const int64_t every = every_[i];
     const int64_t regular = every > 0 ? steps_ / every - step / every : 0;

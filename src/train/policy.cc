@@ -32,18 +32,18 @@ std::vector<size_t> answers_of_update(const WrittenBatch& batch, int64_t n, int6
   return answers;
 }
 
-// The weights of the tokens of each answer in the losses.
+// The weights of the tokens of each answer in the losses. An answer that is left out counts among
+// the answers of a mean over answers, as in TRL, but not its tokens in a mean over tokens.
 struct TokenWeights {
   std::vector<float> policy, value;  // by token of all answers
 };
 
 TokenWeights token_weights(const WrittenBatch& batch, const std::vector<size_t>& answers,
                            const PolicyTraining& training) {
-  double tokens = 0, trained_tokens = 0, trained = 0;
+  double tokens = 0, trained_tokens = 0;
   for (const size_t i : answers) {
     const auto length = static_cast<double>(batch.length(i));
     tokens += length;
-    trained += batch.trained[i];
     trained_tokens += batch.trained[i] * length;
   }
   const PolicyAverage average =
@@ -55,10 +55,11 @@ TokenWeights token_weights(const WrittenBatch& batch, const std::vector<size_t>&
   for (const size_t i : answers) {
     if (batch.trained[i] == 0) continue;
     const auto length = static_cast<double>(batch.length(i));
+    const auto count = static_cast<double>(answers.size());
     double weight = 1 / trained_tokens;
-    if (average == PolicyAverage::grpo) weight = 1 / (length * trained);
+    if (average == PolicyAverage::grpo) weight = 1 / (length * count);
     if (average == PolicyAverage::dr_grpo)
-      weight = 1 / (trained * static_cast<double>(training.options.answer_tokens));
+      weight = 1 / (count * static_cast<double>(training.options.answer_tokens));
     std::fill(weights.policy.begin() + starts[i], weights.policy.begin() + starts[i + 1],
               static_cast<float>(weight));
   }

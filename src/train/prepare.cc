@@ -15,6 +15,8 @@
 #include "tokenizer/formats/vocab_files.h"
 #include "train/adapters.h"
 #include "train/check_options.h"
+#include "train/pauses.h"
+#include "train/recommended.h"
 #include "train/schedule.h"
 #include "train/settings.h"
 #include "train/tasks/examples_task.h"
@@ -61,8 +63,8 @@ TranslationTokenizers choose_tokenizers(const Job& job, ExamplesTask& task, cons
     return {made, made};
   }
   // If the checkpoint has no tokenizer, options.tokenizer names a directory that has one.
-  const bool bare = !has_vocabulary(o.from) && is_folder(o.tokenizer);
-  return TranslationTokenizers::open(bare ? o.tokenizer : o.from);
+  if (has_vocabulary(o.from)) return TranslationTokenizers::open(o.from);
+  return TranslationTokenizers::open(is_folder(o.tokenizer) ? o.tokenizer : base_of(o.from));
 }
 
 // Adapts the Spec to the task and the tokenizer. Returns whether the model needs a new head.
@@ -115,9 +117,10 @@ void begin_model(Job& job, const Spec& spec, Beginning& beginning, const Say& sa
     return;
   }
   const auto [weights, packing] = base_weights(o.lora);
-  ModelFiles files = beginning.new_head ? open_with_head(o.from, weights, packing, spec.head)
+  const std::string base = base_of(o.from);
+  ModelFiles files = beginning.new_head ? open_with_head(base, weights, packing, spec.head)
                      : beginning.opened ? *std::exchange(beginning.opened, {})
-                                        : open_model_files(o.from, weights, packing);
+                                        : open_model_files(base, weights, packing);
   for (std::string& warning : files.warnings) say(std::move(warning));
   job.model = std::move(files.model);
   if (!files.missing.empty()) initialise_missing(job.model, o.seed);
@@ -199,33 +202,13 @@ void plan_data(Job& job, const Spec& spec, const Examples& examples, const Say& 
   plan.validation_tokens = examples.held_out.tokens;
   plan.training_sequences = examples.learnt.sequences;
   plan.validation_sequences = examples.held_out.sequences;
-  const double passes = mean_passes(o), epoch = examples.passes_per_epoch();
+  const double epoch = examples.passes_per_epoch(), passes = mean_passes(o, epoch);
   plan.tokens_per_step = std::llround(passes * static_cast<double>(examples.learnt.tokens) / epoch);
   plan.epochs = static_cast<double>(o.steps) * passes / epoch;
   constexpr double kMany = 50;
   if (plan.epochs > kMany)
     say(fmt::format("the run reads the data {:.0f} times; expected fewer `steps` or more data",
                     plan.epochs));
-}
-
-// Sets the intervals that the options leave open. Those of a resumed run stay the same.
-void plan_intervals(Job& job) {
-  TrainOptions& o = job.options;
-  if (o.warmup < 0) o.warmup = setting_of_snapshot(job, "warmup", -1);
-  if (o.evaluate_every < 0) o.evaluate_every = setting_of_snapshot(job, "evaluate_every", -1);
-  choose_intervals(o);
-}
-
-// Sets the number of steps that the epochs determine.
-void plan_epochs(Job& job, const Examples& examples) {
-  TrainOptions& o = job.options;
-  if (o.epochs <= 0) return plan_intervals(job);
-  const double passes = o.epochs * examples.passes_per_epoch();
-  const double steps = std::ceil(passes / mean_passes(o));
-  check_field(steps <= 1e9, "epochs", "{} steps; expected at most 1000000000", steps);
-  o.steps = std::max<int64_t>(1, std::llround(steps));
-  job.plan.steps = o.steps;
-  plan_intervals(job);
 }
 
 nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenizer& tokenizer,
@@ -236,32 +219,46 @@ nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenize
   s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
   s["precision"] = name_of(job.compute);
   if (job.options.lora.rank > 0) s["base"] = hash_text(model_fingerprint(job.options.from));
+  if (job.start) s["adapter"] = hash_text(model_fingerprint(job.adapter, false));
+  s["evaluated_part"] = job.evaluated_part;
+  s["epoch_passes"] = passes_of(job.options, examples.passes_per_epoch()).epoch;
   s["teacher"] = job.teacher_hash != 0 ? hash_text(job.teacher_hash) : "";
   s.update(settings_of(job.options, objective_of(job.options, spec)));
   return s;
 }
 
+// Opens the model of options.from, and reads the adapter at the start of the run, if there is one.
+ModelFiles open_initial(Job& job) {
+  const TrainOptions& o = job.options;
+  const auto [weights, packing] = base_weights(o.lora);
+  ModelFiles files = open_model_files(
+      base_of(o.from), weights == Weights::owned ? Weights::mapped : weights, packing);
+  job.base_bytes = weight_bytes(files.model);
+  if (!job.adapter.empty())
+    job.start = std::make_shared<const Adapter>(
+        read_start_adapter(job.adapter, *files.origin.family, files.model));
+  return files;
+}
+
 }  // namespace
 
-Job prepare(const Spec& given, const TrainOptions& options, bool read_only, const Say& say,
+Job prepare(const Spec& given, TrainOptions options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading) {
   if (trains_towers(given, options)) return prepare_towers(given, options, say);
-  check_options(options);
   Job job;
+  job.adapter = take_adapter(options);
+  check_options(options);
   job.options = options;
   open_snapshot(job, say);
   Spec spec = given;
   Origin origin;
   Beginning beginning;
   if (!options.from.empty()) {
-    const auto [weights, packing] = base_weights(options.lora);
-    ModelFiles files = open_model_files(
-        options.from, weights == Weights::owned ? Weights::mapped : weights, packing);
-    job.base_bytes = weight_bytes(files.model);
+    ModelFiles files = open_initial(job);
     spec = spec_to_start_from(given, files);
     origin = std::move(files.origin);
     origin.save_all_as(DType::f32);
-    if (weights != Weights::owned) beginning.opened = std::move(files);
+    if (base_weights(options.lora).weights != Weights::owned) beginning.opened = std::move(files);
   }
   if (const std::string& teacher = options.distillation.teacher; !teacher.empty())
     check_teacher(teacher, spec);
@@ -293,8 +290,11 @@ Job prepare(const Spec& given, const TrainOptions& options, bool read_only, cons
   plan_cost(job, spec, task->loaded_size(spec));
   add_own_cost(job, *task);
   add_teacher(job, *task, spec, tokenizers, say);
-  plan_epochs(job, task->loaded());
+  choose_training(job, objective_of(options, spec), task->loaded().passes_per_epoch());
+  task->set_length(job.options.steps, job.options.epochs);
   plan_data(job, spec, task->loaded(), say);
+  choose_pauses(job);
+  task->limit_evaluation(job.evaluated_part);
   job.plan.vocabulary = tokenizer.size();
   check_memory(job);
   job.settings = settings(job, spec, tokenizer, task->loaded());

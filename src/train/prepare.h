@@ -12,7 +12,7 @@ std::string choose_best_by(const std::string& asked, const EvaluationTask& task)
 // files are written. `reading` is called regularly while text files are read, and receives the
 // fraction read so far; throws ReadingStopped if it returns false. Errors name the option or the
 // file. Throws OutOfMemory if the plan exceeds the available memory.
-Job prepare(const Spec& spec, const TrainOptions& options, bool read_only, const Say& say,
+Job prepare(const Spec& spec, TrainOptions options, bool read_only, const Say& say,
             const std::function<bool(double fraction)>& reading = {});
 
 }  // namespace fovea

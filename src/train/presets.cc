@@ -84,4 +84,18 @@ TrainOptions preset_training(const std::string& name) {
   return o;
 }
 
+TrainOptions fine_tuning_options(const std::string& name) {
+  TrainOptions o = preset_training(name);
+  const TrainOptions open;
+  o.steps = open.steps;
+  o.learning_rate = open.learning_rate;
+  o.final_rate = open.final_rate;
+  o.warmup = open.warmup;
+  o.schedule = open.schedule;
+  o.decay_fraction = open.decay_fraction;
+  o.evaluate_every = open.evaluate_every;
+  o.save_every = open.save_every;
+  return o;
+}
+
 }  // namespace fovea

@@ -71,14 +71,14 @@ std::optional<TrainResult> result_of_finished(const Job& job) {
   const nlohmann::json& state = job.snapshot->state;
   TrainResult result;
   result.step = job.snapshot->step;
-  result.stopped_early = job.options.patience > 0 && result.step < job.options.steps &&
-                         state.value("stale", int64_t{0}) >= job.options.patience;
+  result.stopped_early = ended_early(job);
   if (result.step < job.options.steps && !result.stopped_early) return std::nullopt;
   result.loss = state.value("loss", 0.0);
   result.best_loss = state.value("best_loss", 0.0);
   result.bits_per_byte = state.value("bits_per_byte", 0.0);
   result.metrics = state.value("best_metrics", result.metrics);
   result.start_metrics = state.value("start_metrics", result.start_metrics);
+  result.kept_start = state.value("kept_start", "");
   return result;
 }
 

@@ -9,6 +9,17 @@
 
 namespace fovea {
 
+const char* name_of(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::cosine: return "cosine";
+    case Schedule::trapezoid: return "trapezoid";
+    case Schedule::constant: return "constant";
+    case Schedule::inverse_root: return "inverse_root";
+    case Schedule::linear: return "linear";
+  }
+  return "";
+}
+
 double learning_rate(const RateSchedule& s, int64_t step) {
   if (step < s.warmup)
     return s.peak * static_cast<double>(step + 1) / static_cast<double>(s.warmup + 1);
@@ -34,11 +45,13 @@ double learning_rate(const RateSchedule& s, int64_t step) {
   return last;
 }
 
+int64_t usual_warmup(int64_t steps) { return std::min<int64_t>(steps / 20, 100); }
+
 void choose_intervals(TrainOptions& o) {
   const auto part = [&](int64_t divisor, int64_t most) {
     return std::clamp<int64_t>(o.steps / divisor, 1, most);
   };
-  if (o.warmup < 0) o.warmup = std::min<int64_t>(o.steps / 20, 100);
+  if (o.warmup < 0) o.warmup = usual_warmup(o.steps);
   if (o.evaluate_every < 0) o.evaluate_every = part(8, 250);
   if (o.sample_every < 0) o.sample_every = part(4, 500);
 }
@@ -66,22 +79,32 @@ int64_t growing_steps(const TrainOptions& o) {
 }  // namespace
 
 int64_t Growth::at(int64_t step) const {
+  if (epoch > 0) return std::min(last, epoch - step % steps_per_epoch() * last);
   return step < steps ? first + (last - first) * step / steps : last;
 }
 
 int64_t Growth::sum(int64_t step) const {
+  if (epoch > 0)
+    return step / steps_per_epoch() * epoch + std::min(step % steps_per_epoch() * last, epoch);
   const int64_t growing = std::min(step, steps);
   const int64_t grown = growing > 0 ? sum_of_floors(growing, steps, last - first) : 0;
   return first * growing + grown + last * (step - growing);
 }
 
-Growth passes_of(const TrainOptions& o) {
-  if (o.accumulate_from == 0) return {o.accumulate, o.accumulate, 0};
-  return {o.accumulate_from, o.accumulate, growing_steps(o)};
+Growth passes_of(const TrainOptions& o, double epoch) {
+  if (o.accumulate_from > 0) return {o.accumulate_from, o.accumulate, growing_steps(o)};
+  Growth passes{o.accumulate, o.accumulate, 0};
+  if (o.epochs > 0 && o.accumulate > 1) {
+    const bool whole = epoch == std::floor(epoch);
+    passes.epoch = static_cast<int64_t>(std::ceil(whole ? epoch : o.epochs * epoch));
+  }
+  return passes;
 }
 
-double mean_passes(const TrainOptions& o) {
-  const Growth passes = passes_of(o);
+double mean_passes(const TrainOptions& o, double epoch) {
+  const Growth passes = passes_of(o, epoch);
+  if (passes.epoch > 0)
+    return static_cast<double>(passes.epoch) / static_cast<double>(passes.steps_per_epoch());
   const double missing = static_cast<double>(passes.last - passes.first) / 2;
   return static_cast<double>(passes.last) - (o.accumulate_from > 0 ? o.growth * missing : 0);
 }

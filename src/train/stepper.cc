@@ -1,5 +1,7 @@
 #include "train/stepper.h"
 
+#include "train/recommended.h"
+
 #include <cmath>
 
 namespace fovea {
@@ -19,9 +21,9 @@ OptimizerOptions optimizer_options(const TrainOptions& o, DType compute) {
 
 RateSchedule rate_schedule(const TrainOptions& o) {
   return {.kind = o.schedule,
-          .peak = o.learning_rate,
+          .peak = o.learning_rate < 0 ? kRateOfNewModel : o.learning_rate,
           .final_rate = o.final_rate,
-          .steps = o.steps,
+          .steps = o.steps > 0 ? o.steps : kRecommendedSteps,
           .warmup = o.warmup,
           .decay_fraction = o.decay_fraction};
 }

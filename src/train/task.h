@@ -56,6 +56,12 @@ class TrainingTask {
   // Returns whether the weights before the first step are evaluated too.
   virtual bool evaluates_start() const { return false; }
 
+  // Returns whether the losses of a run that learns do not rise. Those of reinforcement depend on
+  // the answers, and those of replaced tokens on the generator.
+  virtual bool losses_fall() const { return true; }
+
+  // Returns whether sample() writes anything.
+  virtual bool writes_samples(const Transformer&) const { return false; }
   // Returns a sample that the model generates after the given number of steps; empty = none.
   virtual std::string sample(const Transformer&, int64_t) const { return {}; }
 

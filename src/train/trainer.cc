@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
+#include "base/fields.h"
 #include "base/machine.h"
 #include "kernels/isa.h"
 #include "tensor/tape.h"
@@ -33,7 +33,8 @@ Trainer::Trainer(Job& job, SnapshotFolder& folder,
       pauses_(job, job.plan.tokens_per_second > 0
                        ? static_cast<double>(job.plan.tokens_per_step) / job.plan.tokens_per_second
                        : 0),
-      evaluation_(job.task->evaluation()) {
+      evaluation_(job.task->evaluation()),
+      divergence_(job.options.warmup) {
   progress_.steps = options_.steps;
   if (options_.average > 1) average_.emplace(job.model, options_.average);
   if (job_.snapshot) resume();
@@ -57,6 +58,10 @@ void Trainer::resume() {
   if (progress_.best_loss || !progress_.best_metrics.empty())
     best_ = Measured{.loss = progress_.best_loss, .metrics = progress_.best_metrics};
   start_metrics_ = state.value("start_metrics", start_metrics_);
+  if (state.contains("start_loss")) start_loss_ = state["start_loss"].get<double>();
+  best_step_ = state.value("best_step", best_step_);
+  divergence_.restore(state.value("losses", nlohmann::json()));
+  rewards_.restore(state.value("rewards", nlohmann::json()));
   stale_ = state.value("stale", int64_t{0});
   bad_in_row_ = state.value("bad_in_row", int64_t{0});
   progress_.bits_per_byte = state.value("bits_per_byte", 0.0);
@@ -74,10 +79,9 @@ TrainResult Trainer::run() {
   double smooth = 0;  // seconds per step, averaged over about ten steps
   bool go_on = true;
   job_.task->begin(job_.model, progress_.step);
-  if (progress_.step == 0 && job_.task->evaluates_start()) {
-    pause(Pause::evaluation, [&] { evaluate(); });
-    start_metrics_ = progress_.metrics;
-    take_sample();
+  if (progress_.step == 0 && evaluates_start(job_)) {
+    pause(Pause::evaluation, [&] { evaluate_start(); });
+    if (job_.task->evaluates_start()) take_sample();
   }
   while (progress_.step < options_.steps && go_on && !result.stopped_early) {
     const Clock::time_point step_start = Clock::now();
@@ -90,6 +94,7 @@ TrainResult Trainer::run() {
     take(outcome, smooth);
     guard(outcome);
     record_.step(progress_);
+    watch();
 
     const bool last = progress_.step == options_.steps;
     if (due(options_.evaluate_every) || last) pause(Pause::evaluation, [&] { evaluate(); });
@@ -114,6 +119,7 @@ TrainResult Trainer::run() {
   result.bits_per_byte = progress_.bits_per_byte;
   result.metrics = progress_.best_metrics;
   result.start_metrics = start_metrics_;
+  result.kept_start = kept_start();
   result.seconds = seconds_since(start_);
   result.peak_bytes = resident_peak();
   if (stepping_ > 0)
@@ -125,7 +131,7 @@ TrainResult Trainer::run() {
 // Does what interrupts the steps, and measures its time.
 void Trainer::pause(Pause kind, const std::function<void()>& work) {
   const bool idle = (kind == Pause::evaluation && !job_.task->evaluates()) ||
-                    (kind == Pause::sample && options_.sample_tokens == 0);
+                    (kind == Pause::sample && !job_.task->writes_samples(job_.model));
   if (pausing_ && !idle) pausing_(kind, pauses_.seconds_of(kind));
   const Clock::time_point start = Clock::now();
   if (pausing_ && kind == Pause::evaluation) {
@@ -142,6 +148,11 @@ void Trainer::take_sample() {
   if (options_.sample_every == 0) return;
   pause(Pause::sample, [&] { progress_.sample = job_.task->sample(job_.model, progress_.step); });
   record_.sample(progress_);
+  if (options_.from.empty() || progress_.step == 0) return;
+  if (const std::string piece = repeated_piece(progress_.sample); !piece.empty())
+    warn(fmt::format("step {}: the sample repeats \"{}\"; expected a smaller learning rate, or "
+                     "fewer steps, if the initial model does not do so",
+                     progress_.step, piece));
 }
 
 void Trainer::set_time_left(double step_seconds) {
@@ -191,6 +202,30 @@ void Trainer::guard(const Stepper::Outcome& outcome) {
   progress_.warning = what + "; skipped";
 }
 
+void Trainer::warn(const std::string& text) {
+  progress_.warning += (progress_.warning.empty() ? "" : "\nwarning: ") + text;
+  record_.note(progress_.step, text);
+}
+
+// Warns of losses that rise, and of rewards that jump. If the run diverges, saves its state and
+// throws Failed, unless the options tell to keep going.
+void Trainer::watch() {
+  if (const std::string text = rewards_.see(progress_.step_metrics); !text.empty())
+    warn(fmt::format("step {}: {}; expected a smaller learning rate", progress_.step, text));
+  if (!job_.task->losses_fall()) return;
+  const DivergenceGuard::Verdict verdict = divergence_.see(progress_.step, progress_.loss);
+  if (verdict == DivergenceGuard::Verdict::warns)
+    warn(fmt::format("step {}: {}; expected a smaller learning rate", progress_.step,
+                     divergence_.text()));
+  if (verdict != DivergenceGuard::Verdict::stops || options_.keep_going) return;
+  record_.note(progress_.step, divergence_.text());
+  pause(Pause::snapshot, [&] { save(); });
+  fail_field(ErrorKind::Failed, "learning_rate",
+             "{:g}: the run diverges: {}; stopped at step {}, saved in {}; expected a smaller "
+             "rate, or `keep_going`",
+             options_.learning_rate, divergence_.text(), progress_.step, last_good());
+}
+
 // Throws Failed if a weight or moment is not finite, before anything is written: the files on disk
 // stay valid. Such an element never becomes finite again.
 void Trainer::require_finite() const {
@@ -216,7 +251,22 @@ void Trainer::evaluate() {
   if (average_)
     average_->add(ranks ? merit(measure(job_.model)) : static_cast<double>(progress_.step));
   if (!evaluates) return;
-  const Measured found = measure(judged());
+  keep_if_best(judged());
+}
+
+void Trainer::evaluate_start() {
+  if (job_.task->evaluates_start()) {
+    evaluate();
+  } else {
+    keep_if_best(job_.model);
+  }
+  start_metrics_ = progress_.metrics;
+  start_loss_ = progress_.validation_loss;
+}
+
+// Evaluates a model, and writes it if it is the best one so far.
+void Trainer::keep_if_best(Transformer& model) {
+  Measured found = measure(model);
   progress_.validation_loss = found.loss;
   progress_.metrics = found.metrics;
   progress_.labels = found.labels;
@@ -224,17 +274,28 @@ void Trainer::evaluate() {
   record_.evaluation(progress_);
   record_.weights(progress_.step, job_.model);
   record_.draw();
-  const bool newest = options_.best_by == kNewest;
   const double good = merit(found);
-  if (!newest && (!std::isfinite(good) || (best_ && good <= merit(*best_)))) {
+  if (!std::isfinite(good) || (best_ && good <= merit(*best_))) {
     ++stale_;
     return;
   }
-  best_ = found;
   progress_.best_loss = found.loss;
   progress_.best_metrics = found.metrics;
+  best_ = std::move(found);
+  best_step_ = progress_.step;
   stale_ = 0;
-  if (!newest) write_model();
+  write_model(model);
+}
+
+// Returns the numbers before and after a run whose initial weights were better than all later ones;
+// empty if they were not, or if it is unknown.
+std::string Trainer::kept_start() const {
+  if (best_step_ != 0 || progress_.step == 0) return "";
+  for (const auto& [name, before] : start_metrics_)
+    if (const auto after = value_of(progress_.metrics, name); name == options_.best_by && after)
+      return fmt::format("{} {:.4f} before, {:.4f} after", name, before, *after);
+  if (!start_loss_ || !progress_.validation_loss) return "";
+  return fmt::format("loss {:.4f} before, {:.4f} after", *start_loss_, *progress_.validation_loss);
 }
 
 Trainer::Measured Trainer::measure(const Transformer& model) const {
@@ -257,16 +318,16 @@ double Trainer::merit(const Measured& measured) const {
   return -measured.loss.value_or(0);
 }
 
-void Trainer::write_model() {
+void Trainer::write_model(Transformer& model) {
   require_finite();
-  job_.task->write_model(options_.out, judged());
+  job_.task->write_model(options_.out, model);
 }
 
 void Trainer::save() {
   require_finite();
   // Before the first evaluation, the directory contains the newest weights. They are written before
   // the snapshot, so that the snapshot of the last step implies a complete directory.
-  if (!best_ || options_.best_by == kNewest) write_model();
+  if (!best_) write_model(judged());
   nlohmann::ordered_json state;
   state["step"] = progress_.step;
   if (std::isfinite(progress_.loss)) state["loss"] = progress_.loss;
@@ -274,6 +335,11 @@ void Trainer::save() {
   if (progress_.best_loss) state["best_loss"] = *progress_.best_loss;
   state["best_metrics"] = progress_.best_metrics;
   if (!start_metrics_.empty()) state["start_metrics"] = start_metrics_;
+  if (start_loss_) state["start_loss"] = *start_loss_;
+  state["best_step"] = best_step_;
+  if (const std::string text = kept_start(); !text.empty()) state["kept_start"] = text;
+  state["losses"] = divergence_.state();
+  state["rewards"] = rewards_.state();
   state["stale"] = stale_;
   state["bad_in_row"] = bad_in_row_;
   state["tokens"] = progress_.tokens;

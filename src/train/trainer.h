@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 
+#include "train/divergence.h"
 #include "train/job.h"
 #include "train/pauses.h"
 #include "train/record.h"
@@ -10,10 +11,6 @@
 #include "train/weight_average.h"
 
 namespace fovea {
-
-// A value of TrainOptions::best_by: the directory contains the newest weights, regardless of
-// evaluations.
-constexpr const char* kNewest = "newest";
 
 // The training loop: steps, evaluations, samples and snapshots.
 class Trainer {
@@ -24,9 +21,6 @@ class Trainer {
   TrainResult run();
 
  private:
-  void resume();
-  Stepper::Outcome step();
-  void evaluate();
   // Metrics of the held-out part.
   struct Measured {
     std::optional<double> loss;
@@ -34,12 +28,21 @@ class Trainer {
     double bits_per_byte = 0;   // 0 = not applicable
     std::optional<LabelReport> labels = {};
   };
+
+  void resume();
+  Stepper::Outcome step();
+  void evaluate();
+  void evaluate_start();
+  void keep_if_best(Transformer& model);
   Measured measure(const Transformer& model) const;
   double merit(const Measured& measured) const;  // higher is better
   void save();
-  void write_model();
+  void write_model(Transformer& model);
   void take(const Stepper::Outcome& outcome, double seconds);
   void guard(const Stepper::Outcome& outcome);
+  void watch();
+  void warn(const std::string& text);
+  std::string kept_start() const;
   void require_finite() const;
   Transformer& judged();  // the weights that are evaluated and written
   std::string last_good() const;
@@ -59,8 +62,12 @@ class Trainer {
   PauseTimes pauses_;
   TrainProgress progress_;
   const EvaluationTask evaluation_;
-  MetricValues start_metrics_;  // metrics before the first step
+  MetricValues start_metrics_;         // metrics before the first step
+  std::optional<double> start_loss_;   // held-out loss before the first step
   std::optional<Measured> best_;
+  int64_t best_step_ = -1;  // the step of `best_`; -1 = unknown
+  DivergenceGuard divergence_;
+  RewardWatch rewards_;
   int64_t stale_ = 0;  // evaluations since the best one
   int64_t bad_in_row_ = 0;
   int64_t saved_step_ = -1;

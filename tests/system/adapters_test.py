@@ -63,5 +63,5 @@ class Adapters(FoveaTest):
         self.refused(fovea("train", self.text, "--out", out, "--from", self.model(), "--dora"), 2, "--dora", "--lora")
         self.refused(fovea("train", self.text, "--out", out, "--from", self.model(), "--lora", "--lora-targets", "none"), 2,
                      "--lora-targets", "none")
-        self.refused(fovea("train", self.text, "--out", out, "--from", self.adapter(), "--lora"), 2, "--from", "is an adapter")
+        self.refused(fovea("train", self.text, "--out", out, "--from", self.adapter(), "--lora"), 2, "--lora: 16; expected 4")
         self.refused(fovea("eval", self.model(), self.text, "--adapter", self.model()), 2, "is not an adapter")

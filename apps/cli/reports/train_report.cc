@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "terminal/terminal.h"
 
@@ -49,6 +50,15 @@ std::string data_row(const TrainPlan& plan) {
                   count(plan.training_tokens), count(plan.validation_sequences)));
 }
 
+std::string rate_row(const TrainPlan& plan) {
+  const std::string why = plan.rate_reason.empty() ? "" : fmt::format(" ({})", plan.rate_reason);
+  const bool falls = plan.schedule == "cosine" || plan.schedule == "linear" ||
+                     plan.schedule == "trapezoid";
+  return fmt::format("{:g}{}; {}{}, warm-up of {} step{}", plan.learning_rate, why, plan.schedule,
+                     falls ? fmt::format(" to {:g}", plan.learning_rate * plan.final_rate) : "",
+                     plan.warmup, plan.warmup == 1 ? "" : "s");
+}
+
 std::string memory_row(const TrainPlan& plan) {
   const auto size = [](uint64_t bytes) { return memory(static_cast<double>(bytes)); };
   return fmt::format("{} of {}: weights {}, optimiser {}, activations {}, process {}",
@@ -82,9 +92,13 @@ std::string plan_table(const TrainPlan& plan, const std::string& out) {
   table += plan_row(
       "from", plan.from + (plan.first_step > 0 ? fmt::format(", step {}", plan.first_step) : ""));
   table += data_row(plan);
+  const std::string length =
+      plan.length_reason.empty() ? "" : fmt::format(": {}", plan.length_reason);
   table += plan_row("steps",
-                    fmt::format("{} of {} tokens each ({:.1f} epochs)", left,
-                                amount(static_cast<double>(plan.tokens_per_step)), plan.epochs));
+                    fmt::format("{} of {} tokens each ({:.1f} epochs{})", left,
+                                amount(static_cast<double>(plan.tokens_per_step)), plan.epochs,
+                                length));
+  table += plan_row("rate", rate_row(plan));
   table += plan_row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
                                            plan.threads == 1 ? "" : "s", plan.precision, plan.isa));
   table += plan_row("memory", memory_row(plan));
@@ -114,6 +128,12 @@ std::string plan_json(const TrainPlan& plan, const std::string& out) {
                      {"vocabulary", plan.vocabulary},
                      {"tokens_per_step", plan.tokens_per_step},
                      {"epochs", finite(plan.epochs)},
+                     {"learning_rate", finite(plan.learning_rate)},
+                     {"learning_rate_reason", plan.rate_reason},
+                     {"schedule", plan.schedule},
+                     {"final_rate", finite(plan.final_rate)},
+                     {"warmup", plan.warmup},
+                     {"steps_reason", plan.length_reason},
                      {"weight_bytes", plan.weight_bytes},
                      {"optimizer_bytes", plan.optimizer_bytes},
                      {"activation_bytes", plan.activation_bytes},
@@ -150,7 +170,9 @@ void TrainReport::step(const TrainProgress& p) {
   std::string val = p.validation_loss   ? fmt::format("  val {:.4f}", *p.validation_loss)
                     : p.metrics.empty() ? ""
                                         : "  val";
-  for (const auto& [name, value] : p.metrics) val += fmt::format("  {} {:.4g}", name, value);
+  const char* gap = p.validation_loss ? "  " : " ";  // "val 1.2345  accuracy 0.9", "val bleu 30.1"
+  for (const auto& [name, value] : p.metrics)
+    val += fmt::format("{}{} {:.4g}", std::exchange(gap, "  "), name, value);
   for (const auto& [name, value] : p.step_metrics)
     if (name == "reward") reward_ = fmt::format("  reward {:.3f}", value);
   const std::string rest = fmt::format("  loss {:.4f}{}{}  {} tokens/s  ETA {}", p.loss, reward_,
@@ -177,6 +199,12 @@ void TrainReport::pause(Pause kind, double seconds) {
 
 void TrainReport::end() { line_.clear(); }
 
+std::string kept_start_text(const TrainResult& result) {
+  if (result.kept_start.empty()) return "";
+  return fmt::format(", as it was before the first step: the run ends worse than it began ({})",
+                     result.kept_start);
+}
+
 std::string result_text(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
   std::string best;
   if (r.best_loss > 0) best = fmt::format(", best held-out loss {:.4f}", r.best_loss);
@@ -192,7 +220,7 @@ std::string result_text(const TrainResult& r, const TrainOptions& options, const
                         : "Done",
       r.step, r.loss, best, duration(r.seconds), duration(plan.seconds),
       amount(r.tokens_per_second), amount(plan.tokens_per_second), size(r.peak_bytes),
-      size(plan.total_bytes), printable(options.out));
+      size(plan.total_bytes), printable(options.out) + kept_start_text(r));
 }
 
 std::string result_json(const TrainResult& r, const TrainOptions& options, const TrainPlan& plan) {
@@ -214,6 +242,7 @@ std::string result_json(const TrainResult& r, const TrainOptions& options, const
                {"threads", plan.threads},
                {"interrupted", r.interrupted},
                {"stopped_early", r.stopped_early}};
+  if (!r.kept_start.empty()) json["kept_start"] = r.kept_start;
   for (const auto& [name, value] : r.metrics) json[name] = finite(value);
   return json_line(json) + "\n";
 }

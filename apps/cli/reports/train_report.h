@@ -33,6 +33,8 @@ class TrainReport {
   std::vector<std::pair<std::string, double>> metrics_;
 };
 
+// Returns the end of the sentence "The model is in DIR" if a run ends worse than it began.
+std::string kept_start_text(const TrainResult& result);
 std::string result_text(const TrainResult& result, const TrainOptions& options,
                         const TrainPlan& plan);
 std::string result_json(const TrainResult& result, const TrainOptions& options,

@@ -91,13 +91,16 @@ void EmbedderTrainRequest::report(const TrainResult& r, const TrainPlan& plan, b
                                   {"spearman", number_or_null(after)},
                                   {"seconds", r.seconds},
                                   {"interrupted", r.interrupted},
-                                  {"stopped_early", r.stopped_early}})
+                                  {"stopped_early", r.stopped_early},
+                                  {"kept_start", r.kept_start}})
               .dump() +
           "\n");
     return;
   }
   print(fmt::format("{} steps over {} examples, loss {:.4f}\n", r.step, plan.training_sequences,
                     r.loss));
+  if (!r.kept_start.empty())
+    return print("The model is in " + printable(training_.out) + kept_start_text(r) + "\n");
   if (before && after) print(fmt::format("Spearman {:.2f}, before {:.2f}\n", *after, *before));
 }
 

@@ -179,7 +179,11 @@ class TrainCommand : public Command {
     const bool moved = result.step > seen.first_step;
     if (moved) note(result_text(result, request_.options, seen));
     if (!moved && !asked_to_stop()) {
-      note(fmt::format("Nothing to do: the run has already reached step {}\n", result.step));
+      note(result.stopped_early
+               ? fmt::format("Nothing to do: the run ended early at step {}, since {} evaluations "
+                             "did not improve; a larger --patience continues it\n",
+                             result.step, request_.options.patience)
+               : fmt::format("Nothing to do: the run has already reached step {}\n", result.step));
     }
     if (json) print(result_json(result, request_.options, seen));
     if (asked_to_stop()) {

@@ -102,6 +102,8 @@ class AnswersTask : public ExamplesTask {
 
   // The answer to a question is the most likely one of all windows. If some questions have none, it
   // is empty where "no answer" is more likely in its most likely window.
+  // The windows of a question are judged together.
+  void limit_evaluation(double) override {}
   void complete(Predictions& found) const override {
     const std::vector<LabelledQuestion>& questions = held_out_.questions;
     std::vector<SpanPrediction> best(questions.size());

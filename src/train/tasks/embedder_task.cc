@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/fields.h"
 #include "base/files.h"
@@ -12,10 +13,13 @@
 #include "embed/example_files.h"
 #include "embed/learned_pooling.h"
 #include "embed/losses.h"
+#include "families/peft_config.h"
 #include "families/static_embedding.h"
 #include "model/pack.h"
 #include "tensor/tape.h"
 #include "train/adapters.h"
+#include "train/check_options.h"
+#include "train/recommended.h"
 #include "train/settings.h"
 #include "train/trainer.h"
 
@@ -132,11 +136,12 @@ std::vector<size_t> EmbedderTask::examples_of(int64_t step) const {
   return chosen;
 }
 
-// Returns the mean loss over the full width and the requested widths.
+// Returns the sum of the losses over the full width and the requested widths, each with the weight
+// 1, as MatryoshkaLoss of sentence-transformers.
 Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
                           const std::vector<float>& scores) const {
-  std::vector<int64_t> widths = training_.dimensions;
-  widths.push_back(modules_.width);
+  std::set<int64_t> widths(training_.dimensions.begin(), training_.dimensions.end());
+  widths.insert(modules_.width);
   Tensor sum;
   for (const int64_t width : widths) {
     const Tensor x = first_dimensions(a, width), y = first_dimensions(b, width);
@@ -145,7 +150,7 @@ Tensor EmbedderTask::loss(const Tensor& a, const Tensor& b,
                             : ranking_loss(x, y, static_cast<float>(training_.temperature));
     sum = sum ? add(sum, part) : part;
   }
-  return scale(sum, 1 / static_cast<float>(widths.size()));
+  return sum;
 }
 
 void EmbedderTask::pass_on(const Transformer& model, const Texts& texts,
@@ -221,7 +226,10 @@ double EmbedderTask::tokens_per_example() const {
 
 void check_options(const EmbedderTraining& t) {
   check_fields(t);
+  check_out(t.out);
   check_adapter_options(t.lora, transformer_folder(t.model));
+  check_field(t.lora.rank == 0 || !holds_adapter(transformer_folder(t.model)), "model",
+              "{}: is an adapter; expected a model, such as one that it is merged into", t.model);
   check_field(
       t.freeze.empty() || t.lora.rank == 0, "freeze",
       "given with `lora`, which trains only the adapters of `lora_targets`; expected one of "
@@ -251,7 +259,8 @@ TrainOptions core_options(const EmbedderTraining& training, int64_t steps) {
   options.save_every = training.save_every;
   options.keep = training.keep;
   options.patience = training.patience;
-  options.best_by = training.patience > 0 ? evaluation_task("similarity").decisive : kNewest;
+  options.sample_every = 0;
+  options.best_by = evaluation_task("similarity").decisive;
   options.bad_steps = 1;
   options.allow_change = training.allow_change;
   return options;
@@ -276,6 +285,9 @@ void plan_embedder(Job& job, const EmbedderTask& task, const Spec& spec) {
                examples = static_cast<double>(std::min(job.options.batch, task.count()));
   const auto length = std::min(spec.context, static_cast<int64_t>(std::ceil(tokens / 2)));
   const int64_t rows = std::max<int64_t>(1, kBatchTokens / length);
+  plan_rates(job);
+  if (job.options.learning_rate == EmbedderTraining().learning_rate)
+    plan.rate_reason = "fine-tuning of an embedder";
   plan.spec = spec;
   plan.objective = "embedding";
   plan.vocabulary = task.tokenizer().size();

@@ -151,7 +151,7 @@ PassSize ExamplesTask::loaded_size(const Spec& spec) const {
 
 PassOptions ExamplesTask::pass_options() const {
   return {.compute = setting_->compute,
-          .passes = passes_of(options_),
+          .passes = passes_of(options_, examples_->passes_per_epoch()),
           .seed = options_.seed,
           .recompute = options_.recompute,
           .window = window_of(options_, setting_->spec.context)};
@@ -179,14 +179,20 @@ std::string ExamplesTask::first_bad_tensor(Transformer& model, int64_t step) con
 }
 
 double ExamplesTask::steps_per_epoch() const {
-  return examples_->passes_per_epoch() / mean_passes(options_);
+  const double passes = examples_->passes_per_epoch();
+  return passes / mean_passes(options_, passes);
+}
+
+int64_t ExamplesTask::evaluated(int64_t count) const {
+  const auto part = static_cast<int64_t>(evaluated_part_ * static_cast<double>(count));
+  return std::min(count, std::max<int64_t>(1, part));
 }
 
 Predictions ExamplesTask::predict(const Transformer& model) const {
-  const int64_t batches = examples_->validation_batches();
+  const int64_t all = examples_->validation_batches(), batches = evaluated(all);
   Predictions found = predict_batches(model, setting_->compute, batches, [&](int64_t n) {
     predicted(static_cast<double>(n) / static_cast<double>(batches));
-    return examples_->validation(n);
+    return examples_->validation(n * all / batches);
   });
   // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
   // held-out part.
@@ -201,9 +207,13 @@ Predictions ExamplesTask::predict_batches(const Transformer& model, DType dtype,
   return fovea::predict(model, dtype, evaluation(), count, batch);
 }
 
-std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {
+bool ExamplesTask::writes_samples(const Transformer& model) const {
   const bool generates = !model.spec.encoder && model.spec.head.kind == HeadKind::language_model;
-  if (options_.sample_tokens <= 0 || !generates) return {};
+  return generates && options_.sample_tokens > 0;
+}
+
+std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {
+  if (!writes_samples(model)) return {};
   GenerateOptions options;
   options.max_tokens = options_.sample_tokens;
   options.sampling.seed = options_.seed + static_cast<uint64_t>(step);
@@ -226,12 +236,13 @@ void ExamplesTask::write_fixed_files(const std::string& folder) const {
 
 std::map<std::string, std::string> ExamplesTask::snapshot_files(Transformer& model) const {
   if (options_.lora.rank == 0) return {};
-  return adapter_files(model, setting_->origin, facts_of(options_.lora, options_.from));
+  return adapter_files(model, setting_->origin, facts_of(options_.lora, base_of(options_.from)));
 }
 
 void ExamplesTask::write_model(const std::string& folder, Transformer& model) const {
   if (options_.lora.rank > 0)
-    return save_adapter(folder, model, setting_->origin, facts_of(options_.lora, options_.from));
+    return save_adapter(folder, model, setting_->origin,
+                        facts_of(options_.lora, base_of(options_.from)));
   const auto end = reads_text() ? setting_->tokenizers.source.eos_id() : std::nullopt;
   save_model_files(folder, model, end, setting_->origin);
 }

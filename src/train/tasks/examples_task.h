@@ -79,6 +79,13 @@ class ExamplesTask : public TrainingTask {
     DType compute = DType::f32;
   };
   void load(Setting setting, bool read_only, const Say& say);  // creates the examples
+  // Limits evaluations to a part of the held-out data: evenly spaced batches.
+  virtual void limit_evaluation(double part) { evaluated_part_ = part; }
+  // Sets the length of the run, which may depend on the examples.
+  void set_length(int64_t steps, double epochs) {
+    options_.steps = steps;
+    options_.epochs = epochs;
+  }
   // Sets the teacher of options.distillation.
   void learn_from(std::unique_ptr<Teacher> teacher) { teacher_ = std::move(teacher); }
   // Adds to the predictions for the held-out part what only the task knows.
@@ -95,6 +102,7 @@ class ExamplesTask : public TrainingTask {
   // Returns the predictions for batches 0 to count - 1. The default predicts the labels.
   virtual Predictions predict_batches(const Transformer& model, DType compute, int64_t count,
                                       const std::function<Batch(int64_t n)>& batch) const;
+  bool writes_samples(const Transformer& model) const override;
   std::string sample(const Transformer& model, int64_t step) const override;
   void write_fixed_files(const std::string& folder) const override;
   // A snapshot of a run that trains adapters is also a directory of the adapters.
@@ -119,12 +127,15 @@ class ExamplesTask : public TrainingTask {
 
   DType compute() const { return setting_->compute; }
   PassOptions pass_options() const;
+  // Returns how many of `count` held-out items an evaluation reads: at least one, if there is one.
+  int64_t evaluated(int64_t count) const;
   const Setting& setting() const { return *setting_; }
 
  private:
   std::optional<Setting> setting_;
   std::unique_ptr<Examples> examples_;
   std::unique_ptr<Teacher> teacher_;
+  double evaluated_part_ = 1;
 };
 
 // Returns the task for the data and objective of the options, and for a model with this Spec. Reads

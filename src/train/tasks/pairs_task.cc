@@ -127,8 +127,8 @@ class PairsTask : public ExamplesTask {
   // Adds greedy translations of the first held-out sources to the predictions.
   Predictions predict(const Transformer& model) const override {
     Predictions found = ExamplesTask::predict(model);
-    const size_t count =
-        std::min(validation_.sources.size(), static_cast<size_t>(options_.bleu_lines));
+    const auto count = static_cast<size_t>(
+        evaluated(std::min(std::ssize(validation_.sources), options_.bleu_lines)));
     if (count == 0) return found;
     auto& translations = found.translations.emplace();
     size_t read = 0;

@@ -110,12 +110,14 @@ class PreferencesTask : public ConversationsTask {
     const std::vector<int64_t> records = unknown_records(first);
     std::optional<ModelFiles> opened;
     if (first > 0 && !records.empty()) opened = initial_model(model);
-    compute_reference(opened ? opened->model : model, records);
+    // Without its adapters, a model is the initial one, also if the run began with an adapter.
+    const bool adapted = !opened && options_.lora.rank > 0;
+    compute_reference(opened ? opened->model : adapted ? without_adapters(model) : model, records);
   }
 
   StepLoss backward(const Transformer& model, int64_t step) const override {
     Predictions found;
-    const auto divisor = static_cast<double>(options_.batch * passes_of(options_).at(step));
+    const auto divisor = static_cast<double>(options_.batch * pass_options().passes.at(step));
     StepLoss result = backward_by_passes(
         *examples_, step, pass_options(), [&](const Batch& batch, const Pass& pass, double) {
           const Scores scores = score(model, batch, pass, found.rewards);
@@ -421,7 +423,7 @@ class PreferencesTask : public ConversationsTask {
     std::set<int64_t> all;
     for (const int64_t record : examples_->records_held_out()) all.insert(record);
     const size_t most = all.size() + static_cast<size_t>(examples_->learnt.sequences);
-    const Growth passes = passes_of(options_);
+    const Growth passes = pass_options().passes;
     for (int64_t pass = passes.sum(first); pass < passes.sum(options_.steps) && all.size() < most;
          ++pass)
       for (const int64_t record : examples_->records_of(pass)) all.insert(record);
@@ -437,7 +439,7 @@ class PreferencesTask : public ConversationsTask {
   ModelFiles initial_model(const Transformer& model) const {
     const auto [weights, packing] = base_weights(options_.lora);
     ModelFiles files = open_model_files(
-        options_.from, weights == Weights::owned ? Weights::mapped : weights, packing);
+        base_of(options_.from), weights == Weights::owned ? Weights::mapped : weights, packing);
     check_field(files.model.spec.vocabulary == model.spec.vocabulary, "reference_cache",
                 "lacks texts, and the tokens of the chat template were added to the model; "
                 "expected the directory of the earlier part of the run");

@@ -8,8 +8,8 @@
 #include "chat/builtin_templates.h"
 #include "generate/generate.h"
 #include "metrics/correlation.h"
-#include "model/adapters.h"
 #include "tensor/tape.h"
+#include "train/adapters.h"
 #include "train/advantages.h"
 #include "train/policy.h"
 #include "train/rewards.h"
@@ -182,6 +182,8 @@ class ReinforcementTask : public ExamplesTask {
     return found;
   }
 
+  bool losses_fall() const override { return false; }
+  bool writes_samples(const Transformer&) const override { return options_.sample_tokens > 0; }
   std::string sample(const Transformer& model, int64_t) const override {
     if (options_.sample_tokens <= 0) return {};
     const PromptText& first =
@@ -344,8 +346,7 @@ class ReinforcementTask : public ExamplesTask {
   // Returns the initial model: the weights without the adapters, or those of `from`.
   const Transformer& reference(const Transformer& model) const {
     if (!state_->reference && options_.lora.rank > 0) {
-      state_->reference = model;  // shares the frozen weights
-      for (const auto& [name, layer] : linears_of(*state_->reference)) layer->adapter = {};
+      state_->reference = without_adapters(model);  // shares the frozen weights
     } else if (!state_->reference) {
       state_->reference = open_model_files(options_.from, Weights::mapped).model;
     }

@@ -72,6 +72,7 @@ class ReplacedTokensTask : public TextTask {
   }
   bool measures_steps() const override { return false; }
   bool repeats() const override { return false; }
+  bool losses_fall() const override { return false; }
 
   StepLoss backward(const Transformer& model, int64_t step) const override {
     parts_ = {};

@@ -120,8 +120,9 @@ class SpeechTask : public ExamplesTask {
   Predictions predict(const Transformer& model) const override {
     Predictions found = ExamplesTask::predict(model);
     Recordings some = validation_;
-    const auto most = static_cast<size_t>(options_.bleu_lines);
-    if (some.files.size() > most) some.files.resize(most);
+    const auto most = static_cast<size_t>(
+        evaluated(std::min(std::ssize(some.files), options_.bleu_lines)));
+    some.files.resize(most);
     if (some.files.empty()) return found;
     const Generator generator{model, &*tokenizer_, rules_of(setting().origin, ends_), compute()};
     add_transcripts(generator, setting().origin, ends_, some, 1, {}, found);

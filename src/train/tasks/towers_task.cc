@@ -19,6 +19,7 @@
 #include "train/check_options.h"
 #include "train/contrastive_loss.h"
 #include "train/prepare.h"
+#include "train/recommended.h"
 #include "train/schedule.h"
 #include "train/settings.h"
 #include "train/tasks/examples_task.h"
@@ -69,8 +70,10 @@ class TowersTask : public TrainingTask {
   }
   bool measures_steps() const override { return false; }  // a step changes the model of texts
   StepLoss backward(const Transformer& model, int64_t step) const override;
+  double passes_per_epoch() const { return order_.passes_per_epoch(); }
+  void set_epochs(double epochs) { options_.epochs = epochs; }
   double steps_per_epoch() const override {
-    return order_.passes_per_epoch() / static_cast<double>(options_.accumulate);
+    return passes_per_epoch() / mean_passes(options_, passes_per_epoch());
   }
   EvaluationTask evaluation() const override { return evaluation_task("retrieval"); }
   bool evaluates() const override { return held_out() > 0; }
@@ -102,7 +105,7 @@ class TowersTask : public TrainingTask {
   }
   double cached_backward(const Transformer& model, const std::vector<PairBatch>& passes) const;
 
-  const TrainOptions options_;
+  TrainOptions options_;
   const Data data_;
   const ImageProcessor processor_;
   const Origin image_, text_origin_;
@@ -132,8 +135,9 @@ TrainingTask::StepLoss TowersTask::backward(const Transformer& model, int64_t st
   limit_scale();
   StepLoss result;
   std::vector<PairBatch> passes;
-  for (int64_t i = 0; i < options_.accumulate; ++i) {
-    passes.push_back(training_batch(step * options_.accumulate + i));
+  const Growth of_step = passes_of(options_, passes_per_epoch());
+  for (int64_t i = 0; i < of_step.at(step); ++i) {
+    passes.push_back(training_batch(of_step.sum(step) + i));
     for (const Interval& row : passes.back().texts.valid) result.tokens += row.end - row.begin;
   }
   if (passes.size() > 1) {
@@ -248,6 +252,7 @@ nlohmann::ordered_json settings(const Job& job, const TowersTask& task) {
   s["data"] = hash_text(task.hash());
   s["tokenizer_hash"] = fmt::format("{:016x}", task.text().format.tokenizer().hash());
   s["precision"] = name_of(job.compute);
+  s["epoch_passes"] = passes_of(job.options, task.passes_per_epoch()).epoch;
   s.update(settings_of(job.options, Objective::contrastive));
   return s;
 }
@@ -269,16 +274,13 @@ void add_text(Job& job, const TextTower& text) {
   check_memory(job);
 }
 
-void plan_pairs(Job& job, const TowersTask& task, const Spec& spec) {
+void plan_pairs(Job& job, TowersTask& task, const Spec& spec) {
   TrainOptions& o = job.options;
-  const double per_epoch = task.steps_per_epoch();
-  if (o.epochs > 0) o.steps = std::max<int64_t>(1, std::llround(std::ceil(o.epochs * per_epoch)));
-  if (o.warmup < 0) o.warmup = setting_of_snapshot(job, "warmup", -1);
-  if (o.evaluate_every < 0) o.evaluate_every = setting_of_snapshot(job, "evaluate_every", -1);
-  choose_intervals(o);
+  choose_training(job, Objective::contrastive, task.passes_per_epoch());
+  task.set_epochs(o.epochs);
+  choose_pauses(job);
   TrainPlan& plan = job.plan;
   const int64_t tokens = task.text().transformer.spec.context;
-  plan.steps = o.steps;
   plan.spec = spec;
   plan.objective = name_of(Objective::contrastive);
   plan.vocabulary = task.text().format.tokenizer().size();
@@ -287,7 +289,7 @@ void plan_pairs(Job& job, const TowersTask& task, const Spec& spec) {
   plan.training_tokens = task.count() * tokens;
   plan.validation_tokens = task.held_out() * tokens;
   plan.tokens_per_step = o.batch * o.accumulate * tokens;
-  plan.epochs = static_cast<double>(o.steps) / per_epoch;
+  plan.epochs = static_cast<double>(o.steps) / task.steps_per_epoch();
 }
 
 }  // namespace

@@ -252,7 +252,16 @@ TEST_F(AdapterTraining, RefusesOptionsThatDoNotFit) {
   refused([](auto& o) { o.lora = {.alpha = 3}; }, {"lora_alpha: ", "`lora`"});
   refused([](auto& o) { o.lora = {.targets = "c_fc"}; }, {"lora_targets: ", "`lora`"});
   train(small_spec(), options_);
-  refused([&](auto& o) { o.from = options_.out; }, {"from: ", "is an adapter"});
+  const auto further = [&](auto&& change) {
+    return [this, change](auto& o) {
+      o.from = options_.out;
+      change(o.lora);
+    };
+  };
+  refused(further([](auto& lora) { lora.rank = 3; }), {"lora: 3; expected 2"});
+  refused(further([](auto& lora) { lora.alpha = 3; }), {"lora_alpha: 3; expected 4"});
+  refused(further([](auto& lora) { lora.dora = true; }), {"dora: true; expected false"});
+  refused(further([](auto& lora) { lora.targets = "c_fc"; }), {"lora_targets: given with"});
   options_.lora.alpha = 1;
   expect_error(ErrorKind::InvalidArgument, {"lora_alpha was 0.0 and is 1.0"},
                [&] { train(small_spec(), options_); });

@@ -84,5 +84,29 @@ TEST(PolicyGradient, IsThatOfFiniteDifferences) {
   }
 }
 
+// TRL divides by all answers, also by those that --mask-truncated leaves out; the means of grpo and
+// dr_grpo used to divide by the others only.
+TEST(PolicyAverages, CountAnswersThatAreLeftOut) {
+  const test::SmallSize size{.vocabulary = 7, .context = 8, .width = 8, .layers = 1, .heads = 2};
+  const Transformer model = test::made(validated(test::small_llama(size, 5)));
+  WrittenBatch batch = two_answers(false);
+  batch.trained = {1, 0};
+  batch.advantages.assign(5, 1.0f);
+  PolicyTraining training;
+  training.batch = 2;
+  training.options.prompts = 1;
+  training.options.answers = 2;
+  training.options.answer_tokens = 10;
+  training.options.kl_weight = 0;
+  const auto loss = [&](PolicyAverage average) {
+    training.options.policy_average = average;
+    return backward_on_batch(model, nullptr, batch, 0, 0, training).loss;
+  };
+  // At the ratio 1, the loss is minus the sum of the weights of the 3 tokens.
+  EXPECT_NEAR(loss(PolicyAverage::grpo), -1.0 / 2, 1e-6);
+  EXPECT_NEAR(loss(PolicyAverage::dr_grpo), -3.0 / (2 * 10), 1e-6);
+  EXPECT_NEAR(loss(PolicyAverage::dapo), -1, 1e-6);
+}
+
 }  // namespace
 }  // namespace fovea
