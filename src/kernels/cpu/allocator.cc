@@ -37,6 +37,9 @@ void FreeList::erase(char* begin, size_t bytes) {
 }
 
 bool FreeList::grow(size_t bytes) {
+  // Segments of single large tensors are replaced when these grow, such as the logits of batches of
+  // different lengths. Otherwise each new size would take further memory.
+  if (bytes > kSegment) release(kSegment);
   const size_t size = std::max(kSegment, (bytes + kHugePage - 1) / kHugePage * kHugePage);
   auto* const begin = static_cast<char*>(std::aligned_alloc(kHugePage, size));
   if (begin == nullptr) return false;
@@ -81,11 +84,11 @@ void FreeList::free(void* block, size_t bytes) {
   insert(begin, bytes);
 }
 
-void FreeList::release() {
+void FreeList::release(size_t above) {
   for (auto at = segments_.begin(); at != segments_.end();) {
     const auto [begin, size] = *at;
     const auto found = free_.find(begin);
-    const bool unused = found != free_.end() && found->second == size;
+    const bool unused = size > above && found != free_.end() && found->second == size;
     at = unused ? segments_.erase(at) : std::next(at);
     if (!unused) continue;
     erase(begin, size);

@@ -22,7 +22,8 @@ class FreeList {
   // already. Returns null if the system has no memory.
   void* allocate(size_t bytes);
   void free(void* block, size_t bytes);
-  void release();  // returns unused segments to the system
+  // Returns unused segments of more than `above` bytes to the system.
+  void release(size_t above = 0);
   size_t held() const { return held_; }
 
  private:
