@@ -132,11 +132,8 @@ void visit_chats(TrainOptions& o, OptionVisitor& v) {
 
 void visit_length(TrainOptions& o, OptionVisitor& v) {
   const bool pairs = o.objective == Objective::pairs;
-  v.integer({"steps",
-             "optimiser steps; 0 = 2000, or for an initial model 3 epochs (preferences, rewards: "
-             "1), at most 2000 steps",
-             true},
-            o.steps, 0, kMostSteps);
+  v.integer({"steps", "optimiser steps; 0 = 2000, or 1 to 3 epochs of fine-tuning", true}, o.steps,
+            0, kMostSteps);
   // The number of steps that follows from the epochs is compared.
   v.number({"epochs", "passes over the data, which determine the steps; 0 = the given steps"},
            o.epochs, 0, 1e6);
@@ -190,8 +187,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans ||
                           o.objective == Objective::replaced_tokens;
   v.number({"learning_rate",
-            "peak learning rate; -1 = that of the preset or, with an initial model, as recommended "
-            "for the task",
+            "peak learning rate; -1 = the preset's or, in fine-tuning, that of the task",
             true},
            o.learning_rate, -1, 1000);
   v.number({"final_rate",
