@@ -77,8 +77,7 @@ Record message_of_call(const std::string& value, const std::string& place,
 }
 
 Record message_of_turn(const Record& turn, const std::string& place, const std::string& path) {
-  if (!turn.is_object()) refuse(place, path, &turn, "an object with \"from\" and \"value\"");
-  if (turn.contains("role") && !turn.contains("from")) return turn;
+  if (!turn.is_object() || !turn.contains("from")) return turn;
   const std::string from = text_under(turn, "from", place, path + ".from");
   const std::string value = text_under(turn, "value", place, path + ".value");
   if (from == "function_call") return message_of_call(value, place, path + ".value");

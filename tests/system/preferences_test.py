@@ -65,14 +65,14 @@ class Preferences(FoveaTest):
         dry = ("--from", base, "--dry-run")
         for line, message in (('{"prompt": "a", "chosen": "b"}', "rejected is missing; expected a text or a list of messages"),
                               ('{"prompt": "a", "chosen": ["b"], "rejected": ["c"]}', 'chosen[0] is "b"; expected an object with "role" and "content"'),
-                              ('{"prompt": "a", "chosen": "b", "rejected": "c"', "expected one JSON object per line"),
+                              ('{"prompt": "a", "chosen": "b", "rejected": "c"', "expected a JSON object"),
                               ("3", "is 3; expected an object with")):
             wrong = self.file("wrong.jsonl", pair("a", "b", "c") + line + "\n")
             self.refused(fovea("train", wrong, *dry, "--objective", "dpo"), 2, f"{wrong}:2: ", message)
         self.refused(fovea("train", pairs, "--dry-run"), 2, "--from: not given", "holds preferences")
         self.refused(fovea("train", pairs, *dry, "--objective", "orpo", "--beta", 1), 2, "--preference-beta: given with the objective orpo")
         self.refused(fovea("train", pairs, *dry, "--objective", "simpo", "--reference-free"), 2, "--reference-free: given with the objective simpo")
-        self.refused(fovea("train", self.text, *dry, "--objective", "dpo"), 2, "expected one JSON object per line")
+        self.refused(fovea("train", self.text, *dry, "--objective", "dpo"), 2, "expected a JSON object")
         self.refused(fovea("train", pairs, *dry, "--objective", "chats"), 2, f"{pairs}:1: completion is missing")
 
 

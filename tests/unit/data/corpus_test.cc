@@ -171,7 +171,7 @@ TEST_F(CorpusTest, LocatesInvalidUtf8) {
   write("far.txt", std::string(3000000, 'x') + "\n" + std::string(2000000, 'y') + "\xC3\x28");
   refused("far.txt", ":2:2000001: is not UTF-8 (byte 0xc3)");
   write("a.jsonl", "{\"text\": \"x\"}\n{\"text\": \"\xFF\"}\n");
-  refused("a.jsonl", ":2: ");
+  refused("a.jsonl", ":2:11: is not UTF-8 (byte 0xff)");
 }
 
 TEST_F(CorpusTest, RefusesBinaryAndCompressedFiles) {
@@ -190,7 +190,7 @@ TEST_F(CorpusTest, NamesTheInvalidJsonLine) {
   refused("b.jsonl", ":1: text is 5; expected a string");
   write("c.jsonl", "{\"text\": \"x\"}\nhello\n");
   refused("c.jsonl", ":2: ");
-  write("long.jsonl", std::string(size_t{65} << 20, ' '));
+  write("long.jsonl", std::string(size_t{65} << 20, 'x'));
   refused("long.jsonl", ":1: is too long; expected records of at most 67108864 bytes");
   write("d.json", "[1, 2]\n");
   refused("d.json", ":1: is an array of 2 elements; expected an object with the key text");

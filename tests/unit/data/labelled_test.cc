@@ -27,7 +27,7 @@ class Labelled : public testing::Test {
 
 TEST_F(Labelled, ReadsTabSeparatedLines) {
   const LabelledTexts found =
-      read("a.tsv", "sentence\tlabel\ngood film\tpos\n\nbad\tneg\n \tneg\na\tb\tpos\n");
+      read("a.tsv", "good film\tpos\n\nbad\tneg\n \tneg\na\tb\tpos\n");
   ASSERT_EQ(found.rows.size(), 3u);
   EXPECT_EQ(found.rows[0].text, "good film");
   EXPECT_EQ(found.rows[0].label, "pos");
@@ -58,6 +58,7 @@ TEST_F(Labelled, ReadsALabelPerWord) {
 TEST_F(Labelled, NamesTheInvalidLine) {
   expect_refused("a.tsv", "a\tb\nno label\n", {"a.tsv:2", "1 column"});
   expect_refused("a.tsv", "a\tb\tc\td\n", {"a.tsv:1", "4 columns"});
+  expect_refused("a.tsv", "text\tlabel\na\tb\tc\n", {"a.tsv:2: has 3 columns; expected 2"});
   expect_refused("a.tsv", "a\t\n", {"a.tsv:1", "label is empty"});
   expect_refused("a.tsv", "\n\n", {"a.tsv", "no labelled text"});
   expect_refused("a.tsv", "a\xFF\tb\n", {"a.tsv:1:2", "not UTF-8"});

@@ -163,7 +163,7 @@ TEST_F(PreferencesInFiles, MayHaveWeights) {
 
 TEST_F(PreferencesInFiles, AreRefusedWithTheirPlace) {
   const std::string user = kUser, good = kGood;
-  expect_refused("{", "expected one JSON object per line");
+  expect_refused("{", "expected a JSON object");
   expect_refused("[]", "expected an object with \"prompt\", \"chosen\"");
   expect_refused(R"({"text": "a"})", "expected an object with \"prompt\", \"chosen\"");
   expect_refused(R"({"prompt": "a", "chosen": "b"})", "rejected is missing");
@@ -173,7 +173,7 @@ TEST_F(PreferencesInFiles, AreRefusedWithTheirPlace) {
                  "a text, as \"chosen\" is");
   expect_refused(R"({"prompt": "a", "chosen": "b", "rejected": "c", "margin": "d"})", "margin is",
                  "a number");
-  expect_refused(R"({"prompt": "a", "completion": "b", "label": 1})", "label is 1");
+  expect_refused(R"({"prompt": "a", "completion": "b", "label": 3})", "label is 3");
   expect_refused(R"({"chosen": "b", "rejected": "c"})", "prompt is missing");
   expect_refused(lists(user + "," + good, good), "begin with different messages");
   expect_refused(lists(user + "," + good, user), "rejected has no message");
