@@ -22,10 +22,11 @@ std::map<std::string, Harmless, std::less<>> read_table() {
   const nlohmann::json json = nlohmann::json::parse(kSettings);
   for (const auto& [file, groups] : json.items()) {
     for (const nlohmann::json& group : groups) {
-      for (const auto& key : group.value("keys", nlohmann::json::array()))
-        table[file][key.get<std::string>()];
-      for (const auto& [key, values] : group.value("values", nlohmann::json::object()).items())
-        for (const nlohmann::json& value : values) table[file][key].push_back(value);
+      const nlohmann::json keys = group.value("keys", nlohmann::json::array());
+      const nlohmann::json values = group.value("values", nlohmann::json::object());
+      for (const nlohmann::json& key : keys) table[file][key.get<std::string>()];
+      for (const auto& [key, list] : values.items())
+        for (const nlohmann::json& value : list) table[file][key].push_back(value);
     }
   }
   return table;
