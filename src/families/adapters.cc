@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
+#include "families/directory.h"
 #include "model/adapters.h"
 #include "model/pack.h"
 
@@ -23,15 +24,39 @@ bool keeps_rows(Stored stored) {
          stored == Stored::rotary_pairs || stored == Stored::stacked;
 }
 
-// Replaces the values of parameters; packed ones stay packed, in f32.
-void replace_parameters(Transformer& model, const Adapter& adapter) {
+// Packed parameters stay packed, in f32.
+void set_value(Parameter& parameter, const Tensor& value) {
+  const bool packed = static_cast<bool>(parameter.packed);
+  parameter.value = value;
+  parameter.packed = {};
+  if (packed) pack(parameter, WeightFormat::f32);
+}
+
+LowRankAdapter low_rank(const AdapterValues& values) {
+  LowRankAdapter one;
+  one.down = {values.down.shape(), Role::adapter_down, values.down};
+  one.up = {values.up.shape(), Role::adapter_up, values.up};
+  one.scale = values.scale;
+  if (values.magnitude)
+    one.magnitude = {values.magnitude.shape(), Role::magnitude, values.magnitude};
+  return one;
+}
+
+// Changes the weights outside of adapters: parameters are replaced, and matrices get the weighted
+// change.
+void change_weights(Transformer& model, const Adapter& adapter, double weight) {
+  if (adapter.unties && model.spec.head.tied) untie(model);
   for (const auto& [name, parameter] : parameters_of(model)) {
-    const auto at = adapter.replaced.find(name);
-    if (at == adapter.replaced.end()) continue;
-    parameter->value = copy(at->second);
-    if (!parameter->packed) continue;
-    parameter->packed = {};
-    pack(*parameter, WeightFormat::f32);
+    if (const auto at = adapter.replaced.find(name); at != adapter.replaced.end())
+      set_value(*parameter, copy(at->second));
+    const auto at = adapter.changes.find(name);
+    if (at == adapter.changes.end()) continue;
+    Tensor value = low_rank(at->second).merged(*parameter);
+    if (weight != 1) {
+      const Tensor before = floats_of(*parameter);
+      value = add(before, scale(subtract(value, before), static_cast<float>(weight)));
+    }
+    set_value(*parameter, value);
   }
 }
 
@@ -48,14 +73,9 @@ class AdapterSum {
   explicit AdapterSum(Linear& layer) : layer_(layer), factors_(outputs(), 1.0f) {}
 
   void add(const AdapterValues& values, double weight) {
-    LowRankAdapter one;
-    one.down = {values.down.shape(), Role::adapter_down, values.down};
-    one.up = {values.up.shape(), Role::adapter_up, values.up};
-    one.scale = values.scale;
     std::vector<float> factors(outputs(), 1.0f);
     if (values.magnitude) {
-      one.magnitude = {values.magnitude.shape(), Role::magnitude, values.magnitude};
-      factors = to_floats(one.factors(layer_.weight));
+      factors = to_floats(low_rank(values).factors(layer_.weight));
       dora_ = true;
     }
     for (size_t i = 0; i < factors.size(); ++i)
@@ -103,7 +123,16 @@ class AdapterSum {
 
 void check_replacements(const std::vector<std::pair<Adapter, double>>& adapters) {
   std::map<std::string, const Adapter*> owners;
+  const Adapter* first = nullptr;  // that changes the embedding
   for (const auto& [adapter, weight] : adapters) {
+    if (adapter.changes.contains(kTokenTable) || adapter.replaced.contains(kTokenTable) ||
+        adapter.unties) {
+      if (first == nullptr) first = &adapter;
+      check(adapter.unties == first->unties,
+            "{}: changes the matrix that the embedding and the head share, {} only one of the two; "
+            "expected adapters that agree",
+            (adapter.unties ? *first : adapter).folder, (adapter.unties ? adapter : *first).folder);
+    }
     if (adapter.replaced.empty()) continue;
     check(weight == 1,
           "{}: has modules_to_save, but its weight is {}; expected 1, since such modules cannot be "
@@ -131,11 +160,10 @@ std::vector<FileTensor> module_tensors(const Family& family, Transformer& model,
   return tensors;
 }
 
-std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model,
-                                           ModuleNames names) {
+std::vector<AdapterModule> linear_modules(const Family& family, Transformer& model,
+                                          ModuleNames names) {
   std::map<std::string, Linear*> layers;
-  for (const auto& [name, layer] : linears_of(model))
-    if (can_be_adapted(name)) layers[name] = layer;
+  for (const auto& [name, layer] : linears_of(model)) layers[name] = layer;
   std::vector<AdapterModule> modules;
   for (FileTensor& tensor : module_tensors(family, model, names)) {
     if (!tensor.name.ends_with(kWeight) || !keeps_rows(tensor.stored)) continue;
@@ -154,6 +182,15 @@ std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& mo
     if (module.transposed) module.tensor.stored = Stored::plain;
     modules.push_back(std::move(module));
   }
+  return modules;
+}
+
+std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model,
+                                           ModuleNames names) {
+  std::vector<AdapterModule> modules = linear_modules(family, model, names);
+  std::erase_if(modules, [](const AdapterModule& module) {
+    return !std::all_of(module.tensor.parts.begin(), module.tensor.parts.end(), can_be_adapted);
+  });
   return modules;
 }
 
@@ -195,14 +232,18 @@ void read_module(const AdapterFile& file, const StoredModule& stored, const Adap
   std::vector<Tensor> lengths(rows.size());
   if (stored.magnitude != nullptr)
     lengths = from_file(module.tensor, read(*stored.magnitude, {outputs}), magnitudes);
-  for (size_t i = 0; i < rows.size(); ++i)
-    adapter.layers[module.tensor.parts[i]] = {columns[i], rows[i], lengths[i], stored.scale};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string& part = module.tensor.parts[i];
+    AdapterValues& values =
+        can_be_adapted(part) ? adapter.layers[part] : adapter.changes[part + std::string(kWeight)];
+    values = {columns[i], rows[i], lengths[i], stored.scale};
+  }
 }
 
 void add_stored_adapter(Transformer& model, const Adapter& adapter) {
+  change_weights(model, adapter, 1);
   for (const auto& [name, parameter] : parameters_of(model))
-    parameter->trainable = adapter.replaced.contains(name);
-  replace_parameters(model, adapter);
+    parameter->trainable = adapter.replaced.contains(name) || adapter.changes.contains(name);
   uint32_t index = 0;
   for (const auto& [name, layer] : linears_of(model)) {
     const auto at = adapter.layers.find(name);
@@ -222,7 +263,7 @@ void add_stored_adapter(Transformer& model, const Adapter& adapter) {
 
 void add_adapter_sum(Transformer& model, const std::vector<std::pair<Adapter, double>>& adapters) {
   check_replacements(adapters);
-  for (const auto& [adapter, weight] : adapters) replace_parameters(model, adapter);
+  for (const auto& [adapter, weight] : adapters) change_weights(model, adapter, weight);
   for (const auto& [name, layer] : linears_of(model)) {
     AdapterSum sum(*layer);
     bool adapted = false;

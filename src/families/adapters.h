@@ -31,10 +31,14 @@ enum class ModuleNames { files, memory };
 // Returns the tensors by these names. Stacked experts are not modules in memory.
 std::vector<FileTensor> module_tensors(const Family& family, Transformer& model, ModuleNames names);
 
-// Returns the modules of a model that can have adapters. The pointers are valid until the model is
-// moved, assigned or destroyed.
+// Return the modules of a model's linear layers: all of them, and those that can have adapters. The
+// pointers are valid until the model is moved, assigned or destroyed.
+std::vector<AdapterModule> linear_modules(const Family& family, Transformer& model,
+                                          ModuleNames names = ModuleNames::files);
 std::vector<AdapterModule> adapter_modules(const Family& family, Transformer& model,
                                            ModuleNames names = ModuleNames::files);
+
+inline constexpr const char* kTokenTable = "embedding.token";
 
 // The adapter of one layer; see LowRankAdapter.
 struct AdapterValues {
@@ -46,7 +50,14 @@ struct Adapter {
   std::string folder;
   float dropout = 0;
   std::map<std::string, AdapterValues> layers;  // by the layer's name in the model
-  std::map<std::string, Tensor> replaced;       // modules_to_save, by the parameter's name
+  // Changes of matrices outside of the stacks (the head, the embedding) and others that do not hold
+  // an adapter, by the parameter's name. They are added to the weights when the model is opened.
+  std::map<std::string, AdapterValues> changes;
+  std::map<std::string, Tensor> replaced;  // modules_to_save, by the parameter's name
+  // The head of a base whose embedding is also the head gets a matrix of its own.
+  bool unties = false;
+
+  bool changes_weights() const { return !changes.empty() || !replaced.empty(); }
 };
 
 // Reads an adapter of a model. Throws BadFile if a tensor does not belong to the model or is not
@@ -71,13 +82,14 @@ Tensor read_adapter_tensor(const AdapterFile& file, const StoredTensor& stored,
 void read_module(const AdapterFile& file, const StoredModule& stored, const AdapterModule& module,
                  Adapter& adapter);
 
-// Adds the adapter to a model as it is stored, for training. Only its parameters are trainable
-// afterwards.
+// Adds the adapter to a model as it is stored, for training. Only its parameters, and those that it
+// changes, are trainable afterwards.
 void add_stored_adapter(Transformer& model, const Adapter& adapter);
 
 // Adds the weighted sum of several adapters to a model, for inference: each layer gets one adapter
 // (LowRankAdapter::fixed), whose rank is the sum of the ranks. Throws InvalidArgument if an adapter
-// that replaces parameters has a weight other than 1, or if two replace the same parameter.
+// that replaces parameters has a weight other than 1, if two replace the same parameter, or if only
+// some of those that change the embedding give the head a matrix of its own.
 void add_adapter_sum(Transformer& model, const std::vector<std::pair<Adapter, double>>& adapters);
 
 }  // namespace fovea

@@ -161,7 +161,9 @@ void warn_of_missing(const ImportanceMatrix& matrix, const GgufModel& file,
 const LowRankAdapter& first_adapter(Transformer& model) {
   for (const auto& [name, layer] : linears_of(model))
     if (layer->adapter.present()) return layer->adapter;
-  fail(ErrorKind::Internal, "the model has no adapter");
+  fail(ErrorKind::InvalidArgument,
+       "adapter: it adapts no layer of the stacks, and other changes cannot be stored as low-rank "
+       "matrices; expected to merge it, without `adapter_only`");
 }
 
 // Converts an adapter without its base, which defines the names of its tensors.

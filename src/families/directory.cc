@@ -48,22 +48,6 @@ std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& co
   return ids_under(config, "eos_token_id");
 }
 
-// Returns the name of the tensor of an untied head; empty if the family has none. A file may
-// contain such a tensor although config.json ties the head to the embedding.
-std::string name_of_head(const Spec& spec, const Family& family) {
-  const auto names_head = [](const NameRule& rule) {
-    return rule.ours.starts_with("head.output.");
-  };
-  if (!family.names.empty() && std::none_of(family.names.begin(), family.names.end(), names_head))
-    return "";
-  Spec untied = spec;
-  untied.head.tied = false;
-  const auto model = std::make_unique<Transformer>(untied);  // 40 KB: too large for small stacks
-  for (const FileTensor& tensor : file_tensors(family, *model))
-    if (tensor.parts[0] == "head.output.weight") return tensor.name;
-  return "";
-}
-
 // Returns whether the file has a pooler (the dense layer on the first token); models that are used
 // only for token vectors may lack it.
 bool has_pooler(const Spec& spec, const Family& family, const Loader& loader) {

@@ -63,7 +63,7 @@ Adapter read_gguf_adapter(const std::string& path, const Family& family, Transfo
            path, excerpt(stored.name), kDown, kUp);
   }
   std::map<std::string, AdapterModule> modules;
-  for (AdapterModule& module : adapter_modules(architecture, model))
+  for (AdapterModule& module : linear_modules(architecture, model))
     modules.emplace(module.name, std::move(module));
   const auto alpha = static_cast<float>(file->number(kAlpha).value_or(0));
   Adapter adapter;

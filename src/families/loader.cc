@@ -387,4 +387,18 @@ void Loader::load_quantized(const Item& item) {
   file_.release(*item.stored);
 }
 
+std::string name_of_head(const Spec& spec, const Family& family) {
+  const auto names_head = [](const NameRule& rule) {
+    return rule.ours.starts_with("head.output.");
+  };
+  if (!family.names.empty() && std::none_of(family.names.begin(), family.names.end(), names_head))
+    return "";
+  Spec untied = spec;
+  untied.head.tied = false;
+  const auto model = std::make_unique<Transformer>(untied);  // 40 KB: too large for small stacks
+  for (const FileTensor& tensor : file_tensors(family, *model))
+    if (tensor.parts[0] == "head.output.weight") return tensor.name;
+  return "";
+}
+
 }  // namespace fovea

@@ -88,4 +88,8 @@ class Loader {
   std::vector<std::string> missing_, misshapen_;
 };
 
+// Returns the name of the tensor of a head that does not share the embedding's matrix; empty if the
+// family has none. A file may contain such a tensor although config.json ties the head.
+std::string name_of_head(const Spec& spec, const Family& family);
+
 }  // namespace fovea

@@ -66,6 +66,13 @@ void check_folders(AdaptedModel& adapted) {
   }
 }
 
+std::string what_changes(const Adapter& adapter) {
+  if (!adapter.replaced.empty())
+    return "replaces " + adapter.replaced.begin()->first + " (modules_to_save)";
+  if (!adapter.changes.empty()) return "changes " + adapter.changes.begin()->first;
+  return "has a head of its own";
+}
+
 using WeightedAdapters = std::vector<std::pair<Adapter, double>>;
 
 WeightedAdapters read_all(const std::vector<AdapterUse>& uses, ModelFiles& files) {
@@ -128,13 +135,11 @@ void add_adapters_to_shared(ModelFiles& files, const std::vector<AdapterUse>& us
   check_folders(adapted);
   const WeightedAdapters adapters = read_all(uses, files);
   for (const auto& [adapter, weight] : adapters)
-    if (adapted.head || !adapter.replaced.empty())
+    if (adapted.head || adapter.changes_weights())
       fail(ErrorKind::Unsupported,
-           "{}: has {}, but the weights are shared with other models; expected an adapter of "
-           "linear layers only",
-           adapter.folder,
-           adapter.replaced.empty() ? "a head of its own"
-                                    : adapter.replaced.begin()->first + " (modules_to_save)");
+           "{}: {}, but the weights are shared with other models; expected an adapter of linear "
+           "layers of the stacks only, or a model of its own: the base with this adapter",
+           adapter.folder, what_changes(adapter));
   add_adapter_sum(files.model, adapters);
   take_generation(uses, files);
 }

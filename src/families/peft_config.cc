@@ -16,10 +16,9 @@ using Json = nlohmann::json;
 // Keys that do not affect the arithmetic of a trained adapter.
 bool is_indifferent(const std::string& key) {
   static const std::vector<std::string> keys = {
-      "auto_mapping",   "corda_config", "ensure_weight_tying", "eva_config",
-      "inference_mode", "loftq_config", "lora_ga_config",      "megatron_core",
-      "peft_version",   "revision",     "qalora_group_size",   "runtime_config",
-      "task_type"};
+      "auto_mapping",      "corda_config",   "eva_config",     "inference_mode",
+      "loftq_config",      "lora_ga_config", "megatron_core",  "peft_version",
+      "qalora_group_size", "revision",       "runtime_config", "task_type"};
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
@@ -27,6 +26,7 @@ bool is_read(const std::string& key) {
   static const std::vector<std::string> keys = {"alpha_pattern",
                                                 "base_model_name_or_path",
                                                 "bias",
+                                                "ensure_weight_tying",
                                                 "exclude_modules",
                                                 "fan_in_fan_out",
                                                 "init_lora_weights",
@@ -40,6 +40,7 @@ bool is_read(const std::string& key) {
                                                 "rank_pattern",
                                                 "target_modules",
                                                 "target_parameters",
+                                                "trainable_token_indices",
                                                 "use_dora",
                                                 "use_rslora"};
   return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -104,6 +105,7 @@ PeftConfig::PeftConfig(const std::string& folder)
   alphas_ = by_pattern<double>("alpha_pattern");
   saved_ = strings("modules_to_save");
   parameters_ = strings("target_parameters");
+  ensures_tying_ = find_bool(json_, "ensure_weight_tying", path_).value_or(false);
   read_layers();
 }
 
@@ -230,6 +232,22 @@ bool PeftConfig::targets(const std::string& module) const {
 bool PeftConfig::targets_parameter(const std::string& name) const {
   return std::any_of(parameters_.begin(), parameters_.end(),
                      [&](const std::string& target) { return names_module(target, name); });
+}
+
+// A list is of the input embedding; an object has lists by module.
+std::vector<int64_t> PeftConfig::trained_tokens(const std::string& module) const {
+  Json ids = json_.value("trainable_token_indices", Json());
+  if (ids.is_object()) {
+    const Json by_module = ids;
+    for (const auto& [name, list] : by_module.items())
+      if (names_module(name, module)) ids = list;
+  }
+  const auto is_id = [](const Json& id) { return id.is_number_integer() && id >= 0; };
+  if (!ids.is_array() || !std::all_of(ids.begin(), ids.end(), is_id))
+    fail(ErrorKind::BadFile,
+         "{}: trainable_token_indices is {} for {}; expected a list of token ids", path_,
+         brief(ids), module);
+  return ids.get<std::vector<int64_t>>();
 }
 
 bool PeftConfig::saves(const std::string& module) const {

@@ -41,6 +41,11 @@ class PeftConfig {
   // The modules that are trained as a whole (modules_to_save), and whether a module is one of them.
   const std::vector<std::string>& saved() const { return saved_; }
   bool saves(const std::string& module) const;
+  // Returns the tokens whose rows of an embedding are trained (trainable_token_indices). Throws
+  // BadFile if there are none for this module.
+  std::vector<int64_t> trained_tokens(const std::string& module) const;
+  // Returns whether a change of one of two tied matrices is one of both (ensure_weight_tying).
+  bool ensures_tying() const { return ensures_tying_; }
 
  private:
   // Names of modules: a regular expression that matches the complete name, or the ends of names.
@@ -70,7 +75,7 @@ class PeftConfig {
   int64_t rank_ = 0;
   double alpha_ = 0;
   float dropout_ = 0;
-  bool rslora_ = false, dora_ = false;
+  bool rslora_ = false, dora_ = false, ensures_tying_ = false;
   Modules target_, exclude_;
   ByPattern<int64_t> ranks_;
   ByPattern<double> alphas_;

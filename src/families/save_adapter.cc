@@ -12,6 +12,8 @@
 #include "checkpoint/safetensors.h"
 #include "families/adapters.h"
 #include "families/fused_experts.h"
+#include "families/loader.h"
+#include "model/adapters.h"
 
 namespace fovea {
 namespace {
@@ -45,6 +47,13 @@ Tensor in_block(const Tensor& up, size_t part, size_t parts) {
 
 // The tensors of the trainable parameters that do not belong to adapters.
 std::map<std::string, Tensor> saved_modules(Transformer& model, const Family& family) {
+  // PEFT replaces only one of two modules that share a matrix, so both are stored.
+  if (model.spec.head.tied && model.token_embedding.trainable &&
+      !name_of_head(model.spec, family).empty()) {
+    const auto untied = std::make_unique<Transformer>(model);
+    untie(*untied);
+    return saved_modules(*untied, family);
+  }
   std::map<std::string, const Parameter*> trained;
   for (const auto& [name, parameter] : parameters_of(model))
     if (parameter->trainable && !is_of_adapter(parameter->role)) trained[name] = parameter;

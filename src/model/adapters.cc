@@ -76,6 +76,12 @@ void check_adapters_of_experts(Transformer& model) {
   }
 }
 
+void untie(Transformer& model) {
+  model.spec.head.tied = model.head.spec.tied = false;
+  model.head.output.weight = model.token_embedding;
+  model.head.output.weight.role = Role::matrix;
+}
+
 void add_alternative(Transformer& model, const Transformer& adapted) {
   check(!has_adapters(model),
         "adapters: the base has an adapter already; expected a base without adapters");

@@ -30,6 +30,10 @@ bool is_of_expert(const std::string& name);
 // differ, or if they use DoRA.
 void check_adapters_of_experts(Transformer& model);
 
+// Gives the head, which shares the matrix of the token embedding, a matrix of its own with the same
+// values.
+void untie(Transformer& model);
+
 // Adds the adapters of another model as one more alternative of each layer. Throws InvalidArgument,
 // naming the parameter, if the other model does not share a weight with this one; the model is then
 // unchanged.

@@ -173,5 +173,98 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Adapters,
                          testing::Values("lora", "dora", "lora_qv_rs", "patterns", "saved_head"),
                          [](const auto& test) { return std::string(test.param); });
 
+// Adapters that target_modules="all-linear", modules_to_save and trainable_token_indices make: they
+// change the pooler, the head or the embedding, also where the embedding is the head. They were
+// refused. tools/make_peft_goldens.py.
+class AdaptersOutsideTheStacks : public testing::Test {
+ protected:
+  // Calls check(name, base, adapter, logits) for each adapter.
+  template <class Check>
+  void each(const Check& check) const {
+    const nlohmann::json expected = read_json(kFolder + "/expected.json");
+    int count = 0;
+    for (const auto& [name, logits] : expected["logits"].items()) {
+      SCOPED_TRACE(name);
+      const std::vector<float> values = logits;
+      check(name, kFolder + "/" + name.substr(0, name.find('_')), kFolder + "/" + name, values);
+      ++count;
+    }
+    EXPECT_EQ(count, 14);
+  }
+
+  static Tensor logits_of(const Transformer& model) {
+    const NoGradient off;
+    const auto ids = read_json(kFolder + "/expected.json")["ids"].get<std::vector<int32_t>>();
+    const Tensor row = empty({1, std::ssize(ids)}, DType::i32);
+    std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
+    return model.logits(model.hidden(row, {}));
+  }
+  static void expect_logits(const Transformer& model, const std::vector<float>& expected,
+                            const char* how) {
+    const Tensor found = logits_of(model);
+    expect_alike(found, from(expected, found.shape()), how);
+  }
+
+  static inline const std::string kFolder = "tests/goldens/peft";
+  const TemporaryFolder temporary_;
+};
+
+TEST_F(AdaptersOutsideTheStacks, GiveTheLogitsOfPeft) {
+  each([](const std::string&, const std::string& base, const std::string& adapter,
+          const std::vector<float>& expected) {
+    for (const Weights weights : {Weights::mapped, Weights::packed})
+      expect_logits(open_model_files(base, weights, {}, {{adapter}}).model, expected, "logits");
+    expect_logits(open_model_files(adapter, Weights::mapped).model, expected, "its own base");
+  });
+}
+
+TEST_F(AdaptersOutsideTheStacks, AreMergedAndWritten) {
+  each([&](const std::string& name, const std::string& base, const std::string& adapter,
+           const std::vector<float>& expected) {
+    const std::string merged = temporary_ / (name + ".merged"), again = temporary_ / name;
+    convert_model(base, merged, {}, {{adapter}});
+    expect_logits(open_model_files(merged, Weights::mapped).model, expected, "merged");
+    const auto write = [&] { convert_model(base, again, {.adapter_only = true}, {{adapter}}); };
+    if (name == "untied_both" || name == "untied_dora_head") {
+      expect_error(ErrorKind::InvalidArgument, {"adapts no layer of the stacks"}, write);
+    } else {
+      write();
+      expect_logits(open_model_files(base, Weights::mapped, {}, {{again}}).model, expected,
+                    "again");
+    }
+    if (!name.starts_with("tied") && !name.starts_with("untied")) return;
+    convert_model(base, merged + ".gguf", {}, {{adapter}});
+    expect_logits(open_model_files(merged + ".gguf", Weights::mapped).model, expected, "GGUF");
+  });
+}
+
+TEST_F(AdaptersOutsideTheStacks, AreWeightedUnlessTheyReplaceValues) {
+  const std::string base = kFolder + "/untied", adapter = kFolder + "/untied_both";
+  const auto opened = [&](double one, double other) {
+    return open_model_files(base, Weights::mapped, {}, {{adapter, one}, {adapter, other}});
+  };
+  expect_alike(logits_of(opened(0.25, 0.75).model),
+               logits_of(open_model_files(base, Weights::mapped, {}, {{adapter}}).model), "parts");
+  expect_alike(logits_of(opened(2, -2).model),
+               logits_of(open_model_files(base, Weights::mapped).model), "none");
+  expect_error(ErrorKind::InvalidArgument, {"untied_tokens", "modules_to_save", "weight is 0.5"},
+               [&] {
+                 open_model_files(base, Weights::mapped, {}, {{kFolder + "/untied_tokens", 0.5}});
+               });
+  expect_error(ErrorKind::InvalidArgument,
+               {"tied_tokens", "tied_head", "expected adapters that agree"}, [&] {
+                 open_model_files(kFolder + "/tied", Weights::mapped, {},
+                                  {{kFolder + "/tied_tokens"}, {kFolder + "/tied_head"}});
+               });
+}
+
+// A server's base shares its weights, which such an adapter changes.
+TEST_F(AdaptersOutsideTheStacks, AreNoAdaptersOfASharedBase) {
+  const Model base = Model::open(kFolder + "/untied");
+  expect_error(ErrorKind::Unsupported,
+               {"untied_both", "changes embedding.token", "weights are shared"},
+               [&] { base.with_adapters({{kFolder + "/untied_both"}}); });
+}
+
 }  // namespace
 }  // namespace fovea

@@ -505,7 +505,7 @@ TEST_F(AdapterFiles, WithOtherTensorsAreRefused) {
   auto embedding = all;
   embedding[std::string(kPeftPrefix) + "model.embed_tokens.lora_embedding_A"] = zeros({2, 2});
   put(embedding);
-  refused(ErrorKind::Unsupported, {"lora_embedding_A"});
+  refused(ErrorKind::BadFile, {"adapts model.embed_tokens, but", "does not"});
   auto fewer = all;
   fewer.erase(first_ + ".lora_B.weight");
   put(fewer);
