@@ -1,6 +1,7 @@
 #include "generate/reading.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace fovea {
@@ -20,6 +21,14 @@ bool shares_beginnings(const Spec& spec) {
   const bool by_length = position.kind == PositionKind::rotary &&
                          (scaling == RotaryScaling::dynamic || scaling == RotaryScaling::longrope);
   return !spec.encoder && !by_length;
+}
+
+int64_t short_context(const Spec& spec) {
+  if (!spec.decoder) return std::numeric_limits<int64_t>::max();
+  const PositionSpec& position = spec.decoder->position;
+  const bool changes =
+      position.kind == PositionKind::rotary && position.rotary.scaling == RotaryScaling::longrope;
+  return changes ? position.rotary.original_context : std::numeric_limits<int64_t>::max();
 }
 
 std::vector<AdaptedRows> rows_by_adapter(const std::vector<std::pair<size_t, int64_t>>& texts) {

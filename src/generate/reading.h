@@ -17,6 +17,11 @@ namespace fovea {
 // length of the text.
 bool shares_beginnings(const Spec& spec);
 
+// Returns the length of the longest text whose rotary frequencies are those of shorter texts
+// (LongRoPE; Ding et al. 2024); the largest number if the length does not matter. Longer texts are
+// read again when they reach it, as in transformers.
+int64_t short_context(const Spec& spec);
+
 // The input of an encoder, which is encoded before the first token is generated.
 struct Source {
   const std::vector<int32_t>* ids;

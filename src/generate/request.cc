@@ -46,6 +46,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
       rules_(rules),
       pool_(pool),
       context_(spec.context),
+      short_context_(short_context(spec)),
       vocabulary_(spec.vocabulary) {
   GenerateOptions& options = task_.options;
   check_options(options, std::min<int64_t>(spec.vocabulary, rules.tokens));
@@ -88,7 +89,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     if (!options.required.empty()) {
       check_field(tokenizer != nullptr, "required",
                   "the model has no tokenizer; expected one that has");
-      required_.emplace(options.required, *tokenizer);
+      required_.emplace(options.required, *tokenizer, task_.whole_words);
     }
     beams_.emplace(rules_, options, counted_, required_ ? &*required_ : nullptr);
     found_.resize(1);
@@ -257,8 +258,9 @@ void Request::commit(Branch& branch, int32_t id) {
 int64_t Request::most_guesses(const Branch& branch) const {
   if (first_ || beams_ || branch.pending() != 1) return 0;
   const int64_t asked = chooses_guesses() ? GuessCount::kMost : task_.options.guesses;
-  const int64_t room =
-      std::min({asked, context_ - std::ssize(branch.ids), pool_.layout().most_rejected()});
+  const int64_t length = std::ssize(branch.ids);
+  int64_t room = std::min({asked, context_ - length, pool_.layout().most_rejected()});
+  if (length <= short_context_) room = std::min(room, short_context_ - length);
   // One more token is drawn after the guesses.
   return std::min(room, answers_[static_cast<size_t>(branch.answer)].left() - 1);
 }

@@ -23,6 +23,7 @@ namespace fovea {
 struct Branch {
   CachedText text;
   std::vector<int32_t> ids;
+  int64_t horizon = 0;  // tokens of the text when its reading began; see KvCache::Member
   int64_t guesses = 0;  // unverified guesses at the end of ids
   std::shared_ptr<Drafter::Text> draft = {};
   NgramIndex ngrams = {};  // of the tokens that are final
@@ -53,6 +54,7 @@ struct Task {
   // Its keys and values in cross-attention, if they are known; null = the scheduler computes them.
   std::shared_ptr<CachedText::Memory> cross = {};
   std::shared_ptr<const PromptImages> images = {};  // null = none; not with `slide`
+  bool whole_words = false;  // the required texts are not parts of longer words
 };
 
 // Returns the number of tokens that each of `texts` texts may add to a common prefix of `beginning`
@@ -128,7 +130,7 @@ class Request {
   Task task_;
   const GenerationRules& rules_;
   PagePool& pool_;
-  int64_t context_, vocabulary_;
+  int64_t context_, short_context_, vocabulary_;
   int64_t horizon_ = 0;
   PageContents page_contents_;    // of the prompt's pictures
   std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones

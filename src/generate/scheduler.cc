@@ -198,6 +198,14 @@ bool Scheduler::reserve(const Request& request, Branch& branch, int64_t tokens,
   return true;
 }
 
+// A text whose rotary frequencies change with its length is read again, since the keys in the cache
+// have the frequencies of a shorter text.
+void Scheduler::begin_reading(Branch& branch) {
+  const int64_t length = std::ssize(branch.ids), limit = short_context(model_.spec);
+  if (branch.horizon <= limit && length > limit) shorten(pool_, branch.text, 0);
+  if (branch.text.length == 0) branch.horizon = length;
+}
+
 // Selects the tokens to read in this step. Texts with one unread token (and guesses) come first;
 // prompts get the rest of the step's tokens.
 std::vector<Scheduler::Row> Scheduler::plan() {
@@ -207,6 +215,7 @@ std::vector<Scheduler::Row> Scheduler::plan() {
     for (const auto& request : running_) {
       for (size_t i = 0; i < request->branches().size(); ++i) {
         Branch& branch = request->branches()[i];
+        if (!branch.done) begin_reading(branch);
         const int64_t pending = branch.pending();
         const bool is_prompt = pending > 1 + branch.guesses;
         if (pending == 0 || is_prompt != prompts || (prompts && left <= 0)) continue;
@@ -259,7 +268,7 @@ void Scheduler::compute(const std::vector<Row>& rows) {
       tracer.want(row.request->trace(), members.size(), std::ssize(tokens) + row.tokens - drawn,
                   drawn);
     }
-    members.push_back({&branch.text, row.tokens, row.request->horizon()});
+    members.push_back({&branch.text, row.tokens, branch.horizon});
     adapters.push_back(row.request->adapter());
     if (const PromptImages* images = row.request->images())
       images->add_vectors(branch.text.length, row.tokens, std::ssize(tokens), vectors);

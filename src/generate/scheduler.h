@@ -59,6 +59,7 @@ class Scheduler {
   void guess();
   std::vector<Row> plan();
   static void encode_images(const std::vector<Row>& rows);
+  void begin_reading(Branch& branch);
   bool reserve(const Request& request, Branch& branch, int64_t tokens, std::vector<Row>& rows);
   bool preempt(const Request& request, std::vector<Row>& rows);
   void compute(const std::vector<Row>& rows);

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "base/json.h"
+#include "fovea/generate.h"
 #include "generate/scheduler.h"
 #include "generate/translation.h"
 #include "tokenizer/training/character_trainer.h"
@@ -89,6 +91,34 @@ TEST_F(PaddedVocabulary, IsInNoTranslation) {
         return true;
       });
   EXPECT_TRUE(read);
+}
+
+// A text of a model with LongRoPE that grew beyond the original context kept the keys of the short
+// frequencies, so that its continuation differed from that of the same text as a prompt, and from
+// that of transformers (tools/make_longrope_goldens.py). Such a text is now read again.
+TEST(LongRope, ContinuesATextBeyondTheOriginalContext) {
+  const std::string folder = "tests/goldens/longrope";
+  const Model model = Model::open(folder);
+  GenerateOptions o;
+  o.sampling.temperature = 0;
+  o.ignore_end = true;
+  for (const auto& one : read_json(folder + "/expected.json")["cases"]) {
+    const Ids prompt = one["prompt"].get<Ids>(), expected = one["generated"].get<Ids>();
+    for (const int64_t guesses : {0, 3}) {
+      o.guesses = guesses;
+      o.max_tokens = std::ssize(expected);
+      EXPECT_EQ(generate(model, prompt, o)[0].ids, expected) << prompt.size() << " " << guesses;
+    }
+    o.beams = 2;
+    EXPECT_EQ(std::ssize(generate(model, prompt, o)[0].ids), std::ssize(expected));
+    o.beams = 1;
+    Ids text = prompt;
+    for (const int32_t id : expected) {
+      o.max_tokens = 1;
+      EXPECT_EQ(generate(model, text, o)[0].ids, Ids{id}) << text.size();
+      text.push_back(id);
+    }
+  }
 }
 
 }  // namespace
