@@ -19,4 +19,8 @@ std::vector<float> first_samples(const SoundSource& sound, int64_t most);
 // if the rate or the number of channels is out of range.
 SoundSource converted(const std::string& name, double rate, int64_t channels, FrameReader reader);
 
+// Opens a pipe: a WAV file, whose samples are returned as they arrive; another file that
+// open_sound() reads, which is read to its end first; or, if `raw` is not null, raw samples.
+SoundSource open_piped_sound(const std::string& name, const RawSound* raw, ByteReader reader);
+
 }  // namespace fovea

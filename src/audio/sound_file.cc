@@ -1,13 +1,18 @@
 #include <sndfile.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string_view>
 
 #include "audio/container_decoder.h"
 #include "audio/convert_sound.h"
+#include "audio/sound_format.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -88,6 +93,47 @@ SoundSource source_of(const std::string& name, const std::shared_ptr<OpenSound>&
   });
 }
 
+// A WAV file that was written to a pipe may state 0 bytes of samples. Returns its bytes with the
+// size of what follows; nothing for other files.
+std::shared_ptr<const std::string> with_size(std::string_view bytes) {
+  const auto header = wave_header([&](size_t count) { return bytes.substr(0, count); });
+  if (!header || !header->problem.empty() || header->bytes != kToTheEnd) return nullptr;
+  uint32_t size = 0;
+  std::memcpy(&size, bytes.data() + header->begin - sizeof size, sizeof size);
+  if (size != 0) return nullptr;  // libsndfile reads other sizes that are too large to the end
+  size = static_cast<uint32_t>(
+      std::min<size_t>(bytes.size() - header->begin, std::numeric_limits<uint32_t>::max()));
+  const auto mended = std::make_shared<std::string>(bytes);
+  std::memcpy(mended->data() + header->begin - sizeof size, &size, sizeof size);
+  return mended;
+}
+
+// Opens a file in memory.
+SoundSource open_bytes(std::shared_ptr<const std::string> bytes, const std::string& name) {
+  const auto sound = std::make_shared<OpenSound>();
+  sound->memory.bytes = std::move(bytes);
+  SF_VIRTUAL_IO calls{MemorySound::length, MemorySound::seek, MemorySound::read, MemorySound::write,
+                      MemorySound::tell};
+  sound->file.reset(sf_open_virtual(&calls, SFM_READ, &sound->info, &sound->memory));
+  return source_of(name, sound);
+}
+
+SoundSource open_named_pipe(const std::string& path) {
+  const std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "rb"), [](std::FILE* open) {
+    if (open != nullptr) std::fclose(open);
+  });
+  if (file == nullptr)
+    fail(ErrorKind::InvalidArgument, "{}: cannot be opened ({}); expected a sound file", path,
+         std::strerror(errno));
+  // read() returns what has arrived.
+  return open_piped_sound(path, nullptr, [file](char* bytes, int64_t most) {
+    ssize_t count = -1;
+    do count = ::read(::fileno(file.get()), bytes, static_cast<size_t>(most));
+    while (count < 0 && errno == EINTR);
+    return static_cast<int64_t>(count);
+  });
+}
+
 }  // namespace
 
 SoundSource open_sound(const std::string& path) {
@@ -97,6 +143,7 @@ SoundSource open_sound(const std::string& path) {
     fail(ErrorKind::InvalidArgument, "{}: does not exist; expected a sound file", path);
   if (std::filesystem::is_directory(status))
     fail(ErrorKind::InvalidArgument, "{}: is a directory; expected a sound file", path);
+  if (!std::filesystem::is_regular_file(status)) return open_named_pipe(path);
   std::ifstream file(path, std::ios::binary);
   std::string begin(16, '\0');
   file.read(begin.data(), std::ssize(begin));
@@ -108,6 +155,9 @@ SoundSource open_sound(const std::string& path) {
     auto mapped = std::make_shared<const MappedFile>(path);
     return container_source(path, kind, mapped->bytes(), mapped);
   }
+  if (begin.starts_with("RIFF"))
+    if (auto mended = with_size(MappedFile(path).bytes()))
+      return open_bytes(std::move(mended), path);
   const auto sound = std::make_shared<OpenSound>();
   sound->file.reset(sf_open(path.c_str(), SFM_READ, &sound->info));
   return source_of(path, sound);
@@ -115,12 +165,8 @@ SoundSource open_sound(const std::string& path) {
 
 SoundSource open_sound(std::shared_ptr<const std::string> bytes, const std::string& name) {
   if (const char* kind = container_kind(*bytes)) return container_source(name, kind, *bytes, bytes);
-  const auto sound = std::make_shared<OpenSound>();
-  sound->memory.bytes = std::move(bytes);
-  SF_VIRTUAL_IO calls{MemorySound::length, MemorySound::seek, MemorySound::read, MemorySound::write,
-                      MemorySound::tell};
-  sound->file.reset(sf_open_virtual(&calls, SFM_READ, &sound->info, &sound->memory));
-  return source_of(name, sound);
+  if (auto mended = with_size(*bytes)) bytes = std::move(mended);
+  return open_bytes(std::move(bytes), name);
 }
 
 }  // namespace fovea

@@ -58,9 +58,9 @@ class TranscribeCommand : public Command {
       : Command("transcribe MODEL [FILE...] [--out PATH] [OPTIONS]",
                 "Converts the speech in sound files to text. FILE is WAV, FLAC, Ogg, Opus, MP3 or, "
                 "with FFmpeg's libraries, M4A or WebM of any rate, a folder of such files, or - "
-                "for standard input: a WAV stream or raw "
-                "samples, which are transcribed while they arrive. Only transcripts are written to "
-                "standard output.") {}
+                "for standard input: such a file, or raw samples; WAV and raw samples are "
+                "transcribed while they arrive. Only transcripts are written to standard "
+                "output.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
