@@ -43,11 +43,14 @@ size_t BeamSearch::kept() const {
   return static_cast<size_t>(std::max<int64_t>(2, 1 + ends) * size_);
 }
 
-// Forbids the end before the required texts, and all other tokens when there is only room for the
-// texts.
+// Forbids tokens that continue a required word, the end before the required texts, and all other
+// tokens when there is only room for the texts.
 void BeamSearch::require(const RequiredTexts::Progress& progress, float* row,
                          int64_t vocabulary) const {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
+  if (progress.ends_word)
+    for (const int32_t id : required_->continuing())
+      if (id < vocabulary) row[id] = kNever;
   if (progress.left == 0) return;
   if (options_.max_tokens >= 0 && options_.max_tokens - length_ <= progress.left) {
     std::vector<std::pair<int32_t, float>> allowed;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fields.h"
+#include "generate/terms.h"
 
 namespace fovea {
 namespace {
@@ -22,8 +23,12 @@ bool is_of_word(char c) {
 
 }  // namespace
 
-RequiredTexts::RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer)
-    : tokenizer_(tokenizer) {
+RequiredTexts::RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
+                             bool whole_words)
+    : tokenizer_(tokenizer), whole_words_(whole_words) {
+  for (int32_t id = 0; whole_words && id < tokenizer.size(); ++id)
+    if (!tokenizer.is_special(id) && begins_in_word(tokenizer.bytes_of(id)))
+      continuing_.push_back(id);
   for (const std::string& bytes : texts) {
     check_field(tokenizer.unknown(bytes).empty(), "required",
                 "\"{}\" has characters without a token; expected others", bytes);
@@ -44,8 +49,11 @@ RequiredTexts::Progress RequiredTexts::after(const std::vector<int32_t>& written
   Progress progress;
   size_t most = 0;  // tokens of the text that is begun
   for (const Text& text : texts_) {
-    if (bytes.find(text.bytes) != std::string::npos) {
+    const size_t at = whole_words_ ? find_words(bytes, text.bytes) : bytes.find(text.bytes);
+    if (at != std::string::npos) {
       progress.done += text.tokens;
+      progress.ends_word = progress.ends_word || (whole_words_ && ends_in_word(text.bytes) &&
+                                                  at + text.bytes.size() == bytes.size());
       continue;
     }
     progress.left += text.tokens;

@@ -8,10 +8,12 @@
 
 namespace fovea {
 
-// Texts that the output of a beam search contains (GenerateOptions::required).
+// Texts that the output of a beam search contains (GenerateOptions::required). As whole words, they
+// do not count within longer ones.
 class RequiredTexts {
  public:
-  RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
+  RequiredTexts(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
+                bool whole_words = false);
 
   struct Progress {
     int64_t done = 0;                // tokens of the texts that are written, a begun text included
@@ -19,8 +21,11 @@ class RequiredTexts {
     // Of these, the tokens that keep what is begun.
     std::vector<int32_t> onward = {};
     int64_t left = 0;  // tokens of the texts that are not written, as if none of them were begun
+    bool ends_word = false;  // a text was just written, and the next token must not continue it
   };
   Progress after(const std::vector<int32_t>& written) const;
+  // Returns the tokens that continue a word.
+  const std::vector<int32_t>& continuing() const { return continuing_; }
   // Returns Progress::done for `written` followed by `id`.
   int64_t done_after(std::vector<int32_t> written, int32_t id) const;
 
@@ -32,7 +37,9 @@ class RequiredTexts {
     int64_t tokens = 0;              // of the longer of both
   };
   const Tokenizer& tokenizer_;
+  bool whole_words_;
   std::vector<Text> texts_;
+  std::vector<int32_t> continuing_;  // with whole words
 };
 
 }  // namespace fovea

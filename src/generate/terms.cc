@@ -1,30 +1,57 @@
 #include "generate/terms.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "data/table.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace fovea {
 namespace {
 
-bool in_word(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
+// Returns whether the character is of a word that ends where such characters end: a letter, mark or
+// digit, except of scripts without spaces between words, and of Korean, whose words take particles.
+bool is_of_bounded_word(char32_t c) {
+  if (c == U'_') return true;
+  if (!unicode::is(c, unicode::letter | unicode::mark | unicode::number)) return false;
+  static const std::array<int, 6> unbounded = {
+      unicode::script(U'\u4E00'),   // Han, Hiragana, Katakana
+      unicode::script(U'\uAC00'),   // Hangul
+      unicode::script(U'\u0E01'),   // Thai
+      unicode::script(U'\u0E81'),   // Lao
+      unicode::script(U'\u1000'),   // Myanmar
+      unicode::script(U'\u1780')};  // Khmer
+  return std::find(unbounded.begin(), unbounded.end(), unicode::script(c)) == unbounded.end();
 }
 
-// Calls found(begin) for each place of `term` in `line` that is not within a longer word.
-template <class Found>
-void each_place(const std::string& line, const std::string& term, const Found& found) {
-  for (size_t at = line.find(term); at != std::string::npos; at = line.find(term, at + 1)) {
-    const size_t end = at + term.size();
-    const bool begins = at == 0 || !in_word(line[at - 1]) || !in_word(term.front());
-    const bool ends = end == line.size() || !in_word(line[end]) || !in_word(term.back());
-    if (begins && ends) found(at);
-  }
+// Returns whether a word of one text goes on in the next one.
+bool goes_on(std::string_view before, std::string_view after) {
+  if (before.empty() || after.empty()) return false;
+  size_t last = before.size() - 1;
+  while (last > 0 && before.size() - last < 4 &&
+         (static_cast<uint8_t>(before[last]) & 0xC0) == 0x80)
+    --last;
+  return is_of_bounded_word(utf8::first(before.substr(last)).code_point) && begins_in_word(after);
 }
 
 }  // namespace
+
+bool begins_in_word(std::string_view text) {
+  if (text.empty()) return false;
+  const utf8::Character first = utf8::first(text);
+  return !first.valid || is_of_bounded_word(first.code_point);
+}
+
+size_t find_words(std::string_view line, std::string_view words, size_t from) {
+  for (size_t at = line.find(words, from); at != line.npos; at = line.find(words, at + 1))
+    if (!goes_on(line.substr(0, at), words) && !goes_on(words, line.substr(at + words.size())))
+      return at;
+  return line.npos;
+}
+
+bool ends_in_word(std::string_view text) { return goes_on(text, "a"); }
 
 Terms::Terms(const std::string& path, const Tokenizer& target) {
   const auto are_names = [](const std::vector<std::string>& columns) {
@@ -55,7 +82,8 @@ std::vector<std::string> Terms::targets_in(const std::string& line) const {
   std::vector<Use> uses;
   for (size_t i = 0; i < terms_.size(); ++i) {
     const std::string& term = terms_[i].first;
-    each_place(line, term, [&](size_t at) { uses.push_back({at, at + term.size(), i}); });
+    for (size_t at = find_words(line, term); at != line.npos; at = find_words(line, term, at + 1))
+      uses.push_back({at, at + term.size(), i});
   }
   std::vector<std::string> targets;
   for (size_t i = 0; i < terms_.size(); ++i) {

@@ -143,7 +143,9 @@ class Translator {
         translation.best[static_cast<size_t>(event.answer)] = *event.finished;
       return true;
     };
-    scheduler_.add(scheduler_.request({line + 1, request.source, request.options, sink, false}));
+    Task task{line + 1, request.source, request.options, sink};
+    task.whole_words = true;
+    scheduler_.add(scheduler_.request(std::move(task)));
   }
 
   const Generator& generator_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -175,6 +176,31 @@ TEST_F(RequiredWords, CountTheTokensThatAreWritten) {
   EXPECT_EQ(after("abcd").onward, tokenizer_->encode("e"));
   EXPECT_EQ(after("e").onward.size(), 2u);
   EXPECT_EQ(after("deabc").left, 0);
+}
+
+// A term of a translation is a word of its own: tokens that continue it do not follow.
+TEST_F(RequiredWords, MayBeWholeWords) {
+  std::ofstream(folder_ / "words.txt") << "abcde -";
+  TokenizerTraining options;
+  options.kind = TokenizerKind::character;
+  options.vocabulary = 0;
+  options.end_of_text = false;
+  const Tokenizer words = train_tokenizer({folder_ / "words.txt"}, options)->tokenizer;
+  const RequiredTexts required({"ab", "de"}, words, true);
+  const auto after = [&](const std::string& written) {
+    return required.after(words.encode(written));
+  };
+  EXPECT_EQ(after("ab").left, after("ab c").left);
+  EXPECT_LT(after("ab").left, after("abc").left);
+  EXPECT_EQ(after("abc").left, after("cab").left);
+  EXPECT_TRUE(after("ab").ends_word);
+  EXPECT_FALSE(after("ab ").ends_word);
+  EXPECT_FALSE(after("ab-c").ends_word);
+  std::string continuing;
+  for (const int32_t id : required.continuing()) continuing += words.bytes_of(id);
+  std::sort(continuing.begin(), continuing.end());
+  EXPECT_EQ(continuing, "abcde");
+  EXPECT_TRUE(RequiredTexts({"ab"}, words).continuing().empty());
 }
 
 }  // namespace

@@ -33,6 +33,19 @@ TEST(Terms, ReturnsTheTargetsOfWholeWords) {
   EXPECT_EQ(terms.targets_in("ein weisser Hund und ein Hund"), (Texts{"dog", "white dog"}));
 }
 
+TEST(Terms, EndWhereTheScriptEndsWords) {
+  EXPECT_EQ(find_words("ein Hund, ja", "Hund"), 4u);
+  EXPECT_EQ(find_words("Hundehütte", "Hund"), std::string::npos);
+  EXPECT_EQ(find_words("Überhund Hund", "Hund"), 10u);
+  EXPECT_EQ(find_words("müHund", "Hund"), std::string::npos);
+  EXPECT_EQ(find_words("üHund", "Hund"), std::string::npos);
+  EXPECT_EQ(find_words("我喜欢狗和猫", "狗"), 9u);       // no spaces between words
+  EXPECT_EQ(find_words("고양이는 잔다", "고양이"), 0u);  // with a particle
+  EXPECT_FALSE(ends_in_word("狗"));
+  EXPECT_TRUE(ends_in_word("größe"));
+  EXPECT_FALSE(begins_in_word(" a"));
+}
+
 TEST(Terms, RefusesOtherLines) {
   const TemporaryFolder folder;
   const Tokenizer tokenizer = tokenizer_of(folder, "abc");
