@@ -30,7 +30,7 @@ Wenn der Wind von Westen kommt, sind die Wellen höher als die Mauer des Hafens.
 Niemand weiß, wer das Haus gebaut hat, und lange hat niemand gefragt. Es ist billig: 25 Münzen!""".splitlines()
 TEXTS = ["The house at the sea.", "Das Haus am Meer, höher als die Mauer.", "", " ", "  two   spaces  ", "25 fishermen & a 日本 dog",
          ">>deu<< The wind comes.", "the sea</s> is", "x<pad>y", "Straßen, Größe; ÖL!", "qqq ZZZ ###",
-         "tab\tand\nline", "<unk> the", "über the über"]
+         "tab\tand\nline", "<unk> the", "über the über", "the >>deu<< sea", ">>deu<<>>nld<< the sea >>deu<<", " >>deu<< wind", "a >> b << c"]
 
 
 def train(lines, size):

@@ -55,8 +55,8 @@ void AddedTokenFinder::add(const AddedToken& token, std::string_view text) {
     node = next;
   }
   nodes_[static_cast<size_t>(node)].token = static_cast<int32_t>(tokens_.size());
-  tokens_.push_back(
-      {token.id, token.special, token.single_word, token.strip_left, token.strip_right});
+  tokens_.push_back({token.id, token.special, token.single_word, token.strip_left,
+                     token.strip_right, token.leading});
 }
 
 size_t AddedTokenFinder::next_start(std::string_view text, size_t i) const {
@@ -92,6 +92,7 @@ void AddedTokenFinder::cut(std::string_view text, bool special,
     }
     size_t begin = std::exchange(at, found.end), end = found.end;
     if (end <= done || (found.token->special && !special)) continue;
+    if (found.token->leading && begin > 0) continue;
     if (found.token->single_word && !stands_alone(text, begin, end)) continue;
     // The token absorbs the spaces around it, except those that belong to the previous token.
     while (found.token->strip_left && begin > done) {

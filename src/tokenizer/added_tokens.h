@@ -12,11 +12,12 @@ namespace fovea {
 
 // A token that is searched for before the model splits the text. The flags are those of
 // tokenizer.json (strip_left is lstrip). If `normalized` is set, the token is searched for in the
-// normalised text, otherwise in the raw text.
+// normalised text, otherwise in the raw text. `leading`: it is a token only at the text's
+// beginning.
 struct AddedToken {
   std::string text;
   int32_t id;
-  bool special, single_word, strip_left, strip_right, normalized;
+  bool special, single_word, strip_left, strip_right, normalized, leading = false;
 };
 
 // A part of a text: an added token, or the text between two added tokens.
@@ -48,7 +49,7 @@ class AddedTokenFinder {
   };
   struct Flags {
     int32_t id;
-    bool special, single_word, strip_left, strip_right;
+    bool special, single_word, strip_left, strip_right, leading;
   };
   struct Found {
     const Flags* token;

@@ -90,7 +90,8 @@ AddedToken parse_added_token(const JsonPart& part, int32_t id) {
                       part.flag("single_word", false),
                       part.flag("lstrip", false),
                       part.flag("rstrip", false),
-                      part.flag("normalized", !special)};
+                      part.flag("normalized", !special),
+                      part.flag("leading", false)};
   if (token.text.empty() || token.text.size() > AddedTokenFinder::length_limit) {
     part.bad(fmt::format("content has {} bytes", token.text.size()),
              fmt::format("1 to {}", AddedTokenFinder::length_limit));

@@ -77,10 +77,11 @@ std::string tokenizer_json_from_translation(std::string_view model, const std::s
   for (size_t id = 0; id < texts.size(); ++id) {
     const bool mark = std::any_of(marks.begin(), marks.end(),
                                   [&](const auto& each) { return each.second == id; });
-    // A language code before a text selects the target language. (Unlike in transformers, it is
-    // also a token within a text.)
+    // A language code before a text selects the target language; within a text it is text.
     const bool language = texts[id].starts_with(">>") && texts[id].ends_with("<<");
-    if (mark || language) file.added_tokens.push_back(added_token(texts[id], id, mark));
+    if (!mark && !language) continue;
+    file.added_tokens.push_back(added_token(texts[id], id, mark));
+    if (language) file.added_tokens.back()["leading"] = true;
   }
   file.model = model_of(source, texts, marks["unk_token"]);
   add_spaces(source, source.add_dummy_prefix, file);
