@@ -11,6 +11,8 @@ Json attribution_json(const Attribution& attribution, const std::string& baselin
     result["baseline"] = baseline;
     result["baseline_value"] = *attribution.baseline_value;
     result["completeness_error"] = *attribution.completeness_error;
+    result["integration_steps"] = attribution.integration_steps;
+    result["converged"] = attribution.converged;
   }
   const std::optional<DeletionTest>& deletion = attribution.deletion;
   result["deletion"] = deletion ? Json({{"removed", deletion->removed},

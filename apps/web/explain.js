@@ -8,7 +8,7 @@ import { change, numbers } from "./state.js";
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./api.js").Token} Token */
 /** @typedef {{removed: number[], change: number, random_change: number, random_deviation: number}} Deletion */
-/** @typedef {{method: string, scores: number[], baseline?: string, baseline_value?: number, completeness_error?: number, deletion: Deletion | null}} Attribution */
+/** @typedef {{method: string, scores: number[], baseline?: string, baseline_value?: number, completeness_error?: number, integration_steps?: number, converged?: boolean, deletion: Deletion | null}} Attribution */
 /** @typedef {{target: string, value_name: string, value: number, answers: {name: string, score: number, id?: number}[], cut: number, tokens: Token[], places: number[], attributions: Attribution[], results: {target: string, text: string}[]}} Explanation */
 
 /** @type {[string, string, string][]} name in requests, title, meaning */
@@ -138,7 +138,7 @@ function drawTokens(root, found, state) {
     h("div", { class: "sentence contributions" }, found.tokens.map((token, t) =>
       h("span", { class: found.places.includes(t) ? "place" : token.special ? "special" : undefined, title: `${shown(token.text)}: ${figure(scores[t])}`, style: { background: signed(scores[t], most) } }, shown(token.text)))),
     h("p", { class: "quiet small" }, state.method === "rollout" ? "Darker tokens have larger shares." : "Orange supports the answer, blue opposes it.", " Small tokens were added to the text.", found.places.length > 0 && " The answer is about the framed tokens."),
-    about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0))}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0)}, the difference is ${figure(found.value - (about.baseline_value ?? 0))}: the completeness error is `, h("span", { class: "mono", "data-completeness": "", title: String(about.completeness_error) }, figure(about.completeness_error)), "."),
+    about.completeness_error !== undefined && h("p", { class: "small" }, `The contributions add up to ${figure(scores.reduce((a, b) => a + b, 0))}. From the baseline (${about.baseline}) with ${figure(about.baseline_value ?? 0)}, the difference is ${figure(found.value - (about.baseline_value ?? 0))}: the completeness error is `, h("span", { class: "mono", "data-completeness": "", title: String(about.completeness_error) }, figure(about.completeness_error)), ` with ${about.integration_steps} steps.`, about.converged === false && h("b", {}, " The integral did not converge.")),
     h("div", { class: "bars", role: "list", "aria-label": "Contributions by size" }, order.map((t) => h("div", { class: "bar-row", role: "listitem" },
       h("span", { class: "name", dir: "auto" }, shown(found.tokens[t].text)),
       track(scores[t], most, scores.some((x) => x < 0)),

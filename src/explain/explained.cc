@@ -1,6 +1,8 @@
 #include "explain/explained.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/fields.h"
 #include "classify/classifier_parts.h"
@@ -42,6 +44,25 @@ std::vector<AttributionMethod> methods_of(AttributionMethods method, const Trans
   return methods;
 }
 
+// Integrates with the given number of points, or with as many as the result needs to converge.
+void integrate(const ExplainedAnswer& answer, const ExplainedText& text, double value,
+               const ExplainSettings& settings, Attribution& result) {
+  constexpr int64_t kFirst = 64, kMost = 1024;
+  constexpr double kShare = 0.02, kFloor = 1e-3;
+  const int64_t given = settings.options.integration_steps;
+  for (int64_t steps = given > 0 ? given : kFirst;; steps *= 2) {
+    IntegratedGradients found = integrated_gradients(answer, text, settings.baseline.id, steps);
+    const double sum = std::accumulate(found.scores.begin(), found.scores.end(), 0.0),
+                 difference = value - found.baseline_value, error = std::abs(sum - difference);
+    result.scores = std::move(found.scores);
+    result.baseline_value = found.baseline_value;
+    result.completeness_error = error;
+    result.integration_steps = steps;
+    result.converged = error <= std::max(kShare * std::abs(difference), kFloor);
+    if (given > 0 || result.converged || steps >= kMost) return;
+  }
+}
+
 Attribution attribution_of(AttributionMethod method, const ExplainedAnswer& answer,
                            const ExplainedText& text, double value,
                            const ExplainSettings& settings) {
@@ -50,15 +71,7 @@ Attribution attribution_of(AttributionMethod method, const ExplainedAnswer& answ
   switch (method) {
     case AttributionMethod::gradient_input: result.scores = gradient_input(answer, text); break;
     case AttributionMethod::rollout: result.scores = rollout(answer, text); break;
-    case AttributionMethod::integrated_gradients: {
-      IntegratedGradients found = integrated_gradients(answer, text, settings.baseline.id,
-                                                       settings.options.integration_steps);
-      double sum = 0;
-      for (const double score : found.scores) sum += score;
-      result.scores = std::move(found.scores);
-      result.baseline_value = found.baseline_value;
-      result.completeness_error = std::abs(sum - (value - found.baseline_value));
-    }
+    case AttributionMethod::integrated_gradients: integrate(answer, text, value, settings, result);
   }
   return result;
 }

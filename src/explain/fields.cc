@@ -14,8 +14,11 @@ void visit(ExplainOptions& o, OptionVisitor& v) {
             "what replaces the tokens in the baseline of integrated gradients; automatic = padding "
             "or else mask, if the tokenizer has such a token, else zero"},
            o.baseline, {"automatic", "padding", "mask", "zero"});
-  v.integer({"integration_steps", "points between the baseline and the text"}, o.integration_steps,
-            1, 100'000);
+  v.integer(
+      {"integration_steps",
+       "points between the baseline and the text; 0 = 64, doubled up to 1024 until the scores "
+       "add up to the difference"},
+      o.integration_steps, 0, 100'000);
   v.number({"removed_share",
             "share of the tokens that the deletion test removes, those with the greatest scores"},
            o.removed_share, 0.001, 1);

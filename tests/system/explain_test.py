@@ -163,7 +163,7 @@ class Explain(FoveaTest):
                 self.assertEqual(shown.pop("results"), [{"target": wanted["explanation"]["target"], "text": ""}])
                 self.assertEqual(shown, wanted["explanation"])
         self.assertIn("removed_share: expected a number", post({"text": TEXT, "removed_share": "x"})["error"]["message"])
-        self.assertIn("integration_steps: expected an integer from 1 to 1000", post({"text": TEXT, "integration_steps": 10**6})["error"]["message"])
+        self.assertIn("integration_steps: expected an integer from 0 to 1000", post({"text": TEXT, "integration_steps": 10**6})["error"]["message"])
         self.assertIn("method: expected one of all, ", post({"text": TEXT, "method": "guess"})["error"]["message"])
         self.assertIn("target: \"guess\" is not a label", post({"text": TEXT, "target": "guess"})["error"]["message"])
 

@@ -109,6 +109,20 @@ std::string deletions_of(const Explanation& explanation, const ExplainOptions& o
                            first.random_deviation);
 }
 
+std::string completeness_of(const Explanation& explanation, const Attribution& attribution) {
+  std::string out = fmt::format(
+      "integrated gradients: baseline {} with {} {:.6f}, {} steps, completeness error {:.2g}\n",
+      explanation.baseline, explanation.value_name, *attribution.baseline_value,
+      attribution.integration_steps, *attribution.completeness_error);
+  if (!attribution.converged)
+    out += fmt::format(
+        "warning: integrated gradients did not converge: the scores add up to the difference "
+        "{:.4g} "
+        "only with an error of {:.2g}; more --integration-steps may help\n",
+        explanation.value - *attribution.baseline_value, *attribution.completeness_error);
+  return out;
+}
+
 }  // namespace
 
 Spellings explain_spellings(const Spelling& method, const std::vector<std::string>& omitted) {
@@ -141,11 +155,7 @@ std::string explanation_text(const Explanation& explanation, const ExplainOption
       explanation.value);
   out += score_table(explanation, style) + deletions_of(explanation, options);
   for (const Attribution& attribution : explanation.attributions)
-    if (attribution.completeness_error)
-      out += fmt::format(
-          "integrated gradients: baseline {} with {} {:.6f}, {} steps, completeness error {:.2g}\n",
-          explanation.baseline, explanation.value_name, *attribution.baseline_value,
-          options.integration_steps, *attribution.completeness_error);
+    if (attribution.completeness_error) out += completeness_of(explanation, attribution);
   return out;
 }
 

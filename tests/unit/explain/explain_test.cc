@@ -118,6 +118,25 @@ TEST(Explain, HasCompletenessErrorThatShrinksWithTheSteps) {
   }
 }
 
+// A result states the steps that it needed, or that they were not enough.
+TEST(Explain, TakesStepsUntilTheScoresAddUp) {
+  const Classifier classifier = Classifier::open(classifier_folder("texts"));
+  ExplainOptions options;
+  options.method = AttributionMethods::integrated_gradients;
+  const auto found = [&](int64_t steps) {
+    options.integration_steps = steps;
+    return explain(classifier, {{"the fox sees Anna Lee in Paris.", {}}}, options)[0]
+        .attributions.at(0);
+  };
+  const Attribution automatic = found(0);
+  EXPECT_TRUE(automatic.converged);
+  EXPECT_EQ(automatic.integration_steps, 64);
+  EXPECT_EQ(automatic.scores, found(64).scores);
+  const Attribution one = found(1);
+  EXPECT_EQ(one.integration_steps, 1);
+  EXPECT_GT(one.completeness_error.value(), automatic.completeness_error.value());
+}
+
 // An answer that is linear in the embeddings: the sum over the tokens of w . x_t.
 ExplainedAnswer linear_answer(const ExactModel& model, const Tensor& w) {
   const auto values = [model, w](const TokenBatch& batch, const Probe* probe) {
@@ -366,8 +385,8 @@ TEST(Explain, RefusesWhatDoesNotFit) {
                  explain(texts, {{"a", {}}}, options);
                });
   options = {};
-  options.integration_steps = 0;
-  expect_error(ErrorKind::InvalidArgument, {"integration_steps", "0", "1 to 100000"}, [&] {
+  options.integration_steps = -1;
+  expect_error(ErrorKind::InvalidArgument, {"integration_steps", "-1", "0 to 100000"}, [&] {
     explain(texts, {{"a", {}}}, options);
   });
   expect_error(ErrorKind::InvalidArgument, {"labels of words", "labels of texts"}, [&] {
