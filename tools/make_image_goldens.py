@@ -177,7 +177,7 @@ def main():
     source = drawn(23, 31, generator)[..., :3]
     expected["source"] = {"height": 23, "width": 31, "rgb": encoded(source)}
     for resample in range(6):
-        for height, width in ((23, 12), (9, 31), (11, 13), (40, 37), (1, 1), (5, 60)):
+        for height, width in ((23, 12), (9, 31), (11, 13), (40, 37), (1, 1), (5, 60), (10, 14), (2, 6)):
             small = np.array(Image.fromarray(source).resize((width, height), resample))
             expected["resized"].append({"filter": resample, "height": height, "width": width, "rgb": encoded(small)})
     for name, (kind, options) in PROCESSORS.items():

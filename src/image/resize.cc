@@ -19,25 +19,32 @@ double sinc(double x) {
   return math::sin(angle) / angle;
 }
 
-// The filters at distance x >= 0 from the centre, in pixels of the smaller picture.
+// The filters at distance x from the centre, in pixels of the smaller picture.
 struct Filter {
   double support;
   double (*weight)(double x);
 };
 
-double box(double x) { return x < 0.5 ? 1 : 0; }
-double triangle(double x) { return x < 1 ? 1 - x : 0; }
+// A pixel on the border of two belongs to one of them, as in Pillow.
+double box(double x) { return x > -0.5 && x <= 0.5 ? 1 : 0; }
+double triangle(double x) { return std::max(1 - std::abs(x), 0.0); }
 double hamming(double x) {
+  x = std::abs(x);
   if (x >= 1) return 0;
-  return sinc(x) * (0.54 + 0.46 * math::cos(x * std::numbers::pi));
+  constexpr double mean = 0.54f, swing = 0.46f;  // Pillow's constants are floats
+  return sinc(x) * (mean + swing * math::cos(x * std::numbers::pi));
 }
 // Keys 1981, eq. 4, with a = -1/2.
 double cubic(double x) {
   constexpr double a = -0.5;
+  x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
-double lanczos(double x) { return x < 3 ? sinc(x) * sinc(x / 3) : 0; }
+double lanczos(double x) {
+  x = std::abs(x);
+  return x < 3 ? sinc(x) * sinc(x / 3) : 0;
+}
 
 Filter filter_of(Resampling kind) {
   switch (kind) {
@@ -65,7 +72,7 @@ Window window_of(int64_t to, int64_t from_size, int64_t to_size, const Filter& f
   double sum = 0;
   for (int64_t x = first; x < end; ++x) {
     const double distance = (static_cast<double>(x) - centre + 0.5) * (1 / reduction);
-    exact.push_back(filter.weight(std::abs(distance)));
+    exact.push_back(filter.weight(distance));
     sum += exact.back();
   }
   Window window{first, {}};
