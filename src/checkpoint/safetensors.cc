@@ -84,7 +84,6 @@ void refuse_if_any(const std::string& index, const std::vector<std::string>& nam
 }  // namespace
 
 SafeTensors::SafeTensors(const std::string& path, Links links) {
-  refuse_pickle(path);
   auto file = std::make_shared<const MappedFile>(path, MappedFile::Access::sequential, links);
   SafeTensorsHeader header = read_safetensors_header(*file);
   stored_ = std::move(header.tensors);
@@ -107,6 +106,7 @@ SafeTensors SafeTensors::open_model(const std::string& path) {
     refuse_folder(path);
   }
   if (path.ends_with(".index.json")) return open_shards(parent_of(path), path);
+  refuse_pickle(path);
   return SafeTensors(path);
 }
 

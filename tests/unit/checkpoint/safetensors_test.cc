@@ -107,6 +107,14 @@ TEST(SafeTensors, SavesOverTheFileItReads) {
   EXPECT_EQ(to_floats(mapped), (std::vector<float>{1, 2, 3}));
 }
 
+// A prompt cache may have any name; it was written as x.bin and then refused as a pickle. Models of
+// such names are still refused (ModelFolder).
+TEST(SafeTensors, AreReadWhateverTheirName) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "x.bin", {{"a", full({2}, 3.0)}});
+  EXPECT_EQ(to_floats(SafeTensors(folder / "x.bin").tensor("a")), (std::vector<float>{3, 3}));
+}
+
 TEST(SafeTensors, CopiesUnalignedTensors) {
   const TemporaryFolder folder;
   std::string header = R"({"h":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},)"
