@@ -118,5 +118,24 @@ INSTANTIATE_TEST_SUITE_P(
         {"ffn_bias", "fovea", [](Spec& s) { s.decoder->ffn.bias = false; }}}),
     [](const auto& chosen) { return chosen.param.name; });
 
+// BertModel and ViTModel may be saved without their pooler; converting them ended with "no family
+// can express the Spec".
+TEST(ModelsWithoutTheirPooler, AreOfTheirFamily) {
+  ModelFiles files = open_model_files("tests/goldens/peft/labels", Weights::mapped);
+  Spec spec = files.model.spec;
+  spec.head = head_of(bert, spec, HeadKind::pooled, 0);
+  spec = validated(spec);
+  EXPECT_TRUE(can_express(bert, spec));
+  spec.head.transform = false;
+  spec = validated(spec);
+  EXPECT_TRUE(can_express(bert, spec));
+  Transformer model(spec);
+  initialise(model, 1);
+  const TemporaryFolder folder;
+  save_model_files(folder.path(), model, std::nullopt, {.family = &bert});
+  EXPECT_EQ(read_json(folder / "config.json")["architectures"], nlohmann::json({"BertModel"}));
+  EXPECT_FALSE(open_model_files(folder.path(), Weights::mapped).model.spec.head.transform);
+}
+
 }  // namespace
 }  // namespace fovea
