@@ -17,6 +17,7 @@
 #include "families/towers.h"
 #include "fovea/doctor.h"
 #include "tensor/tape.h"
+#include "tokenizer/formats/vocab_files.h"
 #include "vision/image_model_parts.h"
 #include "vision/image_size.h"
 
@@ -175,8 +176,10 @@ ImageModel ImageModel::open(const std::string& folder, WeightPrecision precision
            "{}: adapters of a model of pictures and texts; expected those of one encoder", folder);
     Towers towers = open_towers(folder, weights_of(precision), packing_by_output(precision));
     files = std::move(towers.image);
-    TextFormat format = TextFormat::open(folder, towers.text.model.spec);
-    parts->text = text_tower(std::move(towers), std::move(format), folder);
+    if (has_vocabulary(folder)) {  // a copy for pictures alone may lack it
+      TextFormat format = TextFormat::open(folder, towers.text.model.spec);
+      parts->text = text_tower(std::move(towers), std::move(format), folder);
+    }
   } else {
     files = open_model_files(folder, weights_of(precision), packing_by_output(precision), adapters);
   }

@@ -46,7 +46,9 @@ Embeddings ImageModel::embed_texts(const std::vector<std::string>& texts,
                                    const ImageOptions& options) const {
   const FloatMode mode;
   check_fields(options);
-  check(reads_texts(), "{}: the model reads no texts; expected a model of images and texts",
+  check(reads_texts(),
+        "{}: the model reads no texts; expected a model of images and texts, with a "
+        "tokenizer",
         parts_->folder);
   const TextTower& tower = *parts_->text;
   Embeddings result = empty_embeddings(texts.size(), width());

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/json.h"
 #include "base/threads.h"
 #include "checkpoint/safetensors.h"
 #include "fovea/image_model.h"
 #include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -156,6 +158,21 @@ TEST(ImageModel, NamesWhatAModelCannotDo) {
   options.stop = [] { return true; };
   expect_error(ErrorKind::Failed, {"cancelled by the caller"},
                [&] { deit.classify(1, none, options); });
+}
+
+// Copies of CLIP for pictures may lack the tokenizer.
+TEST(ImageModel, OfPicturesAndTextsReadsPicturesWithoutATokenizer) {
+  const TemporaryFolder folder;
+  const std::string whole = "tests/goldens/vision/clip";
+  for (const char* name : {"config.json", "model.safetensors", "preprocessor_config.json"})
+    std::filesystem::copy_file(whole + "/" + name, folder / name);
+  const ImageModel model = ImageModel::open(folder.path());
+  EXPECT_FALSE(model.reads_texts());
+  expect_error(ErrorKind::InvalidArgument, {"reads no texts", "with a tokenizer"},
+               [&] { model.embed_texts({"a"}); });
+  const auto names = names_in("clip", "pictures");
+  EXPECT_EQ(model.embed(names.size(), pictures_of(names)).values,
+            ImageModel::open(whole).embed(names.size(), pictures_of(names)).values);
 }
 
 TEST(ImageModel, KnowsWhichFoldersReadImages) {
