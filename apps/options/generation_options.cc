@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <random>
@@ -10,6 +11,7 @@
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 
 namespace fovea::cli {
 namespace {
@@ -36,6 +38,41 @@ bool is_changeable(const Option& option) {
   const bool section = option.section == "Length" || option.section == "Sampling" ||
                        option.section == "Penalties" || option.name == "--guess";
   return section && option.name != "--logit-bias";  // read by settle() only
+}
+
+// Refuses options that have no effect with the others.
+void refuse_unused(const OptionTable& table, const GenerateOptions& options, bool greedy) {
+  const Sampling& s = options.sampling;
+  const bool beams = options.beams > 1, samples = !beams && s.temperature > 0;
+  const std::string sampling = beams ? "--beams 1" : "--temperature above 0";
+  require(table, !beams || s.temperature == 0, {"--temperature"}, "--beams 1");
+  require(table, !greedy, {"--temperature"}, "no --greedy");
+  require(table, samples,
+          {"--top-k", "--top-p", "--min-p", "--typical-p", "--top-n-sigma", "--xtc-probability",
+           "--xtc-threshold", "--samplers", "--mirostat", "--mirostat-tau", "--mirostat-eta"},
+          sampling);
+  require(table, s.mirostat == 0,
+          {"--top-k", "--top-p", "--min-p", "--typical-p", "--top-n-sigma", "--xtc-probability",
+           "--samplers"},
+          "--mirostat 0");
+  static const std::pair<const char*, const char*> kFilters[] = {
+      {"--temperature", "temperature"}, {"--top-k", "top_k"}, {"--top-n-sigma", "top_n_sigma"},
+      {"--top-p", "top_p"},             {"--min-p", "min_p"}, {"--typical-p", "typ"},
+      {"--xtc-probability", "xtc"}};
+  std::string order = s.samplers;
+  std::replace(order.begin(), order.end(), '-', '_');
+  for (const auto& [option, filter] : kFilters)
+    require(table, order.empty() || order.find(filter) != order.npos, {option},
+            "its filter in --samplers");
+  require(table, s.mirostat > 0, {"--mirostat-tau", "--mirostat-eta"}, "--mirostat 2");
+  require(table, s.xtc_probability > 0, {"--xtc-threshold"}, "--xtc-probability above 0");
+  require(
+      table, s.dry_multiplier > 0,
+      {"--dry-base", "--dry-allowed-length", "--dry-penalty-last-n", "--dry-sequence-breaker"},
+      "--dry-multiplier above 0");
+  require(table, beams, {"--length-penalty"}, "--beams above 1");
+  require(table, !beams, {"--guess"}, "--beams 1");
+  require(table, options.beam_groups > 1, {"--diversity-penalty"}, "--beam-groups above 1");
 }
 
 }  // namespace
@@ -108,6 +145,7 @@ void GenerationOptions::settle(const Model& model, WeightPrecision precision, Op
   for (const std::string& bias : biases_) options.sampling.logit_bias.push_back(bias_of(bias));
   take_draft(precision, table);
   take_sampling();
+  refuse_unused(table, options, greedy_);
 }
 
 void GenerationOptions::take_sampling() {

@@ -43,6 +43,8 @@ std::string described(const Option& option, bool brief) {
   if ((numeric && !brief) || option.kind == Kind::choice) say(option.expected);
   if (!option.unset.empty()) {
     say("default: " + option.unset);
+  } else if (option.kind == Kind::boolean && option.initial == "true") {
+    say(fmt::format("on by default; {} false turns it off", option.name));
   } else if (!option.initial.empty() && option.kind != Kind::flag &&
              option.kind != Kind::positional) {
     say("default " + option.initial);

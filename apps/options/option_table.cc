@@ -9,6 +9,7 @@
 #include "fovea/options.h"
 #include "options/foreign_options.h"
 #include "options/options.h"
+#include "options/refusals.h"
 
 namespace fovea::cli {
 namespace {
@@ -268,6 +269,26 @@ void OptionTable::apply_section(const std::string& section) const {
 
 void OptionTable::apply() {
   for (const Option& option : options_) set_given(option);
+}
+
+void require(const OptionTable& table, bool used, const Names& names, const std::string& needed) {
+  for (const std::string& name : names) {
+    const Option* const option = table.find(name);
+    if (used || option == nullptr || option->given.empty() || !option->source.empty()) continue;
+    throw UsageError(fmt::format("{}: has no effect in this run; expected {}", name, needed));
+  }
+}
+
+void allow_only(const OptionTable& table, const std::string& action, const Names& names) {
+  const std::string& section = table.find(action)->section;
+  for (const Option& option : table.all()) {
+    const bool allowed = option.name == action || option.section == "Common" ||
+                         (!section.empty() && option.section == section) ||
+                         std::find(names.begin(), names.end(), option.name) != names.end();
+    if (!allowed && !option.given.empty() && option.source.empty())
+      throw UsageError(fmt::format("{}: cannot be combined with {}; expected one of them", action,
+                                   option.name));
+  }
 }
 
 std::string option_name(const std::string& field) {

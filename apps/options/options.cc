@@ -198,9 +198,10 @@ Option listed(std::string name, Names aliases, std::string help, std::vector<Num
 
 }  // namespace
 
-Option flag(std::string name, Names aliases, std::string help, bool& value) {
+Option boolean(std::string name, Names aliases, std::string help, bool& value) {
   Option option =
-      make(std::move(name), std::move(aliases), std::move(help), Kind::flag, "no value");
+      make(std::move(name), std::move(aliases), std::move(help), Kind::boolean, "true or false");
+  option.implied = "true";
   option.set = [&value, title = option.name](const std::string& typed) {
     value = parse_boolean(title, typed);
   };
@@ -208,16 +209,17 @@ Option flag(std::string name, Names aliases, std::string help, bool& value) {
   return finish(std::move(option));
 }
 
-bool is_boolean(const std::string& text) { return find_boolean(text).has_value(); }
-
-Option boolean(std::string name, Names aliases, std::string help, bool& value) {
-  Option option = flag(std::move(name), std::move(aliases), std::move(help), value);
-  option.kind = Kind::boolean;
+Option flag(std::string name, Names aliases, std::string help, bool& value) {
+  Option option = boolean(std::move(name), std::move(aliases), std::move(help), value);
+  if (value) return option;  // "--nesterov false" turns off a flag that is on by default
+  option.kind = Kind::flag;
   option.placeholder = placeholder(option.kind);
-  option.expected = "true or false";
-  option.implied = "true";
+  option.expected = "no value";
+  option.implied.clear();
   return option;
 }
+
+bool is_boolean(const std::string& text) { return find_boolean(text).has_value(); }
 
 Option integer(std::string name, Names aliases, std::string help, int64_t& value, int64_t least,
                int64_t most) {

@@ -237,6 +237,20 @@ void shorten_intervals(TrainRequest& request, const OptionTable& table) {
   shorten("--evaluate-every", &TrainOptions::evaluate_every);
 }
 
+// Returns the names of the fields that have an option in the command or the environment.
+std::vector<std::string> fields_given(const OptionTable& table) {
+  std::vector<std::string> fields;
+  for (const Option& option : table.all()) {
+    if (option.given.empty()) continue;
+    if (option.name == "--dropout")
+      for (const char* part : {"embedding", "attention", "residual"})
+        fields.push_back(part + std::string("_dropout"));
+    else
+      fields.push_back(option.field);
+  }
+  return fields;
+}
+
 void apply_config(TrainRequest& request, OptionTable& table) {
   const Json config = read_config(request.config);
   const char* const verb = "train";
@@ -355,6 +369,7 @@ void TrainRequest::apply(OptionTable& table) {
   options.from = find_model(options.from);
   options.distillation.teacher = find_model(options.distillation.teacher);
   if (distils && begins_with_model()) options.from = student_;
+  options.given = fields_given(table);
   refuse_change_of_model(*this, table);
 }
 

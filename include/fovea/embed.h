@@ -23,8 +23,8 @@ struct EmbedOptions {
   // Keep only the first `dimensions` elements of each vector, for models trained for this (Kusupati
   // et al. 2022); 0 = all.
   int64_t dimensions = 0;
-  // Normalise vectors, after truncation, to unit length. Unset: only if the model does. False does
-  // not disable a normalisation within the model.
+  // Normalise vectors, after truncation, to unit length. Unset: only if the model does. False is
+  // refused for whole vectors that the model itself normalises.
   std::optional<bool> normalise;
   // Truncate texts that exceed the model's limit. If false, such a text is an error.
   bool truncate = true;

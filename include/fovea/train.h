@@ -237,6 +237,11 @@ struct TrainOptions {
   bool allow_change = false;         // resume even if data or options differ from the snapshot's
   bool tensorboard = false;          // also write event files of TensorBoard, in `out`/tensorboard
   bool csv = false;                  // also write the numbers of log.jsonl to `out`/metrics.csv
+  // The fields of these options and of the Spec that the caller sets, by name ("momentum"): one
+  // that the run does not use is refused, and with `from` a given dropout of the Spec replaces that
+  // of the model, whose files keep theirs. Unset: all fields that differ from the defaults and from
+  // those of all presets.
+  std::optional<std::vector<std::string>> given = {};
   // The command of the run and its working directory, for log.jsonl; empty = unknown.
   std::vector<std::string> command = {};
 };

@@ -137,10 +137,11 @@ class SetField : public OptionVisitor {
   std::string_view value_;
 };
 
-void set_dropout(Spec& spec, std::string_view value) {
+void set_dropout(TrainRequest& request, std::string_view value) {
   for (const char* name : {"embedding_dropout", "attention_dropout", "residual_dropout"}) {
     SetField field(name, value);
-    visit(spec, field);
+    visit(request.spec, field);
+    request.options.given->emplace_back(name);
   }
 }
 
@@ -159,7 +160,8 @@ void set_dropout(Spec& spec, std::string_view value) {
 
 void set_option(TrainRequest& request, const std::string& name, std::string_view value) {
   if (name == kPreset) return;  // set before all others
-  if (name == kDropout) return set_dropout(request.spec, value);
+  if (name == kDropout) return set_dropout(request, value);
+  request.options.given->push_back(name);
   SetField field(name, value);
   visit(request.options, field);
   if (field.found) return;
@@ -202,6 +204,7 @@ TrainRequest train_request(const std::vector<fovea_option>& options) {
                           from.empty() ? preset_training(name) : fine_tuning_options(name)};
   request.spec.vocabulary = 0;  // of the text, not of the published model
   request.options.from = from;
+  request.options.given.emplace();
   for (const fovea_option& option : options) set_option(request, option.name, option.value);
   return request;
 }

@@ -61,6 +61,9 @@ EmbedInput read_texts(const SentenceModel& model, const std::vector<std::string>
   check_fields(options);
   check_field(options.dimensions <= width, "dimensions", "{}; expected 1 to {}, the model's width",
               options.dimensions, width);
+  const bool whole = options.dimensions == 0 || options.dimensions == width;
+  check_field(!whole || !ends_normalised(model.modules) || options.normalise.value_or(true),
+              "normalise", "false, but the model itself normalises its vectors; expected true");
   const std::string prompt = prompt_of(model.modules, options);
   EmbedInput input;
   input.texts = tokenize_all(texts.size(), [&](size_t i) {

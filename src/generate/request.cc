@@ -93,6 +93,7 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     }
     beams_.emplace(rules_, options, counted_, required_ ? &*required_ : nullptr);
     found_.resize(1);
+    unread_ = 1;
   }
 }
 
@@ -163,12 +164,13 @@ void Request::accept(size_t index, const float* logits, std::vector<AttentionTra
     }
   }
   if (!beams_) return draw(branches_[index], logits);
-  const auto ready = [](const auto& continuations) { return !continuations.empty(); };
-  if (std::all_of(found_.begin(), found_.end(), ready)) advance_beams();
+  if (unread_ == 0) advance_beams();
 }
 
 void Request::process_logits(size_t branch, const float* logits) {
-  if (beams_) found_[branch] = beams_->best_after(branch, logits, vocabulary_);
+  if (!beams_) return;
+  found_[branch] = beams_->best_after(branch, logits, vocabulary_);
+  --unread_;
 }
 
 int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,
@@ -324,6 +326,7 @@ void Request::advance_beams() {
   for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
   branches_ = std::move(next);
   found_.assign(branches_.size(), {});
+  unread_ = branches_.size();
 }
 
 void Request::finish_beams() {

@@ -142,6 +142,7 @@ class Request {
   std::optional<BeamSearch> beams_;
   // The continuations of each beam; used when those of all beams are known.
   std::vector<std::vector<BeamSearch::Continuation>> found_;
+  size_t unread_ = 0;  // beams whose continuations are not known yet
   std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;

@@ -286,6 +286,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
                         AttentionTracer& tracer) {
   std::vector<int32_t> picked;
   std::vector<const Row*> drawing;
+  std::vector<int64_t> drawn;  // rows of logits; a beam search may have fewer branches afterwards
   int64_t end = 0;
   for (const Row& row : rows) {
     end += row.tokens;
@@ -298,6 +299,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
     release_unread(pool_, branch.text);
     if (branch.pending() > 0) continue;
     drawing.push_back(&row);
+    drawn.push_back(1 + branch.guesses);
     for (int64_t r = end - 1 - branch.guesses; r < end; ++r)
       picked.push_back(static_cast<int32_t>(r));
   }
@@ -308,7 +310,6 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
   const std::vector<std::exception_ptr> errors = process_logits(drawing, next, V);
   for (size_t i = 0; i < drawing.size(); ++i) {
     const Row* row = drawing[i];
-    const int64_t drawn = 1 + row->request->branches()[row->branch].guesses;
     const Request::Counts before = row->request->counts();
     try {
       if (errors[i]) std::rethrow_exception(errors[i]);
@@ -323,7 +324,7 @@ void Scheduler::deliver(const std::vector<Row>& rows, const Tensor& hidden,
     status_.written_tokens += after.written - before.written;
     status_.guessed_tokens += after.guessed - before.guessed;
     status_.accepted_tokens += after.accepted - before.accepted;
-    next += drawn * V;
+    next += drawn[i] * V;
   }
 }
 

@@ -81,6 +81,16 @@ nlohmann::json settings_in(const Snapshot& snapshot) {
   return kept;
 }
 
+void set_dropout(Stack& stack, const DropoutSpec& dropout) {
+  stack.embedding_place.probability = dropout.embedding;
+  for (Block& block : stack.blocks) {
+    for (Dropout* place : {&block.attention_place, &block.cross_place, &block.ffn_place})
+      place->probability = dropout.residual;
+    for (Dropout* place : {&block.attention.place, &block.latent.place, &block.cross.place})
+      place->probability = dropout.attention;
+  }
+}
+
 // Returns a setting of the snapshot; null if there is none.
 nlohmann::json kept_setting(const Job& job, const std::string& name) {
   if (!job.snapshot) return nullptr;
@@ -235,6 +245,8 @@ void choose_model(Job& job, const Spec& spec, const std::function<void()>& begin
     begin();
     choose_trained(job, job.model);
   }
+  set_dropout(job.model.encoder, job.dropout);
+  set_dropout(job.model.decoder, job.dropout);
   if (!job.snapshot) return;
   restore_weights(job.model, *job.snapshot);
   job.plan.from = job.snapshot->path;

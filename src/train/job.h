@@ -29,6 +29,7 @@ struct Job {
   std::optional<Snapshot> snapshot;  // the snapshot to resume from
   double evaluated_part = 1;         // of the held-out data, that an evaluation reads
   Transformer model;                 // including its weights
+  DropoutSpec dropout;               // of the run; the model's Spec keeps that of its checkpoint
   // The settings that determine the results of the run, as in state.json. A resumed run must have
   // the same settings.
   nlohmann::ordered_json settings;

@@ -21,6 +21,7 @@
 #include "train/settings.h"
 #include "train/tasks/examples_task.h"
 #include "train/tasks/towers_task.h"
+#include "train/used_fields.h"
 
 namespace fovea {
 namespace {
@@ -32,6 +33,18 @@ Spec spec_to_start_from(const Spec& given, const ModelFiles& files) {
       spec.decoder->position.kind == PositionKind::none)
     spec.context = given.context;
   return spec;
+}
+
+// Returns the dropout of the run: that of the checkpoint, or what is given instead.
+DropoutSpec choose_dropout(const TrainOptions& o, const DropoutSpec& given, DropoutSpec dropout) {
+  const auto choose = [&](const char* field, float value, float& chosen) {
+    if (o.given && std::find(o.given->begin(), o.given->end(), field) != o.given->end())
+      chosen = value;
+  };
+  choose("embedding_dropout", given.embedding, dropout.embedding);
+  choose("attention_dropout", given.attention, dropout.attention);
+  choose("residual_dropout", given.residual, dropout.residual);
+  return dropout;
 }
 
 }  // namespace
@@ -211,9 +224,10 @@ void plan_data(Job& job, const Spec& spec, const Examples& examples, const Say& 
                     plan.epochs));
 }
 
-nlohmann::ordered_json settings(const Job& job, const Spec& spec, const Tokenizer& tokenizer,
+nlohmann::ordered_json settings(const Job& job, Spec spec, const Tokenizer& tokenizer,
                                 const Examples& examples) {
   nlohmann::ordered_json s;
+  spec.dropout = job.dropout;
   s["spec"] = nlohmann::ordered_json::parse(write_spec(spec));
   s["data"] = fmt::format("{:016x}", examples.hash);
   s["tokenizer_hash"] = fmt::format("{:016x}", tokenizer.hash());
@@ -260,8 +274,9 @@ Job prepare(const Spec& given, TrainOptions options, bool read_only, const Say& 
     origin.save_all_as(DType::f32);
     if (base_weights(options.lora).weights != Weights::owned) beginning.opened = std::move(files);
   }
-  if (const std::string& teacher = options.distillation.teacher; !teacher.empty())
-    check_teacher(teacher, spec);
+  refuse_unused(options, objective_of(options, spec), spec);
+  job.dropout = choose_dropout(options, given.dropout, spec.dropout);
+  check_teacher(options.distillation.teacher, spec);
   std::unique_ptr<ExamplesTask> opened = open_task(options, spec);
   ExamplesTask* const task = opened.get();
   job.task = std::move(opened);

@@ -209,7 +209,7 @@ void check_fits(const Spec& teacher, const Spec& student, bool documents) {
 }  // namespace
 
 void check_teacher(const std::string& path, const Spec& student) {
-  check_kind(read_model_spec(path), student);
+  if (!path.empty()) check_kind(read_model_spec(path), student);
 }
 
 Teacher::Teacher(TeacherOptions options, const Spec& student) : options_(std::move(options)) {

@@ -178,7 +178,7 @@ class Digits(FoveaTest):
         self.train(plain, "--steps", "5")
         self.assertNotEqual(weights[0], (plain / "model.safetensors").read_bytes())
         self.refused(fovea("train", "--images", self.folder / "train", "--rand-augment-magnitude", "3", "--out", self.folder / "x"), 2,
-                     "--rand-augment-magnitude: given without --rand-augment")
+                     "--rand-augment-magnitude: has no effect in this run; expected --rand-augment")
 
     def test_adapters_are_trained_and_opened(self):
         base, out = self.folder / "base", self.folder / "adapter"

@@ -136,7 +136,7 @@ class Names(FoveaTest):
         # The library's errors name fields, such as data or best; the program names the options instead.
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--pairs", "a"), 2, "DATA: several kinds of data; expected only one of DATA, --pairs, --labels and --images")
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--best-by", "f1"), 2, "--best-by: f1 is not measured")
-        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--validation-labels", "a"), 2, "--validation-labels: given without --labels;")
+        self.refused(fovea("train", self.text, "--out", self.folder / "out", "--validation-labels", "a"), 2, "--validation-labels: has no effect in this run; expected --labels")
         self.refused(fovea("train", self.text, "--out", self.folder / "out", "--heads", "3"), 2, "expected a divisor, or --head-width")
         self.refused(fovea("plan", "gpt2", "--length", "2000"), 2, "--length: 2000 tokens; expected 1 to 1024")
         self.refused(fovea("tokenize", "--train", "bpe", "--vocab-size", "3", "--out", self.folder / "out", self.text), 2, "--vocab-size: is 3; expected")

@@ -70,8 +70,8 @@ class Preferences(FoveaTest):
             wrong = self.file("wrong.jsonl", pair("a", "b", "c") + line + "\n")
             self.refused(fovea("train", wrong, *dry, "--objective", "dpo"), 2, f"{wrong}:2: ", message)
         self.refused(fovea("train", pairs, "--dry-run"), 2, "--from: not given", "holds preferences")
-        self.refused(fovea("train", pairs, *dry, "--objective", "orpo", "--beta", 1), 2, "--preference-beta: given with the objective orpo")
-        self.refused(fovea("train", pairs, *dry, "--objective", "simpo", "--reference-free"), 2, "--reference-free: given with the objective simpo")
+        self.refused(fovea("train", pairs, *dry, "--objective", "orpo", "--beta", 1), 2, "--preference-beta: has no effect in this run; expected --objective dpo, kto or simpo")
+        self.refused(fovea("train", pairs, *dry, "--objective", "simpo", "--reference-free"), 2, "--reference-free: has no effect in this run; expected --objective dpo")
         self.refused(fovea("train", self.text, *dry, "--objective", "dpo"), 2, "expected a JSON object")
         self.refused(fovea("train", pairs, *dry, "--objective", "chats"), 2, f"{pairs}:1: completion is missing")
 

@@ -88,9 +88,9 @@ class Reinforcement(FoveaTest):
         for options, message in (
                 (("--objective", "grpo", "--answers", 1), b"--answers: 1; expected at least 2"),
                 (("--objective", "grpo", "--reward", "exakt"), b"--reward: exakt is unknown"),
-                (("--objective", "chats"), b"given without --objective ppo or grpo; expected both"),
-                (("--objective", "grpo", "--length", 16), b"--length: 16; expected 0 with ppo and grpo"),
-                (("--objective", "ppo", "--document-mask"), b"--document-mask: given with ppo or grpo"),
+                (("--objective", "chats"), b"has no effect in this run; expected --objective ppo or grpo"),
+                (("--objective", "grpo", "--length", 16), b"--length: has no effect in this run"),
+                (("--objective", "ppo", "--document-mask"), b"--document-mask: has no effect in this run"),
                 (("--objective", "grpo", "--accumulate", 2), b"--accumulate: 2; expected 1")):
             found = fovea(*self.options("refused"), *options)
             self.assertNotEqual(found.returncode, 0)

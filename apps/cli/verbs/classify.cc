@@ -19,6 +19,7 @@
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
@@ -97,6 +98,7 @@ class ClassifyCommand : public Command {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     options_.truncate = !whole_;
     read_labels();
+    check_explain_options(table);
     if (table.given("--question")) return answer_questions(table);
     if (table.given("--mmproj")) throw UsageError("--mmproj: requires --question");
     if (reads_images(model_))
@@ -143,7 +145,8 @@ class ClassifyCommand : public Command {
   // Refuses options that are for texts.
   void check_reads_pictures(const OptionTable& table) const {
     for (const char* option : {"--context", "--null-answer", "--joining", "--multi-label", "--out",
-                               "--input-format", "--no-truncate", "--explain"})
+                               "--input-format", "--no-truncate", "--batch-tokens", "--window",
+                               "--overlap", "--explain"})
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
@@ -181,6 +184,7 @@ class ClassifyCommand : public Command {
 
   int classify_pictures(const OptionTable& table) {
     check_reads_pictures(table);
+    require(table, false, {"--answer-tokens"}, "--question");
     if (table.given("--hypothesis") && options_.labels.empty())
       throw UsageError("--hypothesis: --labels is not given; expected candidate labels");
     const ImageModel model =
@@ -203,19 +207,26 @@ class ClassifyCommand : public Command {
 
   // Refuses options of a task that the model does not have.
   void check_options(const Classifier& classifier, const OptionTable& table) const {
+    using enum ClassifierTask;
     struct Use {
       const char* option;
-      ClassifierTask task;
+      std::vector<ClassifierTask> tasks;
       const char* head;
     };
-    static constexpr Use kUses[] = {
-        {"--labels", ClassifierTask::texts, "a model of natural language inference"},
-        {"--context", ClassifierTask::answers, "a model that answers questions"},
-        {"--null-answer", ClassifierTask::answers, "a model that answers questions"},
-        {"--joining", ClassifierTask::words, "a model that labels words"},
-        {"--raw", ClassifierTask::texts, "a model that labels texts"}};
+    static const std::vector<Use> kUses = {
+        {"--labels", {texts}, "a model of natural language inference"},
+        {"--context", {answers}, "a model that answers questions"},
+        {"--null-answer", {answers}, "a model that answers questions"},
+        {"--answer-tokens", {answers}, "a model that answers questions"},
+        {"--joining", {words}, "a model that labels words"},
+        {"--window", {answers, words}, "a model that answers questions or labels words"},
+        {"--overlap", {answers, words}, "a model that answers questions or labels words"},
+        {"--raw", {texts}, "a model that labels texts"},
+        {"--threshold", {texts}, "a model that labels texts"},
+        {"--top", {texts, answers, masks}, "a model that labels texts, answers or fills masks"}};
     for (const Use& use : kUses)
-      if (table.given(use.option) && classifier.task() != use.task)
+      if (table.given(use.option) && std::find(use.tasks.begin(), use.tasks.end(),
+                                               classifier.task()) == use.tasks.end())
         throw UsageError(
             fmt::format("{}: {} is not such a model; expected {}", use.option, model_, use.head));
     for (const char* option : {"--hypothesis", "--multi-label"})
@@ -224,7 +235,6 @@ class ClassifyCommand : public Command {
             fmt::format("{}: --labels is not given; expected candidate labels", option));
     if (table.given("--labels") && options_.raw)
       throw UsageError("--raw: cannot be combined with --labels");
-    check_explain_options(table);
   }
 
   void set_format(const Classifier& classifier, const OptionTable& table) {

@@ -19,6 +19,7 @@
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
@@ -103,6 +104,8 @@ class EmbedCommand : public Command {
     if (table.given("--prompt") && table.given("--prompt-name"))
       throw UsageError("--prompt: cannot be combined with --prompt-name");
     options_.truncate = !whole_;
+    require(table, !table.given("--evaluate"), {"--out", "--format", "--precision"},
+            "no --evaluate");
     if (table.given("--evaluate") && !files_.empty())
       throw UsageError("--evaluate: cannot be combined with FILE arguments");
     check_explain_options(table);

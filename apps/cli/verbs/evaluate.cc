@@ -20,6 +20,7 @@
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -90,7 +91,7 @@ class EvalCommand : public Command {
 
   int run(const OptionTable& table) override {
     refuse_translation(table);
-    if (!hypotheses_.empty() || !references_.empty()) return score_files();
+    if (!hypotheses_.empty() || !references_.empty()) return score_files(table);
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     table.refuse_without("--probe");
     table.refuse_without("--tasks");
@@ -100,12 +101,14 @@ class EvalCommand : public Command {
                         adapters_of(adapters_));
     };
     if (table.given("--tasks")) {
-      refuse_beside_tasks(table);
+      allow_only(table, "--tasks", {"MODEL", "--limit", "--dtype", "--cache-dtype", "--adapter"});
       catch_signals();
       return tasks_.run(open(), data_.limit, json);
     }
     if (table.given("--images")) return run_images(table);
     if (table.given("--score") || !candidates_.empty()) {
+      allow_only(table, "--score",
+                 {"MODEL", "--candidate", "--dtype", "--cache-dtype", "--adapter"});
       print_scores(open(), score_, candidates_, json);
       return 0;
     }
@@ -113,13 +116,15 @@ class EvalCommand : public Command {
       throw UsageError(
           "DATA: not given; expected text files or directories, --pairs, --labels, --images or "
           "--score");
-    if (!against_.empty()) refuse_against(table);
+    if (!against_.empty())
+      allow_only(table, "--against", {"MODEL", "DATA", "--dtype", "--adapter"});
     catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
     const Model model = open();
     TranslateOptions& translation = *data_.translation;
     translation.sequences = std::max(translation.sequences, translation.beams);
     const bool speech = model.spec().input.kind == InputKind::audio;
+    require(table, !data_.pairs.empty() || speech, {"--cache-dtype"}, "--pairs or recordings");
     if (data_.pairs.empty() && !speech) data_.translation.reset();
     ProgressLine line;
     const auto start = std::chrono::steady_clock::now();
@@ -145,26 +150,8 @@ class EvalCommand : public Command {
       if (table.given(option)) throw UsageError(fmt::format("{}: requires --pairs", option));
   }
 
-  // Predictions are compared on plain text only.
-  static void refuse_against(const OptionTable& table) {
-    for (const char* option : {"--pairs", "--labels", "--one-by-one", "--limit"})
-      if (table.given(option))
-        throw UsageError(fmt::format(
-            "--against: cannot be combined with {}; expected text files or directories", option));
-  }
-
-  static void refuse_beside_tasks(const OptionTable& table) {
-    for (const char* option :
-         {"DATA", "--pairs", "--labels", "--images", "--score", "--candidate", "--against"})
-      if (table.given(option))
-        throw UsageError(fmt::format("--tasks: cannot be combined with {}", option));
-  }
-
   int run_images(const OptionTable& table) {
-    for (const char* option : {"DATA", "--pairs", "--labels", "--score", "--against",
-                               "--cache-dtype", "--one-by-one", "--limit"})
-      if (table.given(option))
-        throw UsageError(fmt::format("--images: cannot be combined with {}", option));
+    allow_only(table, "--images", {"MODEL", "--dtype", "--adapter"});
     catch_signals();
     const ImageModel model =
         open_image_model(model_, weight_precision(precision_), adapters_of(adapters_));
@@ -179,18 +166,15 @@ class EvalCommand : public Command {
   }
 
   int run_probe(const OptionTable& table) {
-    for (const char* option : {"DATA", "--pairs", "--labels", "--images", "--score", "--against",
-                               "--cache-dtype", "--limit"})
-      if (table.given(option))
-        throw UsageError(fmt::format("--probe: cannot be combined with {}", option));
+    allow_only(table, "--probe", {"MODEL", "--dtype", "--adapter"});
     return probe_.run(open_embedder(model_, weight_precision(precision_), adapters_of(adapters_)),
                       json);
   }
 
-  int score_files() {
+  int score_files(const OptionTable& table) {
     if (hypotheses_.empty() || references_.empty())
       throw UsageError("--hypotheses, --references: expected both or neither");
-    if (!model_.empty()) throw UsageError("MODEL: cannot be combined with --hypotheses");
+    allow_only(table, "--hypotheses", {"--references"});
     const auto hypotheses = all_lines(hypotheses_), references = all_lines(references_);
     if (hypotheses.size() != references.size()) {
       throw Error(ErrorKind::BadFile,

@@ -18,6 +18,7 @@
 #include "options/common_options.h"
 #include "options/generation_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -102,6 +103,10 @@ class GenerateCommand : public Command {
     GenerateOptions& options = generation_.options;
     if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))
       throw UsageError("--alternatives: cannot be combined with --answers or --beams");
+    require(table, json, {"--logprobs"}, "--json");
+    require(table, alternatives_ == 0, {"--prompt-cache", "--logprobs", "--echo"},
+            "no --alternatives");
+    require(table, pictures_.given(), {"--frames"}, "--image");
     options.constrain = generation_.grammar.constraint(model, options.max_tokens);
     if (!table.given("--ids") && is_terminal(Channel::error) && ModelChat::has_template(model_))
       note(dim("note: the model has a chat template; fovea chat holds conversations with it") +

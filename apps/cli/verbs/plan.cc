@@ -12,6 +12,7 @@
 #include "cli/reports/plan_report.h"
 #include "fovea/error.h"
 #include "fovea/model_path.h"
+#include "fovea/spec_effect.h"
 #include "options/config_file.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
@@ -126,7 +127,7 @@ class PlanCommand : public Command {
     table.apply();
   }
 
-  int run(const OptionTable&) override {
+  int run(const OptionTable& table) override {
     if (budget_ > 0 || hours_ > 0) {
       const BudgetPlan b = plan_budget(budget_ > 0 ? budget_ : flops_of_hours(hours_, options_));
       print(json ? budget_json(b) : budget_text(b));
@@ -139,6 +140,14 @@ class PlanCommand : public Command {
           kByteVocabulary));
     }
     const Spec spec = validated(spec_);
+    for (const Option& option : table.all()) {
+      const bool given = option.of_spec && !option.given.empty();
+      const std::string path = given ? path_without_effect(spec_, option.field) : "";
+      if (!path.empty())
+        throw UsageError(fmt::format(
+            "{}: has no effect: the model does not use {}; expected a model that does",
+            option.name, path));
+    }
     const Plan p = plan(spec, options_);
     const InferencePlans memory = inference_plans();
     print(json ? plan_json(model_, spec, p, options_, memory)

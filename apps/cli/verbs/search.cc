@@ -14,6 +14,7 @@
 #include "fovea/image_search.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "options/text_scorer.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -82,14 +83,17 @@ class SearchCommand : public Command {
   }
 
   int run(const OptionTable& table) override {
-    if (table.given("--build")) return build();
+    if (table.given("--build")) {
+      allow_only(table, "--build", {"--model", "--out", "--passage-tokens", "--overlap-tokens"});
+      return build();
+    }
     refuse_without(table, "--build", {"--out", "--passage-tokens", "--overlap-tokens"});
     refuse_without(table, "--rerank", {"--candidates"});
     refuse_without(table, "--answer", {"--least-similarity", "--predict", "--temperature"});
-    refuse_without(table, "--cluster", {"--typical"});
+    refuse_without(table, "--cluster", {"--typical", "--seed"});
     if (index_.empty()) throw UsageError("INDEX: not given; expected an index written by --build");
     if (table.given("--cluster")) {
-      if (!query_.empty()) throw UsageError("--cluster: cannot be combined with QUERY");
+      allow_only(table, "--cluster", {"INDEX", "--typical", "--seed", "--model"});
       return cluster();
     }
     if (query_.empty() == image_.empty())

@@ -13,6 +13,7 @@
 #include "fovea/tokenizer.h"
 #include "options/common_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
@@ -84,7 +85,10 @@ class TokenizeCommand : public Command {
   }
 
   int run(const OptionTable& table) override {
-    if (table.given("--train")) return train();
+    if (table.given("--train")) {
+      allow_only(table, "--train", {"MODEL", "FILE"});
+      return train(table);
+    }
     table.refuse_without("--train");
     if (model_.empty())
       throw UsageError("MODEL: not given; expected a model directory or a tokenizer.json");
@@ -123,10 +127,10 @@ class TokenizeCommand : public Command {
         on_line({line, fmt::format("{}: line {}", reader.name(), ++number)});
   }
 
-  int train() {
+  int train(const OptionTable& table) {
     std::vector<std::string> files = files_;
     if (!model_.empty()) files.insert(files.begin(), model_);  // the first file was parsed as MODEL
-    return training_.run(files, json);
+    return training_.run(files, table, json);
   }
 
   EncodingOptions options() const {

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "options/field_options.h"
+#include "options/refusals.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -27,9 +28,15 @@ void TokenizerTrainRequest::declare(OptionTable& table) {
   table.add(flag("--characters", {}, "bpe: start from characters instead of bytes", characters_));
 }
 
-int TokenizerTrainRequest::run(const std::vector<std::string>& files, bool json) {
+int TokenizerTrainRequest::run(const std::vector<std::string>& files, const OptionTable& table,
+                               bool json) {
   if (files.empty()) throw UsageError("FILE: not given; expected a text file");
   if (out_.empty()) throw UsageError("--out: not given; expected the output directory");
+  const bool pieces = training_.kind == TokenizerKind::wordpiece,
+             pairs = training_.kind == TokenizerKind::bpe;
+  require(table, pairs, {"--characters"}, "--train bpe");
+  require(table, pieces, {"--lowercase"}, "--train wordpiece");
+  require(table, pairs || pieces, {"--min-frequency", "--alphabet"}, "--train bpe or wordpiece");
   training_.bytes = !characters_;
   if (is_file(out_))
     throw UsageError(fmt::format("--out: {} is a file; expected a directory", out_));

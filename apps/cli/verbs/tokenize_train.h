@@ -12,7 +12,7 @@ namespace fovea::cli {
 class TokenizerTrainRequest {
  public:
   void declare(OptionTable& table);
-  int run(const std::vector<std::string>& files, bool json);
+  int run(const std::vector<std::string>& files, const OptionTable& table, bool json);
 
  private:
   TokenizerTraining training_;

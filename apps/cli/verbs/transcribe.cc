@@ -14,6 +14,7 @@
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "terminal/live_input.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -111,7 +112,7 @@ class TranscribeCommand : public Command {
                      "--dtype"});
   }
 
-  int run(const OptionTable&) override {
+  int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     read_temperatures();
     options_.timestamps = !no_times_;
@@ -120,6 +121,7 @@ class TranscribeCommand : public Command {
     raw_.type = static_cast<SampleType>(sample_type_);
     if (files_.empty()) files_.emplace_back("-");
     const std::vector<std::string> files = files_in(files_);
+    refuse_unused(table, files);
     std::error_code error;
     into_folder_ = !out_.empty() && (files.size() > 1 || fs::is_directory(out_, error));
     if (into_folder_) fs::create_directories(out_, error);
@@ -137,6 +139,20 @@ class TranscribeCommand : public Command {
   }
 
  private:
+  void refuse_unused(const OptionTable& table, const std::vector<std::string>& files) const {
+    const std::vector<float>& temperatures = options_.temperatures;
+    const bool samples = std::any_of(temperatures.begin(), temperatures.end(),
+                                     [](float temperature) { return temperature > 0; });
+    require(table, !table.given("--temperature"), {"--temperatures"}, "no --temperature");
+    require(table, options_.beams > 1, {"--length-penalty"}, "--beams above 1");
+    require(table, samples, {"--samples"}, "--temperature above 0");
+    require(table, temperatures.size() > 1, {"--compression-ratio-threshold"},
+            "several temperatures");
+    require(table, format() == TranscriptFormat::json, {"--word-timestamps"}, "--format json");
+    require(table, std::find(files.begin(), files.end(), "-") != files.end(),
+            {"--sample-type", "--rate", "--channels"}, "samples on standard input");
+  }
+
   // Names the transcripts before the work begins: after the sound without its extension, or, if
   // that is the name of another one too, with it.
   void name_outputs(const std::vector<std::string>& files) {

@@ -15,6 +15,7 @@
 #include "options/common_options.h"
 #include "options/field_options.h"
 #include "options/open_model.h"
+#include "options/refusals.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
@@ -61,6 +62,8 @@ class TranslateCommand : public Command {
           fmt::format("--n-best: {} is out of range; expected at most {}, the number of beams",
                       options_.best, options_.beams));
     }
+    require(table, options_.beams > 1, {"--length-penalty"}, "--beams above 1");
+    require(table, options_.max_tokens == 0, {"--max-length-factor"}, "no --max-tokens");
     options_.sequences = std::max(options_.sequences, options_.beams);
     const Model model = open_model(model_, weight_precision(precision_), cache_precision(cache_),
                                    adapters_of(adapters_));

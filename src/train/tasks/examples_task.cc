@@ -81,6 +81,8 @@ Objective objective_of(const TrainOptions& o, const Spec& spec) {
               "given without conversations; expected both");
   check_field(talks || o.validation_chats.empty(), "validation_chats",
               "given without conversations; expected both");
+  check_field(talks || o.train_on == TrainOn::all, "train_on",
+              "given without conversations; expected both");
   return objective;
 }
 

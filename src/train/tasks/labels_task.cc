@@ -167,6 +167,10 @@ class LabelsTask : public ExamplesTask {
                 "given for {}; expected 0, or one label per text", kind);
     check_field(one || options_.distillation.teacher.empty(), "teacher",
                 "given for {}; expected one label per text", kind);
+    const ProblemType asked = options_.problem_type;
+    check_field(!training_.by_word || asked == ProblemType::automatic ||
+                    asked == ProblemType::single_label,
+                "problem_type", "given for {}; expected automatic", kind);
     check_field(!has_weights || training_.problem != ProblemType::regression, "class_weights",
                 "given for {}; expected labels", kind);
     check_field(!has_weights || options_.label_smoothing == 0, "class_weights",

@@ -62,8 +62,6 @@ class SkipGramTask : public TextTask {
                 "given with skip_gram, which trains a new table; expected none");
     check_field(options_.distillation.teacher.empty(), "teacher",
                 "given with skip_gram; expected another objective");
-    check_field(!options_.document_mask, "document_mask",
-                "given with skip_gram; expected another objective");
   }
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,

@@ -102,8 +102,6 @@ std::unique_ptr<Examples> TextTask::make_examples(const Tokenizer& tokenizer, co
 }
 
 void TextTask::check_document_mask(const Spec& spec) const {
-  check_field(objective_ != Objective::spans, "document_mask",
-              "does not suit objective spans; expected objective next_token or masked");
   check_field(corpus_.separates_documents(), "document_mask",
               "the data is one document; expected several files, or JSON lines");
   if (!spec.decoder) return;

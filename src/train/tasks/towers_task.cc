@@ -25,6 +25,7 @@
 #include "train/tasks/examples_task.h"
 #include "train/tasks/image_examples.h"
 #include "train/trainer.h"
+#include "train/used_fields.h"
 #include "vision/retrieval.h"
 #include "vision/text_tower.h"
 
@@ -229,10 +230,6 @@ void check_towers(const TrainOptions& o) {
               "given for a model of pictures and texts; expected `freeze`");
   check_field(o.average == 1, "average", "{} for a model of pictures and texts; expected 1",
               o.average);
-  check_field(o.augmentation.mixup == 0, "mixup",
-              "given for pictures with captions; expected pictures with labels");
-  check_field(o.label_smoothing == 0, "label_smoothing",
-              "given for pictures with captions; expected 0");
   check_field(o.batch * o.accumulate >= 2, "batch",
               "1, but a pair is compared with the others of its step; expected at least 2");
 }
@@ -331,6 +328,7 @@ Job prepare_towers(const Spec& given, const TrainOptions& options, const Say& sa
   for (ModelFiles* part : {&towers.text, &towers.image}) part->origin.save_all_as(DType::f32);
   Transformer model = std::move(towers.image.model);
   const Spec spec = model.spec;
+  refuse_unused(options, Objective::contrastive, options.from.empty() ? given : spec);
   check_field(processor.height() == spec.input.size && processor.width() == spec.input.size, "from",
               "its preprocessor_config.json makes pictures of {} x {} pixels; expected {} x {}, "
               "as the model reads",

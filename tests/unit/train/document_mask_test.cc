@@ -246,11 +246,11 @@ TEST_F(DocumentRuns, AreRefusedIfTheOptionDoesNotSuit) {
   refuse(recurrent, options("out"), "does not suit recurrent layers");
   TrainOptions spans = options("out");
   spans.tokenizer = "bpe:400";
-  refuse(small_t5(), spans, "does not suit objective spans");
+  refuse(small_t5(), spans, "has no effect in this run");
   TrainOptions pairs = options("out");
   pairs.data.clear();
   pairs.pairs = {runs_ / "text.txt", runs_ / "text.txt"};
-  refuse(small_t5(), pairs, "given without `data`");
+  refuse(small_t5(), pairs, "has no effect in this run");
 }
 
 }  // namespace

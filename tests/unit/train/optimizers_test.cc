@@ -270,16 +270,18 @@ TEST(OptimizerOptionsOfRuns, AreRefusedIfTheOptimizerDoesNotUseThem) {
     change(o);
     expect_error(ErrorKind::InvalidArgument, parts, [&] { train(small_spec(), o); });
   };
-  refused({"momentum: given with another `optimizer`; expected sgd or muon"},
+  refused({"momentum: has no effect in this run; expected `optimizer` sgd or muon"},
           [](TrainOptions& o) { o.optimizer.momentum = 0.5; });
-  refused({"muon_rate: ", "expected muon"}, [](TrainOptions& o) { o.optimizer.muon_rate = 2; });
-  refused({"relative_rate: ", "expected adafactor"},
+  refused({"muon_rate: ", "expected `optimizer` muon"},
+          [](TrainOptions& o) { o.optimizer.muon_rate = 2; });
+  refused({"relative_rate: ", "expected `optimizer` adafactor"},
           [](TrainOptions& o) { o.optimizer.relative_rate = false; });
   for (const auto kind : {OptimizerKind::sgd, OptimizerKind::muon, OptimizerKind::adafactor}) {
-    refused({"moments: given with another `optimizer`; expected adamw"}, [&](TrainOptions& o) {
-      o.optimizer.kind = kind;
-      o.moments = MomentPrecision::bits8;
-    });
+    refused({"moments: has no effect in this run; expected `optimizer` adamw"},
+            [&](TrainOptions& o) {
+              o.optimizer.kind = kind;
+              o.moments = MomentPrecision::bits8;
+            });
   }
 }
 

@@ -223,7 +223,8 @@ TEST_F(Distillations, RefuseTeachersThatDoNotFit) {
                {"length: sequences of up to 32 tokens; expected at most 16"},
                [&] { train(longer, student); });
   student.distillation.teacher.clear();
-  expect_error(ErrorKind::InvalidArgument, {"teacher_top_k: given without `teacher`"},
+  expect_error(ErrorKind::InvalidArgument,
+               {"teacher_top_k: has no effect in this run; expected `teacher`"},
                [&] { train(small_spec(), student); });
   EXPECT_FALSE(is_folder(student.out));
 }

@@ -237,7 +237,8 @@ TEST_F(PreferencesOfChats, RefuseOptionsOfOtherObjectives) {
     change(o);
     expect_error(ErrorKind::InvalidArgument, {what}, [&] { plan_of(o); });
   };
-  refused(Objective::orpo, "preference_beta: given with the objective orpo; expected dpo or kto",
+  refused(Objective::orpo,
+          "preference_beta: has no effect in this run; expected `objective` dpo, kto or simpo",
           [](auto& o) { o.preferences.beta = 1; });
   refused(Objective::kto,
           "preference_loss: ", [](auto& o) { o.preferences.loss = PreferenceLoss::ipo; });

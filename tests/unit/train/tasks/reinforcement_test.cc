@@ -200,12 +200,12 @@ TEST_F(Reinforce, RefusesWhatDoesNotFit) {
           [](TrainOptions& o) { o.reinforcement.minibatches = 13; });
   refused({"accumulate: 2; expected 1"}, [](TrainOptions& o) { o.accumulate = 2; });
   refused({"from: not given"}, [](TrainOptions& o) { o.from.clear(); });
-  refused({"prompts: given without `objective` ppo or grpo"},
+  refused({"has no effect in this run; expected `objective` ppo or grpo"},
           [](TrainOptions& o) { o.objective = Objective::chats; });
-  refused({"length: 32; expected 0 with ppo and grpo"}, [](TrainOptions& o) { o.length = 32; });
-  refused({"document_mask: given with ppo or grpo"},
+  refused({"length: has no effect in this run"}, [](TrainOptions& o) { o.length = 32; });
+  refused({"document_mask: has no effect in this run"},
           [](TrainOptions& o) { o.document_mask = true; });
-  refused({"train_on: given with ppo or grpo"},
+  refused({"train_on: has no effect in this run; expected conversations"},
           [](TrainOptions& o) { o.train_on = TrainOn::last; });
   refused({"validation_chats: given with ppo or grpo; expected `validation_prompts`"},
           [](TrainOptions& o) { o.validation_chats = o.data; });
