@@ -44,6 +44,13 @@ bool is_table(const Spec& spec, const std::string& name) {
   return name == "embedding.token" && !spec.head.tied;
 }
 
+// Heads of masked language models have their bias twice, and compute with that of the decoder.
+// Returns its name if `name` is that of the other one, else an empty text.
+std::string decoder_bias_of(const std::string& name) {
+  if (!name.ends_with("predictions.bias") && !name.ends_with("lm_head.bias")) return "";
+  return name.substr(0, name.size() - 4) + "decoder.bias";
+}
+
 // The memory that must remain besides that of the weights.
 constexpr uint64_t kReserve = uint64_t{256} << 20;
 
@@ -51,12 +58,7 @@ constexpr uint64_t kReserve = uint64_t{256} << 20;
 
 const StoredTensor* Loader::find(const std::string& name) const {
   const std::string prefix = family_.prefix;
-  // Heads of masked language models have their bias twice, and compute with that of the decoder.
-  for (const std::string end : {"predictions.bias", "lm_head.bias"}) {
-    if (!name.ends_with(end)) continue;
-    const std::string decoders = name.substr(0, name.size() - 4) + "decoder.bias";
-    if (const auto* stored = file_.find(decoders)) return stored;
-  }
+  if (const auto* stored = file_.find(decoder_bias_of(name))) return stored;
   std::vector<std::string> spellings = {name, prefix + name};
   if (!prefix.empty() && name.starts_with(prefix)) spellings[1] = name.substr(prefix.size());
   for (size_t i = 0; i < 2; ++i) {
@@ -177,6 +179,7 @@ void Loader::report(std::vector<std::string>& warnings) const {
   for (const StoredTensor& stored : file_.stored()) {
     if (used_.contains(stored.name) || is_buffer(family_, stored.name)) continue;
     if (loading_.new_head != nullptr || stored.name == passed_over_) continue;
+    if (used_.contains(decoder_bias_of(stored.name))) continue;
     unknown.push_back(stored.name);
   }
   std::vector<std::string> wrong;

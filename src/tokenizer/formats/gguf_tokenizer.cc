@@ -83,6 +83,9 @@ class GgufReader {
     read_chat_templates();
     config_["clean_up_tokenization_spaces"] = false;
     config_["tokenizer_class"] = "PreTrainedTokenizerFast";
+    // This class gives the tokens of a pair no types unless the config names them.
+    if (file_.text(kModel).value_or("") == "bert")
+      config_["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
   }
 
   // The default template is a text of its own; others are listed by their names.
@@ -258,7 +261,6 @@ class GgufReader {
       lines += '\n';
     }
     config_["do_lower_case"] = flag("normalizer.lowercase", true);
-    config_["tokenizer_class"] = "BertTokenizer";  // which gives the types of a pair's tokens
     ordered_json said = config_;
     said.erase("tokenizer_class");
     said.erase("chat_template");
