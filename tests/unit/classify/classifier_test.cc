@@ -218,7 +218,7 @@ TEST(Classifier, RefusesTextsWithoutMasks) {
   });
   std::string text;
   for (int i = 0; i < 40; ++i) text += "the ";
-  expect_error(ErrorKind::InvalidArgument, {"text 1", "after the first 30 tokens"},
+  expect_error(ErrorKind::InvalidArgument, {"text 1", "outside the 30 tokens that are kept"},
                [&] { classifier.fill_masks({text + "[MASK]"}); });
 }
 
