@@ -54,8 +54,8 @@ TEST(Terms, RefusesOtherLines) {
     expect_error(ErrorKind::BadFile, {"terms.tsv", part},
                  [&] { Terms(folder / "terms.tsv", tokenizer); });
   };
-  refused("a\tb\nHund dog\n", "line 2: expected source term<TAB>target term");
-  refused("a\tb\tc\n", "line 1");
+  refused("a\tb\nHund dog\n", ":2: expected source term<TAB>target term");
+  refused("a\tb\tc\n", ":1: expected");
   refused("a\tx\n", "\"x\" has characters that the model cannot write");
 }
 

@@ -196,7 +196,7 @@ TEST_F(ApiTest, PassesTheExpectedVariablesToTemplates) {
         {"chat_template_kwargs", {{"enable_thinking", false}}},
         {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}});
   const Json messages = Json::parse(conversation_.messages);
-  EXPECT_EQ(messages[0], (Json{{"role", "system"}, {"content", "ab"}}));
+  EXPECT_EQ(messages[0], (Json{{"role", "system"}, {"content", "a\nb"}}));
   EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["arguments"], (Json{{"x", 1}}));
   EXPECT_EQ(conversation_.variables, "{\"enable_thinking\":false}");
   EXPECT_NE(conversation_.tools.find("\"f\""), std::string::npos);
