@@ -132,7 +132,7 @@ class Generate(FoveaTest):
     def test_a_prompt_that_is_not_text_is_refused(self):
         binary = self.file("binary", b"The \xff\xfe")
         self.refused(fovea("generate", self.model(60), "-f", binary), 2, f"{binary}:1:5: is not UTF-8")
-        self.refused(fovea("generate", self.model(60), input=b"\xff"), 2, "standard input: not UTF-8 (byte 1)")
+        self.refused(fovea("generate", self.model(60), input=b"\xff"), 2, "standard input:1:1: is not UTF-8")
         self.refused(fovea("generate", self.model(60), "-p", b"a\xff".decode(errors="surrogateescape")), 2, "--prompt: not UTF-8 (byte 2)")
 
     def test_a_prompt_longer_than_the_context_is_announced(self):
