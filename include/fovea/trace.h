@@ -32,7 +32,9 @@ struct TraceOptions {
   std::string patch;
   // Also write the loss and grad.<tensor>. Without labels, the targets are the input ids.
   bool gradients = false;
-  std::string out;  // path of the .safetensors file to write; empty = none
+  // Path of the file to write: an archive of NumPy if it ends in .npz, else in the format of
+  // safetensors; empty = none.
+  std::string out;
 };
 void visit(TraceOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
@@ -46,11 +48,11 @@ struct TracedTensor {
 // which transformers reports that state) and attention.{i} [B, H, T, T]; further values by `what`;
 // also input_ids, loss [1] with labels or gradients, and grad.* under the checkpoint's tensor
 // names. In an encoder-decoder, the names of values begin with "encoder_", "decoder_" or "cross_".
-// The file's metadata contains the texts of the tokens: "tokens", a JSON list for each batch row.
-// Returns the names and shapes of the tensors, in the order of the names. Throws InvalidArgument if
-// a name matches nothing, there are no tokens, or the name of `out` ends like that of a file of
-// another format, BadFile if a file cannot be read, or if a patch has another shape than its value
-// or an unknown name, and Failed if `out` cannot be written.
+// The metadata of a .safetensors file contains the texts of the tokens: "tokens", a JSON list for
+// each batch row. Returns the names and shapes of the tensors, in the order of the names. Throws
+// InvalidArgument if a name matches nothing, there are no tokens, or the name of `out` ends like
+// that of a file of another format, BadFile if a file cannot be read, or if a patch has another
+// shape than its value or an unknown name, and Failed if `out` cannot be written.
 std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options);
 // Does the same for an encoder of images and options.image, without gradients.
 std::vector<TracedTensor> trace(const ImageModel& model, const TraceOptions& options);

@@ -21,7 +21,7 @@ void visit(TraceOptions& o, OptionVisitor& v) {
   v.text({"layers", "write only values of these layers: 3 or 0-5"}, o.layers);
   v.text({"patch", "file with values that replace those of the same names in this run"}, o.patch);
   v.boolean({"gradients", "also write the loss and the gradient of every weight"}, o.gradients);
-  v.text({"out", "output file"}, o.out);
+  v.text({"out", "output file: .safetensors, or .npz of NumPy"}, o.out);
 }
 
 void visit(InspectInput& i, OptionVisitor& v) {

@@ -10,6 +10,7 @@
 #include "checkpoint/safetensors.h"
 #include "families/model_parts.h"
 #include "fovea/image_prompt.h"
+#include "inspect/npz.h"
 #include "inspect/trace.h"
 #include "model/prompt_images.h"
 #include "vision/image_model_parts.h"
@@ -103,7 +104,9 @@ Metadata texts_of_tokens(const Model::Parts& parts, const TraceTensors& found) {
 // Writes a trace, if a path is given. Returns the names and shapes.
 std::vector<TracedTensor> written(const std::string& path, const TraceTensors& found,
                                   Metadata metadata) {
-  if (!path.empty()) {
+  if (path.ends_with(".npz")) {
+    write_npz(path, found);
+  } else if (!path.empty()) {
     metadata["format"] = "pt";
     const SafeTensorsImage image(SafeTensorsImage::Named(found.begin(), found.end()), metadata);
     write_file_atomically(path, image.pieces());
@@ -114,12 +117,12 @@ std::vector<TracedTensor> written(const std::string& path, const TraceTensors& f
   return tensors;
 }
 
-// The file has the format of safetensors, and its name must not promise another one.
+// The name of the file must not promise a format that it does not have.
 void check_out(const std::string& out) {
-  for (const char* other : {".npz", ".npy", ".pt", ".pth", ".bin", ".json", ".gguf", ".h5"})
+  for (const char* other : {".npy", ".pt", ".pth", ".bin", ".json", ".gguf", ".h5"})
     check_field(!out.ends_with(other), "out",
-                "{}: the file has the format of safetensors; expected a name that ends in "
-                ".safetensors",
+                "{}: traces have the format of safetensors or of NumPy's archives; expected a name "
+                "that ends in .safetensors or .npz",
                 out);
 }
 

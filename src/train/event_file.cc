@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/crc32.h"
+
 namespace fovea {
 namespace {
 
@@ -92,20 +94,8 @@ std::string host_name() {
 }  // namespace
 
 uint32_t masked_crc32c(std::string_view bytes) {
-  static const std::array<uint32_t, 256> table = [] {
-    constexpr uint32_t kPolynomial = 0x82f63b78;  // bits reversed
-    std::array<uint32_t, 256> made{};
-    for (uint32_t i = 0; i < made.size(); ++i) {
-      uint32_t crc = i;
-      for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? (crc >> 1) ^ kPolynomial : crc >> 1;
-      made[i] = crc;
-    }
-    return made;
-  }();
-  uint32_t crc = ~uint32_t{0};
-  for (const char c : bytes) crc = table[(crc ^ static_cast<uint8_t>(c)) & 255] ^ (crc >> 8);
   constexpr uint32_t kOffset = 0xa282ead8;
-  return std::rotr(~crc, 15) + kOffset;
+  return std::rotr(crc32<kCastagnoliPolynomial>(bytes), 15) + kOffset;
 }
 
 EventFile::EventFile(const std::string& folder, int64_t step) {

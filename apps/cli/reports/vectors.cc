@@ -4,13 +4,13 @@
 
 #include <iterator>
 #include <span>
+#include <vector>
 
+#include "base/npy.h"
 #include "terminal/terminal.h"
 
 namespace fovea::cli {
 namespace {
-
-constexpr size_t kHeaderBytes = 128;  // header of a .npy file: a multiple of 64 that fits any shape
 
 template <class T>
 std::string joined(std::span<const T> elements, const char* separator) {
@@ -33,20 +33,12 @@ std::string numbers(const ArrayView& vectors, int64_t row, const char* separator
 
 }  // namespace
 
-// NEP 1: magic, version 1.0, header length, and a Python literal padded with spaces.
 std::string VectorLayout::header(int64_t count, int64_t width) const {
   const DType dtype = dtype_of(precision_);
   const bool is_float = dtype == DType::f32;
   const char* type = is_float ? "<f4" : dtype == DType::i8 ? "|i1" : "|u1";
   const int64_t columns = is_float ? width : bytes_of_vector(width, precision_);
-  std::string header("\x93NUMPY\x01\x00", 8);
-  const size_t rest = kHeaderBytes - header.size() - 2;
-  header += static_cast<char>(rest);
-  header += '\0';
-  header += fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", type,
-                        count, columns);
-  header.resize(kHeaderBytes - 1, ' ');
-  return header + '\n';
+  return npy_header(type, std::vector<int64_t>{count, columns});
 }
 
 std::string VectorLayout::bytes(const Embeddings& embeddings, int64_t first) const {
