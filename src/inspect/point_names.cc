@@ -14,19 +14,21 @@ using What = ProbePoint::What;
 
 // Returns the name of a point of a layer in TransformerLens, without "blocks.<layer>."; null if it
 // has none.
-const char* hook_of(What what) {
+const char* hook_of(What what, const NamingRules& rules) {
   switch (what) {
     case What::hidden: return "hook_resid_pre";
-    case What::mixer_input: return "ln1.hook_normalized";
-    case What::query: return "attn.hook_q";
-    case What::key: return "attn.hook_k";
+    case What::mixer_input: return rules.layer_norm ? "ln1.hook_normalized" : nullptr;
+    case What::query:
+      return rules.rotary ? "attn.hook_rot_q" : rules.query_norm ? nullptr : "attn.hook_q";
+    case What::key:
+      return rules.rotary ? "attn.hook_rot_k" : rules.query_norm ? nullptr : "attn.hook_k";
     case What::value: return "attn.hook_v";
     case What::scores: return "attn.hook_attn_scores";
     case What::attention: return "attn.hook_pattern";
     case What::heads: return "attn.hook_z";
     case What::mixer_output: return "hook_attn_out";
     case What::hidden_mid: return "hook_resid_mid";
-    case What::mlp_input: return "ln2.hook_normalized";
+    case What::mlp_input: return rules.layer_norm ? "ln2.hook_normalized" : nullptr;
     case What::mlp_pre: return "mlp.hook_pre";
     case What::mlp_hidden: return "mlp.hook_post";
     case What::mlp_output: return "hook_mlp_out";
@@ -40,15 +42,16 @@ const char* hook_of(What what) {
   return nullptr;
 }
 
-std::vector<PointName> hooks_of(const ProbePoint& point, int64_t layers) {
+std::vector<PointName> hooks_of(const ProbePoint& point, const NamingRules& rules) {
   std::vector<PointName> names;
-  const bool after_all = point.what == What::hidden && point.layer == layers;
+  const bool after_all = point.what == What::hidden && point.layer == rules.layers;
   const auto add = [&](int64_t layer, const char* hook) {
     names.push_back({fmt::format("blocks.{}.{}", layer, hook), layer});
   };
   if (point.what == What::embedding) names.push_back({"hook_embed"});
-  if (after_all) names.push_back({"ln_final.hook_normalized"});
-  if (const char* hook = hook_of(point.what); hook != nullptr && !after_all) add(point.layer, hook);
+  if (after_all && rules.layer_norm) names.push_back({"ln_final.hook_normalized"});
+  if (const char* hook = hook_of(point.what, rules); hook != nullptr && !after_all)
+    add(point.layer, hook);
   const bool between = point.what == What::hidden || point.what == What::unnormed;
   if (between && !after_all && point.layer > 0) add(point.layer - 1, "hook_resid_post");
   return names;
@@ -82,7 +85,7 @@ std::vector<PointName> names_of(const ProbePoint& point, const NamingRules& rule
     names.push_back({name_of(point), numbered ? point.layer : -1});
   }
   if (point.stack == ProbePoint::Stack::only)
-    for (PointName& name : hooks_of(point, rules.layers)) names.push_back(std::move(name));
+    for (PointName& name : hooks_of(point, rules)) names.push_back(std::move(name));
   return names;
 }
 
@@ -126,7 +129,7 @@ void NameSelection::check_found() const {
   for (const Pattern& pattern : patterns_)
     check_field(!given_ || pattern.matched, "what",
                 "\"{}\" matches no name of this model; expected names such as hidden.*, *query* or "
-                "blocks.0.attn.hook_q",
+                "blocks.0.attn.hook_pattern",
                 excerpt(pattern.glob));
 }
 

@@ -17,6 +17,10 @@ struct PointName {
 struct NamingRules {
   int64_t layers = 0;             // of the point's stack
   bool reports_unnormed = false;  // "hidden.<layers>" is the state before the final norm
+  // What TransformerLens' names depend on, since its hook_q is the query before norm and rotation,
+  // and its hook_normalized of other norms is another value: whether queries and keys are rotated
+  // or have norms, and whether sublayers begin with a LayerNorm.
+  bool rotary = false, query_norm = false, layer_norm = false;
 };
 
 // Returns the names of a point: that of name_of() or of a trace first, then, in a model with one

@@ -196,10 +196,15 @@ class Recorder {
 
  private:
   std::vector<PointName> names(const ProbePoint& point) const {
-    const Stack& stack = point.stack == ProbePoint::Stack::encoder || !model_.spec.decoder
-                             ? model_.encoder
-                             : model_.decoder;
-    return names_of(point, {std::ssize(stack.blocks), family_.reports_unnormed});
+    const bool encoder = point.stack == ProbePoint::Stack::encoder || !model_.spec.decoder;
+    const Stack& stack = encoder ? model_.encoder : model_.decoder;
+    const StackSpec& spec = encoder ? *model_.spec.encoder : *model_.spec.decoder;
+    return names_of(point,
+                    {.layers = std::ssize(stack.blocks),
+                     .reports_unnormed = family_.reports_unnormed,
+                     .rotary = spec.position.kind == PositionKind::rotary,
+                     .query_norm = spec.attention.norm != QueryKeyNorm::none,
+                     .layer_norm = spec.norm.kind == NormKind::layer && spec.placement.input});
   }
 
   void patch(const std::string& name, Tensor& value, const std::string& point) {

@@ -152,6 +152,24 @@ TEST_F(Names, OfTransformerLensAreAliases) {
   EXPECT_FALSE(found.contains("blocks.11.hook_resid_pre"));
 }
 
+// Regression: hook_q and hook_k named the rotated queries and keys, which TransformerLens names
+// hook_rot_q and hook_rot_k; its hook_q is the product with the matrix, before norm and rotation.
+// Its hook_normalized of an RMSNorm lacks the gain. A value has a name only where it is the same.
+TEST_F(Names, OfTransformerLensDependOnTheModel) {
+  input_.what = {"*", "*hook*"};
+  EXPECT_FALSE(traced(model_, input_).contains("blocks.3.attn.hook_rot_q"));
+  Spec spec = test::small_decoder();
+  spec.decoder->position = {.kind = PositionKind::rotary};
+  spec.decoder->norm.kind = NormKind::rms;
+  Transformer rotary = test::made(validated(spec));
+  const TraceTensors found = traced(rotary, input_);
+  EXPECT_EQ(to_floats(found.at("blocks.1.attn.hook_rot_q")), to_floats(found.at("query.1")));
+  EXPECT_EQ(to_floats(found.at("blocks.1.attn.hook_rot_k")), to_floats(found.at("key.1")));
+  for (const char* name : {"blocks.1.attn.hook_q", "blocks.1.attn.hook_k",
+                           "blocks.1.ln1.hook_normalized", "ln_final.hook_normalized"})
+    EXPECT_FALSE(found.contains(name)) << name;
+}
+
 // hidden.<layers> is the state that transformers reports.
 TEST_F(Names, OfTheLastStateDependOnTheFamily) {
   Family unnormed = gpt2;
