@@ -60,6 +60,7 @@ struct Verb {
   const char* name;
   const char* summary;
   std::unique_ptr<Command> (*make)();
+  const char* section = nullptr;  // heading in the overview of this verb and those after it
 };
 const std::vector<Verb>& verbs();
 

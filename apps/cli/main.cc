@@ -29,32 +29,34 @@ namespace fovea::cli {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
-      {"train", "train a Transformer on text", make_train},
+      {"learn", "serve a course on Transformers, on a small model that the program carries",
+       make_learn, "Look inside and learn"},
+      {"inspect", "show a model's attention: as a web page, in the terminal, or as files",
+       make_inspect},
+      {"trace", "write the intermediate results of a model to a file", make_trace},
+      {"check", "check attention that you have computed yourself", make_check},
+      {"lab", "test claims about Transformers by experiments", make_lab},
+      {"train", "train a Transformer on text", make_train, "Train"},
       {"distil", "train a model to predict what a larger model predicts", make_distil},
       {"runs", "list, compare and plot training runs", make_runs},
-      {"generate", "generate text with a model", make_generate},
+      {"plan", "estimate parameters, compute, memory and cost of a model", make_plan},
+      {"scale", "fit a scaling law to a text", make_scale},
+      {"generate", "generate text with a model", make_generate, "Use a model"},
       {"chat", "chat with a model", make_chat},
       {"translate", "translate lines of text", make_translate},
       {"transcribe", "convert the speech in sound files to text", make_transcribe},
-      {"eval", "measure loss, perplexity and other metrics of a model on data", make_eval},
-      {"trace", "write the intermediate results of a model to a file", make_trace},
-      {"inspect", "show a model's attention: as a web page, in the terminal, or as files",
-       make_inspect},
-      {"learn", "serve a course on Transformers, on a small model that the program carries",
-       make_learn},
-      {"check", "check attention that you have computed yourself", make_check},
-      {"plan", "estimate parameters, compute, memory and cost of a model", make_plan},
-      {"serve", "serve models over HTTP with OpenAI's API", make_serve},
-      {"tokenize", "convert text to token ids and back, or train a tokenizer", make_tokenize},
+      {"classify", "predict labels, entities, answers or masked words", make_classify},
       {"embed", "compute embedding vectors of texts, or train an embedder", make_embed},
       {"rerank", "sort lines by relevance to a query", make_rerank},
-      {"classify", "predict labels, entities, answers or masked words", make_classify},
       {"search", "search text files by meaning", make_search},
+      {"serve", "serve models over HTTP with OpenAI's API", make_serve},
+      {"eval", "measure loss, perplexity and other metrics of a model on data", make_eval,
+       "Measure"},
+      {"bench", "measure the speed of a model or of training", make_bench},
+      {"tokenize", "convert text to token ids and back, or train a tokenizer", make_tokenize,
+       "Files and machine"},
       {"convert", "convert a model to another format or precision", make_convert},
       {"doctor", "check this machine, or a model directory", make_doctor},
-      {"bench", "measure the speed of a model or of training", make_bench},
-      {"lab", "test claims about Transformers by experiments", make_lab},
-      {"scale", "fit a scaling law to a text", make_scale},
   };
   return all;
 }
@@ -62,8 +64,17 @@ const std::vector<Verb>& verbs() {
 namespace {
 
 std::string overview() {
-  std::string out = "usage: fovea VERB [OPTIONS]\n\n";
-  for (const Verb& verb : verbs()) out += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
+  std::string out =
+      "usage: fovea VERB [OPTIONS]\n\n"
+      "First steps:\n"
+      "    fovea learn                               a course on Transformers, for beginners\n"
+      "    fovea train book.txt --out model          train a small model on a text\n"
+      "    fovea generate model \"Once upon a time\"   continue a text with it\n"
+      "    fovea inspect model                       look at its attention in the browser\n";
+  for (const Verb& verb : verbs()) {
+    if (verb.section != nullptr) out += fmt::format("\n{}:\n", verb.section);
+    out += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
+  }
   return out +
          "\n'fovea help VERB' describes a verb; 'fovea --version' prints the version; 'fovea --man "
          "VERB'\nprints a manual page; 'fovea --completion SHELL' prints a completion for "

@@ -188,8 +188,9 @@ void GenerationOptions::take_draft(WeightPrecision precision, const OptionTable&
   options.guesses = draft_tokens_;
 }
 
-std::string guesses_line(int64_t guessed, int64_t accepted) {
-  if (guessed == 0) return {};
+std::string guesses_line(const OptionTable& table, int64_t guessed, int64_t accepted) {
+  const bool asked = table.given("--guess") || table.given("--draft");
+  if (guessed == 0 || !asked) return {};
   return fmt::format("; speculative tokens: {} of {} accepted ({}%)", accepted, guessed,
                      100 * accepted / guessed);
 }

@@ -63,11 +63,11 @@ void refuse_unknown(const std::vector<std::string>& rest, const std::vector<Opti
     throw UsageError(fmt::format("{}: unknown option; {}", typed, hint));
   }
   if (!rest.empty()) {
-    const bool prompts = std::any_of(options.begin(), options.end(), [](const Option& option) {
-      return option.name == "--prompt";
-    });
-    throw UsageError(fmt::format("\"{}\": unexpected argument; {}", rest.front(),
-                                 prompts ? "expected a prompt after --prompt" : "see --help"));
+    const bool prompts = std::any_of(options.begin(), options.end(),
+                                     [](const Option& option) { return option.name == "TEXT"; });
+    throw UsageError(
+        fmt::format("\"{}\": unexpected argument; {}", rest.front(),
+                    prompts ? "expected quotes around a prompt of several words" : "see --help"));
   }
 }
 

@@ -86,7 +86,8 @@ class Chat(Talker):
     def test_aliases_of_commands_of_other_programs(self):
         said = self.messages("one\n/clear\ntwo\n/set system Short.\n/regenerate\n/bye\nthree\n")
         self.assertEqual([m["content"] for m in said if m["role"] != "assistant"], ["Short.", "two"])
-        note = self.chat("/?\n/sytem\n/system Be kind.\n/system\n").stderr.decode()
+        note = self.chat("/?\n/sytem\n/system Be kind.\n/system\n/system off\n").stderr.decode()
+        self.assertEqual(note.count("system message: Be kind."), 2)  # regression: "/system" alone removed it
         for expected in ("/clear", "/save FILE", "/sytem: unknown command; did you mean /system?", "system message: Be kind.", "no system message"):
             self.assertIn(expected, note)
 

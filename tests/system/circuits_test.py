@@ -44,6 +44,10 @@ class Circuits(FoveaTest):
         self.assertAlmostEqual(found["difference"], logits[5] - logits[9], delta=1e-5)
         self.assertAlmostEqual(sum(parts), found["difference"], delta=1e-5)
 
+    def test_answers_may_be_words(self):
+        ids = json.loads(self.ok(fovea("tokenize", self.directory, "--json", input=b"fe")).stdout)["ids"]
+        self.assertEqual(self.printed("--answers", "f,e"), self.printed("--answers", ",".join(map(str, ids))))
+
     def test_the_map_of_patches_has_the_logits_of_patched_traces(self):
         found = self.printed("--answers", "5,9", "--other", OTHER)
         logits = self.last_logits()
@@ -78,7 +82,8 @@ class Circuits(FoveaTest):
         def refused(codes, *options, mentions=()):
             self.refused(fovea("trace", self.directory, "--text", TEXT, *options), codes, *mentions)
 
-        refused(2, "--answers", "5", mentions=["--answers: 1 ids; expected 2"])
+        refused(2, "--answers", "5", mentions=["--answers: '5'; expected two answers, such as Mary,John"])
+        refused(2, "--answers", "5,fox", mentions=['--answers: "fox" is the tokens "f", "o", "x"; expected a single token, or its id'])
         refused(2, "--other", OTHER, mentions=["--other", "--answers", "expected one of them"])
         refused(2, "--neurons", "--circuit", "0.0", mentions=["expected only one"])
         refused(2, "--neurons", "--out", self.folder / "x", mentions=["--out: cannot be combined with --neurons"])

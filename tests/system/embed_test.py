@@ -189,6 +189,8 @@ class Embed(FoveaTest):
         found = json.loads(self.ok(fovea("embed", MODEL, "--evaluate", pairs, "--json")).stdout)
         self.assertEqual(found["pairs"], 3)
         self.assertLessEqual(abs(found["spearman"]), 100)
+        self.assertEqual(self.ok(fovea("eval", MODEL, "--sts", pairs)).stdout, self.ok(fovea("embed", MODEL, "--evaluate", pairs)).stdout)
+        self.refused(fovea("eval", MODEL, pairs, "--sts", pairs), 2, "--sts: cannot be combined with DATA")
         self.refused(fovea("embed", MODEL, "--evaluate", self.file("bad.csv", "a,b,1\na,b\n")), 2, "bad.csv:2")
         self.refused(fovea("embed", MODEL, "--evaluate", self.file("one.csv", "a,b,1\n")), 2, "at least 2")
 

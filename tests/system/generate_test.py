@@ -31,6 +31,7 @@ class Generate(FoveaTest):
         expected = self.said("-p", "The fox", "-n", "40", "--greedy")
         self.assertEqual(self.said("-f", self.file("prompt.txt", "The fox\n"), "-n", "40", "--greedy"), expected)
         self.assertEqual(self.said("-n", "40", "--greedy", input=b"The fox\n"), expected)
+        self.assertEqual(self.said("The fox", "-n", "40", "--greedy"), expected)
         self.assertEqual(self.said("-p", "The fox", "-n", "40", "--greedy", "--echo"), "The fox" + expected)
 
     def test_json_and_stream_agree(self):
@@ -84,6 +85,7 @@ class Generate(FoveaTest):
         self.assertEqual(r["acceptance_rate"], 1)
         self.assertGreater(r["guessed_tokens"], 12)
         self.assertRegex(self.write(*asked).stderr.decode(), r"; speculative tokens: (\d+) of \1 accepted \(100%\)")
+        self.assertNotIn(b"speculative", self.write("-p", "The The The The ", "-n", "25", "--greedy").stderr)  # none were asked for
         self.assertNotIn("guessed_tokens", json.loads(self.said("-p", "The ", "-n", "5", "--json", "--guess", "0")))
 
     def test_speculative_tokens_from_the_text_do_not_change_it(self):
@@ -146,7 +148,8 @@ class Generate(FoveaTest):
         self.assertNotIn("dropped", self.write("-p", "The ", "-n", "4").stderr.decode())
 
     def test_an_argument_after_the_model_is_explained(self):
-        self.refused(fovea("generate", "model", "Once upon"), 2, '"Once upon": unexpected argument; expected a prompt after --prompt')
+        self.refused(fovea("generate", "model", "Once", "upon"), 2, '"upon": unexpected argument; expected quotes around a prompt of several words')
+        self.refused(fovea("generate", "model", "Once", "-p", "upon"), 2, "TEXT, --prompt, --file, --ids: cannot be combined")
 
     def test_samplers_of_other_programs(self):
         usual = self.said("-p", "The ", "-n", "40", "--seed", "3")

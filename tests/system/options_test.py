@@ -210,6 +210,9 @@ class Help(FoveaTest):
         result = fovea()
         self.assertEqual((result.returncode, result.stdout), (2, b""))
         self.assertIn(b"usage: fovea", result.stderr)
+        first_steps, groups = result.stderr.decode().split("Train:")
+        self.assertIn("fovea learn  ", first_steps)
+        self.assertIn("\n  generate   generate text with a model\n", groups)
 
     def test_the_version_is_printed(self):
         self.assertRegex(self.ok(fovea("--version")).stdout.decode(), r"^fovea \d+\.\d+\.\d+.*\n")

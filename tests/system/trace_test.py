@@ -1,5 +1,8 @@
 """fovea trace: the selected values, and runs in which values are replaced."""
+import ast
 import json
+import struct
+import zipfile
 
 from support import ROOT, FoveaTest, fovea, tensors
 
@@ -87,5 +90,26 @@ class Trace(FoveaTest):
         refused("--out", out, "--patch", self.folder / "none", mentions=("none",))
         self.assertFalse(out.exists())
         # The file had this name and the format of safetensors, which numpy.load refuses.
-        refused("--out", self.folder / "out.npz", mentions=("--out", "out.npz", "expected a name that ends in .safetensors"))
-        self.assertFalse((self.folder / "out.npz").exists())
+        refused("--out", self.folder / "out.npy", mentions=("--out", "out.npy", "expected a name that ends in .safetensors or .npz"))
+        self.assertFalse((self.folder / "out.npy").exists())
+
+    def test_an_archive_of_numpy_has_the_same_values(self):
+        """Regression: out.npz had the format of safetensors; numpy.load refused it. Here its parts are read by the rules of NEP 1."""
+        model, archive, out = self.model(), self.folder / "out.npz", self.folder / "out.safetensors"
+        for path in (archive, out):
+            self.ok(fovea("trace", model, "--ids", "1,2,3", "--gradients", "--out", path))
+        found = {}
+        with zipfile.ZipFile(archive) as parts:
+            self.assertIsNone(parts.testzip())
+            for name in parts.namelist():
+                data = parts.read(name)
+                self.assertEqual(data[:8], b"\x93NUMPY\x01\x00")
+                end = 10 + int.from_bytes(data[8:10], "little")
+                header = ast.literal_eval(data[10:end].decode())
+                self.assertEqual((end % 64, data[end - 1:end], header["fortran_order"]), (0, b"\n", False))
+                kind = {"<f4": "f", "<i4": "i"}[header["descr"]]
+                values = struct.unpack(f"<{(len(data) - end) // 4}{kind}", data[end:])
+                found[name.removesuffix(".npy")] = (list(header["shape"]), list(values))
+        self.assertEqual(found.pop("input_ids"), ([1, 3], [1, 2, 3]))
+        expected = {name: (list(shape), list(values)) for name, (shape, values) in tensors(out).items()}
+        self.assertEqual(found, expected)

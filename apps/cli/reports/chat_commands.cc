@@ -39,9 +39,11 @@ AfterCommand again(const std::string&, ChatState& chat) {
   return AfterCommand::answer;
 }
 
+// Sets the system message; "off" removes it, and an empty text changes nothing.
 AfterCommand set_system(const std::string& text, ChatState& chat) {
-  chat.conversation.set_system(text);
-  return say(text.empty() ? "no system message" : "system message: " + text);
+  if (!text.empty()) chat.conversation.set_system(text == "off" ? "" : text);
+  const std::string& now = chat.conversation.system();
+  return say(now.empty() ? "no system message" : "system message: " + now);
 }
 
 // "/set NAME VALUE"; also /set verbose, /set quiet, /set system TEXT and /set parameter NAME VALUE,
@@ -101,7 +103,7 @@ const std::vector<ChatCommandRow>& chat_commands() {
        "generate a new answer to the last question",
        again},
       {{"/image"}, "FILE", "ask the next question about a picture; may be repeated", attach},
-      {{"/system"}, "[TEXT]", "set or remove the system message", set_system},
+      {{"/system"}, "[TEXT]", "set the system message; off: remove it; alone: show it", set_system},
       {{"/set"},
        "[NAME VALUE]",
        "set an option, such as temperature 0.5; alone: list them; verbose or quiet: statistics "

@@ -10,6 +10,7 @@
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "inspector/circuits_json.h"
+#include "options/open_model.h"
 
 namespace fovea::cli {
 namespace {
@@ -19,20 +20,23 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMostIndex = 1'000'000;  // the model limits layers and tokens further
 constexpr int64_t kNeurons = 8;            // neurons of a layer
 
-struct LayerHead {
-  int64_t layer = 0, head = 0;
-};
-
-// Reads "3.5" as layer 3, head 5.
-LayerHead layer_head(const std::string& text) {
-  LayerHead place;
-  const char* const end = text.data() + text.size();
-  const auto layer = std::from_chars(text.data(), end, place.layer);
-  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
-  const auto head = dot ? std::from_chars(layer.ptr + 1, end, place.head) : layer;
-  if (!dot || head.ec != std::errc() || head.ptr != end || place.layer < 0 || place.head < 0)
-    throw UsageError(fmt::format("--circuit: '{}'; expected LAYER.HEAD, such as 3.5", text));
-  return place;
+// Returns the token of an answer: an id, or a word that is one token, with a space before it as in
+// the middle of a text, or without.
+int32_t answer_token(const Model& model, const std::string& answer) {
+  int32_t id = 0;
+  const char* const end = answer.data() + answer.size();
+  const auto read = std::from_chars(answer.data(), end, id);
+  if (read.ec == std::errc() && read.ptr == end && id >= 0) return id;
+  std::string pieces;
+  for (const bool spaced : {true, false}) {
+    const std::vector<int32_t> ids = model.tokenizer().encode((spaced ? " " : "") + answer);
+    if (ids.size() == 1) return ids[0];
+    pieces.clear();
+    for (const InspectedToken& token : token_texts(model, ids))
+      pieces += (pieces.empty() ? "" : ", ") + Json(token.text).dump();
+  }
+  throw UsageError(fmt::format(
+      "--answers: \"{}\" is the tokens {}; expected a single token, or its id", answer, pieces));
 }
 
 // The tokens of a list [[id, value], ...], with their values.
@@ -100,11 +104,11 @@ void CircuitReport::declare(OptionTable& table) {
                  "print the feed-forward neurons of each layer with the largest activations for a "
                  "token, and the tokens that they promote",
                  neurons_));
-  table.add(as("A,B", integers("--answers", {},
-                               "two token ids: print the difference of their logits after a token "
-                               "as a sum over heads and feed-forward layers; with --other, as a "
-                               "map of activation patching",
-                               answers_, 0, INT32_MAX)));
+  table.add(as("A,B", text("--answers", {},
+                           "two words that are tokens, or token ids: print the difference of their "
+                           "logits after a token as a sum over heads and feed-forward layers; with "
+                           "--other, as a map of activation patching",
+                           answers_)));
   table.add(as("TEXT", text("--other", {}, "a second text, for --answers and --steer", other_)));
   table.add(as("LAYER.HEAD",
                text("--circuit", {}, "print what a head looks for and what it writes", circuit_)));
@@ -138,8 +142,9 @@ bool CircuitReport::asked(const OptionTable& table, const std::vector<const char
     if (given(option))
       throw UsageError(fmt::format("{}: cannot be combined with {}", option,
                                    *std::find_if(reports.begin(), reports.end(), given)));
-  if (given("--answers") && answers_.size() != 2)
-    throw UsageError(fmt::format("--answers: {} ids; expected 2", answers_.size()));
+  if (given("--answers") && std::count(answers_.begin(), answers_.end(), ',') != 1)
+    throw UsageError(
+        fmt::format("--answers: '{}'; expected two answers, such as Mary,John", answers_));
   if (given("--steer") && other_.empty())
     throw UsageError("--steer: --other is not given; expected a second text");
   return true;
@@ -160,11 +165,14 @@ std::string CircuitReport::report(const Model& model, const InspectInput& input,
     found = inspector::neurons_json(strongest_neurons(run, AttentionKind::self, token, kNeurons));
     if (!json) text = neurons_text(model, found);
   } else if (!circuit_.empty()) {
-    const auto [layer, head] = layer_head(circuit_);
-    found = inspector::circuit_json(head_circuit(run, AttentionKind::self, layer, head, 6));
+    const HeadPlace place = head_place("--circuit", circuit_);
+    found =
+        inspector::circuit_json(head_circuit(run, AttentionKind::self, place.layer, place.head, 6));
     if (!json) text = circuit_text(model, run, found);
   } else if (!answers_.empty()) {
-    const auto one = static_cast<int32_t>(answers_[0]), two = static_cast<int32_t>(answers_[1]);
+    const size_t comma = answers_.find(',');
+    const int32_t one = answer_token(model, answers_.substr(0, comma));
+    const int32_t two = answer_token(model, answers_.substr(comma + 1));
     found = other ? inspector::patched_json(patch_differences(run, *other, one, two))
                   : inspector::logit_attribution_json(attribute_logits(run, token, one, two));
     if (!json) text = other ? patched_text(found) : attribution_text(found);

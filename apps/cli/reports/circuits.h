@@ -20,8 +20,7 @@ class CircuitReport {
 
  private:
   bool neurons_ = false;
-  std::vector<int64_t> answers_;
-  std::string other_, circuit_;
+  std::string answers_, other_, circuit_;
   int64_t token_ = -1, steer_ = -1;
   double strength_ = 1;
 };

@@ -178,7 +178,7 @@ class ChatCommand : public Command {
     return answer;
   }
 
-  static std::string statistics_of(const Generation& answer) {
+  std::string statistics_of(const Generation& answer) const {
     const auto rate = [](int64_t tokens, double seconds) {
       return amount(seconds > 0 ? static_cast<double>(tokens) / seconds : 0);
     };
@@ -188,7 +188,7 @@ class ChatCommand : public Command {
         "tokens/s{}",
         answer.prompt_tokens, answer.cached_tokens, rate(read, answer.prompt_seconds),
         answer.ids.size(), rate(std::ssize(answer.ids), answer.generation_seconds),
-        guesses_line(answer.guessed_tokens, answer.accepted_tokens));
+        guesses_line(*table_, answer.guessed_tokens, answer.accepted_tokens));
   }
 
   std::string model_, system_, template_, mmproj_;

@@ -10,6 +10,7 @@
 #include "cli/reports/classify_input.h"
 #include "cli/reports/explained.h"
 #include "cli/reports/pictures.h"
+#include "cli/reports/similarity.h"
 #include "cli/reports/vectors.h"
 #include "cli/verbs/embed_retrieval.h"
 #include "cli/verbs/embed_train.h"
@@ -125,7 +126,9 @@ class EmbedCommand : public Command {
     if (role_ > 0 && !table.given("--prompt") && !table.given("--prompt-name"))
       options_.prompt_name = prompt_name_for(embedder.prompts(), role());
     if (!table.given("--evaluate")) return embed(embedder, table);
-    return poolings_ == 1 ? evaluate_all_poolings(embedder) : evaluate(embedder);
+    print(poolings_ == 1 ? poolings_report(embedder, pairs_, options_, json)
+                         : similarity_report(embedder, pairs_, options_, json));
+    return 0;
   }
 
   bool runs_on_ranks(const OptionTable& table) const override {
@@ -263,42 +266,6 @@ class EmbedCommand : public Command {
       ++index;
     }
     return out;
-  }
-
-  // Compares all poolings of the tokens' vectors.
-  int evaluate_all_poolings(const Embedder& embedder) const {
-    const std::vector<Metric>& metrics = evaluation_task("similarity").metrics;
-    nlohmann::ordered_json object = nlohmann::ordered_json::object();
-    std::string rows = fmt::format("{:<22}", "pooling");
-    for (const Metric& metric : metrics) rows += fmt::format("{:>10}", metric.title);
-    rows += '\n';
-    for (const PoolingEvaluation& e : evaluate_poolings(embedder, pairs_, options_)) {
-      object["pairs"] = e.result.pairs;
-      nlohmann::ordered_json values = {{"own", e.own}};
-      rows += fmt::format("{:<22}", e.pooling + (e.own ? " (the model's)" : ""));
-      for (const Metric& metric : metrics) {
-        const double value = value_of(e.result.metrics, metric.name).value();
-        values[metric.name] = value;
-        rows += fmt::format("{:>10.{}f}", value, metric.decimals);
-      }
-      object["poolings"][e.pooling] = values;
-      rows += '\n';
-    }
-    print(json ? object.dump() + "\n" : rows);
-    return 0;
-  }
-
-  int evaluate(const Embedder& embedder) const {
-    const SimilarityEvaluation r = evaluate_similarity(embedder, pairs_, options_);
-    nlohmann::ordered_json object = {{"pairs", r.pairs}};
-    std::string rows = fmt::format("{:<10}{}\n", "pairs", r.pairs);
-    for (const Metric& metric : evaluation_task("similarity").metrics) {
-      const double value = value_of(r.metrics, metric.name).value();
-      object[metric.name] = value;
-      rows += fmt::format("{:<10}{:.{}f}\n", metric.title, value, metric.decimals);
-    }
-    print(json ? object.dump() + "\n" : rows);
-    return 0;
   }
 
   std::string model_, out_, pairs_, other_;

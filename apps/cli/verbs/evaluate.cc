@@ -12,6 +12,7 @@
 #include "cli/reports/compare.h"
 #include "cli/reports/label_table.h"
 #include "cli/reports/score.h"
+#include "cli/reports/similarity.h"
 #include "cli/verbs/eval_probe.h"
 #include "cli/verbs/eval_tasks.h"
 #include "cli/verbs/images.h"
@@ -43,7 +44,8 @@ class EvalCommand : public Command {
                 "the loss of a speech model, and its word and character error rates. On --labels: "
                 "the scores of a classifier, of all labels and of each. On --images: those of a "
                 "classifier of pictures, or how many captions a model of pictures and texts "
-                "retrieves. "
+                "retrieves. With --sts: how well the similarities of an embedding model's vectors "
+                "agree with human scores. "
                 "With --tasks: the accuracy of choices and of generated answers, and ROUGE. "
                 "With --probe: the accuracy of a linear classifier on the vectors of MODEL, beside "
                 "that on TF-IDF. With --hypotheses and "
@@ -75,6 +77,8 @@ class EvalCommand : public Command {
     table.add(list("--candidate", {"--candidates"},
                    "--score: print the log-probability of this continuation; may be repeated",
                    candidates_));
+    table.add(as("FILE", text("--sts", {}, "file of scored sentence pairs, for an embedding model",
+                              pairs_with_scores_)));
     table.add(as("DIR", text("--against", {}, "reference model to compare MODEL's predictions with",
                              against_)));
     table.add(choice("--dtype", {"--precision"},
@@ -85,8 +89,8 @@ class EvalCommand : public Command {
     probe_.declare(table);
     tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
-                     "--hypotheses", "--references", "--score", "--against", "--dtype", "--adapter",
-                     "--probe", "--tasks", "--shots", "--limit"});
+                     "--hypotheses", "--references", "--score", "--sts", "--against", "--dtype",
+                     "--adapter", "--probe", "--tasks", "--shots", "--limit"});
   }
 
   int run(const OptionTable& table) override {
@@ -96,6 +100,7 @@ class EvalCommand : public Command {
     table.refuse_without("--probe");
     table.refuse_without("--tasks");
     if (table.given("--probe")) return run_probe(table);
+    if (table.given("--sts")) return run_similarity(table);
     const auto open = [this] {
       return open_model(model_, weight_precision(precision_), cache_precision(cache_),
                         adapters_of(adapters_));
@@ -114,8 +119,8 @@ class EvalCommand : public Command {
     }
     if (data_.text.empty() && data_.pairs.empty() && data_.labels.empty())
       throw UsageError(
-          "DATA: not given; expected text files or directories, --pairs, --labels, --images or "
-          "--score");
+          "DATA: not given; expected text files or directories, --pairs, --labels, --images, --sts "
+          "or --score");
     if (!against_.empty())
       allow_only(table, "--against", {"MODEL", "DATA", "--dtype", "--adapter"});
     catch_signals();
@@ -148,6 +153,14 @@ class EvalCommand : public Command {
     if (table.given("--pairs")) return;
     for (const char* option : {"--beams", "--source-prefix", "--task"})
       if (table.given(option)) throw UsageError(fmt::format("{}: requires --pairs", option));
+  }
+
+  int run_similarity(const OptionTable& table) {
+    allow_only(table, "--sts", {"MODEL", "--dtype", "--adapter"});
+    const Embedder embedder =
+        open_embedder(model_, weight_precision(precision_), adapters_of(adapters_));
+    print(similarity_report(embedder, pairs_with_scores_, {}, json));
+    return 0;
   }
 
   int run_images(const OptionTable& table) {
@@ -254,7 +267,7 @@ class EvalCommand : public Command {
 
   std::string model_;
   std::vector<std::string> adapters_;
-  std::string against_, score_, hypotheses_, references_;
+  std::string against_, score_, pairs_with_scores_, hypotheses_, references_;
   std::vector<std::string> candidates_;
   int precision_ = 0, cache_ = 0;
   EvaluationData data_;

@@ -46,12 +46,13 @@ class GenerateCommand : public Command {
  public:
   GenerateCommand()
       : Command(
-            "generate MODEL [-p TEXT | -f FILE | --ids 5,9,2 | < FILE] [OPTIONS]",
+            "generate MODEL [TEXT | -f FILE | --ids 5,9,2 | < FILE] [OPTIONS]",
             "Continues a prompt with a model. Only the continuation is written to standard output. "
             "One newline at the end of a file or of piped text is not part of the prompt.") {}
 
   void declare(OptionTable& table) override {
     table.add(model_place(model_, "model directory or .gguf file"));
+    table.add(place("TEXT", {}, "the prompt", placed_));
     table.add(text("--prompt", {"-p"}, "the prompt", prompt_));
     table.add(as("FILE",
                  text("--file", {"-f", "-i", "--input"}, "file that contains the prompt", file_)));
@@ -75,9 +76,10 @@ class GenerateCommand : public Command {
                       alternatives_, 0, 1024));
     table.add(integer("--at", {}, "--alternatives: place in the generated text, in tokens from 1",
                       at_, 1, kLargestId));
-    table.show_only({"MODEL", "--prompt", "--file", "--ids", "--image", "--echo", "--dtype",
-                     "--cache-dtype", "--predict", "--stop", "--temperature", "--top-k", "--top-p",
-                     "--greedy", "--seed", "--draft", "--guess", "--answers", "--beams"});
+    table.show_only({"MODEL",   "TEXT",          "--prompt", "--file",        "--ids",
+                     "--image", "--echo",        "--dtype",  "--cache-dtype", "--predict",
+                     "--stop",  "--temperature", "--top-k",  "--top-p",       "--greedy",
+                     "--seed",  "--draft",       "--guess",  "--answers",     "--beams"});
   }
 
   void apply(OptionTable& table) override {
@@ -87,9 +89,11 @@ class GenerateCommand : public Command {
 
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
-    const int sources = table.given("--prompt") + table.given("--file") + table.given("--ids");
+    const int sources = table.given("TEXT") + table.given("--prompt") + table.given("--file") +
+                        table.given("--ids");
     if (sources > 1)
-      throw UsageError("--prompt, --file, --ids: cannot be combined; expected one of them");
+      throw UsageError("TEXT, --prompt, --file, --ids: cannot be combined; expected one of them");
+    if (table.given("TEXT")) prompt_ = placed_;
     if (alternatives_ == 0 && table.given("--at"))
       throw UsageError("--at: requires --alternatives");
     if (!table.given("--ids")) read_prompt(table);
@@ -118,7 +122,7 @@ class GenerateCommand : public Command {
   static constexpr int64_t kLargestId = std::numeric_limits<int32_t>::max();
 
   void read_prompt(const OptionTable& table) {
-    if (table.given("--prompt")) return;
+    if (table.given("TEXT") || table.given("--prompt")) return;
     if (!table.given("--file")) {
       if (!input_is_piped()) return;
       file_ = "-";
@@ -256,7 +260,7 @@ class GenerateCommand : public Command {
     return result;
   }
 
-  static void report(const std::vector<Generation>& answers) {
+  void report(const std::vector<Generation>& answers) const {
     const Generation& first = answers.front();
     int64_t written = 0, guessed = 0, accepted = 0;
     for (const Generation& answer : answers) {
@@ -270,11 +274,11 @@ class GenerateCommand : public Command {
     note(dim(fmt::format("prompt: {} tokens{}, {} tokens/s; generation: {} tokens, {} tokens/s{}",
                          first.prompt_tokens, unread, amount(rate(read, first.prompt_seconds)),
                          written, amount(rate(written, answers.back().generation_seconds)),
-                         guesses_line(guessed, accepted))) +
+                         guesses_line(*table_, guessed, accepted))) +
          "\n");
   }
 
-  std::string model_, prompt_, file_, cache_file_, mmproj_;
+  std::string model_, placed_, prompt_, file_, cache_file_, mmproj_;
   std::vector<std::string> adapters_;
   std::vector<int64_t> ids_;
   int precision_ = 0, cache_ = 0;

@@ -26,7 +26,7 @@ class TraceCommand : public Command {
   TraceCommand()
       : Command(
             "trace MODEL (--text TEXT | --ids 1,2,3 | --input FILE.safetensors | --image FILE) "
-            "(--out FILE.safetensors | --list | --explain | --neurons | --answers A,B | --circuit "
+            "(--out FILE | --list | --explain | --neurons | --answers A,B | --circuit "
             "LAYER.HEAD | --steer LAYER)",
             "Runs a model once and writes its intermediate results: logits, hidden.{i}, "
             "attention.{i}, further values by --what, loss (with labels or --gradients) and "
