@@ -110,6 +110,8 @@ void Config::padding(Spec& spec, int64_t absent) {
   spec.padding = is_id                                      ? given.get<int64_t>()
                  : given.is_null() && !says("pad_token_id") ? absent
                                                             : -1;
+  // A null that this function would not write again is carried.
+  if (spec.padding < 0 && absent < 0) known_.erase("pad_token_id");
 }
 
 nlohmann::json Config::value(const char* key) {

@@ -94,7 +94,8 @@ TEST_F(TextFormatTest, RendersTheMessagesOfAModel) {
                [&] { messages.pair({}, "the"); });
   spec.context = 5;
   const TokenizedText cut = open().text("the fox sees the bird");
-  EXPECT_EQ(cut.ids, ids("a the fox , bird"));
+  // No digit is in the vocabulary, so that the last token of "0" and "1 2 3 4" is the same.
+  EXPECT_EQ(cut.ids, ids("a the 0 , bird"));
   EXPECT_EQ(cut.cut, 3);
   settings({{"format", "flat"}}, nlohmann::json::object());
   EXPECT_EQ(open().text("the fox").ids, ids("a the fox ,"));

@@ -137,7 +137,7 @@ TEST_F(RefusedDirectory, UnsupportedFeatures) {
       {"rope_scaling", {{"type", "linear"}}},
       {"attn_logit_softcapping", 50.0},
       {"num_key_value_heads", 1},
-      {"attention_bias", false},
+      {"attention_bias", true},
       {"quantization_config", {{"bits", 4}}}};
   for (const auto& [key, value] : features) {
     nlohmann::json config = config_;
