@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "generate/banned_texts.h"
+#include "generate/reading.h"
 #include "generate/repetition.h"
 
 namespace fovea {
@@ -93,7 +94,6 @@ Request::Request(Task task, const Spec& spec, const GenerationRules& rules,
     }
     beams_.emplace(rules_, options, counted_, required_ ? &*required_ : nullptr);
     found_.resize(1);
-    unread_ = 1;
   }
 }
 
@@ -164,13 +164,13 @@ void Request::accept(size_t index, const float* logits, std::vector<AttentionTra
     }
   }
   if (!beams_) return draw(branches_[index], logits);
-  if (unread_ == 0) advance_beams();
+  const auto known = [](const auto& continuations) { return continuations.has_value(); };
+  if (std::all_of(found_.begin(), found_.end(), known)) advance_beams();
 }
 
 void Request::process_logits(size_t branch, const float* logits) {
   if (!beams_) return;
   found_[branch] = beams_->best_after(branch, logits, vocabulary_);
-  --unread_;
 }
 
 int32_t Request::choose(std::vector<float>& logits, const std::vector<int32_t>& written,
@@ -313,7 +313,9 @@ void Request::guess(Branch& branch, const std::vector<int32_t>& ids) const {
 
 void Request::advance_beams() {
   if (task_.options.max_tokens == 0) return finish_beams();
-  beams_->advance(found_);
+  std::vector<std::vector<BeamSearch::Continuation>> continuations;
+  for (auto& found : found_) continuations.push_back(std::move(*found));
+  beams_->advance(continuations);
   ++counts_.written;
   if (beams_->done()) return finish_beams();
   std::vector<Branch> next;
@@ -326,7 +328,6 @@ void Request::advance_beams() {
   for (Branch& branch : branches_) shorten(pool_, branch.text, 0);
   branches_ = std::move(next);
   found_.assign(branches_.size(), {});
-  unread_ = branches_.size();
 }
 
 void Request::finish_beams() {

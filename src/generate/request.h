@@ -140,9 +140,9 @@ class Request {
   std::vector<TokenCounts> token_counts_;  // one per answer
   std::optional<RequiredTexts> required_;
   std::optional<BeamSearch> beams_;
-  // The continuations of each beam; used when those of all beams are known.
-  std::vector<std::vector<BeamSearch::Continuation>> found_;
-  size_t unread_ = 0;  // beams whose continuations are not known yet
+  // The continuations of each beam, which may be none; used when those of all beams are known. A
+  // beam that lost its pages is read again, and its continuations are found again.
+  std::vector<std::optional<std::vector<BeamSearch::Continuation>>> found_;
   std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double prompt_seconds_ = 0;
