@@ -146,6 +146,13 @@ Counts rows_that_count(const SafeTensors& file, const std::string& name, const S
       [=](int64_t row) { return mask.data_as<int64_t>()[row / (copies * T) * T + row % T] != 0; };
 }
 
+// In memory, XLM-RoBERTa names the embedding that it ties to its head after the head.
+std::string name_in_file(const std::string& name, const SafeTensors& found) {
+  constexpr const char *kHead = "grad.lm_head.decoder.weight",
+                       *kEmbedding = "grad.roberta.embeddings.word_embeddings.weight";
+  return name == kHead && found.find(kHead) == nullptr ? kEmbedding : name;
+}
+
 TEST_P(Parity, PassMatchesTransformers) {
   const std::string path = folder_ + "/expected.safetensors";
   const SafeTensors expected(path), found = traced(path, true);
@@ -156,10 +163,11 @@ TEST_P(Parity, PassMatchesTransformers) {
   int compared = 0;
   for (const StoredTensor& tensor : expected.stored()) {
     if (!is_computed(tensor.name)) continue;
-    ASSERT_NE(found.find(tensor.name), nullptr) << tensor.name;
+    const std::string name = name_in_file(tensor.name, found);
+    ASSERT_NE(found.find(name), nullptr) << name;
     const bool gradient = tensor.name.starts_with("grad.");
     const Tensor value = expected.tensor(tensor.name);
-    expect_close(found.tensor(tensor.name), value, tensor.name,
+    expect_close(found.tensor(name), value, tensor.name,
                  gradient ? kGradientTolerance : kTolerance,
                  gradient ? kLeastShare * largest_gradient : 0,
                  rows_that_count(expected, tensor.name, value.shape()));
