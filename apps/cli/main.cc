@@ -67,10 +67,10 @@ std::string overview() {
   std::string out =
       "usage: fovea VERB [OPTIONS]\n\n"
       "First steps:\n"
-      "    fovea learn                               a course on Transformers, for beginners\n"
-      "    fovea train book.txt --out model          train a small model on a text\n"
-      "    fovea generate model \"Once upon a time\"   continue a text with it\n"
-      "    fovea inspect model                       look at its attention in the browser\n";
+      "    fovea learn                               # a course on Transformers, for beginners\n"
+      "    fovea train book.txt --out model          # train a small model on a text\n"
+      "    fovea generate model \"Once upon a time\"   # continue a text with it\n"
+      "    fovea inspect model                       # look at its attention in the browser\n";
   for (const Verb& verb : verbs()) {
     if (verb.section != nullptr) out += fmt::format("\n{}:\n", verb.section);
     out += fmt::format("  {:<10} {}\n", verb.name, verb.summary);

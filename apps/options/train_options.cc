@@ -308,8 +308,8 @@ void TrainRequest::declare(OptionTable& table) {
   }
   std::vector<std::string> shown = {
       "DATA",   "--pairs",   "--labels", "--images",        "--out",
-      "--lora", "--steps",   "--batch",  "--learning-rate", "--dtype",
-      "--seed", "--context", "--width",  "--layers",        "--dry-run"};
+      "--lora", "--steps",   "--batch",  "--learning-rate", "--seed",
+      "--context", "--width", "--layers", "--dry-run"};
   const auto also =
       distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
                                          "--alpha", "--top-k", "--cache"}

@@ -71,7 +71,7 @@ class HostileConfig(HostileTest):
         for scaling in ({"rope_type": "nonesuch", "factor": 2.0}, {"rope_type": 5}, {"rope_type": "linear", "factor": -1.0},
                         {"rope_type": "linear", "factor": 0}, {"rope_type": "linear", "factor": "x"}, {"rope_type": "linear", "sideways": 1},
                         {"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0},
-                        {"rope_type": "yarn", "factor": 2.0, "mscale": 0.5}, {"rope_type": "longrope", "short_factor": [1.0]},
+                        {"rope_type": "longrope", "short_factor": [1.0]},
                         {"rope_type": "longrope", "short_factor": "x", "long_factor": [1.0]},
                         {"rope_type": "longrope", "short_factor": [1.0], "long_factor": [1.0], "original_max_position_embeddings": 1},
                         {"rope_type": "longrope", "short_factor": [0.0], "long_factor": [1.0]}, {"rope_type": "dynamic", "factor": 0.5},

@@ -150,7 +150,7 @@ class HostileTokenizer(HostileTest):
     def test_repetitive_texts_are_tokenised(self):
         size = 100_000 if SANITIZED else 1_000_000
         texts = {"a": b"a", "hats": b"^", "spaces": b" ", "family": "\U0001f468\u200d".encode(), "marks": "a\u0301\u0327".encode(),
-                 "bad bytes": b"\xff\xc0\x80", "nul": b"\0", "wide": "\U0001d54f".encode()}
+                 "wide": "\U0001d54f".encode()}
         for name, tokenizer in {"words": TOKENIZER, "bpe": BPE, "unigram": UNIGRAM,
                                 "nfd": {**TOKENIZER, "normalizer": {"type": "NFD"}}, "nfkc": {**TOKENIZER, "normalizer": {"type": "NFKC"}},
                                 "no split": {**BPE, "pre_tokenizer": None}}.items():

@@ -38,7 +38,7 @@ class Config(FoveaTest):
     def test_invalid_files_are_refused(self):
         self.bad("", "not an object")
         self.bad("{", "not JSON")
-        self.bad(b"\xff\xfe\x00", "expected YAML or JSON")
+        self.bad(b"\xff\xfe\x00", "is UTF-16 or UTF-32")
         self.bad("[1]", "not an object")
         self.bad("[" * 100000, "deep")
         self.bad('{"a":' * 100000, "deep")

@@ -5,8 +5,9 @@ import unittest
 
 from support import FoveaTest, fovea, tensors
 
-SMALL = ("--width", "16", "--heads", "2", "--layers", "2", "--context", "32", "--steps", "6", "--batch", "2", "--warmup", "1",
+ALONE = ("--width", "16", "--layers", "2", "--context", "32", "--steps", "6", "--batch", "2", "--warmup", "1",
          "--evaluate-windows", "4", "--sample-tokens", "8", "--dropout", "0")
+SMALL = (*ALONE, "--heads", "2")  # a recurrent model has no heads
 RECURRENT = ("--mixer", "lstm", "--position", "none", "--pre-norm", "false", "--final-norm", "false", "--residual", "false", "--ffn", "false",
              "--tied-head", "false", "--head-bias", "true")
 
@@ -60,12 +61,12 @@ class Experiments(FoveaTest):
             self.assertGreater(plan["bytes"]["moments"], 0)
             self.assertLess(plan["bytes"]["moments"], 8 * plan["parameters"])
         self.refused(fovea("train", self.text, "--out", self.folder / "x", *SMALL, "--optimizer", "lion", "--moments", "8bit"), (1, 2),
-                     "moments", "expected adamw")
-        self.refused(fovea("train", self.text, "--out", self.folder / "x", *SMALL, "--muon-rate", "2"), (1, 2), "muon", "expected muon")
+                     "moments", "expected --optimizer adamw")
+        self.refused(fovea("train", self.text, "--out", self.folder / "x", *SMALL, "--muon-rate", "2"), (1, 2), "muon", "expected --optimizer muon")
 
     def test_a_recurrent_model_has_the_names_of_pytorch(self):
         out, copy = self.folder / "out", self.folder / "copy"
-        self.ok(fovea("train", self.text, "--out", out, *SMALL, *RECURRENT))
+        self.ok(fovea("train", self.text, "--out", out, *ALONE, *RECURRENT))
         config = json.loads((out / "config.json").read_text())
         self.assertEqual((config["model_type"], config["hidden_size"], config["num_layers"]), ("lstm", 16, 2))
         found = tensors(out / "model.safetensors")
@@ -76,7 +77,7 @@ class Experiments(FoveaTest):
         self.ok(fovea("convert", out, copy))
         self.assertEqual((copy / "model.safetensors").read_bytes(), (out / "model.safetensors").read_bytes())
         # A Spec that PyTorch's layers lack has fovea's format.
-        self.ok(fovea("train", self.text, "--out", self.folder / "norm", *SMALL, *RECURRENT, "--pre-norm", "true"))
+        self.ok(fovea("train", self.text, "--out", self.folder / "norm", *ALONE, *RECURRENT, "--pre-norm", "true"))
         self.assertEqual(json.loads((self.folder / "norm" / "config.json").read_text())["model_type"], "fovea")
 
 

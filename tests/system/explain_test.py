@@ -64,7 +64,7 @@ class Explain(FoveaTest):
 
     def test_masks_entities_and_answers_are_explained(self):
         options = ["--explain", "--integration-steps", 16, "--removed-share", 0.3]
-        cases = (("masks", "masks", "mask 1", ["--top", 2]), ("words", "entities", "entity 1", []), ("answers", "answers", "span", []))
+        cases = (("masks", "masks", "mask 1", ["--top", 2]), ("words", "entities", "entity 1", ["--joining", "simple"]), ("answers", "answers", "span", []))
         for name, key, golden, more in cases:
             model, golden = GOLDENS / "classifiers" / name, self.golden(golden)
             context = ["--context", golden["pair"]] if "pair" in golden else []

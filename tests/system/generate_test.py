@@ -166,7 +166,7 @@ class Generate(FoveaTest):
         self.assertNotEqual(self.said("-p", prompt, "-n", "24", "--greedy", "--dry-multiplier", "20", "--dry-base", "3"), repeated)
         for option, value, wrong in (("--samplers", "top_k;top_q", '"top_q" is unknown'), ("--samplers", "xtc;xtc", "xtc is repeated"), ("--mirostat", "1", "expected 0, or 2"),
                                      ("--dry-sequence-breaker", "", "is empty")):
-            self.refused(fovea("generate", self.model(60), "-p", "The ", option, value), 2, option, wrong)
+            self.refused(fovea("generate", self.model(60), "-p", "The ", "--dry-multiplier", "1", option, value), 2, option, wrong)
 
     def test_the_likeliest_tokens_are_completed(self):
         whole = json.loads(self.said("-p", "The ", "-n", "12", "--greedy", "--logprobs", "3", "--json"))

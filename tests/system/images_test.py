@@ -143,7 +143,7 @@ class TrainImages(FoveaTest):
         table.write_text("none.png,cat\n")
         refused("none.png is missing", table)
         table.write_text("data/lying/00.png\n")
-        refused("table.csv: line 1", table)
+        refused("table.csv:1: ", table)
 
 
 class Digits(FoveaTest):
@@ -255,7 +255,7 @@ class Captions(FoveaTest):
                            self.folder / "x"), 2, "--objective: contrastive, but the model does not read pictures and texts")
         (self.folder / "bad.csv").write_text("train0.png,a bar, standing\n")
         self.refused(fovea("train", "--images", self.folder / "bad.csv", "--preset", "clip-tiny", "--out", self.folder / "x"), 2,
-                     "bad.csv: line 1: ", "in quotes if it has commas")
+                     "bad.csv:1: ", "in quotes if it has commas")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Completion(FoveaTest):
 
     @needs("bash")
     def test_bash_completes_verbs_options_and_values(self):
-        self.assertEqual(self.bash("fovea", "tr"), ["train", "translate", "transcribe", "trace"])
+        self.assertEqual(self.bash("fovea", "tr"), ["trace", "train", "translate", "transcribe"])
         self.assertEqual(self.bash("fovea", "help", "cha"), ["chat"])
         self.assertEqual(self.bash("fovea", "generate", "--temp"), ["--temperature"])
         self.assertEqual(self.bash("fovea", "generate", "model", "--dtype", "b"), ["bf16"])

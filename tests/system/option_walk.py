@@ -310,7 +310,7 @@ def verb_values(w):
         "--predictions": [w.folder / "predictions.jsonl"], "--tasks": [w.folder / "tasks.jsonl"], "--shots": [1], "--delimiter": ["x"], "--samples-out": [w.folder / "samples.jsonl"],
         "--language": ["de"], "--samples": [2], "--temperatures": ["0.9"], "--compression-ratio-threshold": ["0.1"], "--logprob-threshold": ["-0.01"],
         "--no-speech-threshold": ["0.01"], "--hotwords": ["fox"], "--suppress-tokens": ["60,61,62"], "--windows": [2], "--rate": [8000], "--channels": [2],
-        "--query": ["eye"], "--check": [w.text], "--vocab-size": [280], "--min-frequency": [50], "--alphabet": [5], "--special-token": ["<x>"], "--memory": ["1M"],
+        "--query": ["eye"], "--sts": [w.folder / "scored.tsv"], "--check": [w.text], "--vocab-size": [280], "--min-frequency": [50], "--alphabet": [5], "--special-token": ["<x>"], "--memory": ["1M"],
         "--text": ["an eye"], "--input": [w.text], "--what": ["hidden.*"], "--layers": ["0"], "--patch": [w.text], "--other": ["an eye"], "--circuit": ["0.0"],
         "--steer": [0], "--strength": [9], "--token": [1],
     }

@@ -1,6 +1,8 @@
 """Options that change nothing in a case of the walk, or are refused for another reason there: the reason by (verb, option) and case; * = any case."""
 
 TRAIN = {
+    "--keep-going": {"*": "matters only if the loss rises"},
+    "--mixer": {"*": "a recurrent model has no heads, which the cases give"},
     "--patience": {"*": "the losses of the walk improve"},
     "--best-by": {"*": "the loss is the metric, or chooses the same evaluation"},
     "--average-of": {"*": "the last evaluations are the best ones"},
@@ -29,4 +31,21 @@ GENERATE = {
     "--dry-sequence-breaker": {"*": "the text may not repeat"}, "--diversity-penalty": {"*": "the best text may be the same"}, "--length-penalty": {"*": "all texts are as long"},
     "--xtc-probability": {"*": "the text may be the same"}, "--echo": {},
 }
-UNCHANGED = {**{("train", option): reasons for option, reasons in TRAIN.items()}, **{("generate", option): reasons for option, reasons in GENERATE.items()}}
+OTHERS = {
+    ("translate", "--sequences"): {"greedy": "the value is the default"},
+    ("embed", "--train"): {"dense": "it needs --out"},
+    ("embed", "--adapter"): {"*": "the adapter is that of another model"},
+    ("classify", "--adapter"): {"*": "the adapter is that of another model"},
+    ("eval", "--adapter"): {"*": "the adapter is that of another model"},
+    ("embed", "--no-truncate"): {"*": "the texts fit, or the error names the text"},
+    ("classify", "--no-truncate"): {"*": "the texts fit, or the error names the text"},
+    ("embed", "--batch-tokens"): {"*": "speed; same bits"},
+    ("classify", "--batch-tokens"): {"*": "speed; same bits"},
+    ("classify", "--input-format"): {"texts": "the lines are no pairs"},
+    ("classify", "--top"): {"texts": "one label is printed", "regression": "one number is printed"},
+    ("eval", "--candidate"): {"text": "it needs --score"},
+    ("eval", "--dtype"): {"tasks": "the answers may be the same"},
+    ("transcribe", "--compression-ratio-threshold"): {"*": "the text does not repeat itself"},
+    ("transcribe", "--no-speech-threshold"): {"*": "the sound is speech"},
+}
+UNCHANGED = {**OTHERS, **{("train", option): reasons for option, reasons in TRAIN.items()}, **{("generate", option): reasons for option, reasons in GENERATE.items()}}

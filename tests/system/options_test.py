@@ -163,7 +163,7 @@ class Names(FoveaTest):
         self.refused(fovea("xyzzyxyzzy"), 2, "see fovea --help")
 
     def test_an_extra_argument_is_refused(self):
-        self.refused(fovea("generate", "model", "again"), 2, '"again"')
+        self.refused(fovea("generate", "model", "a prompt", "again"), 2, '"again"')
 
     def test_no_two_options_share_a_name(self):
         for verb, table in TABLES.items():

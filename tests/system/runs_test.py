@@ -90,8 +90,8 @@ class Runs(FoveaTest):
         self.assertAlmostEqual(plan["steps"], 2 * done["steps"], delta=1)
 
     def test_schedules_fall_from_the_warm_up_to_the_end(self):
-        for schedule in ("linear", "wsd"):
-            self.train("--steps", "20", "--warmup", "15", "--schedule", schedule, "--decay-fraction", "0.9", "--final-rate", "0",
+        for schedule, more in (("linear", ()), ("wsd", ("--decay-fraction", "0.9"))):
+            self.train("--steps", "20", "--warmup", "15", "--schedule", schedule, *more, "--final-rate", "0",
                        "--learning-rate", "0.01", "--evaluate-every", "0", "--sample-tokens", "0", "--out", self.folder / schedule)
             rates = [line["learning_rate"] for line in self.log(self.folder / schedule) if "learning_rate" in line]
             self.assertEqual(rates[15], 0.01, schedule)  # no jump where the decay begins

@@ -95,7 +95,7 @@ class EmbedCommand : public Command {
   int run(const OptionTable& table) override {
     if (model_.empty()) throw UsageError("MODEL: not given; expected a model directory");
     if (table.given("--train")) {
-      if (table.given("--explain")) throw UsageError("--explain: cannot be combined with --train");
+      allow_only(table, "--train", {"MODEL", "--out"});
       if (strict) open();
       return training_.run(model_, out_, json, arguments);
     }

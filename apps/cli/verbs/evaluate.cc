@@ -122,7 +122,7 @@ class EvalCommand : public Command {
           "DATA: not given; expected text files or directories, --pairs, --labels, --images, --sts "
           "or --score");
     if (!against_.empty())
-      allow_only(table, "--against", {"MODEL", "DATA", "--dtype", "--adapter"});
+      allow_only(table, "--against", {"MODEL", "DATA", "--dtype", "--cache-dtype", "--adapter"});
     catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
     const Model model = open();

@@ -59,8 +59,11 @@ Explanation explained_golden(const Json& golden) {
   }
   TextInput input{golden["text"], {}};
   if (golden.contains("pair")) input.pair = golden["pair"].get<std::string>();
-  if (kind == "result")
-    return explain_results(Classifier::open(folder), {input}, options)[0].at(golden["result"]);
+  if (kind == "result") {
+    const ClassifyOptions joined = {.joining = EntityJoining::simple};  // as the reference joins
+    return explain_results(Classifier::open(folder), {input}, options, joined)[0].at(
+        golden["result"]);
+  }
   return explain(Classifier::open(folder), {input}, options)[0];
 }
 
