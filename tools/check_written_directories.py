@@ -181,7 +181,10 @@ def data_of(name, source, folder):
 def written(program, name, architecture, source, folder):
     """Yields the name of each way and the directory that it writes, or the message that refuses it."""
     data = data_of(name, source, folder)
-    steps = ["--from", source, "--steps", 1, "--batch", 2, "--length", 24, "--evaluate-every", 0, "--sample-every", 0]
+    size = ["--batch-tokens", 64] if data[0] == "--pairs" else ["--batch", 2, "--length", 24]
+    steps = ["--from", source, "--steps", 1, *size, "--evaluate-every", 0]
+    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        steps += ["--sample-every", 0]
     ways = {"convert": [["convert", source, folder / "convert"]],
             "gguf": [["convert", source, folder / "model.gguf"], ["convert", folder / "model.gguf", folder / "gguf"]]}
     if name not in SIGNALS and architecture != "BertModel":
