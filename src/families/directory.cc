@@ -129,8 +129,10 @@ ModelFiles load_model(const Family& family, const nlohmann::json& config, const 
       loader.pass_over(head);
     }
   }
-  if (spec.head.kind == HeadKind::pooled && spec.head.transform)
+  if (spec.head.kind == HeadKind::pooled && spec.head.transform) {
     spec.head.transform = has_pooler(spec, family, loader);
+    spec = validated(spec);
+  }
   files.model = std::move(*std::make_unique<Transformer>(spec));
   if (loading.only_sizes) {
     files.sizes = loader.sizes(files.model);

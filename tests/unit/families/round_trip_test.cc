@@ -134,7 +134,9 @@ TEST(ModelsWithoutTheirPooler, AreOfTheirFamily) {
   const TemporaryFolder folder;
   save_model_files(folder.path(), model, std::nullopt, {.family = &bert});
   EXPECT_EQ(read_json(folder / "config.json")["architectures"], nlohmann::json({"BertModel"}));
-  EXPECT_FALSE(open_model_files(folder.path(), Weights::mapped).model.spec.head.transform);
+  files = open_model_files(folder.path(), Weights::mapped);
+  EXPECT_FALSE(files.model.spec.head.transform);
+  EXPECT_TRUE(can_express(bert, files.model.spec));
 }
 
 }  // namespace
