@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/longrope: a small Phi-3 with LongRoPE, and the tokens that transformers generates past the original context,
+"""Writes tests/goldens/longrope_texts: a small Phi-3 with LongRoPE, and the tokens that transformers generates past the original context,
 where the frequencies change. Needs PyTorch and transformers (made with 5.24); run it in the root of the repository."""
 import json
 import pathlib
@@ -7,7 +7,7 @@ import pathlib
 import torch
 from transformers import Phi3Config, Phi3ForCausalLM
 
-FOLDER = pathlib.Path("tests/goldens/longrope")
+FOLDER = pathlib.Path("tests/goldens/longrope_texts")
 
 
 def main():
@@ -25,7 +25,7 @@ def main():
         prompt = [(first * i + i * i) % 39 + 1 for i in range(length)]
         found = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, length, dtype=torch.long), max_new_tokens=24, do_sample=False)
         cases.append({"prompt": prompt, "generated": found[0, length:].tolist()})
-    (FOLDER / "expected.json").write_text(json.dumps({"cases": cases}) + "\n")
+    (FOLDER / "texts.json").write_text(json.dumps({"cases": cases}) + "\n")
 
 
 if __name__ == "__main__":

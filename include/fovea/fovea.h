@@ -53,6 +53,8 @@
 #include "fovea/search.h"
 #include "fovea/sound.h"
 #include "fovea/spec.h"
+#include "fovea/spec_effect.h"
+#include "fovea/text_lines.h"
 #include "fovea/tokenizer.h"
 #include "fovea/trace.h"
 #include "fovea/train.h"

@@ -97,12 +97,12 @@ TEST_F(PaddedVocabulary, IsInNoTranslation) {
 // frequencies, so that its continuation differed from that of the same text as a prompt, and from
 // that of transformers (tools/make_longrope_goldens.py). Such a text is now read again.
 TEST(LongRope, ContinuesATextBeyondTheOriginalContext) {
-  const std::string folder = "tests/goldens/longrope";
+  const std::string folder = "tests/goldens/longrope_texts";
   const Model model = Model::open(folder);
   GenerateOptions o;
   o.sampling.temperature = 0;
   o.ignore_end = true;
-  for (const auto& one : read_json(folder + "/expected.json")["cases"]) {
+  for (const auto& one : read_json(folder + "/texts.json")["cases"]) {
     const Ids prompt = one["prompt"].get<Ids>(), expected = one["generated"].get<Ids>();
     for (const int64_t guesses : {0, 3}) {
       o.guesses = guesses;

@@ -123,7 +123,7 @@ TEST_P(ImageTextGoldens, LabelsHaveTheProbabilitiesOfTransformers) {
   }
   expect_error(ErrorKind::InvalidArgument, {"labels: none"},
                [&] { label_logprobs(model_, question, image, {}); });
-  expect_error(ErrorKind::InvalidArgument, {"score:", "tokens; expected at most 512"},
+  expect_error(ErrorKind::InvalidArgument, {"score:", "tokens; expected at most 513"},
                [&] { label_logprobs(model_, question, image, {std::string(2000, 'y')}); });
   expect_error(ErrorKind::InvalidArgument, {"marks <image> for 1 pictures"},
                [&] { label_logprobs(model_, {"what?"}, image, labels); });

@@ -106,9 +106,9 @@ TEST(CTrain, RefusesInvalidOptionsByName) {
   };
   refuse({{"learning_rat", "1"}}, "learning_rat: unknown option; expected learning_rate");
   refuse({{"zzzzzzzz", "1"}}, "zzzzzzzz: unknown option; expected a name in");
-  refuse({{"steps", "many"}}, "steps: \"many\"; expected 1 to");
-  refuse({{"steps", "0"}}, "steps: \"0\"; expected 1 to");
-  refuse({{"learning_rate", "nan"}}, "learning_rate: \"nan\"; expected 0 to 1000");
+  refuse({{"steps", "many"}}, "steps: \"many\"; expected 0 to");
+  refuse({{"steps", "-1"}}, "steps: \"-1\"; expected 0 to");
+  refuse({{"learning_rate", "nan"}}, "learning_rate: \"nan\"; expected -1 to 1000");
   refuse({{"schedule", "round"}}, "schedule: \"round\"; expected cosine, trapezoid");
   refuse({{"allow_change", "maybe"}}, "allow_change: \"maybe\"; expected true or false");
   refuse({{"window", "1,,2"}}, "window: \"\"; expected");

@@ -240,7 +240,7 @@ TEST_F(RoutesTest, ExplainsTheNextToken) {
   refused(explain({{"text", "to"}, {"model", "7"}}), 400, "model: 7");
   refused(explain({{"text", "to"}, {"target", "#999"}}), 400, "target: #999");
   refused(explain({{"text", "to"}, {"baseline", 3}}), 400, "baseline: expected one of automatic");
-  refused(explain({{"text", "to"}, {"integration_steps", 1001}}), 400, "from 1 to 1000");
+  refused(explain({{"text", "to"}, {"integration_steps", 1001}}), 400, "from 0 to 1000");
   refused(explain({{"text", "to"}, {"removed_share", 0}}), 400, "removed_share: expected a number");
   refused(explain({{"text", "to"}, {"seed", -1}}), 400, "seed: expected an integer");
   refused(explain({{"text", "to"}, {"target", 1}}), 400, "target: expected a text");

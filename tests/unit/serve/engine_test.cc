@@ -109,6 +109,7 @@ void train_adapter(const std::string& base, const std::string& out, uint64_t see
   options.length = 16;
   options.warmup = 0;
   options.learning_rate = 1;
+  options.validation = 0;  // otherwise a run that ends worse keeps its start
   options.sample_tokens = 0;
   options.seed = seed;
   train({}, options);

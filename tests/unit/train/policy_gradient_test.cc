@@ -88,7 +88,8 @@ TEST(PolicyGradient, IsThatOfFiniteDifferences) {
 // dr_grpo used to divide by the others only.
 TEST(PolicyAverages, CountAnswersThatAreLeftOut) {
   const test::SmallSize size{.vocabulary = 7, .context = 8, .width = 8, .layers = 1, .heads = 2};
-  const Transformer model = test::made(validated(test::small_llama(size, 5)));
+  Transformer model = test::made(validated(test::small_llama(size, 5)));
+  model.each([](const std::string&, Parameter& p) { p.value.want_gradient(); });
   WrittenBatch batch = two_answers(false);
   batch.trained = {1, 0};
   batch.advantages.assign(5, 1.0f);

@@ -93,6 +93,7 @@ TEST_F(Labels, AreLearntByModelsOfEveryShape) {
       // The checkpoint's head is used further.
       TrainOptions again = *each;
       again.from = each->out;
+      again.tokenizer = TrainOptions().tokenizer;  // that of the model
       again.out = each->out + " again";
       again.steps = 1;
       again.learning_rate = 0;
@@ -145,6 +146,7 @@ TEST_F(Labels, AreLearntByAdapters) {
   train(small_t5(), base);
   TrainOptions o = several("adapter");
   o.from = base.out;
+  o.tokenizer = TrainOptions().tokenizer;  // that of the model
   o.lora.rank = 4;
   o.steps = 80;
   EXPECT_GT(metric(train({}, o), "f1_micro"), 0.9);

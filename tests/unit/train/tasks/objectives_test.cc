@@ -60,6 +60,7 @@ TEST_F(Objectives, PretrainAnEncoderAndFineTuneAClassifier) {
 
   TrainOptions next = labelled("labels");
   next.from = o.out;
+  next.tokenizer = TrainOptions().tokenizer;  // that of the model
   next.steps = 40;
   std::vector<std::string> notes;
   const TrainResult labelled = train({}, next, [&](const TrainPlan& plan) {
@@ -134,6 +135,7 @@ TEST_F(Objectives, TrainAnEncoderDecoderOnSpans) {
   // Continues training from the directory, with windows of a different length.
   TrainOptions more = o;
   more.from = o.out;
+  more.tokenizer = TrainOptions().tokenizer;  // that of the model
   more.out = runs_ / "more";
   more.steps = 3;
   more.length = 32;
@@ -163,6 +165,7 @@ TEST_F(Objectives, KeepTheFamilyInFineTuning) {
   write_file_atomically(o.out + "/config.json", config.dump());
   TrainOptions next = runs_.options("second");
   next.from = o.out;
+  next.tokenizer = TrainOptions().tokenizer;  // that of the model
   next.steps = 2;
   train({}, next);
   EXPECT_EQ(family(next), "mistral");

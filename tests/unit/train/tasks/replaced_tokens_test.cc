@@ -160,6 +160,7 @@ TEST_F(ReplacedTokensRun, RefusesUnsuitableModels) {
   expect_error(ErrorKind::InvalidArgument, {"objective", "expected a text encoder"},
                [&] { train(small_spec(), o); });
   o.from = "tests/goldens/replaced_tokens/model";
+  o.tokenizer = TrainOptions().tokenizer;  // that of the model
   expect_error(ErrorKind::InvalidArgument, {"from"}, [&] { train({}, o); });
 }
 

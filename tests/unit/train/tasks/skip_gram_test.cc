@@ -126,6 +126,7 @@ TEST_F(WordVectors, HaveTheSameBitsForAnyThreadsAndAfterAResume) {
 TEST_F(WordVectors, RefuseAnInitialModel) {
   TrainOptions o = options("out");
   o.from = "tests/goldens/sentence_model";
+  o.tokenizer = TrainOptions().tokenizer;  // that of the model
   expect_error(ErrorKind::InvalidArgument, {"from: given with skip_gram"}, [&] { train({}, o); });
 }
 
