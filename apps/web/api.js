@@ -109,7 +109,7 @@ export function forgetRuns() {
 /**
  * @typedef {{run: string, look: string, layer: number, heads: string, mean?: number, q?: string, k?: string, step?: number}} MapQuery
  */
-// Maximum cells of a map that is requested entirely, so that its other parts need no further request.
+// Maximum cells of a map that is requested entirely.
 const SMALL = 256 * 256;
 
 /** @param {MapQuery} query @param {number} [cells] of the whole map @returns {Promise<WeightMap>} */

@@ -1,5 +1,5 @@
 // The tokens on one line, with arcs between the selected token and the tokens that it attends to or that attend to it. For
-// cross-attention, two lines of tokens. The drawing is redundant: the words above it work with the keyboard, and the list has the numbers.
+// cross-attention, two lines of tokens.
 
 import { headColor } from "./colors.js";
 import { figure, h, replace, shown, svg } from "./dom.js";

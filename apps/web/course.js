@@ -1,4 +1,4 @@
-// The course: chapters of docs/course beside live views of the model, a question at the end of each, and a tour of the page.
+// The course: chapters of docs/course beside live views, with questions, and a tour of the page.
 
 import { ask, askBytes, captured, startRun } from "./api.js";
 import { announce, figure, h, replace } from "./dom.js";

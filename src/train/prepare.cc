@@ -241,6 +241,14 @@ nlohmann::ordered_json settings(const Job& job, Spec spec, const Tokenizer& toke
   return s;
 }
 
+// Adapters do not train the embeddings of new tokens.
+void refuse_added_tokens(int64_t added) {
+  check_field(added == 0, "lora",
+              "the tokenizer lacks {} special tokens of the chat template, whose embeddings "
+              "adapters cannot train; expected another template, or no adapters",
+              added);
+}
+
 // Opens the model of options.from, and reads the adapter at the start of the run, if there is one.
 ModelFiles open_initial(Job& job) {
   const TrainOptions& o = job.options;
@@ -288,10 +296,7 @@ Job prepare(const Spec& given, TrainOptions options, bool read_only, const Say& 
     tokenizers.source = tokenizers.target = with_needed_tokens(tokenizers.source, *task, say);
   const Tokenizer& tokenizer = tokenizers.source;
   beginning.added = tokenizer.size() - beginning.known;
-  check_field(options.lora.rank == 0 || beginning.added == 0, "lora",
-              "the tokenizer lacks {} special tokens of the chat template, whose embeddings "
-              "adapters cannot train; expected another template, or no adapters",
-              beginning.added);
+  if (options.lora.rank > 0) refuse_added_tokens(beginning.added);
   beginning.new_head = shape(spec, *task, tokenizer, origin, options.from, say);
   if (options.from.empty()) origin = task->origin(spec, tokenizer);
   if (const auto labels = task->labels(); !labels.empty()) origin.labels = labels;

@@ -268,7 +268,7 @@ class TranscribeTest(FoveaTest):
         path = self.wav("a.wav", sounds.voice(0.5, 3))
         for options, text in ((["--language", "klingon"], "--language: 'klingon' is unknown; expected a code such as de"),
                               (["--language", "ko"], "--language: ko; expected one of the model's 6 languages"),
-                              (["--word-timestamps", "--no-timestamps"], "--word-timestamps: requires"),
+                              (["--word-timestamps", "--no-timestamps", "--format", "json"], "--word-timestamps: requires"),
                               (["--max-tokens", "64"], "--max-tokens: 64; expected less than 64")):
             self.refused(fovea("transcribe", MODEL, path, *options), 2, text)
         self.refused(fovea("transcribe", MODEL, self.folder / "none.wav"), 2, "none.wav: does not exist; expected a sound file")

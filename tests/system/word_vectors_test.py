@@ -106,7 +106,7 @@ class ReplacedTokens(FoveaTest):
         self.assertEqual(json.loads((self.folder / "tuned/config.json").read_text())["architectures"], ["ElectraForSequenceClassification"])
         masked = self.ok(fovea("classify", self.folder / "out/generator", "the [MASK] sat on a mat", "--json")).stdout
         self.assertTrue(masked)
-        self.refused(self.train("other", "--from", self.folder / "out"), 2, "--from")
+        self.refused(self.train("other", "--from", self.folder / "out"), 2, "--tokenizer: has no effect")
 
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with transformers")
     def test_transformers_opens_the_directories(self):
