@@ -59,12 +59,12 @@ TEST_F(EmbedderTrainingTest, HasKnownBits) {
   EXPECT_EQ(hash_of_weights(t), "c3c8f09498100311");
   t = training("triplets.jsonl", "triplets");
   t.dimensions = {4, 2};
-  EXPECT_EQ(hash_of_weights(t), "889ec88749cc273f");
+  EXPECT_EQ(hash_of_weights(t), "5796cc2f7aa26f3d");
   t = training("scored.csv", "scored");
   t.validation = t.data;
   t.batch = 6;
   t.epochs = 3;
-  EXPECT_EQ(hash_of_weights(t), "806f07c035e5213f");
+  EXPECT_EQ(hash_of_weights(t), "ad35d896a32e6786");  // the best evaluation, not the last one
 }
 
 TEST_F(EmbedderTrainingTest, TrainsAdapters) {
