@@ -2,6 +2,10 @@
 
 TRAIN = {
     "--keep-going": {"*": "matters only if the loss rises"},
+    "--head": {"pictures": "the error names the labels of the head", "replaced_tokens": "the objective has its own head"},
+    "--head-transform": {"pictures": "the objective has its own head"},
+    "--encoder": {"replaced_tokens": "the value is that of the preset"},
+    "--encoder-embedding-norm": {"words": "the value is that of the preset"},
     "--mixer": {"*": "a recurrent model has no heads, which the cases give"},
     "--patience": {"*": "the losses of the walk improve"},
     "--best-by": {"*": "the loss is the metric, or chooses the same evaluation"},
@@ -19,6 +23,13 @@ TRAIN = {
     "--evaluate-every": {"grpo": "the reward is the same", "ppo": "the reward is the same"},
     "--score-clip": {"*": "rewards are smaller"},
     "--reference-free": {"*": "changes the loss with other options only"},
+}
+# Faults: options that these cases accept without effect, and should refuse.
+ACCEPTED = {
+    "--norm-epsilon": {"captions": "the models of pictures and texts have norms of their own"},
+    "--embedding-width": {"skip_gram": "the model has no layers"},
+    "--encoder-layers": {"skip_gram": "the model has no encoder"},
+    "--encoder-ffn": {"skip_gram": "the model has no encoder"},
 }
 GENERATE = {
     "--adapter": {}, "--ignore-eos": {"*": "no answer ends by itself"}, "--min-tokens": {"*": "no answer ends by itself"},
@@ -48,4 +59,4 @@ OTHERS = {
     ("transcribe", "--compression-ratio-threshold"): {"*": "the text does not repeat itself"},
     ("transcribe", "--no-speech-threshold"): {"*": "the sound is speech"},
 }
-UNCHANGED = {**OTHERS, **{("train", option): reasons for option, reasons in TRAIN.items()}, **{("generate", option): reasons for option, reasons in GENERATE.items()}}
+UNCHANGED = {**OTHERS, **{("train", option): reasons for option, reasons in {**TRAIN, **ACCEPTED}.items()}, **{("generate", option): reasons for option, reasons in GENERATE.items()}}

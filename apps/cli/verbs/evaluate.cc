@@ -90,7 +90,7 @@ class EvalCommand : public Command {
     tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
                      "--hypotheses", "--references", "--score", "--sts", "--against", "--dtype",
-                     "--adapter", "--probe", "--tasks", "--shots", "--limit"});
+                     "--adapter", "--probe", "--tasks", "--limit"});
   }
 
   int run(const OptionTable& table) override {
