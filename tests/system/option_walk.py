@@ -116,7 +116,8 @@ class World:
 
 
 SMALL = ["--heads", 2, "--width", 16, "--batch", 4, "--context", 32, "--steps", 3, "--learning-rate", "0.01", "--evaluate-every", 1, "--sample-tokens", 0, "--dtype", "fp32"]
-TUNED = ["--batch", 4, "--steps", 3, "--learning-rate", "0.01", "--evaluate-every", 1, "--sample-tokens", 0, "--dtype", "fp32"]
+OF_PAIRS = ["--steps", 3, "--learning-rate", "0.01", "--evaluate-every", 1, "--sample-tokens", 0, "--dtype", "fp32"]
+TUNED = ["--batch", 4, *OF_PAIRS]
 
 
 def training_cases(w):
@@ -132,9 +133,9 @@ def training_cases(w):
         "text sgd": [w.text, *tiny, "--optimizer", "sgd"],
         "text lion": [w.text, *tiny, "--optimizer", "lion", "--schedule", "constant"],
         "text adafactor": [w.text, *tiny, "--optimizer", "adafactor", "--schedule", "inverse_root"],
-        "masked": [w.text, "--preset", "bert-base", *encoder, "--tokenizer", "wordpiece:120", "--head", "language_model"],
+        "masked": [w.text, "--preset", "bert-base", "--head", "language_model", *encoder, "--tokenizer", "wordpiece:120"],
         "spans": [w.text, "--preset", "t5-small", "--layers", 1, "--encoder-layers", 1, "--heads", 2, "--encoder-heads", 2, "--head-width", 8, "--encoder-head-width", 8, "--width", 16, "--ffn-width", 16, "--encoder-ffn-width", 16, *TUNED, "--context", 32],
-        "pairs": ["--pairs", w.pairs, "--preset", "translate-tiny", "--layers", 1, "--encoder-layers", 1, "--width", 16, *TUNED[2:]],
+        "pairs": ["--pairs", w.pairs, "--preset", "translate-tiny", "--layers", 1, "--encoder-layers", 1, "--width", 16, *OF_PAIRS],
         "labels": ["--labels", w.labels, *tiny],
         "numbers": ["--labels", w.numbers, "--preset", "bert-base", *encoder],
         "words": ["--labels", w.words, "--preset", "bert-base", *encoder],
@@ -146,7 +147,7 @@ def training_cases(w):
         "text of a model": [w.text, "--from", w.base, *TUNED],
         "masked of a model": [w.text, "--from", w.mlm, *TUNED],
         "lora": [w.text, "--from", w.base, "--lora", 2, *TUNED],
-        "pairs of a model": ["--pairs", w.pairs, "--from", w.translator, *TUNED[2:]],
+        "pairs of a model": ["--pairs", w.pairs, "--from", w.translator, *OF_PAIRS],
         "labels of a model": ["--labels", w.labels, "--from", w.mlm, *TUNED],
         "words of a model": ["--labels", w.words, "--from", w.mlm, *TUNED],
         "questions of a model": ["--labels", w.questions, "--from", w.mlm, *TUNED],

@@ -55,9 +55,10 @@ class OptionWalk(unittest.TestCase):
         options = [each for each in TABLES[verb] if each["kind"] != "positional" and each["name"] not in HARMLESS and tried(name, each["name"], share)]
         if not options:
             return
-        process, plain = self.result(verb, command)
-        self.assertEqual(process.returncode, 0, process.stderr.decode(errors="replace"))
-        self.assertEqual(self.result(verb, command)[1], plain, "the walk compares results, which must not vary")
+        with self.subTest(verb=verb, case=name):
+            process, plain = self.result(verb, command)
+            self.assertEqual(process.returncode, 0, process.stderr.decode(errors="replace"))
+            self.assertEqual(self.result(verb, command)[1], plain, "the walk compares results, which must not vary")
         for option in options:
             with self.subTest(verb=verb, case=name, option=option["name"]):
                 words = value_of(option, values)

@@ -132,7 +132,9 @@ TEST(ModelsWithoutTheirPooler, AreOfTheirFamily) {
   Transformer model(spec);
   initialise(model, 1);
   const TemporaryFolder folder;
-  save_model_files(folder.path(), model, std::nullopt, {.family = &bert});
+  Origin origin;
+  origin.family = &bert;
+  save_model_files(folder.path(), model, std::nullopt, origin);
   EXPECT_EQ(read_json(folder / "config.json")["architectures"], nlohmann::json({"BertModel"}));
   files = open_model_files(folder.path(), Weights::mapped);
   EXPECT_FALSE(files.model.spec.head.transform);
