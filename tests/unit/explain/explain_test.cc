@@ -60,7 +60,8 @@ Explanation explained_golden(const Json& golden) {
   TextInput input{golden["text"], {}};
   if (golden.contains("pair")) input.pair = golden["pair"].get<std::string>();
   if (kind == "result") {
-    const ClassifyOptions joined = {.joining = EntityJoining::simple};  // as the reference joins
+    ClassifyOptions joined;
+    joined.joining = EntityJoining::simple;  // as the reference joins
     return explain_results(Classifier::open(folder), {input}, options, joined)[0].at(
         golden["result"]);
   }
