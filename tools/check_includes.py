@@ -2,15 +2,13 @@
 """Checks that each C++ file includes the headers of the standard library whose names it uses, because which of them another header
 brings along differs between versions of the library, and a unity build hides what is missing. A header may also be included by the
 file's own header (foo.h of foo.cc) or by a header of fovea that the file includes. Prints violations; exits with 1 if there are any.
-
-Also refuses GoogleTest's comparison of a string with a JSON value, which some versions of nlohmann-json find ambiguous."""
+"""
 import functools
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TOPS = ("include", "src", "apps", "examples", "tests", "bench")
+from check_layers import ROOT, cpp_files
 
 NAMES = {
     "algorithm": """adjacent_find all_of any_of binary_search clamp copy copy_backward copy_if copy_n count count_if equal equal_range fill
@@ -165,12 +163,10 @@ def missing(path):
 
 def main():
     count = 0
-    for top in TOPS:
-        for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in (".h", ".cc"):
-                for line, name, header in missing(path):
-                    count += 1
-                    print(f"{path.relative_to(ROOT)}:{line}: uses {name}; expected #include <{header}>")
+    for path in cpp_files():
+        for line, name, header in missing(path):
+            count += 1
+            print(f"{path.relative_to(ROOT)}:{line}: uses {name}; expected #include <{header}>")
     print(f"check_includes: {count} problem{'s' if count != 1 else ''}")
     return 1 if count else 0
 

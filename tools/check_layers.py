@@ -40,6 +40,11 @@ ELEMENT = re.compile(r'\["|\.at\("|\bJson\(')
 FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 
 
+def cpp_files():
+    for top in ("include", "src", "apps", "examples", "tests", "bench"):
+        yield from (path for path in sorted((ROOT / top).rglob("*")) if path.suffix in (".h", ".cc"))
+
+
 def may_include(folder, other):
     if other == folder or other not in LADDER or folder not in LADDER:
         return True
@@ -132,12 +137,10 @@ def main():
     for path, number, problem in repeated_types():
         count += 1
         print(f"{path.relative_to(ROOT)}:{number}: {problem}")
-    for top in ("include", "src", "apps", "examples", "tests", "bench"):
-        for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in (".h", ".cc"):
-                for number, problem in check_file(path):
-                    count += 1
-                    print(f"{path.relative_to(ROOT)}:{number}: {problem}")
+    for path in cpp_files():
+        for number, problem in check_file(path):
+            count += 1
+            print(f"{path.relative_to(ROOT)}:{number}: {problem}")
     print(f"check_layers: {count} problem{'s' if count != 1 else ''}")
     return 1 if count else 0
 

@@ -7,6 +7,7 @@ tokenizer_config.json and config.json that changes the tokens which a classifier
 import json
 import pathlib
 import shutil
+import sys
 import tempfile
 
 import torch
@@ -14,6 +15,9 @@ import transformers
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/system"))
+from support import edit_json  # noqa: E402
+
 MODELS = ROOT / "tests/goldens/classifiers"
 LONG = "the fox sees the bird and the eye of the night is light , and the sun is old . the fox is calm and the bird sings of the sun"
 INPUTS = [["the fox sees the bird"], [LONG], ["the fox sees", "the bird is old"], [LONG, "the eye is light and the fox is calm ."],
@@ -22,17 +26,6 @@ INPUTS = [["the fox sees the bird"], [LONG], ["the fox sees", "the bird is old"]
 SETTINGS = [{}, {"truncation_side": "left"}, {"model_max_length": 12}, {"model_max_length": 12, "truncation_side": "left"},
             {"model_input_names": None}, {"model_input_names": None, "tokenizer_class": "BertTokenizer"},
             {"model_input_names": None, "tokenizer_class": "PreTrainedTokenizerFast"}, {"model_input_names": None, "tokenizer_class": None}]
-
-
-def changed(path, changes):
-    """Edits a JSON file."""
-    config = json.loads(path.read_text(encoding="utf-8"))
-    for key, value in changes.items():
-        if value is None:
-            config.pop(key, None)
-        else:
-            config[key] = value
-    path.write_text(json.dumps(config), encoding="utf-8")
 
 
 def logits_of(folder, kind, inputs):
@@ -50,8 +43,8 @@ def case(name, settings, config, inputs):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder) / name
         shutil.copytree(MODELS / name, folder)
-        changed(folder / "tokenizer_config.json", settings)
-        changed(folder / "config.json", config)
+        edit_json(folder / "tokenizer_config.json", settings)
+        edit_json(folder / "config.json", config)
         return {"model": name, "tokenizer_config": settings, "config": config, "inputs": inputs, "logits": logits_of(folder, name, inputs)}
 
 

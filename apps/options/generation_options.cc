@@ -55,10 +55,13 @@ void refuse_unused(const OptionTable& table, const GenerateOptions& options, boo
           {"--top-k", "--top-p", "--min-p", "--typical-p", "--top-n-sigma", "--xtc-probability",
            "--samplers"},
           "--mirostat 0");
-  static const std::pair<const char*, const char*> kFilters[] = {
-      {"--temperature", "temperature"}, {"--top-k", "top_k"}, {"--top-n-sigma", "top_n_sigma"},
-      {"--top-p", "top_p"},             {"--min-p", "min_p"}, {"--typical-p", "typ"},
-      {"--xtc-probability", "xtc"}};
+  static const std::pair<const char*, const char*> kFilters[] = {{"--temperature", "temperature"},
+                                                                 {"--top-k", "top_k"},
+                                                                 {"--top-n-sigma", "top_n_sigma"},
+                                                                 {"--top-p", "top_p"},
+                                                                 {"--min-p", "min_p"},
+                                                                 {"--typical-p", "typ"},
+                                                                 {"--xtc-probability", "xtc"}};
   std::string order = s.samplers;
   std::replace(order.begin(), order.end(), '-', '_');
   for (const auto& [option, filter] : kFilters)
@@ -66,10 +69,9 @@ void refuse_unused(const OptionTable& table, const GenerateOptions& options, boo
             "its filter in --samplers");
   require(table, s.mirostat > 0, {"--mirostat-tau", "--mirostat-eta"}, "--mirostat 2");
   require(table, s.xtc_probability > 0, {"--xtc-threshold"}, "--xtc-probability above 0");
-  require(
-      table, s.dry_multiplier > 0,
-      {"--dry-base", "--dry-allowed-length", "--dry-penalty-last-n", "--dry-sequence-breaker"},
-      "--dry-multiplier above 0");
+  require(table, s.dry_multiplier > 0,
+          {"--dry-base", "--dry-allowed-length", "--dry-penalty-last-n", "--dry-sequence-breaker"},
+          "--dry-multiplier above 0");
   require(table, beams, {"--length-penalty"}, "--beams above 1");
   require(table, !beams, {"--guess"}, "--beams 1");
   require(table, options.beam_groups > 1, {"--diversity-penalty"}, "--beam-groups above 1");

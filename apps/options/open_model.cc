@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "base/weighted_path.h"
@@ -55,17 +54,6 @@ std::string identity_of(const std::vector<AdapterUse>& adapters) {
   for (const AdapterUse& use : adapters)
     text += fmt::format("{:016x}:{} ", model_fingerprint(use.folder, false), use.weight);
   return text;
-}
-
-HeadPlace head_place(const char* option, const std::string& text) {
-  HeadPlace place;
-  const char* const end = text.data() + text.size();
-  const auto layer = std::from_chars(text.data(), end, place.layer);
-  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
-  const auto head = dot ? std::from_chars(layer.ptr + 1, end, place.head) : layer;
-  if (!dot || head.ec != std::errc() || head.ptr != end || place.layer < 0 || place.head < 0)
-    throw UsageError(fmt::format("{}: '{}'; expected LAYER.HEAD, such as 3.5", option, text));
-  return place;
 }
 
 Option mmproj_option(std::string& file) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "fovea/embed.h"
-#include "fovea/inspect.h"
 #include "fovea/model.h"
 #include "options/options.h"
 
@@ -21,9 +20,6 @@ Option adapter_option(std::vector<std::string>& typed);
 std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed);
 // Returns a text that identifies the files of the adapters and their weights.
 std::string identity_of(const std::vector<AdapterUse>& adapters);
-
-// Returns the head of a text such as "3.5": layer 3, head 5. `option` names it in errors.
-HeadPlace head_place(const char* option, const std::string& text);
 
 // --mmproj FILE
 Option mmproj_option(std::string& file);

@@ -286,8 +286,8 @@ void allow_only(const OptionTable& table, const std::string& action, const Names
                          (!section.empty() && option.section == section) ||
                          std::find(names.begin(), names.end(), option.name) != names.end();
     if (!allowed && !option.given.empty() && option.source.empty())
-      throw UsageError(fmt::format("{}: cannot be combined with {}; expected one of them", action,
-                                   option.name));
+      throw UsageError(
+          fmt::format("{}: cannot be combined with {}; expected one of them", action, option.name));
   }
 }
 

@@ -306,10 +306,9 @@ void TrainRequest::declare(OptionTable& table) {
     table.add(
         flag("--dump-config", {}, "print the --config file of this run and exit", dump_config));
   }
-  std::vector<std::string> shown = {
-      "DATA",   "--pairs",   "--labels", "--images",        "--out",
-      "--lora", "--steps",   "--batch",  "--learning-rate", "--seed",
-      "--context", "--width", "--layers", "--dry-run"};
+  std::vector<std::string> shown = {"DATA",      "--pairs", "--labels", "--images",        "--out",
+                                    "--lora",    "--steps", "--batch",  "--learning-rate", "--seed",
+                                    "--context", "--width", "--layers", "--dry-run"};
   const auto also =
       distils ? std::vector<std::string>{"TEACHER", "STUDENT", "--temperature",
                                          "--alpha", "--top-k", "--cache"}

@@ -50,17 +50,16 @@ std::vector<std::string> common_arguments(const Job& job, const BaseModel& base,
   const bool writes = request.method == JobMethod::reinforcement;
   const auto [objective_name, objective] = objective_of(request.method);
   const double rate = recommended_rate(objective, true) * job.rate_multiplier;
-  std::vector<std::string> all = {
-      "train",           path_of_file(request.training_file),
-      "--objective",     objective_name,
-      "--from",          base.path,
-      "--lora",          fmt::to_string(kRank),
-      "--epochs",        fmt::to_string(job.epochs),
-      "--learning-rate", fmt::to_string(rate),
-      "--seed",          fmt::to_string(job.seed),
-      "--sample-tokens", "0",
-      "--threads",       fmt::to_string(threads),
-      "--json"};
+  std::vector<std::string> all = {"train",           path_of_file(request.training_file),
+                                  "--objective",     objective_name,
+                                  "--from",          base.path,
+                                  "--lora",          fmt::to_string(kRank),
+                                  "--epochs",        fmt::to_string(job.epochs),
+                                  "--learning-rate", fmt::to_string(rate),
+                                  "--seed",          fmt::to_string(job.seed),
+                                  "--sample-tokens", "0",
+                                  "--threads",       fmt::to_string(threads),
+                                  "--json"};
   const auto add = [&](const char* name, const std::string& value) {
     all.insert(all.end(), {name, value});
   };

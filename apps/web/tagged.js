@@ -54,7 +54,7 @@ export function tokensOf(tokens, name) {
   });
 }
 
-/** The token of an address: its number, or the last one of a word; "" if there is none. @param {import("./api.js").Token[]} tokens @param {string} name */
+/** The token of an address: its number, or the last one of a word, or "". @param {import("./api.js").Token[]} tokens @param {string} name */
 export function tokenOf(tokens, name) {
   const at = /^\d*$/.test(name) ? name : String(tokensOf(tokens, name).at(-1) ?? "");
   return Number(at) < tokens.length ? at : "";

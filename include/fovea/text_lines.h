@@ -36,7 +36,7 @@ class TextCheck {
 
   std::string name_, buffer_;
   bool begun_ = false;
-  size_t given_ = 0;  // bytes of the buffer that were returned
+  size_t given_ = 0;                   // bytes of the buffer that were returned
   size_t line_ = 1, before_line_ = 0;  // bytes of line `line_` so far
 };
 

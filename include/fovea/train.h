@@ -140,8 +140,8 @@ struct TrainOptions {
   // Number of optimiser steps; 0 = recommended: 2000, or for a model that exists 3 epochs, of
   // preferences and rewards 1, but at most 2000 steps.
   int64_t steps = 0;
-  double epochs = 0;     // passes over the data; if above 0, they determine `steps`
-  int64_t batch = 12;    // sequences per forward pass; for pairs see batch_tokens
+  double epochs = 0;   // passes over the data; if above 0, they determine `steps`
+  int64_t batch = 12;  // sequences per forward pass; for pairs see batch_tokens
   // Pairs: maximum tokens per forward pass, counted on the longer side, padding included. Sequences
   // of similar length share a batch.
   int64_t batch_tokens = 4096;

@@ -4,8 +4,8 @@
 
 #include "base/fields.h"
 #include "base/float_mode.h"
-#include "data/text_pairs.h"
 #include "data/preferences.h"
+#include "data/text_pairs.h"
 #include "families/model_parts.h"
 #include "generate/rules.h"
 #include "generate/source_prefix.h"

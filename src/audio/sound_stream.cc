@@ -48,8 +48,11 @@ class Pipe {
   }
   void skip(size_t count) { ahead_.erase(0, count); }
   std::string rest() {
-    for (size_t before = ahead_.size(); peek(before + 1).size() > before; before = ahead_.size()) {
-    }
+    size_t before = 0;
+    do {
+      before = ahead_.size();
+      peek(before + 1);
+    } while (ahead_.size() > before);
     return std::move(ahead_);
   }
 

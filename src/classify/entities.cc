@@ -2,7 +2,6 @@
 // does.
 
 #include <algorithm>
-#include <array>
 
 #include "base/fields.h"
 #include "base/float_mode.h"
@@ -61,12 +60,8 @@ bool continues_word(const Tokenizer& tokenizer, const std::string& text, const P
 
 // Returns whether a character is a part of words that are written with spaces between them.
 bool is_in_word(char32_t c) {
-  // Han (with kana), Thai, Lao, Khmer, Myanmar: words without spaces between them.
-  static const std::array unspaced = {unicode::script(0x4E2D), unicode::script(0x0E01),
-                                      unicode::script(0x0E81), unicode::script(0x1780),
-                                      unicode::script(0x1000)};
   return unicode::is(c, unicode::letter | unicode::number | unicode::mark) &&
-         std::find(unspaced.begin(), unspaced.end(), unicode::script(c)) == unspaced.end();
+         !unicode::is_unspaced(c);
 }
 
 // Returns whether a token continues a run of letters and digits.
@@ -74,10 +69,8 @@ bool continues_run(const std::string& text, const PlacedTokens& tokens, size_t i
   const size_t end = tokens.places[i - 1].end_byte, begin = tokens.places[i].first_byte;
   if (begin != end) return begin < end;  // below: both are parts of one character
   if (begin == 0 || begin >= text.size()) return false;
-  size_t last = begin - 1;
-  while (last > 0 && (static_cast<unsigned char>(text[last]) & 0xC0) == 0x80) --last;
   const std::string_view read = text;
-  return is_in_word(utf8::first(read.substr(last)).code_point) &&
+  return is_in_word(utf8::last(read.substr(0, begin)).code_point) &&
          is_in_word(utf8::first(read.substr(begin)).code_point);
 }
 

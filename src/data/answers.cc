@@ -92,8 +92,8 @@ bool is_document(const std::string& path) {
   if (std::filesystem::path(path).extension() != ".json") return false;
   const std::string text = read_text(path);
   const size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin != text.npos && (text.find("\"paragraphs\"") != text.npos ||
-                                begins_with_key(text, begin, "\"data\""));
+  return begin != text.npos &&
+         (text.find("\"paragraphs\"") != text.npos || begins_with_key(text, begin, "\"data\""));
 }
 
 // Returns whether a file has records of a question, its context and its answers.

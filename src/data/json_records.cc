@@ -13,6 +13,18 @@ constexpr size_t kLargestRecord = size_t{64} << 20;
 
 bool is_json_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
+// Reads the records of a file, until `enough` is true.
+void read_records(const std::string& path, const JsonUse& use, const bool& enough) {
+  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
+  TextCheck check(path);
+  JsonRecords records(path, use);
+  do {
+    const std::string_view block = reader.next();
+    records.add(check.add(block, reader.at_end()));
+  } while (!reader.at_end() && !enough);
+  if (!enough) records.end();
+}
+
 }  // namespace
 
 void JsonRecords::add(std::string_view text) {
@@ -110,28 +122,18 @@ void JsonRecords::refuse_element() const {
 }
 
 void each_json_record(const std::string& path, const JsonUse& use) {
-  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
-  TextCheck check(path);
-  JsonRecords records(path, use);
-  do {
-    const std::string_view block = reader.next();
-    records.add(check.add(block, reader.at_end()));
-  } while (!reader.at_end());
-  records.end();
+  read_records(path, use, false);
 }
 
 std::string first_json_record(const std::string& path) {
-  struct Found {
-    std::string record;
+  std::string first;
+  bool found = false;
+  const auto take = [&](const std::string& record, const std::string&) {
+    if (!found) first = record;
+    found = true;
   };
-  try {
-    each_json_record(path, [](const std::string& record, const std::string&) {
-      throw Found{record};
-    });
-  } catch (Found& found) {
-    return std::move(found.record);
-  }
-  return {};
+  read_records(path, take, found);
+  return first;
 }
 
 }  // namespace fovea

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,7 +46,15 @@ class JsonRecords {
 // be read or is no text.
 void each_json_record(const std::string& path, const JsonUse& use);
 
-// Returns the first record; empty if there is none.
+// Returns whether a value is true or 1, or false or 0; unset if it is something else.
+template <class Json>
+std::optional<bool> flag_of(const Json& value) {
+  if (value.is_boolean()) return value.template get<bool>();
+  const double number = value.is_number() ? value.template get<double>() : -1;
+  return number == 0 || number == 1 ? std::optional(number == 1) : std::nullopt;
+}
+
+// Returns the first record; empty if the file has no record.
 std::string first_json_record(const std::string& path);
 
 }  // namespace fovea

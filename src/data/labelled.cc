@@ -150,13 +150,11 @@ std::vector<std::string> label_names(const LabelledTexts& texts) {
     distinct.insert(row.labels.begin(), row.labels.end());
   }
   std::vector<std::string> names(distinct.begin(), distinct.end());
-  const bool numbers = std::all_of(names.begin(), names.end(), [](const auto& name) {
-    return as_integer(name).has_value();
-  });
+  const bool numbers = std::all_of(names.begin(), names.end(),
+                                   [](const auto& name) { return as_integer(name).has_value(); });
   if (numbers) {
-    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return *as_integer(a) < *as_integer(b);
-    });
+    std::stable_sort(names.begin(), names.end(),
+                     [](const auto& a, const auto& b) { return *as_integer(a) < *as_integer(b); });
   }
   return names;
 }

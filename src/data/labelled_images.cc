@@ -36,10 +36,10 @@ void add_folder(const std::string& folder, LabelledImages& all) {
   }
 }
 
-constexpr std::initializer_list<const char*> kPictureNames = {"picture",   "image",     "file",
-                                                              "filename",  "file_name", "path",
+constexpr std::initializer_list<const char*> kPictureNames = {"picture",    "image",     "file",
+                                                              "filename",   "file_name", "path",
                                                               "image_path", "photo"},
-                                             kPictureLabelNames = {"label", "caption", "text",
+                                             kPictureLabelNames = {"label", "caption",  "text",
                                                                    "class", "category", "species"};
 
 bool are_names_of_pictures(const std::vector<std::string>& columns) {

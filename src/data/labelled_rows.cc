@@ -22,24 +22,21 @@ struct TextNames {
   const char *text, *pair;
   bool both = true;  // they are used only if the file has both
 };
-constexpr std::array kTextNames = {TextNames{"text", "text_pair", false},
-                                   TextNames{"sentence1", "sentence2"},
-                                   TextNames{"premise", "hypothesis"},
-                                   TextNames{"question1", "question2"},
-                                   TextNames{"text1", "text2"},
-                                   TextNames{"sentence_a", "sentence_b"},
-                                   TextNames{"question", "sentence"},
-                                   TextNames{"question", "passage"},
-                                   TextNames{"query", "passage"}};
+constexpr std::array kTextNames = {
+    TextNames{"text", "text_pair", false}, TextNames{"sentence1", "sentence2"},
+    TextNames{"premise", "hypothesis"},    TextNames{"question1", "question2"},
+    TextNames{"text1", "text2"},           TextNames{"sentence_a", "sentence_b"},
+    TextNames{"question", "sentence"},     TextNames{"question", "passage"},
+    TextNames{"query", "passage"}};
 constexpr std::array kLoneTextNames = {
     "sentence", "sentence1", "review", "content",   "comment",  "comment_text", "tweet", "document",
     "message",  "headline",  "title",  "utterance", "question", "query",        "body"};
 // The names of labels; of the others, a file has only one, since they may mean different things.
 constexpr std::initializer_list<const char*> kLabelNames = {"label", "labels", "gold_label"},
-                                             kOtherLabelNames = {
-                                                 "sentiment", "category", "class", "intent",
-                                                 "emotion",   "topic",    "tag",   "target",
-                                                 "stars",     "rating",   "score"};
+                                             kOtherLabelNames = {"sentiment", "category", "class",
+                                                                 "intent",    "emotion",  "topic",
+                                                                 "tag",       "target",   "stars",
+                                                                 "rating",    "score"};
 constexpr std::initializer_list<const char*> kIdNames = {"id", "idx", "index", "guid", "uid"};
 
 // A text and a second one by their names; empty: none.
@@ -57,7 +54,7 @@ FoundTexts texts_among(const Has& has) {
   return {};
 }
 
-// Returns the name of the label; empty if there is none.
+// Returns the name of the label; empty if no name is known.
 template <class Has>
 std::string label_among(const Has& has, const std::string& place) {
   for (const char* name : kLabelNames)
@@ -281,8 +278,8 @@ std::string label_of(const nlohmann::json& value, const std::string& key,
 std::vector<std::string> list_of(const nlohmann::json& json,
                                  std::initializer_list<const char*> keys, const std::string& place,
                                  bool labels) {
-  const auto key = std::find_if(keys.begin(), keys.end(),
-                                [&](const char* name) { return json.contains(name); });
+  const auto key =
+      std::find_if(keys.begin(), keys.end(), [&](const char* name) { return json.contains(name); });
   const std::string found = key == keys.end() ? *keys.begin() : *key;
   const nlohmann::json list = json.value(found, nlohmann::json());
   if (!list.is_array())
@@ -297,20 +294,14 @@ std::vector<std::string> list_of(const nlohmann::json& json,
   return texts;
 }
 
-// Returns whether a value is 0, 1, true or false; `set`: whether it is 1 or true.
-bool is_flag(const nlohmann::json& value, bool& set) {
-  set = value.is_boolean() ? value.get<bool>() : value.is_number() && value.get<double>() == 1;
-  return value.is_boolean() || (value.is_number() && (set || value.get<double>() == 0));
-}
-
 // Reads a key with 0 or 1 for each label. Returns whether there are only such keys.
 bool read_flags(const nlohmann::json& json, const FoundTexts& texts, LabelledText& row) {
   size_t count = 0;
   for (const auto& [key, value] : json.items()) {
-    bool set = false;
     if (key == texts.text || key == texts.pair || has_name({key}, kIdNames)) continue;
-    if (!is_flag(value, set)) return false;
-    if (set) row.labels.push_back(key);
+    const std::optional<bool> flag = flag_of(value);
+    if (!flag) return false;
+    if (*flag) row.labels.push_back(key);
     ++count;
   }
   return count > 1;
@@ -366,8 +357,7 @@ void add_labelled_rows(const std::string& path, LabelledTexts& texts) {
     return std::find(endings.begin(), endings.end(), ending) != endings.end();
   };
   if (is_any_of({".jsonl", ".json"})) return read_labelled_json(path, texts);
-  if (is_any_of({".conll", ".conllu", ".bio", ".iob", ".iob2"}))
-    return WordFile(path).read(texts);
+  if (is_any_of({".conll", ".conllu", ".bio", ".iob", ".iob2"})) return WordFile(path).read(texts);
   read_labelled_table(path, texts);
 }
 

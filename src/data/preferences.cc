@@ -145,15 +145,8 @@ class PairReader {
   const std::string& place_;
 };
 
-// Returns whether a label is true or 1, or false or 0; unset if it is none of these.
-std::optional<bool> judgement(const PreferenceRecord& label) {
-  if (label.is_boolean()) return label.get<bool>();
-  const double value = label.is_number() ? label.get<double>() : -1;
-  return value == 0 || value == 1 ? std::optional(value == 1) : std::nullopt;
-}
-
 Preference read_judged(const PreferenceRecord& record, const std::string& place) {
-  const auto label = judgement(record.value("label", PreferenceRecord()));
+  const auto label = flag_of(record.value("label", PreferenceRecord()));
   if (!label) refuse_key(place, "label", record, "true or false");
   Preference made{.chosen = read_completion(record, place, "completion"), .rejected = {}};
   made.desirable = *label;
@@ -302,7 +295,7 @@ std::optional<PreferenceForm> preference_form(const std::vector<std::string>& fi
   const PreferenceRecord record = parse_ordered_json(first_json_record(path), path);
   const std::optional<PreferenceForm> form = form_of(record);
   // Conversations may have labels of other kinds.
-  if (form == PreferenceForm::judged && !record.contains(kTag) && !judgement(record["label"]))
+  if (form == PreferenceForm::judged && !record.contains(kTag) && !flag_of(record["label"]))
     return std::nullopt;
   return form;
 } catch (const Error&) {

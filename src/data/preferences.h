@@ -39,8 +39,8 @@ struct Preferences {
 //     message is the completion
 // and optionally "tools". Messages may be objects with "from" and "value", and an answer may be one
 // message instead of a list. A file may be given as "path:weight". Throws BadFile, naming the line
-// and the key, if a record has another form or if there is none, and InvalidArgument if a weight is
-// out of range.
+// and the key, if a record has another form or a file has no record, and InvalidArgument if a
+// weight is out of range.
 Preferences read_preferences(const std::vector<std::string>& files);
 
 enum class PreferenceForm { pairs, judged };

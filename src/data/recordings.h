@@ -10,7 +10,7 @@ namespace fovea {
 struct Recordings {
   std::vector<std::string> files, texts, languages;  // of equal size
   std::vector<std::string> places;                   // "path:line", for errors
-  int64_t empty = 0;                       // number of skipped rows, whose text is blank
+  int64_t empty = 0;                                 // number of skipped rows, whose text is blank
   uint64_t hash = 0;  // of the texts and of the contents of the files
 };
 

@@ -112,8 +112,8 @@ Tokenizer with_roles(const Tokenizer& trained, const Roles& roles) {
 
 Tokenizer with_token_types(const Tokenizer& tokenizer) {
   TokenizerFiles files = tokenizer.state().files;
-  ordered_json config = files.config.empty() ? ordered_json::object()
-                                             : ordered_json::parse(files.config);
+  ordered_json config =
+      files.config.empty() ? ordered_json::object() : ordered_json::parse(files.config);
   config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
   files.config = pretty(config);
   return Tokenizer(parse_tokenizer(files, "tokenizer.json", "tokenizer_config.json"));

@@ -19,8 +19,8 @@ using ExampleNames = std::initializer_list<const char*>;
 // The names of the columns in common data sets. The first ones that a file has are used.
 constexpr ExampleNames kFirstNames = {"sentence1", "anchor",  "query",
                                       "question",  "premise", "text1"},
-                       kSecondNames = {"sentence2", "positive", "answer",
-                                       "passage",   "document", "hypothesis", "text2"},
+                       kSecondNames = {"sentence2", "positive",   "answer", "passage",
+                                       "document",  "hypothesis", "text2"},
                        kThirdNames = {"score", "similarity_score", "similarity", "negative",
                                       "label"};
 
@@ -98,8 +98,7 @@ std::vector<ExampleRecord> read_records(const std::string& file) {
 }
 
 ScoredPair scored_pair(const ExampleRecord& record) {
-  const auto score =
-      record.fields.size() == 3 ? finite_number(record.fields[2]) : std::nullopt;
+  const auto score = record.fields.size() == 3 ? finite_number(record.fields[2]) : std::nullopt;
   if (!score) refuse(record, "two texts and a number");
   if (record.label && (*score < 0 || *score > 1))
     fail(ErrorKind::BadFile,
@@ -160,8 +159,7 @@ TextExamples read_text_examples(const std::string& file) {
   TextExamples examples;
   const ExampleRecord& first = records.front();
   if (first.fields.size() == 3)
-    examples.kind =
-        finite_number(first.fields[2]) ? ExampleKind::scored : ExampleKind::triplets;
+    examples.kind = finite_number(first.fields[2]) ? ExampleKind::scored : ExampleKind::triplets;
   if (examples.kind == ExampleKind::triplets) refuse_unknown_names(records);
   for (const ExampleRecord& record : records) add(record, examples);
   examples.first = description_of(first, examples.kind);

@@ -45,11 +45,10 @@ std::optional<MessageFormat> MessageFormat::open(const std::string& folder,
            "{}: modality_config.message.format is {}; expected flat or structured", file,
            brief(kind));
     format.structured_ = kind == "structured";
-    MessageJson variables = part_of_object(part_of_object(config, "processing_kwargs"),
-                                           "chat_template");
+    MessageJson variables =
+        part_of_object(part_of_object(config, "processing_kwargs"), "chat_template");
     if (!variables.is_object()) variables = MessageJson::object();
-    format.generation_prompt_ =
-        find_bool(variables, "add_generation_prompt", file).value_or(false);
+    format.generation_prompt_ = find_bool(variables, "add_generation_prompt", file).value_or(false);
     variables.erase("add_generation_prompt");
     format.variables_ = variables.dump();
     format.chat_ = ModelChat::open(folder);

@@ -148,9 +148,9 @@ Norm read_layer_norm(const std::string& folder, int64_t width) {
 
 LayerMean read_layer_mean(const std::string& folder) {
   const std::string file = folder + "/config.json";
-  const Json config = read_module_settings(file, {"layer_start", "num_hidden_layers",
-                                                  "embedding_dimension",
-                                                  "word_embedding_dimension"});
+  const Json config = read_module_settings(
+      file,
+      {"layer_start", "num_hidden_layers", "embedding_dimension", "word_embedding_dimension"});
   constexpr int64_t kMostLayers = 10'000;
   LayerMean mean;
   mean.first = get_int(config, "layer_start", file, 0, kMostLayers);
@@ -239,9 +239,9 @@ NamedPrompts read_prompts(const std::string& folder) {
 
 DenseModule read_dense(const std::string& folder, const char* input, int64_t& width) {
   const std::string file = folder + "/config.json";
-  const Json config = read_module_settings(
-      file, {"in_features", "out_features", "bias", "activation_function", "use_residual",
-             "module_input_name", "module_output_name"});
+  const Json config =
+      read_module_settings(file, {"in_features", "out_features", "bias", "activation_function",
+                                  "use_residual", "module_input_name", "module_output_name"});
   check_names(config, file, input);
   const int64_t in = get_int(config, "in_features", file, 1, kWidest);
   const int64_t out = get_int(config, "out_features", file, 1, kWidest);

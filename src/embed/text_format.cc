@@ -40,8 +40,8 @@ LowerCase lower_case_of(std::string_view original) {
 // class, which takes the place of those that are not known, does not.
 bool returns_types(std::string name) {
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  constexpr std::array kTyped = {"BertTokenizer",     "BertJapaneseTokenizer",
-                                 "ConvBertTokenizer", "ElectraTokenizer",
+  constexpr std::array kTyped = {"BertTokenizer",       "BertJapaneseTokenizer",
+                                 "ConvBertTokenizer",   "ElectraTokenizer",
                                  "MobileBertTokenizer", "SqueezeBertTokenizer"};
   if (name.empty()) return true;  // the model's own class
   return std::find(kTyped.begin(), kTyped.end(), name) != kTyped.end();

@@ -166,8 +166,8 @@ ModelFiles open_translation(const std::string& path, const std::shared_ptr<const
   const auto names = token_list(list);
   const auto end = std::find(names.begin(), names.end(), config.value("eos_token", "</s>"));
   if (end == names.end())
-    fail(ErrorKind::BadFile, "{}: has no token {}; expected eos_token of config.json",
-         list, config.value("eos_token", "</s>"));
+    fail(ErrorKind::BadFile, "{}: has no token {}; expected eos_token of config.json", list,
+         config.value("eos_token", "</s>"));
   const int64_t padding = sizes.extent(kCt2Table, 0), end_id = end - names.begin();
   const double scale = file->number("decoder/scale_embeddings").value_or(1);
   const nlohmann::json made = {

@@ -71,8 +71,7 @@ void forbid_words(float* logits, int64_t vocabulary, const std::vector<int32_t>&
                   const std::vector<std::vector<int32_t>>& words) {
   for (const std::vector<int32_t>& word : words) {
     const auto before = std::ssize(word) - 1;
-    if (std::ssize(seen) >= before &&
-        std::equal(seen.end() - before, seen.end(), word.begin()))
+    if (std::ssize(seen) >= before && std::equal(seen.end() - before, seen.end(), word.begin()))
       set(logits, vocabulary, word.back(), kNever);
   }
 }

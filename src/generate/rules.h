@@ -15,12 +15,12 @@ namespace fovea {
 struct GenerationRules {
   std::vector<int32_t> ends = {};     // end-of-text tokens
   std::optional<int32_t> start = {};  // decoder_start_token_id: before the first generated token
-  std::optional<int32_t> forced_first = {};    // forced_bos_token_id
-  std::optional<int32_t> forced_last = {};     // forced_eos_token_id: at the length limit
-  std::vector<int32_t> suppressed = {};        // suppress_tokens, and bad_words_ids of one token
+  std::optional<int32_t> forced_first = {};  // forced_bos_token_id
+  std::optional<int32_t> forced_last = {};   // forced_eos_token_id: at the length limit
+  std::vector<int32_t> suppressed = {};      // suppress_tokens, and bad_words_ids of one token
   std::vector<std::vector<int32_t>> suppressed_words = {};  // bad_words_ids of several tokens
-  std::vector<int32_t> suppressed_first = {};  // begin_suppress_tokens
-  std::vector<std::string> stop = {};          // stop_strings: texts that end a text like `ends`
+  std::vector<int32_t> suppressed_first = {};               // begin_suppress_tokens
+  std::vector<std::string> stop = {};  // stop_strings: texts that end a text like `ends`
   // Ids from here on are never generated: the number of tokens of the tokenizer, which may be
   // smaller than the model's vocabulary. The scheduler sets it.
   int64_t tokens = std::numeric_limits<int64_t>::max();

@@ -1,7 +1,6 @@
 #include "generate/terms.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "data/table.h"
@@ -16,24 +15,13 @@ namespace {
 bool is_of_bounded_word(char32_t c) {
   if (c == U'_') return true;
   if (!unicode::is(c, unicode::letter | unicode::mark | unicode::number)) return false;
-  static const std::array<int, 6> unbounded = {
-      unicode::script(U'\u4E00'),   // Han, Hiragana, Katakana
-      unicode::script(U'\uAC00'),   // Hangul
-      unicode::script(U'\u0E01'),   // Thai
-      unicode::script(U'\u0E81'),   // Lao
-      unicode::script(U'\u1000'),   // Myanmar
-      unicode::script(U'\u1780')};  // Khmer
-  return std::find(unbounded.begin(), unbounded.end(), unicode::script(c)) == unbounded.end();
+  return !unicode::is_unspaced(c) && unicode::script(c) != unicode::script(U'\uAC00');
 }
 
 // Returns whether a word of one text goes on in the next one.
 bool goes_on(std::string_view before, std::string_view after) {
   if (before.empty() || after.empty()) return false;
-  size_t last = before.size() - 1;
-  while (last > 0 && before.size() - last < 4 &&
-         (static_cast<uint8_t>(before[last]) & 0xC0) == 0x80)
-    --last;
-  return is_of_bounded_word(utf8::first(before.substr(last)).code_point) && begins_in_word(after);
+  return is_of_bounded_word(utf8::last(before).code_point) && begins_in_word(after);
 }
 
 }  // namespace

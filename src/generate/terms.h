@@ -10,7 +10,7 @@
 namespace fovea {
 
 // Returns the first place, not before `from`, where `words` are in a line and not within a longer
-// word; npos if there is none. Text in scripts without spaces may contain them anywhere.
+// word; npos if the line lacks them. Text in scripts without spaces may contain them anywhere.
 size_t find_words(std::string_view line, std::string_view words, size_t from = 0);
 // Return whether a text ends with a character of a word, and whether it begins with one (or with
 // bytes in the middle of a character).

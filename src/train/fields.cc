@@ -187,8 +187,7 @@ void visit_optimizer(TrainOptions& o, OptionVisitor& v) {
   const bool fills_gaps = o.objective == Objective::masked || o.objective == Objective::spans ||
                           o.objective == Objective::replaced_tokens;
   v.number({"learning_rate",
-            "peak learning rate; -1 = the preset's or, in fine-tuning, that of the task",
-            true},
+            "peak learning rate; -1 = the preset's or, in fine-tuning, that of the task", true},
            o.learning_rate, -1, 1000);
   v.number({"final_rate",
             "cosine, linear, trapezoid: learning rate at the end, as a fraction of the peak", true},
@@ -433,8 +432,7 @@ void visit(EmbedderTraining& t, OptionVisitor& v) {
   v.integer({"save_every", "steps between snapshots; 0 = only at the end"}, t.save_every, 0,
             kMostSteps);
   v.integer({"keep", "number of snapshots to keep"}, t.keep, 1, 1'000'000);
-  v.integer({"patience",
-             "stop after this many evaluations without improvement; 0 = never"},
+  v.integer({"patience", "stop after this many evaluations without improvement; 0 = never"},
             t.patience, 0, kMostSteps);
   visit_moments(t.moments, v);
   visit_recompute(t.recompute, v);

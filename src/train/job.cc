@@ -91,7 +91,7 @@ void set_dropout(Stack& stack, const DropoutSpec& dropout) {
   }
 }
 
-// Returns a setting of the snapshot; null if there is none.
+// Returns a setting of the snapshot; null if it has no such setting.
 nlohmann::json kept_setting(const Job& job, const std::string& name) {
   if (!job.snapshot) return nullptr;
   const nlohmann::json kept = job.snapshot->state.value("settings", nlohmann::json::object());

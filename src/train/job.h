@@ -24,7 +24,7 @@ struct Job {
   uint64_t base_bytes = 0;         // memory of the weights to which adapters are added
   std::string adapter;             // directory of the adapter at the start; empty = new adapters
   std::shared_ptr<const Adapter> start;  // this adapter
-  uint64_t teacher_hash = 0;       // of the teacher's files; 0 = no teacher
+  uint64_t teacher_hash = 0;             // of the teacher's files; 0 = no teacher
   std::unique_ptr<TrainingTask> task;
   std::optional<Snapshot> snapshot;  // the snapshot to resume from
   double evaluated_part = 1;         // of the held-out data, that an evaluation reads
@@ -52,7 +52,7 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size);
 // Sets the plan's memory. Throws OutOfMemory if the run needs more than is available.
 void check_memory(Job& job);
 
-// Return an integer, or a number, among the settings of the snapshot; `missing` if there is none.
+// Return an integer, or a number, among the settings of the snapshot; `missing` if it lacks one.
 int64_t setting_of_snapshot(const Job& job, const std::string& name, int64_t missing);
 double number_of_snapshot(const Job& job, const std::string& name, double missing);
 // Returns whether the weights before the first step are evaluated: those of a model that exists may

@@ -58,8 +58,8 @@ PauseTimes::PauseTimes(const Job& job, double step_seconds)
 
 namespace {
 
-constexpr double kMostPart = 0.15;        // of the time of a run
-constexpr double kUsualSpeed = 1e11;      // operations per second of a laptop
+constexpr double kMostPart = 0.15;    // of the time of a run
+constexpr double kUsualSpeed = 1e11;  // operations per second of a laptop
 constexpr int64_t kEvaluations = 8, kSamples = 4;
 
 // Returns after how many steps something happens that happens `times` times in a run.

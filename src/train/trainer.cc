@@ -150,9 +150,10 @@ void Trainer::take_sample() {
   record_.sample(progress_);
   if (options_.from.empty() || progress_.step == 0) return;
   if (const std::string piece = repeated_piece(progress_.sample); !piece.empty())
-    warn(fmt::format("step {}: the sample repeats \"{}\"; expected a smaller learning rate, or "
-                     "fewer steps, if the initial model does not do so",
-                     progress_.step, piece));
+    warn(
+        fmt::format("step {}: the sample repeats \"{}\"; expected a smaller learning rate, or "
+                    "fewer steps, if the initial model does not do so",
+                    progress_.step, piece));
 }
 
 void Trainer::set_time_left(double step_seconds) {

@@ -62,8 +62,8 @@ class Trainer {
   PauseTimes pauses_;
   TrainProgress progress_;
   const EvaluationTask evaluation_;
-  MetricValues start_metrics_;         // metrics before the first step
-  std::optional<double> start_loss_;   // held-out loss before the first step
+  MetricValues start_metrics_;        // metrics before the first step
+  std::optional<double> start_loss_;  // held-out loss before the first step
   std::optional<Measured> best_;
   int64_t best_step_ = -1;  // the step of `best_`; -1 = unknown
   DivergenceGuard divergence_;

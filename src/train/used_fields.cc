@@ -61,9 +61,7 @@ using enum Objective;
 
 const std::vector<Rule>& data_rules() {
   static const std::vector<Rule> all = {
-      {{"validation_pairs"},
-       [](const Run& r) { return r.is({pairs}); },
-       "`pairs`, or recordings"},
+      {{"validation_pairs"}, [](const Run& r) { return r.is({pairs}); }, "`pairs`, or recordings"},
       {{"source_prefix"}, [](const Run& r) { return !r.options.pairs.empty(); }, "`pairs`"},
       {{"validation_labels", "problem_type", "class_weights"},
        [](const Run& r) { return !r.options.labels.empty(); },
@@ -101,7 +99,9 @@ const std::vector<Rule>& pass_rules() {
        },
        "text, labelled texts or conversations"},
       {{"document_mask"},
-       [](const Run& r) { return r.is({next_token, masked, replaced_tokens}); },
+       [](const Run& r) {
+         return r.is({next_token, masked, replaced_tokens});
+       },
        "`objective` next_token, masked or replaced_tokens"},
       {{"batch"},
        [](const Run& r) { return !r.is({pairs}) || r.spec.input.kind == InputKind::audio; },
@@ -112,10 +112,14 @@ const std::vector<Rule>& pass_rules() {
       {{"evaluate_windows"}, [](const Run& r) { return r.reads_windows(); }, "text"},
       {{"bleu_lines"}, [](const Run& r) { return r.is({pairs}); }, "`pairs`, or recordings"},
       {{"window_from"},
-       [](const Run& r) { return !r.is({contrastive, skip_gram, ppo, grpo}); },
+       [](const Run& r) {
+         return !r.is({contrastive, skip_gram, ppo, grpo});
+       },
        "an objective of given texts or pictures"},
       {{"label_smoothing"},
-       [](const Run& r) { return !r.is({contrastive, skip_gram, replaced_tokens, ppo, grpo}); },
+       [](const Run& r) {
+         return !r.is({contrastive, skip_gram, replaced_tokens, ppo, grpo});
+       },
        "an objective that predicts tokens or labels"},
       {{"precision"},
        [](const Run& r) {
@@ -123,7 +127,9 @@ const std::vector<Rule>& pass_rules() {
        },
        "fp32, in which this objective always computes"},
       {{"embedding_dropout", "attention_dropout", "residual_dropout"},
-       [](const Run& r) { return !r.is({contrastive, skip_gram}); },
+       [](const Run& r) {
+         return !r.is({contrastive, skip_gram});
+       },
        "an objective of one model of texts, sound or pictures"},
   };
   return all;
@@ -132,7 +138,9 @@ const std::vector<Rule>& pass_rules() {
 const std::vector<Rule>& objective_rules() {
   static const std::vector<Rule> all = {
       {{"mask"},
-       [](const Run& r) { return r.is({masked, spans, replaced_tokens}); },
+       [](const Run& r) {
+         return r.is({masked, spans, replaced_tokens});
+       },
        "`objective` masked, replaced_tokens or spans"},
       {{"mean_span"}, [](const Run& r) { return r.is({spans}); }, "`objective` spans"},
       {{"neighbours", "negatives", "subsampling"},
@@ -142,7 +150,9 @@ const std::vector<Rule>& objective_rules() {
        [](const Run& r) { return r.is({replaced_tokens}); },
        "`objective` replaced_tokens"},
       {{"preference_beta"},
-       [](const Run& r) { return r.is({dpo, kto, simpo}); },
+       [](const Run& r) {
+         return r.is({dpo, kto, simpo});
+       },
        "`objective` dpo, kto or simpo"},
       {{"preference_loss", "reference_free", "chosen_weight"},
        [](const Run& r) { return r.is({dpo}); },
@@ -198,7 +208,9 @@ const std::vector<Rule>& optimizer_rules() {
        [](const Run& r) { return r.options.schedule == Schedule::trapezoid; },
        "`schedule` trapezoid"},
       {{"momentum", "nesterov"},
-       [](const Run& r) { return r.optimises({sgd, muon}); },
+       [](const Run& r) {
+         return r.optimises({sgd, muon});
+       },
        "`optimizer` sgd or muon"},
       {{"muon_scale", "muon_rate"},
        [](const Run& r) { return r.optimises({muon}); },
@@ -207,10 +219,14 @@ const std::vector<Rule>& optimizer_rules() {
        [](const Run& r) { return r.optimises({adafactor}); },
        "`optimizer` adafactor"},
       {{"beta1", "beta2"},
-       [](const Run& r) { return r.optimises({adamw, lion, muon}); },
+       [](const Run& r) {
+         return r.optimises({adamw, lion, muon});
+       },
        "`optimizer` adamw, lion or muon"},
       {{"epsilon"},
-       [](const Run& r) { return r.optimises({adamw, muon}); },
+       [](const Run& r) {
+         return r.optimises({adamw, muon});
+       },
        "`optimizer` adamw or muon"},
       {{"moments"}, [](const Run& r) { return r.optimises({adamw}); }, "`optimizer` adamw"},
       {{"growth"},
@@ -266,8 +282,7 @@ std::vector<std::string> fields_set(const TrainOptions& o) {
 
 // Returns what the field needs to be used; empty if the run uses it.
 std::string needed_for(const std::string& field, const Run& run) {
-  for (const auto* rules :
-       {&data_rules(), &pass_rules(), &objective_rules(), &optimizer_rules()})
+  for (const auto* rules : {&data_rules(), &pass_rules(), &objective_rules(), &optimizer_rules()})
     for (const Rule& rule : *rules)
       if (std::find(rule.fields.begin(), rule.fields.end(), field) != rule.fields.end())
         return rule.uses(run) ? "" : rule.needed;

@@ -88,9 +88,9 @@ std::string_view set_named(std::string_view given) {
 // Returns the characters of a property that are unassigned in PCRE2.
 std::string younger_of(std::string_view property) {
   constexpr std::pair<std::string_view, uint16_t> classes[] = {
-      {"L", unicode::letter},  {"Lu", unicode::upper},      {"Ll", unicode::lower},
-      {"N", unicode::number},  {"Nd", unicode::number},     {"M", unicode::mark},
-      {"Mn", unicode::mark},   {"P", unicode::punctuation}, {"S", unicode::symbol},
+      {"L", unicode::letter},  {"Lu", unicode::upper},          {"Ll", unicode::lower},
+      {"N", unicode::number},  {"Nd", unicode::number},         {"M", unicode::mark},
+      {"Mn", unicode::mark},   {"P", unicode::punctuation},     {"S", unicode::symbol},
       {"Lo", unicode::letter}, {"Alphabetic", unicode::letter},
   };
   for (const auto& [name, any] : classes) {
@@ -344,7 +344,7 @@ class Translator {
   size_t at_ = 0, atom_ = 0;
   std::vector<size_t> open_;         // positions of the open groups in out_
   std::vector<std::string> others_;  // negated classes of the set that is being read
-  int depth_ = 0;             // nesting of sets
+  int depth_ = 0;                    // nesting of sets
 };
 
 }  // namespace

@@ -23,9 +23,7 @@ constexpr size_t kTextPiece = size_t{1} << 16;
 
 constexpr std::string_view kMark = "\xEF\xBB\xBF", kGzip = "\x1F\x8B";
 
-std::string name_of_text(const std::string& path) {
-  return path == "-" ? "standard input" : path;
-}
+std::string name_of_text(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 [[noreturn]] void fail_to_read_text(const std::string& name) {
   fail(ErrorKind::BadFile, "{}: cannot be read ({}); expected a text file", name,

@@ -70,4 +70,10 @@ int script(char32_t c) {
   return static_cast<int>(*(run - 1) & 0xFF);
 }
 
+bool is_unspaced(char32_t c) {
+  static const std::array scripts = {script(U'\u4E00'), script(U'\u0E01'), script(U'\u0E81'),
+                                     script(U'\u1780'), script(U'\u1000')};
+  return std::find(scripts.begin(), scripts.end(), script(c)) != scripts.end();
+}
+
 }  // namespace fovea::unicode

@@ -49,4 +49,8 @@ std::array<char32_t, 2> lowercase(char32_t c);
 // 0, which matches any script.
 int script(char32_t c);
 
+// Returns whether the character is of a script whose words are written without spaces between them:
+// Han with Hiragana and Katakana, Thai, Lao, Khmer, Myanmar.
+bool is_unspaced(char32_t c);
+
 }  // namespace fovea::unicode

@@ -52,6 +52,13 @@ Character first(std::string_view text) {
   return {code_point, length, true};
 }
 
+Character last(std::string_view text) {
+  constexpr size_t kLongest = 4;
+  size_t at = text.size() - 1;
+  while (at > 0 && text.size() - at < kLongest && (byte_at(text, at) & 0xC0) == 0x80) --at;
+  return first(text.substr(at));
+}
+
 size_t valid_prefix(std::string_view text) {
   size_t i = 0;
   while (i < text.size()) {

@@ -18,6 +18,7 @@ struct Character {
   bool valid;
 };
 Character first(std::string_view text);  // the text must not be empty
+Character last(std::string_view text);   // the text must not be empty
 
 // Returns the number of bytes of complete valid characters at the start.
 size_t valid_prefix(std::string_view text);

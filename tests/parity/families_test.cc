@@ -167,8 +167,7 @@ TEST_P(Parity, PassMatchesTransformers) {
     ASSERT_NE(found.find(name), nullptr) << name;
     const bool gradient = tensor.name.starts_with("grad.");
     const Tensor value = expected.tensor(tensor.name);
-    expect_close(found.tensor(name), value, tensor.name,
-                 gradient ? kGradientTolerance : kTolerance,
+    expect_close(found.tensor(name), value, tensor.name, gradient ? kGradientTolerance : kTolerance,
                  gradient ? kLeastShare * largest_gradient : 0,
                  rows_that_count(expected, tensor.name, value.shape()));
     ++compared;

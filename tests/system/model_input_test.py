@@ -4,20 +4,10 @@ import math
 import shutil
 import unittest
 
-from support import ROOT, FoveaTest, fovea, tensors
+from support import ROOT, FoveaTest, edit_json, fovea, tensors
 
 MODELS = ROOT / "tests/goldens/classifiers"
 GOLDENS = json.loads((ROOT / "tests/goldens/model_input.json").read_text(encoding="utf-8"))["cases"]
-
-
-def changed(path, changes):
-    config = json.loads(path.read_text(encoding="utf-8"))
-    for key, value in changes.items():
-        if value is None:
-            config.pop(key, None)
-        else:
-            config[key] = value
-    path.write_text(json.dumps(config), encoding="utf-8")
 
 
 def log_softmax(logits):
@@ -37,8 +27,8 @@ class ModelInput(FoveaTest):
                 continue
             folder = self.folder / f"model{number}"
             shutil.copytree(MODELS / case["model"], folder)
-            changed(folder / "tokenizer_config.json", case["tokenizer_config"])
-            changed(folder / "config.json", case["config"])
+            edit_json(folder / "tokenizer_config.json", case["tokenizer_config"])
+            edit_json(folder / "config.json", case["config"])
             with self.subTest(model=case["model"], settings=case["tokenizer_config"], config=case["config"]):
                 yield folder, case
 

@@ -35,6 +35,14 @@ def fovea(*arguments, timeout=120, env=None, **more):
                           env={**ENVIRONMENT, **(env or {})}, **more)
 
 
+def edit_json(path, changes):
+    """Sets keys of a JSON file; None removes a key."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for key, value in changes.items():
+        content.pop(key, None) if value is None else content.update({key: value})
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
 def text_of(letters=20000, seed=1):
     """Returns generated sentences, the same on every machine."""
     generator = random.Random(seed)

@@ -117,8 +117,7 @@ std::string completeness_of(const Explanation& explanation, const Attribution& a
   if (!attribution.converged)
     out += fmt::format(
         "warning: integrated gradients did not converge: the scores add up to the difference "
-        "{:.4g} "
-        "only with an error of {:.2g}; more --integration-steps may help\n",
+        "{:.4g} only with an error of {:.2g}; more --integration-steps may help\n",
         explanation.value - *attribution.baseline_value, *attribution.completeness_error);
   return out;
 }

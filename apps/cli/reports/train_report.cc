@@ -52,8 +52,8 @@ std::string data_row(const TrainPlan& plan) {
 
 std::string rate_row(const TrainPlan& plan) {
   const std::string why = plan.rate_reason.empty() ? "" : fmt::format(" ({})", plan.rate_reason);
-  const bool falls = plan.schedule == "cosine" || plan.schedule == "linear" ||
-                     plan.schedule == "trapezoid";
+  const bool falls =
+      plan.schedule == "cosine" || plan.schedule == "linear" || plan.schedule == "trapezoid";
   return fmt::format("{:g}{}; {}{}, warm-up of {} step{}", plan.learning_rate, why, plan.schedule,
                      falls ? fmt::format(" to {:g}", plan.learning_rate * plan.final_rate) : "",
                      plan.warmup, plan.warmup == 1 ? "" : "s");
@@ -94,10 +94,9 @@ std::string plan_table(const TrainPlan& plan, const std::string& out) {
   table += data_row(plan);
   const std::string length =
       plan.length_reason.empty() ? "" : fmt::format(": {}", plan.length_reason);
-  table += plan_row("steps",
-                    fmt::format("{} of {} tokens each ({:.1f} epochs{})", left,
-                                amount(static_cast<double>(plan.tokens_per_step)), plan.epochs,
-                                length));
+  table += plan_row(
+      "steps", fmt::format("{} of {} tokens each ({:.1f} epochs{})", left,
+                           amount(static_cast<double>(plan.tokens_per_step)), plan.epochs, length));
   table += plan_row("rate", rate_row(plan));
   table += plan_row("machine", fmt::format("{} thread{}, {}, {}", plan.threads,
                                            plan.threads == 1 ? "" : "s", plan.precision, plan.isa));

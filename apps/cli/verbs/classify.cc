@@ -144,9 +144,9 @@ class ClassifyCommand : public Command {
 
   // Refuses options that are for texts.
   void check_reads_pictures(const OptionTable& table) const {
-    for (const char* option : {"--context", "--null-answer", "--joining", "--multi-label", "--out",
-                               "--input-format", "--no-truncate", "--batch-tokens", "--window",
-                               "--overlap", "--explain"})
+    for (const char* option :
+         {"--context", "--null-answer", "--joining", "--multi-label", "--out", "--input-format",
+          "--no-truncate", "--batch-tokens", "--window", "--overlap", "--explain"})
       if (table.given(option))
         throw UsageError(
             fmt::format("{}: {} is a model of images; expected a model of texts", option, model_));
@@ -225,8 +225,8 @@ class ClassifyCommand : public Command {
         {"--threshold", {texts}, "a model that labels texts"},
         {"--top", {texts, answers, masks}, "a model that labels texts, answers or fills masks"}};
     for (const Use& use : kUses)
-      if (table.given(use.option) && std::find(use.tasks.begin(), use.tasks.end(),
-                                               classifier.task()) == use.tasks.end())
+      if (table.given(use.option) &&
+          std::find(use.tasks.begin(), use.tasks.end(), classifier.task()) == use.tasks.end())
         throw UsageError(
             fmt::format("{}: {} is not such a model; expected {}", use.option, model_, use.head));
     for (const char* option : {"--hypothesis", "--multi-label"})

@@ -83,19 +83,17 @@ int EmbedderTrainRequest::run(const std::string& model, const std::string& out, 
 void EmbedderTrainRequest::report(const TrainResult& r, const TrainPlan& plan, bool json) const {
   const std::optional<double> before = spearman(r.start_metrics), after = spearman(r.metrics);
   if (json) {
-    print(nlohmann::ordered_json({{"out", training_.out},
-                                  {"examples", plan.training_sequences},
-                                  {"steps", r.step},
-                                  {"loss", r.loss},
-                                  {"spearman_before", number_or_null(before)},
-                                  {"spearman", number_or_null(after)},
-                                  {"seconds", r.seconds},
-                                  {"interrupted", r.interrupted},
-                                  {"stopped_early", r.stopped_early},
-                                  {"kept_start", r.kept_start}})
-              .dump() +
-          "\n");
-    return;
+    nlohmann::ordered_json object = {{"out", training_.out},
+                                     {"examples", plan.training_sequences},
+                                     {"steps", r.step},
+                                     {"loss", r.loss},
+                                     {"spearman_before", number_or_null(before)},
+                                     {"spearman", number_or_null(after)},
+                                     {"seconds", r.seconds},
+                                     {"interrupted", r.interrupted},
+                                     {"stopped_early", r.stopped_early}};
+    if (!r.kept_start.empty()) object["kept_start"] = r.kept_start;
+    return print(object.dump() + "\n");
   }
   print(fmt::format("{} steps over {} examples, loss {:.4f}\n", r.step, plan.training_sequences,
                     r.loss));

@@ -144,9 +144,9 @@ class PlanCommand : public Command {
       const bool given = option.of_spec && !option.given.empty();
       const std::string path = given ? path_without_effect(spec_, option.field) : "";
       if (!path.empty())
-        throw UsageError(fmt::format(
-            "{}: has no effect: the model does not use {}; expected a model that does",
-            option.name, path));
+        throw UsageError(
+            fmt::format("{}: has no effect: the model does not use {}; expected a model that does",
+                        option.name, path));
     }
     const Plan p = plan(spec, options_);
     const InferencePlans memory = inference_plans();

@@ -120,9 +120,9 @@ SentencePieceFile::Entry read_piece(Fields fields) {
 
 // Fields that only affect training or how an unknown piece is printed: those of trainer_spec up to
 // 26, numbers of threads and iterations, lists of symbols (whose pieces have types), and the rest.
-constexpr uint64_t kTrainingOnly[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17, 18,
-                                      19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36, 42, 43,
-                                      44, 48, 49, 50, 51, 52, 54};
+constexpr uint64_t kTrainingOnly[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16,
+                                      17, 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33,
+                                      34, 36, 42, 43, 44, 48, 49, 50, 51, 52, 54};
 
 void read_trainer(Fields fields, SentencePieceFile& file) {
   while (fields.next()) {
@@ -152,8 +152,8 @@ void read_trainer(Fields fields, SentencePieceFile& file) {
 void read_normalizer(Fields fields, SentencePieceFile& file) {
   while (fields.next()) {
     switch (fields.number()) {
-      case 1:    // the name of the rules
-      case 6:    // the rules as text, which are compiled in the charsmap
+      case 1:  // the name of the rules
+      case 6:  // the rules as text, which are compiled in the charsmap
         break;
       case 2: file.charsmap = fields.bytes(); break;
       case 3: file.add_dummy_prefix = fields.boolean(); break;

@@ -164,9 +164,8 @@ class AnswersTask : public ExamplesTask {
     for (size_t i = 0; i < set.questions.size(); ++i) {
       const LabelledQuestion& question = set.questions[i];
       const std::vector<int32_t> asked = format.own_ids(question.text);
-      const Encoding context =
-          format.tokenizer().encoding(set.contexts[question.context],
-                                      {.add_special_tokens = false, .truncate_and_pad = false});
+      const Encoding context = format.tokenizer().encoding(
+          set.contexts[question.context], {.add_special_tokens = false, .truncate_and_pad = false});
       const int64_t around = std::ssize(asked) + format.added_to_pair();
       const int64_t room = format.most() - around;
       check_field(room >= 8, "length",

@@ -22,8 +22,7 @@ LabelExamples::LabelExamples(LabelledTokens training, LabelledTokens validation,
                              const Settings& settings, const Spec& spec)
     : LengthExamples(
           std::move(training), std::move(validation),
-          [=](const LabelledTokens& texts) { return batches_of(texts, settings); },
-          part_of),
+          [=](const LabelledTokens& texts) { return batches_of(texts, settings); }, part_of),
       settings_(settings),
       encodes_(spec.encoder.has_value()),
       decodes_(spec.decoder.has_value()),

@@ -13,7 +13,7 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kUsualText = 64;  // estimated tokens per text, for the plan
+constexpr int64_t kUsualText = 64;       // estimated tokens per text, for the plan
 constexpr int64_t kTokensAtOnce = 4096;  // of an evaluation: limits the memory of activations
 
 const char* kind_of(const LabelledTexts& texts) {
@@ -116,8 +116,7 @@ class LabelsTask : public ExamplesTask {
     if (training_.empty + validation_.empty > 0)
       say(fmt::format("{} empty texts are skipped", training_.empty + validation_.empty));
     const bool measured = purpose_ == Purpose::measure;
-    const TextFormat format =
-        TextFormat::of(tokenizer, spec, measured ? 0 : options_.length);
+    const TextFormat format = TextFormat::of(tokenizer, spec, measured ? 0 : options_.length);
     LabelTokens tokens(format, names_);
     LabelledTokens learnt = tokens(training_), held_out = learnt;
     if (purpose_ == Purpose::train) {
@@ -132,10 +131,9 @@ class LabelsTask : public ExamplesTask {
       say("the labels have no prefixes such as B- and I-, so entities are not counted");
     if (tokens.cut() > 0)
       say(fmt::format("{} texts are truncated to {} tokens", tokens.cut(), format.most()));
-    const LabelExamples::Settings settings{training_.problem, options_.batch,
-                                           both ? decoder_start(tokenizer, origin) : 0,
-                                           options_.seed,
-                                           measured ? kTokensAtOnce : LabelExamples::kNoLimit};
+    const LabelExamples::Settings settings{
+        training_.problem, options_.batch, both ? decoder_start(tokenizer, origin) : 0,
+        options_.seed, measured ? kTokensAtOnce : LabelExamples::kNoLimit};
     auto examples =
         std::make_unique<LabelExamples>(std::move(learnt), std::move(held_out), settings, spec);
     examples->hash = training_.hash ^ validation_.hash;
@@ -168,9 +166,9 @@ class LabelsTask : public ExamplesTask {
     check_field(one || options_.distillation.teacher.empty(), "teacher",
                 "given for {}; expected one label per text", kind);
     const ProblemType asked = options_.problem_type;
-    check_field(!training_.by_word || asked == ProblemType::automatic ||
-                    asked == ProblemType::single_label,
-                "problem_type", "given for {}; expected automatic", kind);
+    check_field(
+        !training_.by_word || asked == ProblemType::automatic || asked == ProblemType::single_label,
+        "problem_type", "given for {}; expected automatic", kind);
     check_field(!has_weights || training_.problem != ProblemType::regression, "class_weights",
                 "given for {}; expected labels", kind);
     check_field(!has_weights || options_.label_smoothing == 0, "class_weights",

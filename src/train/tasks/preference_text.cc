@@ -46,8 +46,8 @@ TrainedText PreferenceTextMaker::text_of(const Conversation& conversation,
                 "or a file",
                 conversation.place, builtin_template_names());
     const TextFormat& format = *options_.pairs;
-    TokenizedText found = format.pair(format.own_ids(conversation.plain->prompt),
-                                      conversation.plain->completion);
+    TokenizedText found =
+        format.pair(format.own_ids(conversation.plain->prompt), conversation.plain->completion);
     types = found.all_types();
     cut = found.cut > 0;
     return {std::move(found.ids), {}};
@@ -111,8 +111,7 @@ std::optional<PreferenceText> PreferenceTextMaker::judged(const Conversation& an
   PreferenceText made;
   made.value = desirable ? 1 : -1;
   made.first = text_of(answer, made.first_types, made.first_cut);
-  made.second =
-      text_of(with_completion_of(answer, other), made.second_types, made.second_cut);
+  made.second = text_of(with_completion_of(answer, other), made.second_types, made.second_cut);
   const bool fits = fit_both(made);
   if (!set_source(answer, made) || !fits) return std::nullopt;
   return made;

@@ -210,16 +210,16 @@ class PreferencesTask : public ConversationsTask {
     const int64_t longest = longest_row(spec);
     const Tokenizer& tokenizer = tokenizers.target;
     const bool both = objective_ != Objective::reward && translates(spec);
-    PreferenceTextMaker maker(chat_, tokenizer,
-                              {.train_on = options_.train_on,
-                               .rewards = objective_ == Objective::reward,
-                               .longest = longest,
-                               .too_long = options_.too_long,
-                               .pairs = spec.decoder ? std::nullopt
-                                                     : std::optional(TextFormat::of(
-                                                           tokenizer, spec, longest)),
-                               .translation = both ? &tokenizers : nullptr,
-                               .start = start});
+    PreferenceTextMaker maker(
+        chat_, tokenizer,
+        {.train_on = options_.train_on,
+         .rewards = objective_ == Objective::reward,
+         .longest = longest,
+         .too_long = options_.too_long,
+         .pairs =
+             spec.decoder ? std::nullopt : std::optional(TextFormat::of(tokenizer, spec, longest)),
+         .translation = both ? &tokenizers : nullptr,
+         .start = start});
     std::vector<const Preference*> training, held;
     const bool separate = !validation_.records.empty(), measured = purpose_ == Purpose::measure;
     SpecialNames names(tokenizer);

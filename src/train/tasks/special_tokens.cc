@@ -59,9 +59,9 @@ void set_padding(Spec& spec, const Tokenizer& tokenizer) {
 
 void set_classifier_padding(Spec& spec, const Tokenizer& tokenizer, const Origin& origin) {
   if (spec.encoder || spec.padding >= 0 || spec.head.kind != HeadKind::sequence) return;
-  for (const auto& id : {configured_id(origin, "pad_token_id"),
-                         special_token(tokenizer, "pad_token", {"<pad>", "[PAD]"}),
-                         end_id(tokenizer)})
+  for (const auto& id :
+       {configured_id(origin, "pad_token_id"),
+        special_token(tokenizer, "pad_token", {"<pad>", "[PAD]"}), end_id(tokenizer)})
     if (id && *id < std::max<int64_t>(spec.vocabulary, tokenizer.size())) {
       spec.padding = *id;
       return;

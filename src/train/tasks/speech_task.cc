@@ -120,8 +120,8 @@ class SpeechTask : public ExamplesTask {
   Predictions predict(const Transformer& model) const override {
     Predictions found = ExamplesTask::predict(model);
     Recordings some = validation_;
-    const auto most = static_cast<size_t>(
-        evaluated(std::min(std::ssize(some.files), options_.bleu_lines)));
+    const auto most =
+        static_cast<size_t>(evaluated(std::min(std::ssize(some.files), options_.bleu_lines)));
     some.files.resize(most);
     if (some.files.empty()) return found;
     const Generator generator{model, &*tokenizer_, rules_of(setting().origin, ends_), compute()};

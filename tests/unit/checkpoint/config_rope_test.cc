@@ -106,8 +106,9 @@ TEST(ConfigRope, MultiplesOfYarnsFactor) {
   EXPECT_EQ(factor({{"mscale", 0.7}}), 0);  // alone it is ignored: the factor follows from `factor`
   EXPECT_EQ(factor({{"mscale", 1.0}, {"mscale_all_dim", 0.5}, {"attention_factor", 2.0}}), 2);
   EXPECT_EQ(factor({{"truncate", true}}), 0);
-  expect_error(ErrorKind::Unsupported, {"truncate is not known"},
-               [&] { factor({{"truncate", false}}); });
+  expect_error(ErrorKind::Unsupported, {"truncate is not known"}, [&] {
+    factor({{"truncate", false}});
+  });
 }
 
 TEST(ConfigRope, RefusesUnknownScalings) {

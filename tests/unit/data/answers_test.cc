@@ -44,10 +44,11 @@ TEST_F(Questions, AreReadWithTheirAnswers) {
 
 TEST_F(Questions, MayBeRowsOfHuggingFace) {
   const std::string context = "{\n\"title\": \"T\", \"context\": \"Ein Döner in Köln.\", ";
-  const QuestionSet found = read_all(
-      context + R"("id": "1", "question": "Where?", "answers": {"text": ["Köln"],
-      "answer_start": [13]}})" + "\n" + context +
-      R"("id": "2", "question": "When?", "answers": {"text": [], "answer_start": []}})");
+  const QuestionSet found =
+      read_all(context + R"("id": "1", "question": "Where?", "answers": {"text": ["Köln"],
+      "answer_start": [13]}})" +
+               "\n" + context +
+               R"("id": "2", "question": "When?", "answers": {"text": [], "answer_start": []}})");
   ASSERT_EQ(found.questions.size(), 2u);
   EXPECT_EQ(found.contexts.size(), 1u);
   EXPECT_EQ(found.questions[0].answers.at(0).begin, 14);

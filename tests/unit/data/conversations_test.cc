@@ -130,8 +130,7 @@ TEST_F(ReadConversations, KeepsAnswersOfWeightZeroAsContext) {
   EXPECT_EQ(messages(one)[2], R"({"role":"assistant","content":"c"})");
   EXPECT_FALSE(one.messages[1].trained);
   EXPECT_TRUE(one.messages[2].trained);
-  EXPECT_EQ(summary_of(one),
-            R"(user "a", assistant "b" (not trained), assistant "c")");
+  EXPECT_EQ(summary_of(one), R"(user "a", assistant "b" (not trained), assistant "c")");
 }
 
 TEST_F(ReadConversations, ReadsCallsHistoriesAndMessagesOfTurns) {

@@ -30,7 +30,9 @@ TEST_F(JsonRecordFiles, AreLines) {
   EXPECT_EQ(records("{}\n\n{\"a\": \"}\"}"), ":1{}:3{\"a\": \"}\"}");
   EXPECT_EQ(records("\xEF\xBB\xBF{}\r\n \r\n{}\r\n"), ":1{}\r:3{}\r");
   EXPECT_EQ(records("[1]\n[2]"), ":1[1]:2[2]");
-  EXPECT_EQ(records("5\n{}"), ":1" "5:2{}");
+  EXPECT_EQ(records("5\n{}"),
+            ":1"
+            "5:2{}");
   EXPECT_EQ(records(""), "");
 }
 

@@ -26,8 +26,7 @@ class Labelled : public testing::Test {
 };
 
 TEST_F(Labelled, ReadsTabSeparatedLines) {
-  const LabelledTexts found =
-      read("a.tsv", "good film\tpos\n\nbad\tneg\n \tneg\na\tb\tpos\n");
+  const LabelledTexts found = read("a.tsv", "good film\tpos\n\nbad\tneg\n \tneg\na\tb\tpos\n");
   ASSERT_EQ(found.rows.size(), 3u);
   EXPECT_EQ(found.rows[0].text, "good film");
   EXPECT_EQ(found.rows[0].label, "pos");
@@ -106,9 +105,9 @@ TEST_F(Labelled, ReadsSeveralLabelsPerText) {
 TEST_F(Labelled, FindsColumnsByTheirNames) {
   // The names were a text with its label, or the labels were the texts.
   for (const char* content :
-       {"Text\tLabel\na\tx\nb\ty\n", "label\ttext\nx\ta\ny\tb\n",
-        "review\tsentiment\na\tx\nb\ty\n",
-        "\xEF\xBB\xBF" "id\tsentence\tlabel\r\n1\ta\tx\r\n2\tb\ty\r\n",
+       {"Text\tLabel\na\tx\nb\ty\n", "label\ttext\nx\ta\ny\tb\n", "review\tsentiment\na\tx\nb\ty\n",
+        "\xEF\xBB\xBF"
+        "id\tsentence\tlabel\r\n1\ta\tx\r\n2\tb\ty\r\n",
         "utterance (English)\tlabel\na\tx\nb\ty\n"}) {
     const LabelledTexts found = read("a.tsv", content);
     ASSERT_EQ(found.rows.size(), 2u) << content;
@@ -147,9 +146,9 @@ TEST_F(Labelled, ReadsAZeroOrOnePerLabel) {
 }
 
 TEST_F(Labelled, DescribesTheFirstRecordAndTheLabels) {
-  EXPECT_EQ(summary_of(read("a.csv", "text,label\na,x\nb,y\nc,y\n")),
-            (Texts{"the first record (" + (folder_ / "a.csv") + ":2) is \"a\": x",
-                   "labels: x 1, y 2"}));
+  EXPECT_EQ(
+      summary_of(read("a.csv", "text,label\na,x\nb,y\nc,y\n")),
+      (Texts{"the first record (" + (folder_ / "a.csv") + ":2) is \"a\": x", "labels: x 1, y 2"}));
   EXPECT_EQ(summary_of(read("a.conll", "Anna B-PER\nlives O\n")),
             (Texts{"the first record (" + (folder_ / "a.conll") + ":1) is Anna: B-PER, lives: O",
                    "labels: B-PER 1, O 1"}));

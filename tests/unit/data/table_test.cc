@@ -63,8 +63,7 @@ TEST_F(TableFile, NamesColumnsInAnyOrderAndCase) {
 }
 
 TEST_F(TableFile, IsDividedAsItsFirstRow) {
-  EXPECT_EQ(rows("a.csv", "Text;Label\n\"a; b, c\";x\n"),
-            (std::vector<Columns>{{"a; b, c", "x"}}));
+  EXPECT_EQ(rows("a.csv", "Text;Label\n\"a; b, c\";x\n"), (std::vector<Columns>{{"a; b, c", "x"}}));
   EXPECT_EQ(rows("a.csv", "a;b\n"), (std::vector<Columns>{{"a", "b"}}));
   EXPECT_EQ(rows("a.csv", "a, b;c\n"), (std::vector<Columns>{{"a", " b;c"}}));
   EXPECT_EQ(rows("a.csv", "a\tb\n"), (std::vector<Columns>{{"a", "b"}}));

@@ -151,8 +151,10 @@ TEST_F(Directory, HarmlessKeysOfPublishedDirectoriesAreAccepted) {
                                     {"temperature", 0.7}};
   for (const auto& [key, value] : published.items())
     EXPECT_EQ(message_with(key.c_str(), value), "") << key;
-  const nlohmann::json harmful = {{"rope_interleaved", true}, {"use_mrope", true},
-                                  {"attention_bias", true},   {"full_attn_mod", 2},
+  const nlohmann::json harmful = {{"rope_interleaved", true},
+                                  {"use_mrope", true},
+                                  {"attention_bias", true},
+                                  {"full_attn_mod", 2},
                                   {"quantization", {{"bits", 4}}}};
   for (const auto& [key, value] : harmful.items())
     EXPECT_NE(message_with(key.c_str(), value).find(key + " is not known"), std::string::npos);
@@ -164,8 +166,7 @@ TEST_F(Directory, SettingsOfGenerationAreKnownOrRefused) {
   EXPECT_NO_THROW(open());
   write_file_atomically(folder_ / "generation_config.json", R"({"penalty_alpha": 0.6})");
   expect_error(ErrorKind::Unsupported,
-               {"generation_config.json: penalty_alpha is not known and, as 0.6"},
-               [&] { open(); });
+               {"generation_config.json: penalty_alpha is not known and, as 0.6"}, [&] { open(); });
 }
 
 TEST_F(Directory, AnUnknownFamilyIsRefused) {

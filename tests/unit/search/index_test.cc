@@ -175,7 +175,9 @@ TEST(TextFiles, AreListedInOrderWithoutBinaryFiles) {
   EXPECT_TRUE(found.links_out.empty());
   write_file_atomically(folder / "bad", "a\xff");
   EXPECT_EQ(read_text_file(folder.path(), "bad"), "a\xEF\xBF\xBD");
-  write_file_atomically(folder / "marked", "\xEF\xBB\xBF" "a");
+  write_file_atomically(folder / "marked",
+                        "\xEF\xBB\xBF"
+                        "a");
   EXPECT_EQ(read_text_file(folder.path(), "marked"), "a");
   expect_error(ErrorKind::BadFile, {"none"}, [&] { text_files(folder / "none"); });
 }

@@ -91,9 +91,10 @@ TEST_F(GgufTokenizer, SelectsTheSplitOfByteLevelBpe) {
 
 TEST_F(GgufTokenizer, KnowsThePublishedNames) {
   for (const char* name :
-       {"deepseek-v3", "deepseek-coder", "hunyuan-dense", "joyai-llm", "qwen35", "bailingmoe2",
-        "llada-moe", "seed-coder", "exaone-moe", "ufakzeka", "minicpm5", "jais", "jais-2", "laguna",
-        "grok-2", "solar-open", "kanana2", "minimax-m2", "midm-2.0", "granite-docling", "mellum2"})
+       {"deepseek-v3", "deepseek-coder",  "hunyuan-dense", "joyai-llm",  "qwen35",   "bailingmoe2",
+        "llada-moe",   "seed-coder",      "exaone-moe",    "ufakzeka",   "minicpm5", "jais",
+        "jais-2",      "laguna",          "grok-2",        "solar-open", "kanana2",  "minimax-m2",
+        "midm-2.0",    "granite-docling", "mellum2"})
     EXPECT_EQ(open(bytes(name)).encode("ab").size(), 1) << name;
   EXPECT_EQ(open(bytes("deepseek-v3")).encode("11"), std::vector<int32_t>{7});
   EXPECT_EQ(open(bytes("deepseek-coder")).encode("11"), (std::vector<int32_t>{5, 5}));

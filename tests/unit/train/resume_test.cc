@@ -256,8 +256,8 @@ TEST(Settings, IncludeEveryOptionThatAffectsTheResults) {
                                 f29, f30, f31, f32, f33, f34, f35, f36, f37, f38, f39, f40, f41,
                                 f42, f43, f44, f45, f46, f47, f48, f49, f50, f51, f52, f53, f54,
                                 f55, f56, f57, f58, f59, f60, f61, f62, f63, f64, f65, f66, f67,
-                                f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78,
-                                f79] = options;
+                                f68, f69, f70, f71, f72, f73, f74, f75, f76, f77, f78, f79] =
+      options;
   [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = options.augmentation;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = options.lora;
   [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = options.optimizer;

@@ -56,7 +56,10 @@ TEST_F(TextFile, ThatIsNoTextIsRefusedByPosition) {
   refused("ab\xC3", ":1:3: is not UTF-8");
   refused(std::string(1 << 17, '\n') + "\xC0", ":131073:1: is not UTF-8");
   refused(std::string("a\n\0b", 4), ":2:1: looks binary (a NUL byte)");
-  refused(std::string("\xFF\xFE" "a\0", 4), ": is UTF-16");
+  refused(std::string("\xFF\xFE"
+                      "a\0",
+                      4),
+          ": is UTF-16");
   refused(std::string("\xFE\xFF\0a", 4), ": is UTF-16");
   refused("\x1F\x8B\b", ": is compressed by gzip");
 }
