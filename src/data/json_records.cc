@@ -1,5 +1,7 @@
 #include "data/json_records.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "data/file_reader.h"
@@ -13,14 +15,19 @@ constexpr size_t kLargestRecord = size_t{64} << 20;
 
 bool is_json_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-// Reads the records of a file, until `enough` is true.
+// Reads the records of a file, to the end of the line in which `enough` is true.
 void read_records(const std::string& path, const JsonUse& use, const bool& enough) {
   FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
   TextCheck check(path);
   JsonRecords records(path, use);
   do {
     const std::string_view block = reader.next();
-    records.add(check.add(block, reader.at_end()));
+    std::string_view text = check.add(block, reader.at_end());
+    while (!text.empty() && !enough) {
+      const size_t line = std::min(text.find('\n'), text.size() - 1) + 1;
+      records.add(text.substr(0, line));
+      text.remove_prefix(line);
+    }
   } while (!reader.at_end() && !enough);
   if (!enough) records.end();
 }

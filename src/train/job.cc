@@ -14,6 +14,9 @@
 namespace fovea {
 namespace {
 
+// Blocks of changing sizes leave gaps in the memory between them: measured with pairs of texts.
+constexpr double kGaps = 1.2;
+
 DType compute_dtype(const Job& job) {
   const Precision asked = job.options.precision;
   if (asked != Precision::automatic) return asked == Precision::bf16 ? DType::bf16 : DType::f32;
@@ -164,7 +167,8 @@ void plan_cost(Job& job, const Spec& spec, const PassSize& size) {
   if (o.average > 1)  // the weights of N evaluations, and their mean
     plan.weight_bytes += static_cast<uint64_t>(cost.trained * (o.average + 1)) * sizeof(float);
   plan.optimizer_bytes = cost.optimizer_bytes;
-  plan.activation_bytes = cost.activation_bytes;
+  plan.activation_bytes =
+      static_cast<uint64_t>(static_cast<double>(cost.activation_bytes) * (size.varies ? kGaps : 1));
   plan.flops_per_step = cost.flops_per_step;
   plan.precision = name_of(job.compute);
   plan.isa = active_isa();

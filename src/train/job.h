@@ -45,6 +45,7 @@ struct PassSize {
   int64_t batch = 0, length = 0;
   bool rows_are_units = false;
   int64_t outputs = 0;  // tokens with labels; 0 = all
+  bool varies = false;  // other passes have other sizes
 };
 // Sets the plan's cost and machine, and calls check_memory(). job.task, job.family and
 // job.base_bytes must be set.

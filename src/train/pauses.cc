@@ -65,27 +65,31 @@ constexpr int64_t kEvaluations = 8, kSamples = 4;
 // Returns after how many steps something happens that happens `times` times in a run.
 int64_t interval(int64_t steps, int64_t times) { return (steps + times - 1) / times; }
 
-// Chooses from the time that is left for evaluations, of which one is before the first step.
+// Chooses from the time that is left for evaluations, of which one may be before the first step.
 void choose_evaluations(Job& job, double left, double each) {
   TrainOptions& o = job.options;
-  const double affordable = each > 0 ? std::floor(left / each) - 1 : kEvaluations;
-  const auto times = static_cast<int64_t>(std::clamp<double>(affordable, 1, kEvaluations));
-  o.evaluate_every = interval(o.steps, std::min(times, o.steps));
-  if (affordable < 1) job.evaluated_part = std::max(0.0, left / (2 * each));
+  const bool fresh = o.from.empty();
+  const int64_t most = fresh ? o.steps : std::min(kEvaluations, o.steps);
+  const double affordable = each > 0 ? std::floor(left / each) - (fresh ? 0 : 1) : kEvaluations;
+  const auto times = std::clamp<double>(affordable, 1, static_cast<double>(most));
+  const int64_t every = interval(o.steps, static_cast<int64_t>(times));
+  choose_intervals(o);
+  o.evaluate_every = fresh ? std::max(o.evaluate_every, every) : every;
+  if (!fresh && affordable < 1) job.evaluated_part = std::max(0.0, left / (2 * each));
 }
 
 }  // namespace
 
 void choose_pauses(Job& job) {
   TrainOptions& o = job.options;
-  const bool chooses = !o.from.empty() && job.task->losses_fall() && o.evaluate_every < 0;
+  const bool chooses = job.task->losses_fall() && o.evaluate_every < 0;
   if (chooses) {
     const double step = job.plan.flops_per_step / kUsualSpeed;
     const PauseTimes times(job, step);
     double left = kMostPart / (1 - kMostPart) * static_cast<double>(o.steps) * step -
                   times.seconds_of(Pause::snapshot);
     const double sample = times.seconds_of(Pause::sample);
-    if (o.sample_every < 0 && sample > 0) {
+    if (!o.from.empty() && o.sample_every < 0 && sample > 0) {
       const auto affordable = static_cast<int64_t>(left / 2 / sample);
       const int64_t samples = std::clamp<int64_t>(affordable, 0, kSamples);
       o.sample_every = samples > 0 ? interval(o.steps, std::min(samples, o.steps)) : 0;

@@ -6,9 +6,10 @@
 
 namespace fovea {
 
-// Sets the intervals of evaluations and samples that the options leave open. In a run that begins
-// with a model that exists, which is often short, evaluations, samples and snapshots take at most
-// 15% of the time: fewer of them, and an evaluation reads only a part of the held-out data. This
+// Sets the intervals of evaluations and samples that the options leave open, so that evaluations,
+// samples and snapshots take at most 15% of the time, but a run has at least one evaluation. In a
+// run that begins with a model that exists, which is often short, there are also fewer samples, and
+// an evaluation reads only a part of the held-out data. This
 // follows from numbers of operations and bytes, not from measured times, so that it is the same on
 // every machine.
 void choose_pauses(Job& job);

@@ -1,5 +1,7 @@
 #include "train/run.h"
 
+#include <chrono>
+
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/float_mode.h"
@@ -11,10 +13,12 @@ namespace fovea {
 namespace {
 
 // The time of a step is estimated from the measured speed of matrix products; training reaches
-// about the fraction kUsualShare of this speed. If the estimate is at most kQuickSeconds, two steps
-// are measured instead.
+// about the fraction kUsualShare of this speed. If the estimate is at most kQuickSeconds, steps are
+// measured instead: kMostMeasured, or fewer that take kMeasuredSeconds.
 constexpr double kUsualShare = 0.7;
-constexpr double kQuickSeconds = 0.5;
+constexpr double kQuickSeconds = 0.5, kMeasuredSeconds = 1;
+constexpr int64_t kUnmeasured = 2;  // these allocate memory
+constexpr int64_t kMostMeasured = 12;
 
 // Returns the expected time of a step.
 double seconds_of_step(Job& job) {
@@ -27,11 +31,19 @@ double seconds_of_step(Job& job) {
   initialise(scratch, 0);
   choose_trained(job, scratch);
   Stepper step(scratch, *job.task, job.options, job.compute);
-  step(0);  // the first step allocates memory
+  // Steps of varying length are taken from the whole run.
+  const auto place = [&](int64_t i) {
+    return i * job.options.steps / (kUnmeasured + kMostMeasured);
+  };
+  for (int64_t i = 0; i < kUnmeasured; ++i) step(place(i));
   const auto start = std::chrono::steady_clock::now();
-  step(1);
-  step(2);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 2;
+  double seconds = 0;
+  int64_t measured = 0;
+  while (measured < kMostMeasured && seconds < kMeasuredSeconds) {
+    step(place(kUnmeasured + measured++));
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return seconds / static_cast<double>(measured);
 }
 
 void plan_time(Job& job) {

@@ -13,9 +13,10 @@ namespace fovea {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
-// Smaller blocks are numerous and are reused by size; larger ones take most of the memory.
-constexpr size_t kLarge = size_t{1} << 20;
-constexpr size_t kLargeUnit = size_t{64} << 10;
+// Smaller blocks are reused by size. Larger ones take most of the memory, and batches of varying
+// lengths have them in ever new sizes.
+constexpr size_t kLarge = size_t{64} << 10;
+constexpr size_t kLargeUnit = size_t{4} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kSegment = size_t{64} << 20;  // pages that are never written take no memory
 

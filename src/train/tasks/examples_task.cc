@@ -144,6 +144,7 @@ PassSize ExamplesTask::loaded_size(const Spec& spec) const {
     const Tensor &source = batch.source.ids, &target = batch.target.ids;
     const int64_t rows = target ? target.dim(0) : source.dim(0),
                   length = std::max(target ? target.dim(1) : 0, source ? source.dim(1) : 0);
+    most.varies |= n > 0 && (rows != most.batch || length != most.length);
     if (rows * length > most.batch * most.length) most.batch = rows, most.length = length;
     most.outputs = std::max(most.outputs, batch.asked);
   }
