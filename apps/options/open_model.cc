@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 
 #include "base/weighted_path.h"
@@ -54,6 +55,47 @@ std::string identity_of(const std::vector<AdapterUse>& adapters) {
   for (const AdapterUse& use : adapters)
     text += fmt::format("{:016x}:{} ", model_fingerprint(use.folder, false), use.weight);
   return text;
+}
+
+HeadPlace head_place(const char* option, std::string_view text) {
+  HeadPlace place;
+  const char* const end = text.data() + text.size();
+  const auto layer = std::from_chars(text.data(), end, place.layer);
+  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
+  const auto head = dot ? std::from_chars(layer.ptr + 1, end, place.head) : layer;
+  if (!dot || head.ec != std::errc() || head.ptr != end || place.layer < 0 || place.head < 0)
+    throw UsageError(fmt::format("{}: '{}'; expected LAYER.HEAD, such as 3.5", option, text));
+  return place;
+}
+
+Option mute_option(std::vector<std::string>& typed) {
+  return as("LAYER.HEAD",
+            list("--mute", {},
+                 "set the output of a head of attention to zero, such as 3.5: head 5 of layer 3, "
+                 "both counted from 0; in an encoder-decoder of the decoder, of the encoder with "
+                 "encoder:3.5, and of cross-attention with cross:3.5; may be repeated",
+                 typed));
+}
+
+Model without_heads(const Model& model, const std::vector<std::string>& typed) {
+  static constexpr std::pair<std::string_view, AttentionKind> kKinds[] = {
+      {"encoder:", AttentionKind::encoder}, {"cross:", AttentionKind::cross}};
+  std::vector<HeadPlace> muted;
+  for (const std::string& text : typed) {
+    HeadPlace place;
+    std::string_view rest = text;
+    AttentionKind kind = AttentionKind::self;
+    for (const auto& [name, named] : kKinds)
+      if (rest.starts_with(name)) kind = named, rest.remove_prefix(name.size());
+    place = head_place("--mute", rest);
+    place.kind = kind;
+    muted.push_back(place);
+  }
+  try {
+    return muted.empty() ? model : model.without_heads(muted);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("--mute: {}", error.what()));
+  }
 }
 
 Option mmproj_option(std::string& file) {

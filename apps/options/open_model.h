@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fovea/embed.h"
+#include "fovea/inspect.h"
 #include "fovea/model.h"
 #include "options/options.h"
 
@@ -20,6 +21,13 @@ Option adapter_option(std::vector<std::string>& typed);
 std::vector<AdapterUse> adapters_of(const std::vector<std::string>& typed);
 // Returns a text that identifies the files of the adapters and their weights.
 std::string identity_of(const std::vector<AdapterUse>& adapters);
+
+// --mute LAYER.HEAD...; `typed` is the texts of the option.
+Option mute_option(std::vector<std::string>& typed);
+// Returns the model without the output of these heads.
+Model without_heads(const Model& model, const std::vector<std::string>& typed);
+// Returns the head of a text such as "3.5": layer 3, head 5. `option` names it in errors.
+HeadPlace head_place(const char* option, std::string_view text);
 
 // --mmproj FILE
 Option mmproj_option(std::string& file);

@@ -34,6 +34,8 @@ struct AdapterUse {
   double weight = 1;
 };
 
+struct HeadPlace;
+
 // A Transformer with its tokenizer. Cheap to copy: copies share the weights. Functions that take a
 // const Model, such as generate(), evaluate() and trace(), are safe to call from several threads.
 // References that its functions return are valid as long as a copy of the model exists. The files
@@ -57,6 +59,10 @@ class Model {
   // file is damaged or does not fit, and Unsupported if the encoder is not supported.
   Model with_image_encoder(const std::string& mmproj,
                            WeightPrecision precision = WeightPrecision::stored) const;
+  // Returns this model with heads of attention (fovea/inspect.h) whose output is zero (Michel et
+  // al. 2019, "Are Sixteen Heads Really Better than One?", 2.2); it shares the weights with this
+  // one. Throws InvalidArgument if a head does not exist.
+  Model without_heads(const std::vector<HeadPlace>& muted) const;
   // Creates a model with random weights. A spec.vocabulary of 0 is replaced by the tokenizer's
   // size. Throws the errors of validated().
   static Model create(const Spec& spec, const Tokenizer& tokenizer, uint64_t seed);

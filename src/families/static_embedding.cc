@@ -33,6 +33,14 @@ Spec static_spec(int64_t vocabulary, int64_t width) {
   return validated(spec);
 }
 
+Spec static_spec(int64_t vocabulary, const Spec& spec) {
+  Spec table = static_spec(vocabulary, spec.width);
+  table.context = spec.context;
+  table.init_deviation = spec.init_deviation;
+  table.head = {.tied = false};
+  return table;
+}
+
 Transformer open_static(const std::string& folder) {
   const auto tensors = SafeTensors::open_model(folder);
   for (const char* name : {"mapping", "weights"})

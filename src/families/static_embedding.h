@@ -14,6 +14,8 @@ namespace fovea {
 // Returns the Spec of such a model: an encoder without layers and positions. For training, its head
 // has another table of the same size.
 Spec static_spec(int64_t vocabulary, int64_t width);
+// Returns the Spec of a table with the width, the context and the initial weights of `spec`.
+Spec static_spec(int64_t vocabulary, const Spec& spec);
 
 // Opens the table of a module's folder as fp32. Throws BadFile if the file has no table
 // "embedding.weight", or, as model2vec writes it, "embeddings".

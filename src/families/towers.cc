@@ -117,7 +117,7 @@ bool describes_towers(const Spec& spec) {
          spec.head.kind == HeadKind::pooled;
 }
 
-Towers new_towers(const Spec& spec, uint64_t seed) {
+std::pair<Spec, Spec> tower_specs(const Spec& spec) {
   Spec image = spec, text = spec;
   image.decoder.reset();
   image.vocabulary = 0;
@@ -126,8 +126,13 @@ Towers new_towers(const Spec& spec, uint64_t seed) {
   text.encoder.reset();
   text.input = {};
   text.head.pooling = Pooling::last;
+  spec.input.class_tokens == 0 ? make_siglip(image, text) : make_clip(image, text);
+  return {image, text};
+}
+
+Towers new_towers(const Spec& spec, uint64_t seed) {
+  const auto [image, text] = tower_specs(spec);
   const bool sigmoid = spec.input.class_tokens == 0;
-  sigmoid ? make_siglip(image, text) : make_clip(image, text);
   Towers towers;
   towers.image = new_model(image, sigmoid ? siglip_vision_model : clip_vision_model, seed);
   towers.text = new_model(text, sigmoid ? siglip_text_model : clip_text_model, seed + 1);

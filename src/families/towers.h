@@ -29,6 +29,8 @@ Towers open_towers(const std::string& folder, Weights weights, const Packing& pa
 // Whether a Spec is that of two new models: its encoder reads pictures and its decoder texts, with
 // vectors of the width head.projection.
 bool describes_towers(const Spec& spec);
+// Returns the Specs of the models of pictures and of texts.
+std::pair<Spec, Spec> tower_specs(const Spec& spec);
 // Returns new models of such a Spec, which has a vocabulary: those of CLIP or, if the encoder has
 // no class token, of SigLIP. The weights depend on the seed.
 Towers new_towers(const Spec& spec, uint64_t seed);

@@ -63,14 +63,16 @@ std::string complete_text(Spec spec) {
 
 }  // namespace
 
-std::string path_without_effect(const Spec& spec, const std::string& field) try {
-  const std::string before = complete_text(spec);
+std::string path_without_effect(const Spec& spec, const std::string& field,
+                                const std::function<std::string(const Spec&)>& used_of) try {
+  const auto used = [&](const Spec& s) { return used_of ? used_of(s) : complete_text(s); };
+  const std::string before = used(spec);
   for (size_t n = 0;; ++n) {
     Spec other = spec;
     OtherValue change(field, n);
     visit(other, change);
     if (!change.changed) return n > 0 ? change.path : "";
-    if (complete_text(other) != before) return "";
+    if (used(other) != before) return "";
   }
 } catch (const Error&) {
   return "";  // the Spec is invalid, or another value makes it so

@@ -49,6 +49,12 @@ Tensor replaced_weights(const Tensor& q, const Tensor& k, const AttentionOptions
 
 }  // namespace
 
+Tensor scaled_heads(const Tensor& heads, const Tensor& factors) {
+  if (!factors) return heads;
+  const Shape shape = heads.shape();
+  return scale_columns(heads.view({shape[0], shape[1], factors.size()}), factors).view(shape);
+}
+
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
               const Pass& pass, int64_t layer, ProbePoint::Stack stack) {
   if (pass.probe == nullptr) return attention(q, k, v, options);

@@ -47,8 +47,9 @@ Attention::KeysValues Attention::of_memory(const Tensor& memory, const Pass& pas
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass, const Tensor& residual) const {
-  const Tensor heads = probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
-                              across ? to_memory(x, pass) : to_one_another(x, pass));
+  const Tensor heads =
+      probed(pass, ProbePoint::What::heads,  // [B, T, H, D]
+             scaled_heads(across ? to_memory(x, pass) : to_one_another(x, pass), head_factors));
   const Tensor mixed = heads.view({x.dim(0), x.dim(1), spec.heads * spec.value_width});
   return output.added_to(residual, mixed, pass);  // [B, T, C]
 }

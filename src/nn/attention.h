@@ -15,7 +15,8 @@ struct Attention {
   Norm query_norm, key_norm;
   int64_t layer = 0, window = 0;
   bool across = false;
-  Dropout place;  // probability and substream of the dropout of the attention weights
+  Dropout place;        // probability and substream of the dropout of the attention weights
+  Tensor head_factors;  // [H D'], factors of the outputs of the heads; empty = all 1
 
   Attention() = default;
   Attention(const StackSpec& stack, int64_t width, int64_t layer, bool across, Dropout place);

@@ -53,7 +53,8 @@ Tensor LatentAttention::operator()(const Tensor& x, const Pass& pass) const {
   const bool expands = pass.cache == nullptr && (recording() || shown);
   const Tensor heads =  // [B, T, H, D']
       probed(pass, ProbePoint::What::heads, layer,
-             expands ? expanded(q, c, rotated, pass) : absorbed(q, c, rotated, pass));
+             scaled_heads(expands ? expanded(q, c, rotated, pass) : absorbed(q, c, rotated, pass),
+                          head_factors));
   return output(heads.view({B, T, attention.heads * attention.value_width}), pass);
 }
 

@@ -30,7 +30,8 @@ struct LatentAttention {
   Linear value_up;    // V: [H D', W]
   Linear output;      // [C, H D']
   int64_t layer = 0, window = 0;
-  Dropout place;  // probability and substream of the dropout of the attention weights
+  Dropout place;        // probability and substream of the dropout of the attention weights
+  Tensor head_factors;  // [H D'], factors of the outputs of the heads; empty = all 1
 
   LatentAttention() = default;
   LatentAttention(const StackSpec& stack, int64_t width, int64_t layer, Dropout place);

@@ -105,6 +105,9 @@ inline Mask masked(const Pass& pass, const AttentionSpec& spec, int64_t window) 
   return mask;
 }
 
+// Returns the outputs of heads times their factors [H D]; empty = all 1.   [B, T, H, D] -> the same
+Tensor scaled_heads(const Tensor& heads, const Tensor& factors);
+
 // Attention, whose scores and weights a probe may read and replace. `layer` and `stack` are those
 // of the point.   q [B, T, H, D], k [B, S, G, D], v [B, S, G, D'] -> [B, T, H, D']
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,

@@ -4,10 +4,13 @@
 #include "train/used_fields.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/fields.h"
 #include "base/files.h"
+#include "families/static_embedding.h"
+#include "families/towers.h"
 #include "fovea/spec_effect.h"
 #include "tokenizer/formats/vocab_files.h"
 #include "train/tasks/examples_task.h"
@@ -289,14 +292,31 @@ std::string needed_for(const std::string& field, const Run& run) {
   return "";
 }
 
+// Returns what a run uses of the Spec of a new model; empty for runs that use all of it.
+std::function<std::string(const Spec&)> use_of_spec(Objective objective, const Spec& spec) {
+  if (objective == Objective::skip_gram)
+    return [](const Spec& s) {
+      const bool layers = s.decoder && s.decoder->layers > 0;  // a table has none, as in `layers` 0
+      return write_spec(static_spec(1, s)) + (layers ? "" : "no layers");
+    };
+  if (!describes_towers(spec)) return {};
+  return [](const Spec& s) {
+    Spec known = s;
+    known.vocabulary = std::max<int64_t>(1, s.vocabulary);
+    const auto [image, text] = tower_specs(known);
+    return write_spec(validated(image)) + write_spec(validated(text));
+  };
+}
+
 }  // namespace
 
 void refuse_unused(const TrainOptions& options, Objective objective, const Spec& spec) {
   const Run run{options, objective, spec};
+  const auto used = use_of_spec(objective, spec);
   for (const std::string& field : fields_set(options)) {
     const std::string needed = needed_for(field, run);
     check_field(needed.empty(), field.c_str(), "has no effect in this run; expected {}", needed);
-    const std::string path = options.from.empty() ? path_without_effect(spec, field) : "";
+    const std::string path = options.from.empty() ? path_without_effect(spec, field, used) : "";
     check_field(path.empty(), field.c_str(),
                 "has no effect: the model does not use {}; expected a model that does", path);
   }

@@ -142,7 +142,7 @@ def training_cases(w):
         "pictures": pictures,
         "augmented pictures": [*pictures, "--rand-augment", 1],
         "captions": ["--images", w.captions, "--preset", "clip-tiny", "--image-size", 8, "--patch", 4, "--encoder-layers", 1, "--layers", 1, "--encoder-heads", 2, "--heads", 2, "--width", 16, *TUNED, "--context", 32],
-        "skip_gram": [w.text, "--objective", "skip_gram", "--preset", "tiny", "--layers", 0, *SMALL],
+        "skip_gram": [w.text, "--objective", "skip_gram", "--preset", "tiny", "--layers", 0, *SMALL[2:]],
         "replaced_tokens": [w.text, "--objective", "replaced_tokens", "--preset", "bert-base", *encoder],
         "text of a model": [w.text, "--from", w.base, *TUNED],
         "masked of a model": [w.text, "--from", w.mlm, *TUNED],

@@ -24,13 +24,6 @@ TRAIN = {
     "--score-clip": {"*": "rewards are smaller"},
     "--reference-free": {"*": "changes the loss with other options only"},
 }
-# Faults: options that these cases accept without effect, and should refuse.
-ACCEPTED = {
-    "--norm-epsilon": {"captions": "the models of pictures and texts have norms of their own"},
-    "--embedding-width": {"skip_gram": "the model has no layers"},
-    "--encoder-layers": {"skip_gram": "the model has no encoder"},
-    "--encoder-ffn": {"skip_gram": "the model has no encoder"},
-}
 GENERATE = {
     "--adapter": {}, "--ignore-eos": {"*": "no answer ends by itself"}, "--min-tokens": {"*": "no answer ends by itself"},
     "--stop-ids": {"*": "the tokens are not written"}, "--stop": {"*": "the text is not written"}, "--seed": {"*": "without sampling, all seeds give the same text"},
@@ -98,4 +91,4 @@ OTHERS = {
     ("transcribe", "--compression-ratio-threshold"): {"*": "the text does not repeat itself"},
     ("transcribe", "--no-speech-threshold"): {"*": "the sound is speech"},
 }
-UNCHANGED = {**OTHERS, **{("train", option): reasons for option, reasons in {**TRAIN, **ACCEPTED}.items()}, **{("generate", option): reasons for option, reasons in GENERATE.items()}}
+UNCHANGED = {**OTHERS, **{("train", option): reasons for option, reasons in TRAIN.items()}, **{("generate", option): reasons for option, reasons in GENERATE.items()}}

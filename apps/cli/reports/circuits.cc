@@ -1,15 +1,17 @@
 #include "cli/reports/circuits.h"
 
 #include <fmt/format.h>
+
 #include <fmt/ranges.h>
+#include <charconv>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/ordered_json.h"
 #include "cli/command.h"
 #include "inspector/circuits_json.h"
+#include "options/open_model.h"
 
 namespace fovea::cli {
 namespace {
@@ -18,18 +20,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostIndex = 1'000'000;  // the model limits layers and tokens further
 constexpr int64_t kNeurons = 8;            // neurons of a layer
-
-// Returns the head of a text such as "3.5": layer 3, head 5.
-HeadPlace head_place(const std::string& text) {
-  HeadPlace place;
-  const char* const end = text.data() + text.size();
-  const auto layer = std::from_chars(text.data(), end, place.layer);
-  const bool dot = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
-  const auto head = dot ? std::from_chars(layer.ptr + 1, end, place.head) : layer;
-  if (!dot || head.ec != std::errc() || head.ptr != end || place.layer < 0 || place.head < 0)
-    throw UsageError(fmt::format("--circuit: '{}'; expected LAYER.HEAD, such as 3.5", text));
-  return place;
-}
 
 // Returns the token of an answer: an id, or a word that is one token, with a space before it as in
 // the middle of a text, or without.
@@ -176,7 +166,7 @@ std::string CircuitReport::report(const Model& model, const InspectInput& input,
     found = inspector::neurons_json(strongest_neurons(run, AttentionKind::self, token, kNeurons));
     if (!json) text = neurons_text(model, found);
   } else if (!circuit_.empty()) {
-    const HeadPlace place = head_place(circuit_);
+    const HeadPlace place = head_place("--circuit", circuit_);
     found =
         inspector::circuit_json(head_circuit(run, AttentionKind::self, place.layer, place.head, 6));
     if (!json) text = circuit_text(model, run, found);

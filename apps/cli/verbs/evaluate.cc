@@ -86,6 +86,7 @@ class EvalCommand : public Command {
                      kWeightPrecisions));
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
+    table.add(mute_option(muted_));
     probe_.declare(table);
     tasks_.declare(table);
     table.show_only({"MODEL", "DATA", "--pairs", "--labels", "--images", "--one-by-one", "--beams",
@@ -102,18 +103,20 @@ class EvalCommand : public Command {
     if (table.given("--probe")) return run_probe(table);
     if (table.given("--sts")) return run_similarity(table);
     const auto open = [this] {
-      return open_model(model_, weight_precision(precision_), cache_precision(cache_),
-                        adapters_of(adapters_));
+      return without_heads(open_model(model_, weight_precision(precision_), cache_precision(cache_),
+                                      adapters_of(adapters_)),
+                           muted_);
     };
     if (table.given("--tasks")) {
-      allow_only(table, "--tasks", {"MODEL", "--limit", "--dtype", "--cache-dtype", "--adapter"});
+      allow_only(table, "--tasks",
+                 {"MODEL", "--limit", "--dtype", "--cache-dtype", "--adapter", "--mute"});
       catch_signals();
       return tasks_.run(open(), data_.limit, json);
     }
     if (table.given("--images")) return run_images(table);
     if (table.given("--score") || !candidates_.empty()) {
       allow_only(table, "--score",
-                 {"MODEL", "--candidate", "--dtype", "--cache-dtype", "--adapter"});
+                 {"MODEL", "--candidate", "--dtype", "--cache-dtype", "--adapter", "--mute"});
       print_scores(open(), score_, candidates_, json);
       return 0;
     }
@@ -122,7 +125,8 @@ class EvalCommand : public Command {
           "DATA: not given; expected text files or directories, --pairs, --labels, --images, --sts "
           "or --score");
     if (!against_.empty())
-      allow_only(table, "--against", {"MODEL", "DATA", "--dtype", "--cache-dtype", "--adapter"});
+      allow_only(table, "--against",
+                 {"MODEL", "DATA", "--dtype", "--cache-dtype", "--adapter", "--mute"});
     catch_signals();
     if (!against_.empty()) return run_compare(open(), against_, data_.text, json);
     const Model model = open();
@@ -266,7 +270,7 @@ class EvalCommand : public Command {
   }
 
   std::string model_;
-  std::vector<std::string> adapters_;
+  std::vector<std::string> adapters_, muted_;
   std::string against_, score_, pairs_with_scores_, hypotheses_, references_;
   std::vector<std::string> candidates_;
   int precision_ = 0, cache_ = 0;

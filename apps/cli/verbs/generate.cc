@@ -63,6 +63,7 @@ class GenerateCommand : public Command {
                      precision_, kWeightPrecisions));
     table.add(cache_option(cache_));
     table.add(adapter_option(adapters_));
+    table.add(mute_option(muted_));
     table.add(mmproj_option(mmproj_));
     table.add(as("FILE", text("--prompt-cache", {},
                               "file that keeps the keys and values of the prompt, which the next "
@@ -101,8 +102,9 @@ class GenerateCommand : public Command {
       throw UsageError("--image: cannot be combined with --ids or --alternatives");
     pictures_.find();
     const WeightPrecision precision = weight_precision(precision_);
-    const Model model =
-        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_);
+    const Model model = without_heads(
+        open_model(model_, precision, cache_precision(cache_), adapters_of(adapters_), mmproj_),
+        muted_);
     generation_.settle(model, precision, *table_);
     GenerateOptions& options = generation_.options;
     if (alternatives_ > 0 && (options.answers > 1 || options.beams > 1))
@@ -192,8 +194,9 @@ class GenerateCommand : public Command {
     const Model* const draft = generation_.draft ? &*generation_.draft : nullptr;
     PromptCache cache{cache_file_, ""};
     if (!cache_file_.empty())
-      cache.identity = fmt::format("{:016x} {} {} {}", model_fingerprint(model_), precision_,
-                                   instruction_set(), identity_of(adapters_of(adapters_)));
+      cache.identity = fmt::format("{:016x} {} {} {}{}", model_fingerprint(model_), precision_,
+                                   instruction_set(), identity_of(adapters_of(adapters_)),
+                                   fmt::join(muted_, " "));
     const std::vector<Generation> answers =
         generate(model, prompt, options, sink, draft, cache_file_.empty() ? nullptr : &cache);
     if (json) print(as_json(answers));
@@ -279,7 +282,7 @@ class GenerateCommand : public Command {
   }
 
   std::string model_, placed_, prompt_, file_, cache_file_, mmproj_;
-  std::vector<std::string> adapters_;
+  std::vector<std::string> adapters_, muted_;
   std::vector<int64_t> ids_;
   int precision_ = 0, cache_ = 0;
   PromptPictures pictures_;

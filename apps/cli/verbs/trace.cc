@@ -40,6 +40,7 @@ class TraceCommand : public Command {
   void declare(OptionTable& table) override {
     table.add(model_place(model_));
     table.add(adapter_option(adapters_));
+    table.add(mute_option(muted_));
     add_fields(table, options_,
                {{"text", {"-p", "--prompt"}},
                 {.field = "input", .aliases = {"-i"}, .placeholder = "FILE"},
@@ -78,6 +79,9 @@ class TraceCommand : public Command {
     if (options_.out.empty() != list_)
       throw UsageError("--out, --list: expected an output file or --list");
     if (picture && ImageModel::reads_images(model_)) {
+      if (table.given("--mute"))
+        throw UsageError(
+            fmt::format("--mute: {} reads pictures; expected a model of texts", model_));
       const ImageModel model =
           open_image_model(model_, WeightPrecision::full, adapters_of(adapters_));
       select_all(model.spec());
@@ -127,8 +131,9 @@ class TraceCommand : public Command {
   }
 
   Model opened() const {
-    return open_model(model_, WeightPrecision::full, CachePrecision::automatic,
-                      adapters_of(adapters_));
+    return without_heads(open_model(model_, WeightPrecision::full, CachePrecision::automatic,
+                                    adapters_of(adapters_)),
+                         muted_);
   }
 
   InspectInput text_input() const {
@@ -160,7 +165,7 @@ class TraceCommand : public Command {
   }
 
   std::string model_;
-  std::vector<std::string> adapters_;
+  std::vector<std::string> adapters_, muted_;
   TraceOptions options_;
   ExplainOptions explain_;
   CircuitReport circuits_;

@@ -66,12 +66,7 @@ class SkipGramTask : public TextTask {
 
   void shape(Spec& spec, const Tokenizer& tokenizer, const Origin& origin,
              const Say& say) override {
-    const int64_t window = spec.context;
-    const float deviation = spec.init_deviation;
-    spec = static_spec(tokenizer.size(), spec.width);
-    spec.context = window;
-    spec.init_deviation = deviation;
-    spec.head = {.tied = false};
+    spec = static_spec(tokenizer.size(), spec);
     TextTask::shape(spec, tokenizer, origin, say);
     spec.padding = -1;
   }
