@@ -10,6 +10,8 @@
 #include <exception>
 #include <random>
 
+#include "base/stop.h"
+
 namespace fovea::http {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr size_t kWriteBytes = 64 << 10;  // bytes per write: each write has its
 // of size and time, so that the client receives the response instead of a connection reset.
 constexpr size_t kLingerBytes = size_t{16} << 20;
 constexpr std::chrono::seconds kLinger{2};
-constexpr int kMostLargeBodies = 4;  // that are read or handled at the same time
+constexpr int64_t kSmallBody = 64 << 10;  // is read even if the server holds too much memory
 
 bool is_harmless_id(std::string_view id) {
   constexpr size_t kLongest = 128;
@@ -91,7 +93,7 @@ void Connection::read_request() {
   idle_ = true;
   head_.reset();
   body_.reset();
-  large_.reset();
+  body_held_.reset();
   route_ = nullptr;
   if (buffer_.empty()) return read_more_head();
   try {
@@ -125,17 +127,15 @@ void Connection::on_head(const RequestHead& head) {
     return answer_unread(std::move(*refused));
   }
   if (route_ == nullptr) return answer_unread(std::move(std::get<Response>(found)));
-  const size_t usual = all_.options.limits.body;
-  if (route_->most_body > 0 && (head.body_bytes > usual || head.chunked)) {
-    if (all_.large_bodies >= kMostLargeBodies) return answer_unread(overloaded("uploads"));
-    large_ = std::make_shared<LargeBody>(all_.large_bodies);
-  }
+  const size_t most = route_->most_body > 0 ? route_->most_body : all_.options.limits.body;
   try {
-    const size_t most = route_->most_body > 0 ? route_->most_body : usual;
     body_.emplace(head.body_bytes, head.chunked, most);
   } catch (const Refusal& refusal) {
     return refuse(refusal);
   }
+  body_held_ = std::make_shared<HeldMemory::Share>(all_.held);
+  if (!body_held_->set(static_cast<int64_t>(head.chunked ? most : head.body_bytes), kSmallBody))
+    return answer_unread(overloaded("large requests"));
   expire_after(all_.options.times.body);
   if (!head.expects_continue || body_->done()) return read_body();
   writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -170,7 +170,7 @@ void Connection::read_body() {
 }
 
 std::shared_ptr<LiveExchange> Connection::open_exchange() {
-  outbox_ = std::make_shared<Outbox>();
+  outbox_ = std::make_shared<Outbox>(all_.held);
   AnswerTo to;
   to.keep_alive = head_ && head_->keep_alive;
   if (head_) {
@@ -229,9 +229,10 @@ void Connection::dispatch() {
   request.body = std::move(body_->body());
   body_.reset();
   watch();
-  auto handle = [route = route_, request = std::move(request), large = std::move(large_),
+  auto handle = [route = route_, request = std::move(request), held = std::move(body_held_),
                  exchange]() mutable {
     if (exchange->answered()) return;  // its time limit was exceeded while it waited
+    const StopScope scope([&exchange] { return exchange->gone(); });
     try {
       route->handler(std::move(request), exchange);
     } catch (const std::exception& error) {
@@ -278,6 +279,7 @@ void Connection::flush() {
     const std::lock_guard lock(outbox_->mutex);
     outbox_->noticed = false;
     outbox_->unsent -= writing_.size();
+    outbox_->waiting.set(static_cast<int64_t>(outbox_->unsent));
     writing_.clear();
     writing_.swap(outbox_->bytes);
     last = outbox_->last;
@@ -356,7 +358,7 @@ void Connection::drain() {
 void Connection::close() {
   if (closed_) return;
   closed_ = true;
-  large_.reset();
+  body_held_.reset();
   const auto self = shared_from_this();
   error_code ignored;
   socket_.close(ignored);

@@ -11,21 +11,13 @@
 
 #include "http/body_reader.h"
 #include "http/handler_pool.h"
+#include "http/held_memory.h"
 #include "http/http_server.h"
 #include "http/live_exchange.h"
 
 namespace fovea::http {
 
 class Connection;
-
-// Counts a body that may exceed the server's limit while it exists.
-struct LargeBody {
-  explicit LargeBody(std::atomic<int>& all) : count(all) { ++count; }
-  ~LargeBody() { --count; }
-  LargeBody(const LargeBody&) = delete;
-  LargeBody& operator=(const LargeBody&) = delete;
-  std::atomic<int>& count;
-};
 
 // State shared by the connections of one server; only the server's thread uses it, except the
 // atomic members.
@@ -36,7 +28,7 @@ struct Connections {
   std::function<void()> one_closed;
   std::set<std::shared_ptr<Connection>> open = {};
   std::atomic<bool> draining{false};
-  std::atomic<int> large_bodies{0};
+  HeldMemory held{options.held};
 };
 
 // The connection of one client: reads a request, passes it to its handler, writes the response, and
@@ -83,7 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connections& all_;
   std::optional<RequestHead> head_;
   std::optional<BodyReader> body_;
-  std::shared_ptr<LargeBody> large_;  // of `body_`, then of its handler
+  std::shared_ptr<HeldMemory::Share> body_held_;  // of `body_`, then of its handler
   const Route* route_ = nullptr;
   std::shared_ptr<Outbox> outbox_;  // of the current response
   std::string writing_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -10,7 +11,8 @@
 
 namespace fovea::http {
 
-// Threads that run handlers, so that a long prompt does not block other clients.
+// Threads that run handlers, so that a long prompt does not block other clients, or other long work
+// of a server.
 class HandlerPool {
  public:
   HandlerPool(size_t threads, size_t most_waiting);
@@ -20,6 +22,7 @@ class HandlerPool {
 
   bool run(std::function<void()> work);  // false if too many tasks wait
   void stop();                           // drops waiting tasks and waits for running ones
+  bool stopping() const { return stopped_; }
 
  private:
   void work_on();
@@ -28,7 +31,7 @@ class HandlerPool {
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
   size_t most_waiting_;
-  bool stopped_ = false;
+  std::atomic<bool> stopped_ = false;
   std::vector<std::thread> threads_;
 };
 

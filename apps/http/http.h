@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,6 +59,9 @@ class Exchange {
   // Returns whether the rest of the response is not needed: the client has disconnected or reads
   // too slowly, or the time limit of the response was exceeded.
   virtual bool gone() const = 0;
+  // Counts `bytes` as memory that the server holds for this request as long as the Exchange exists.
+  // Returns false if the requests of the server hold too much; then refuse this one with 503.
+  virtual bool hold(int64_t bytes) = 0;
   // Sets a function that is called once, on the server's thread, when gone() becomes true; if it is
   // already true, the function is called immediately. It must return quickly.
   virtual void on_gone(std::function<void()> call) = 0;

@@ -44,6 +44,9 @@ struct ServerOptions {
   size_t connections = 512;  // 64 further ones receive 503, the rest wait
   size_t handlers = 2;       // threads that run handlers
   size_t waiting = 256;      // requests that wait for such a thread; further ones receive 503
+  // Memory that all requests may hold together: bodies, and responses that are not sent yet.
+  // Further requests receive 503.
+  int64_t held = int64_t{256} << 20;
   std::function<void(const AccessRecord&)> log = {};  // called on the server's thread
 };
 

@@ -10,6 +10,9 @@ namespace {
 // Maximum bytes of a stream that may wait to be sent; normal delays cause far fewer.
 constexpr size_t kMostUnsent = size_t{4} << 20;
 
+// Responses of at most this size are sent even if the server holds too much memory.
+constexpr int64_t kAlwaysTaken = int64_t{64} << 10;
+
 // Returns whether a header's value contains no control characters. A line break in a client's text
 // could otherwise add a header.
 bool is_safe(std::string_view value) {
@@ -69,10 +72,12 @@ LiveExchange::~LiveExchange() {
   }
 }
 
-void LiveExchange::put(std::string bytes, bool last) {
+bool LiveExchange::put(std::string bytes, bool last) {
   {
     const std::lock_guard lock(outbox_->mutex);
-    if (outbox_->last || outbox_->cut) return;
+    if (outbox_->last || outbox_->cut) return true;
+    if (!outbox_->waiting.set(static_cast<int64_t>(outbox_->unsent + bytes.size()), kAlwaysTaken))
+      return false;
     outbox_->unsent += bytes.size();
     outbox_->total += bytes.size();
     if (outbox_->bytes.empty()) {
@@ -81,10 +86,11 @@ void LiveExchange::put(std::string bytes, bool last) {
       outbox_->bytes += bytes;
     }
     outbox_->last = last;
-    if (outbox_->noticed) return;
+    if (outbox_->noticed) return true;
     outbox_->noticed = true;
   }
   notify_();
+  return true;
 }
 
 void LiveExchange::send(Response response) {
@@ -98,7 +104,15 @@ void LiveExchange::send(Response response) {
   }
   std::string bytes = response_head(response, to_, close, Framing::length);
   if (!to_.head_only) bytes += response.body;
-  put(std::move(bytes), true);
+  if (put(std::move(bytes), true)) return;
+  response = error_response(503, "too many large responses wait for their clients; try again", "",
+                            "overloaded");
+  response.headers.emplace_back("Retry-After", "1");
+  {
+    const std::lock_guard lock(outbox_->mutex);
+    outbox_->status = response.status;
+  }
+  put(response_head(response, to_, close, Framing::length) + response.body, true);
 }
 
 void LiveExchange::begin(Response head) {
@@ -113,7 +127,7 @@ void LiveExchange::begin(Response head) {
   }
   const std::string first = std::move(head.body);
   head.body.clear();
-  put(response_head(head, to_, close, framing_) + framed(first), false);
+  if (!put(response_head(head, to_, close, framing_) + framed(first), false)) abort();
 }
 
 std::string LiveExchange::framed(std::string_view piece) const {
@@ -129,11 +143,10 @@ bool LiveExchange::write(std::string_view piece) {
     if (outbox_->gone || outbox_->cut) return false;
     too_slow = outbox_->unsent > kMostUnsent;
   }
-  if (too_slow) {
+  if (too_slow || !put(framed(piece), false)) {
     abort();
     return false;
   }
-  put(framed(piece), false);
   return true;
 }
 
@@ -153,6 +166,11 @@ void LiveExchange::abort() {
 bool LiveExchange::gone() const {
   const std::lock_guard lock(outbox_->mutex);
   return outbox_->gone;
+}
+
+bool LiveExchange::hold(int64_t bytes) {
+  const std::lock_guard lock(outbox_->mutex);
+  return outbox_->kept.add(bytes);
 }
 
 bool LiveExchange::answered() const {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "http/held_memory.h"
 #include "http/http.h"
 
 namespace fovea::http {
@@ -12,7 +13,11 @@ namespace fovea::http {
 // The part of a response that is not sent yet. Any thread adds to it; the server's thread removes
 // from it.
 struct Outbox {
+  explicit Outbox(HeldMemory& memory) : kept(memory), waiting(memory) {}
+
   std::mutex mutex;
+  HeldMemory::Share kept;     // by the handler: Exchange::hold()
+  HeldMemory::Share waiting;  // `unsent`
   std::string bytes;
   size_t unsent = 0;     // size of `bytes` and of the bytes passed to the socket
   size_t total = 0;      // bytes of the response so far, for the log
@@ -53,11 +58,13 @@ class LiveExchange : public Exchange {
   void finish() override;
   void abort() override;
   bool gone() const override;
+  bool hold(int64_t bytes) override;
   void on_gone(std::function<void()> call) override;
   bool answered() const;  // true also if a stream has started
 
  private:
-  void put(std::string bytes, bool last);
+  // Returns false, and cuts a response in pieces, if the server holds too much memory.
+  bool put(std::string bytes, bool last);
   std::string framed(std::string_view piece) const;
 
   std::shared_ptr<Outbox> outbox_;

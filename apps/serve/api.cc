@@ -87,6 +87,16 @@ std::shared_ptr<ServedModel> Api::remove(const std::string& name) {
   return model;
 }
 
+void Api::drop(const std::string& name) {
+  std::shared_ptr<ServedModel> dropped;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(models_.begin(), models_.end(),
+                                  [&](const auto& model) { return model->facts.name == name; });
+  if (found == models_.end() || models_.size() == 1) return;
+  dropped = std::move(*found);
+  models_.erase(found);
+}
+
 Api::Models Api::models() const {
   const std::lock_guard lock(mutex_);
   return models_;

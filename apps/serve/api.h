@@ -25,6 +25,8 @@ class Api {
   // Ends serving a model, and returns it. Throws ApiError 404 if the name is unknown, 409 if it is
   // the only one.
   std::shared_ptr<ServedModel> remove(const std::string& name);
+  // Ends serving a model, unless it is the only one or not served.
+  void drop(const std::string& name);
   Models models() const;
   Metrics& metrics() { return metrics_; }
   // `warn` receives one line for each field of requests that the server ignores, once per field.

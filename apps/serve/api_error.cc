@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "base/stop.h"
 #include "fovea/excerpt.h"
 #include "fovea/options.h"
 #include "http/request_head.h"
@@ -39,6 +40,14 @@ int status_of(ErrorKind kind) {
   }
 }
 
+Error without_folder(const Error& error, const std::string& folder) {
+  std::string message = error.what();
+  const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
+  for (size_t at = message.find(prefix); at != message.npos; at = message.find(prefix, at))
+    message.erase(at, prefix.size());
+  return {error.kind(), message};
+}
+
 http::Response error_response(ErrorShape shape, const ApiError& error) {
   http::Response response;
   switch (shape) {
@@ -62,6 +71,8 @@ ApiError api_error(const std::exception_ptr& thrown) {
     return error;
   } catch (const http::Refusal& refusal) {
     return {refusal.status, refusal.message, "", ""};
+  } catch (const Stopped&) {
+    return {503, "the request was stopped before its end", "", "stopped"};
   } catch (const FieldError& error) {
     return {status_of(error.kind()), error.what(), error.field(), ""};
   } catch (const Error& error) {

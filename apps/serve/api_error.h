@@ -21,6 +21,8 @@ http::Response error_response(ErrorShape shape, const ApiError& error);
 // Converts an exception of the API or of the library to the client's error.
 ApiError api_error(const std::exception_ptr& thrown);
 int status_of(ErrorKind kind);
+// Returns an error without the path of a folder of the server, which clients must not know.
+Error without_folder(const Error& error, const std::string& folder);
 // Status 429; error_response adds Retry-After.
 ApiError too_busy();
 ApiError unknown_model(const std::string& name);

@@ -112,9 +112,9 @@ RerankScores similarities(const Embedder& embedder, const Embeddings& vectors,
   return scores;
 }
 
-// Scores the pairs (first[i], second[i]) by a cross-encoder, a late interaction model or an
-// embedding model.
-void score_pairs(std::vector<std::string> first, std::vector<std::string> second,
+// Scores the pairs (first[i], second[i]), or of the only first text and second[i], by a
+// cross-encoder, a late interaction model or an embedding model.
+void score_pairs(const std::vector<std::string>& first, const std::vector<std::string>& second,
                  const ServedPtr& model, const ExchangePtr& exchange, ErrorShape shape,
                  const std::function<std::string(const RerankScores&)>& render) {
   if (model->multi_vector_queue) {
@@ -141,6 +141,7 @@ void score_pairs(std::vector<std::string> first, std::vector<std::string> second
   std::vector<size_t> firsts, seconds;
   for (const std::string& text : first) firsts.push_back(place(text));
   for (const std::string& text : second) seconds.push_back(place(text));
+  firsts.resize(seconds.size(), firsts.front());
   EmbedOptions options;
   options.stop = [exchange] { return exchange->gone(); };
   answer_from<Embeddings>(
@@ -166,20 +167,18 @@ void answer_predict(const ApiRequest& request, const ServedPtr& model,
 }
 
 void answer_score(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
-  std::vector<std::string> first = request.first_texts;
-  if (first.size() == 1) first.resize(request.second_texts.size(), first[0]);
-  if (first.size() != request.second_texts.size())
+  const std::vector<std::string>& first = request.first_texts;
+  if (first.size() != 1 && first.size() != request.second_texts.size())
     throw ApiError{400,
                    fmt::format("text_1: {} texts; expected 1 or {}, the number of text_2",
                                first.size(), request.second_texts.size()),
                    "text_1", "out_of_range"};
-  score_pairs(std::move(first), request.second_texts, model, exchange, ErrorShape::openai,
+  score_pairs(first, request.second_texts, model, exchange, ErrorShape::openai,
               [name = model->facts.name](const auto& scores) { return score_body(scores, name); });
 }
 
 void answer_ranks(const ApiRequest& request, const ServedPtr& model, const ExchangePtr& exchange) {
-  score_pairs(std::vector<std::string>(request.texts.size(), request.query), request.texts, model,
-              exchange, ErrorShape::openai,
+  score_pairs({request.query}, request.texts, model, exchange, ErrorShape::openai,
               [request, name = model->facts.name](const auto& scores) {
                 return ranks_body(scores.values, request, name);
               });
@@ -188,8 +187,7 @@ void answer_ranks(const ApiRequest& request, const ServedPtr& model, const Excha
 void answer_similarity(const ApiRequest& request, const ServedPtr& model,
                        const ExchangePtr& exchange) {
   model->needs_embedder();
-  score_pairs(std::vector<std::string>(request.texts.size(), request.query), request.texts, model,
-              exchange, ErrorShape::embeddings,
+  score_pairs({request.query}, request.texts, model, exchange, ErrorShape::embeddings,
               [](const RerankScores& scores) { return json_line(Json(scores.values)); });
 }
 

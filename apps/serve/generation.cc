@@ -7,6 +7,7 @@
 #include <ctime>
 #include <random>
 
+#include "base/stop.h"
 #include "serve/api_error.h"
 
 namespace fovea::serve {
@@ -48,8 +49,25 @@ void GenerationJob::start(const PreparedPrompts& prepared) {
                                            model_->facts.encoder ? start : prompt)});
   }
   whole_.resize(open_);
-  if (request_.echo && wants_logprobs()) score_prompts(prompts);
   submissions_->follow(*exchange_);
+  if (!request_.echo || !wants_logprobs()) return submit_all(prepared);
+  const auto work = [self = shared_from_this(), prepared] { self->score_and_submit(prepared); };
+  if (!model_->worker->run(work)) throw too_busy();
+}
+
+// Called on the model's worker, since scoring long prompts would keep a handler from other clients.
+void GenerationJob::score_and_submit(const PreparedPrompts& prepared) {
+  const StopScope scope([this] { return exchange_->gone() || model_->worker->stopping(); });
+  try {
+    score_prompts(prepared.ids);
+    submit_all(prepared);
+  } catch (...) {
+    fail(api_error(std::current_exception()));
+  }
+}
+
+void GenerationJob::submit_all(const PreparedPrompts& prepared) {
+  const auto& prompts = prepared.ids;
   try {
     for (size_t i = 0; i < prompts.size(); ++i) {
       if (!submit(i, {prompts[i], prepared.images})) return;

@@ -36,6 +36,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     size_t bytes() const { return logprobs.bytes() + trace.bytes(); }
   };
 
+  void score_and_submit(const PreparedPrompts& prompts);
+  void submit_all(const PreparedPrompts& prompts);
   bool submit(size_t number, const ImagePrompt& prompt);
   bool take(size_t prompt, const Event& event);
   void finish_choice(size_t index, const Event& event);

@@ -158,6 +158,8 @@ std::vector<tuning::JobReward> rewards_of(const Json& grader) {
   for (const Term& term : terms_of(text_of(grader, "calculate_output", ""))) {
     if (!graders->contains(term.name))
       refuse_grader("calculate_output", term.name + " is not one of the graders");
+    if (std::find(used.begin(), used.end(), term.name) != used.end())
+      refuse_grader("calculate_output", term.name + " occurs twice; expected each grader once");
     used.push_back(term.name);
     rewards.push_back(reward_of((*graders)[term.name], "graders." + term.name + ".", term.weight));
   }

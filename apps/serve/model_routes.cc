@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "base/stop.h"
+#include "http/handler_pool.h"
 #include "serve/handlers.h"
 
 namespace fovea::serve {
@@ -60,7 +62,11 @@ void load(Api& api, const ModelFolder& folder, const std::string& name) {
     throw ApiError{404,
                    "model: \"" + name + "\" is not in the folder of models; GET /models lists them",
                    "model", "model_not_found"};
-  for (const auto& model : folder.open(name, found->second)) api.add(model);
+  try {
+    for (const auto& model : folder.open(name, found->second)) api.add(model);
+  } catch (const Error& error) {
+    throw without_folder(error, folder.folder);
+  }
 }
 
 // Waits for the running requests of the model; new ones do not find it.
@@ -74,8 +80,17 @@ void unload(Api& api, const std::string& name) {
                      "model", "model_in_use"};
   std::shared_ptr<ServedModel> model = api.remove(name);
   const auto start = std::chrono::steady_clock::now();
-  while (model.use_count() > 1 && std::chrono::steady_clock::now() - start < kLongest)
+  const auto waits = [&] {
+    if (model.use_count() == 1 || std::chrono::steady_clock::now() - start > kLongest) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return true;
+  };
+  try {
+    while (waits()) stop_if_asked();
+  } catch (...) {
+    api.add(std::move(model));
+    throw;
+  }
   if (model.use_count() == 1) return;
   api.add(std::move(model));
   throw ApiError{409, "model: requests to \"" + name + "\" are still running; expected none",
@@ -85,27 +100,37 @@ void unload(Api& api, const std::string& name) {
 }  // namespace
 
 void add_model_routes(http::Router& router, Api& api, const ModelFolder& folder) {
-  const auto mutex = std::make_shared<std::mutex>();  // one change at a time
   using Answer = std::shared_ptr<http::Exchange>;
+  using Change = std::function<bool(const std::string& name)>;  // returns whether it is loaded now
   router.add(
       guarded_route("GET", "/models", [&api, &folder](const http::Request&, const Answer& answer) {
         answer->send(json_response(list_json(api, folder.folder)));
       }));
-  router.add(
-      guarded_route("POST", "/models/load",
-                    [&api, &folder, mutex](const http::Request& request, const Answer& answer) {
-                      const std::lock_guard lock(*mutex);
-                      const std::string name = name_in(request);
-                      load(api, folder, name);
-                      answer->send(json_response(state_json(name, true)));
-                    }));
-  router.add(guarded_route("POST", "/models/unload",
-                           [&api, mutex](const http::Request& request, const Answer& answer) {
-                             const std::lock_guard lock(*mutex);
-                             const std::string name = name_in(request);
-                             unload(api, name);
-                             answer->send(json_response(state_json(name, false)));
-                           }));
+  // One change at a time, on a thread of its own: reading a model, or waiting for the requests of
+  // one, would keep a handler from other clients.
+  constexpr size_t kMostWaiting = 16;
+  const auto worker = std::make_shared<http::HandlerPool>(1, kMostWaiting);
+  const auto add = [&router, worker](const char* path, const Change& change) {
+    router.add(guarded_route("POST", path, [=](const http::Request& request, const Answer& answer) {
+      const auto work = [=, pool = worker.get(), name = name_in(request)] {
+        const StopScope scope([&] { return answer->gone() || pool->stopping(); });
+        try {
+          answer->send(json_response(state_json(name, change(name))));
+        } catch (...) {
+          answer->send(error_response(ErrorShape::openai, api_error(std::current_exception())));
+        }
+      };
+      if (!worker->run(work)) throw too_busy();
+    }));
+  };
+  add("/models/load", [&api, &folder](const std::string& name) {
+    load(api, folder, name);
+    return true;
+  });
+  add("/models/unload", [&api](const std::string& name) {
+    unload(api, name);
+    return false;
+  });
 }
 
 }  // namespace fovea::serve

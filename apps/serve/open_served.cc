@@ -7,7 +7,6 @@
 #include "fovea/error.h"
 #include "fovea/plan.h"
 #include "fovea/read_file.h"
-#include "serve/speech.h"
 
 namespace fovea::serve {
 namespace {
@@ -105,6 +104,10 @@ void warn_all(const std::vector<std::string>& warnings, const Warn& warn) {
   for (const std::string& warning : warnings) warn(warning);
 }
 
+std::shared_ptr<http::HandlerPool> worker_of(const ServedOptions& options) {
+  return std::make_shared<http::HandlerPool>(1, static_cast<size_t>(options.engine.most_waiting));
+}
+
 // Sets everything of a model that generates text except its engine.
 void set_writer(const Model& model, const std::string& folder, const ServedOptions& options,
                 ServedModel& served) {
@@ -129,6 +132,7 @@ void set_writer(const Model& model, const std::string& folder, const ServedOptio
   served.score = [model](const std::vector<int32_t>& ids, int64_t alternatives) {
     return score(model, ids, alternatives);
   };
+  served.worker = worker_of(options);
   served.most_seconds = options.most_seconds;
   if (!options.draft.empty()) served.defaults.guesses = options.draft_tokens;
   if (spec.encoder && served.tokenizer) {
@@ -245,7 +249,8 @@ void open_speech(const std::string& folder, const ServedOptions& options, const 
   warn_all(model.warnings(), warn);
   set_facts(model.spec(), options, served);
   if (model.has_tokenizer()) served.tokenizer = model.tokenizer();
-  served.speech = std::make_shared<SpeechQueue>(model, options.engine.most_waiting);
+  served.speech = model;
+  served.worker = worker_of(options);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void ServedModel::end_work() {
   sparse_queue.reset();
   multi_vector_queue.reset();
   classify_queue.reset();
-  speech.reset();
+  if (worker) worker->stop();
 }
 
 std::shared_ptr<const JsonVocabulary> ServedModel::json_vocabulary() {

@@ -16,6 +16,7 @@
 #include "fovea/json_grammar.h"
 #include "fovea/retrieval_queue.h"
 #include "fovea/translate.h"
+#include "http/handler_pool.h"
 #include "serve/request.h"
 
 namespace fovea::serve {
@@ -53,8 +54,6 @@ struct ModelFacts {
   std::string parent = {};        // of an adapter: the name of its base
 };
 
-class SpeechQueue;
-
 // One model of the API.
 class ServedModel {
  public:
@@ -90,7 +89,9 @@ class ServedModel {
   std::shared_ptr<MultiVectorQueue> multi_vector_queue;
   std::optional<Classifier> classifier;
   std::shared_ptr<ClassifyQueue> classify_queue;
-  std::shared_ptr<SpeechQueue> speech;
+  std::optional<Model> speech;
+  // Does long work of requests one after another: it transcribes, and scores prompts.
+  std::shared_ptr<http::HandlerPool> worker;
   // Opens an adapter of this model, which uses its engine and its weights, while requests run. Set
   // for models that generate text and are no adapters.
   std::function<std::shared_ptr<ServedModel>(const std::string& name, const AdapterUse& use)>

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <charconv>
+#include <optional>
 #include <set>
 
+#include "base/stop.h"
+#include "fovea/transcribe.h"
 #include "http/multipart.h"
 #include "serve/answer_json.h"
 #include "serve/api_error.h"
@@ -65,8 +69,9 @@ class FieldReader {
     set(name, part);
   }
 
-  void finish() {
-    if (request_.sound == nullptr) throw ApiError{400, "file: is missing", "file", "missing"};
+  // Returns the sound.
+  std::string_view finish() {
+    if (!sound_) throw ApiError{400, "file: is missing", "file", "missing"};
     TranscribeOptions& options = request_.options;
     if (granular_) request_.segments = segments_;
     if (granular_ && request_.format != SpeechFormat::verbose)
@@ -81,6 +86,7 @@ class FieldReader {
     } else if (increment_ <= 0) {
       options.temperatures = {0};
     }
+    return *sound_;
   }
 
  private:
@@ -90,7 +96,7 @@ class FieldReader {
       refuse_field(name, fmt::format("at most {} bytes", kMostText));
     TranscribeOptions& options = request_.options;
     if (name == "file") {
-      request_.sound = std::make_shared<const std::string>(part.content);
+      sound_ = part.content;
       request_.file_name = part.filename.value_or("file");
     } else if (name == "model") {
       request_.model = text;
@@ -140,23 +146,30 @@ class FieldReader {
   SpeechRequest& request_;
   std::set<std::string> seen_;
   double first_ = 0, increment_ = 0.2;
+  std::optional<std::string_view> sound_;  // a part of the body
   bool granular_ = false, segments_ = false;
 };
 
-SpeechRequest read_request(const http::Request& request, bool translate) {
+// Takes the sound from the request's body, without a copy.
+SpeechRequest read_request(http::Request& request, bool translate) {
   SpeechRequest read;
   read.options.translate = translate;
   FieldReader reader(read);
   for (const http::FormPart& part : http::form_parts(request.header("content-type"), request.body))
     reader.read(part);
-  reader.finish();
+  const std::string_view sound = reader.finish();
+  std::string& body = request.body;
+  const auto begin = static_cast<size_t>(sound.data() - body.data());
+  body.resize(begin + sound.size());
+  body.erase(0, begin);
+  read.sound = std::make_shared<const std::string>(std::move(body));
   return read;
 }
 
 std::shared_ptr<ServedModel> model_for(const SpeechRequest& request, const ServedModels& models) {
   for (const auto& model : models)
-    if (request.model.empty() ? model->speech != nullptr : model->facts.name == request.model) {
-      if (model->speech != nullptr) return model;
+    if (request.model.empty() ? model->speech.has_value() : model->facts.name == request.model) {
+      if (model->speech.has_value()) return model;
       throw ApiError{400, "model: " + request.model + ": reads no sound; expected a speech model",
                      "model", "wrong_model"};
     }
@@ -213,100 +226,90 @@ ApiError speech_error(const std::exception_ptr& thrown) {
   return api_error(thrown);
 }
 
+// Returns the sound, which has at most kMostHours; a file of a few bytes may contain days of
+// silence.
+SoundSource limited_sound(const SpeechRequest& request) {
+  static constexpr int64_t kMostHours = 6, kMostSamples = kMostHours * 3600 * 16'000;
+  return [sound = open_sound(request.sound, request.file_name), name = request.file_name,
+          read = int64_t{0}](float* samples, int64_t most) mutable {
+    stop_if_asked();
+    const int64_t count = sound(samples, most);
+    read += count;
+    if (read > kMostSamples)
+      throw Error(ErrorKind::BadFile,
+                  fmt::format("{}: is longer than {} hours; expected a shorter recording", name,
+                              kMostHours));
+    return count;
+  };
+}
+
 // Transcribes one request and sends its response; with `stream`, each segment as soon as it is
 // known.
-void answer_speech(const SpeechRequest& request, const Model& model,
-                   const std::function<bool()>& stopping,
-                   const std::shared_ptr<http::Exchange>& exchange) {
+void answer_speech(const SpeechRequest& request, const Model& model, http::Exchange& exchange) {
   bool begun = false;
   try {
     TranscribeEvents events;
     events.segment = [&](const TranscribedSegment& segment) {
-      if (request.stream && !begun) exchange->begin({200, "text/event-stream", {}, ""});
+      if (request.stream && !begun) exchange.begin({200, "text/event-stream", {}, ""});
       begun = request.stream;
       if (begun)
-        exchange->write(
+        exchange.write(
             sse_event(json_line(Json{{"type", "transcript.text.delta"}, {"delta", segment.text}})));
-      return !exchange->gone() && !stopping();
+      return true;
     };
     const Transcript transcript =
-        transcribe(model, open_sound(request.sound, request.file_name), request.options, events);
-    if (stopping())
-      return exchange->send(
-          error_response(ErrorShape::openai, {503, "the server stops", "", "stopping"}));
-    if (!request.stream) return exchange->send(response_of(request, transcript));
-    if (!begun) exchange->begin({200, "text/event-stream", {}, ""});
-    exchange->write(sse_event(json_line(Json{{"type", "transcript.text.done"},
-                                             {"text", transcript.text},
-                                             {"usage", usage_of(transcript)}})) +
-                    sse_event("[DONE]"));
-    exchange->finish();
+        transcribe(model, limited_sound(request), request.options, events);
+    if (!request.stream) return exchange.send(response_of(request, transcript));
+    if (!begun) exchange.begin({200, "text/event-stream", {}, ""});
+    exchange.write(sse_event(json_line(Json{{"type", "transcript.text.done"},
+                                            {"text", transcript.text},
+                                            {"usage", usage_of(transcript)}})) +
+                   sse_event("[DONE]"));
+    exchange.finish();
   } catch (...) {
     const ApiError error = speech_error(std::current_exception());
-    if (!begun) return exchange->send(error_response(ErrorShape::openai, error));
-    exchange->write(
+    if (!begun) return exchange.send(error_response(ErrorShape::openai, error));
+    exchange.write(
         sse_event(http::error_object(error.status, error.message, error.param, error.code)));
-    exchange->finish();
+    exchange.finish();
   }
+}
+
+// A request that waits for the model. Its sound is dropped when its client disconnects.
+struct WaitingSpeech {
+  SpeechRequest request;
+  std::shared_ptr<http::Exchange> exchange;
+};
+
+void queue_speech(SpeechRequest request, const std::shared_ptr<ServedModel>& model,
+                  const std::shared_ptr<http::Exchange>& exchange) {
+  if (!exchange->hold(std::ssize(*request.sound))) throw too_busy();
+  const auto place = std::make_shared<std::atomic<std::shared_ptr<WaitingSpeech>>>(
+      std::make_shared<WaitingSpeech>(std::move(request), exchange));
+  const auto work = [place, speech = *model->speech, pool = model->worker.get()] {
+    const std::shared_ptr<WaitingSpeech> waiting = place->exchange(nullptr);
+    if (waiting == nullptr) return;
+    http::Exchange& answer = *waiting->exchange;
+    const StopScope scope([&] { return answer.gone() || pool->stopping(); });
+    answer_speech(waiting->request, speech, answer);
+  };
+  if (!model->worker->run(work)) throw too_busy();
+  exchange->on_gone([place] { place->store(nullptr); });
 }
 
 }  // namespace
 
-SpeechQueue::SpeechQueue(const Model& model, int64_t most_waiting)
-    : model_(model), most_waiting_(static_cast<size_t>(most_waiting)), thread_([this] { run(); }) {}
-
-SpeechQueue::~SpeechQueue() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    waiting_.clear();
-  }
-  changed_.notify_one();
-  thread_.join();
-}
-
-bool SpeechQueue::add(Work work) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= most_waiting_) return false;
-    waiting_.push_back(std::move(work));
-  }
-  changed_.notify_one();
-  return true;
-}
-
-void SpeechQueue::run() {
-  const auto stopping = [this] {
-    const std::lock_guard lock(mutex_);
-    return stopping_;
-  };
-  while (true) {
-    Work work;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-      if (stopping_) return;
-      work = std::move(waiting_.front());
-      waiting_.pop_front();
-    }
-    work(model_, stopping);
-  }
-}
-
 void add_speech_routes(http::Router& router, const std::function<ServedModels()>& models,
                        size_t most_upload) {
   const auto add = [&](const char* path, bool translate) {
-    http::Route route = guarded_route(
-        "POST", path,
-        [models, translate](const http::Request& request,
-                            const std::shared_ptr<http::Exchange>& exchange) {
-          auto read = std::make_shared<const SpeechRequest>(read_request(request, translate));
-          const auto model = model_for(*read, models());
-          if (!model->speech->add([read, exchange](const Model& speech, const auto& stopping) {
-                answer_speech(*read, speech, stopping, exchange);
-              }))
-            throw too_busy();
-        });
+    http::Route route =
+        guarded_route("POST", path,
+                      [models, translate](http::Request request,
+                                          const std::shared_ptr<http::Exchange>& exchange) {
+                        SpeechRequest read = read_request(request, translate);
+                        const auto model = model_for(read, models());
+                        queue_speech(std::move(read), model, exchange);
+                      });
     route.most_body = most_upload;
     router.add(std::move(route));
   };

@@ -252,9 +252,15 @@ void add_tuning_routes(http::Router& router, FineTuning& tuning, size_t most_upl
   const auto add = [&](const char* method, const char* path, Handle handle, size_t most_body = 0) {
     http::Route route = guarded_route(
         method, path,
-        [routes = TuningRoutes(tuning), handle](const http::Request& request,
-                                                const std::shared_ptr<http::Exchange>& exchange) {
-          exchange->send((routes.*handle)(request));
+        [routes = TuningRoutes(tuning), handle, folder = tuning.folder()](
+            const http::Request& request, const std::shared_ptr<http::Exchange>& exchange) {
+          try {
+            exchange->send((routes.*handle)(request));
+          } catch (const FieldError&) {
+            throw;
+          } catch (const Error& error) {
+            throw without_folder(error, folder);
+          }
         });
     route.most_body = most_body;
     router.add(std::move(route));

@@ -51,6 +51,7 @@ class FineTuning {
   // folder is used again.
   void stop(std::chrono::seconds grace);
 
+  const std::string& folder() const { return options_.folder; }
   const FileStore& files() const { return files_; }
   // Throws FieldError if the file is invalid (FileStore::add) or does not fit into the folder.
   StoredFile upload(const std::string& label, std::string_view content);

@@ -51,13 +51,22 @@ uint64_t JobRunner::used_bytes() const { return bytes_below(options_.folder); }
 void JobRunner::adopt() {
   for (auto& [number, job] : jobs_.all()) {
     if (is_final(job.status)) continue;
-    if (base_of(job) == nullptr) {
-      jobs_.fail(job, {"model_not_served",
-                       "model: " + job.request.model + " is not served any more", "model"});
-    } else if (job.status == JobStatus::running) {
-      jobs_.say(job, "warn", "The server restarted; the job continues from its last snapshot");
-      jobs_.set_status(job, JobStatus::queued);
+    try {
+      adopt(job);
+    } catch (const Error&) {
+      // The disk is full. The server starts, so that files can be deleted through it, and the job
+      // has its new status in memory.
     }
+  }
+}
+
+void JobRunner::adopt(Job& job) {
+  if (base_of(job) == nullptr) {
+    jobs_.fail(job, {"model_not_served", "model: " + job.request.model + " is not served any more",
+                     "model"});
+  } else if (job.status == JobStatus::running) {
+    jobs_.set_status(job, JobStatus::queued);
+    jobs_.say(job, "warn", "The server restarted; the job continues from its last snapshot");
   }
 }
 

@@ -48,6 +48,7 @@ class JobRunner {
   uint64_t used_bytes() const;                     // by all files of the folder
 
  private:
+  void adopt(Job& job);
   // A child process and its job.
   struct Run {
     std::string job = {};

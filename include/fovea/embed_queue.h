@@ -68,7 +68,7 @@ class RerankQueue {
 
   uint64_t submit(const std::string& query, const std::vector<std::string>& texts,
                   const RerankOptions& options, Done done);
-  // Scores text i for query i: as many queries as texts.
+  // Scores text i for query i: as many queries as texts, or one for all.
   uint64_t submit(const std::vector<std::string>& queries, const std::vector<std::string>& texts,
                   const RerankOptions& options, Done done);
   void cancel(uint64_t request);

@@ -48,7 +48,7 @@ class MultiVectorQueue {
   // See MultiVectorEmbedder::score().
   uint64_t submit_scores(const std::string& query, const std::vector<std::string>& texts,
                          const EmbedOptions& options, ScoresDone done);
-  // Scores text i for query i: as many queries as texts.
+  // Scores text i for query i: as many queries as texts, or one for all.
   uint64_t submit_scores(const std::vector<std::string>& queries,
                          const std::vector<std::string>& texts, const EmbedOptions& options,
                          ScoresDone done);

@@ -1,7 +1,5 @@
 #include "data/json_records.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "data/file_reader.h"
@@ -14,23 +12,6 @@ namespace {
 constexpr size_t kLargestRecord = size_t{64} << 20;
 
 bool is_json_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-// Reads the records of a file, to the end of the line in which `enough` is true.
-void read_records(const std::string& path, const JsonUse& use, const bool& enough) {
-  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
-  TextCheck check(path);
-  JsonRecords records(path, use);
-  do {
-    const std::string_view block = reader.next();
-    std::string_view text = check.add(block, reader.at_end());
-    while (!text.empty() && !enough) {
-      const size_t line = std::min(text.find('\n'), text.size() - 1) + 1;
-      records.add(text.substr(0, line));
-      text.remove_prefix(line);
-    }
-  } while (!reader.at_end() && !enough);
-  if (!enough) records.end();
-}
 
 }  // namespace
 
@@ -129,17 +110,30 @@ void JsonRecords::refuse_element() const {
 }
 
 void each_json_record(const std::string& path, const JsonUse& use) {
-  read_records(path, use, false);
+  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
+  TextCheck check(path);
+  JsonRecords records(path, use);
+  do {
+    const std::string_view block = reader.next();
+    records.add(check.add(block, reader.at_end()));
+  } while (!reader.at_end());
+  records.end();
 }
 
 std::string first_json_record(const std::string& path) {
   std::string first;
   bool found = false;
-  const auto take = [&](const std::string& record, const std::string&) {
-    if (!found) first = record;
+  FileReader reader(path, static_cast<int64_t>(MappedFile(path).size()));
+  TextCheck check(path);
+  JsonRecords records(path, [&](const std::string& record, const std::string&) {
+    first = record;
     found = true;
-  };
-  read_records(path, take, found);
+  });
+  do {
+    const std::string_view block = reader.next(), text = check.add(block, reader.at_end());
+    for (size_t i = 0; i < text.size() && !found; ++i) records.add(text.substr(i, 1));
+  } while (!reader.at_end() && !found);
+  if (!found) records.end();
   return first;
 }
 

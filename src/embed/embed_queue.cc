@@ -67,7 +67,7 @@ RerankQueue::~RerankQueue() = default;
 
 uint64_t RerankQueue::submit(const std::string& query, const std::vector<std::string>& texts,
                              const RerankOptions& options, Done done) {
-  return submit(std::vector<std::string>(texts.size(), query), texts, options, std::move(done));
+  return submit(std::vector{query}, texts, options, std::move(done));
 }
 
 uint64_t RerankQueue::submit(const std::vector<std::string>& queries,

@@ -108,8 +108,8 @@ std::vector<TokenizedText> read_pairs(const CrossEncoder& model,
                                       const std::vector<std::string>& texts,
                                       const RerankOptions& options) {
   check_fields(options);
-  check(queries.size() == texts.size(), "queries: {}; expected {}, one for each text",
-        queries.size(), texts.size());
+  check(queries.size() == 1 || queries.size() == texts.size(),
+        "queries: {}; expected 1 or {}, one for each text", queries.size(), texts.size());
   std::vector<std::vector<int32_t>> query_ids;  // of equal queries in a row only once
   std::vector<size_t> query_of;
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -119,7 +119,7 @@ std::vector<TokenizedText> read_pairs(const CrossEncoder& model,
   }
   std::vector<TokenizedText> pairs = tokenize_all(texts.size(), [&](size_t i) {
     check_wanted(options.stop);
-    return model.format.pair(query_ids[query_of[i]], texts[i]);
+    return model.format.pair(query_ids[query_of[queries.size() == 1 ? 0 : i]], texts[i]);
   });
   for (size_t i = 0; i < pairs.size() && !options.truncate; ++i)
     check(pairs[i].cut == 0, "text {}: has {} tokens with the query; expected at most {}", i + 1,

@@ -44,7 +44,7 @@ Tensor finished(const Tensor& x, const SentenceModules& modules, const EmbedOpti
 // Throws Failed, with the text's name, if one of the vectors [B, C] is not finite.
 void check_finite(const Tensor& vectors, const EmbedOptions& options);
 
-// Tokenises pairs of query i and text i.
+// Tokenises pairs of query i and text i, or of the only query and text i.
 std::vector<TokenizedText> read_pairs(const CrossEncoder& model,
                                       const std::vector<std::string>& queries,
                                       const std::vector<std::string>& texts,

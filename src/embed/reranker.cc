@@ -24,8 +24,7 @@ std::vector<float> Reranker::score(const std::string& query, const std::vector<s
   const CrossEncoder& model = parts_->model;
   const NoGradient off;
   const Tensor logits =
-      in_batches(read_pairs(model, std::vector<std::string>(texts.size(), query), texts, options),
-                 1, options.batch_tokens,
+      in_batches(read_pairs(model, {query}, texts, options), 1, options.batch_tokens,
                  [&](const TokenBatch& batch) { return model.logits(batch, DType::f32); });
   return scores_of(logits, model, options);
 }

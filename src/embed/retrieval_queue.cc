@@ -77,15 +77,14 @@ uint64_t MultiVectorQueue::submit(const std::vector<std::string>& texts, TextRol
 uint64_t MultiVectorQueue::submit_scores(const std::string& query,
                                          const std::vector<std::string>& texts,
                                          const EmbedOptions& options, ScoresDone done) {
-  return submit_scores(std::vector<std::string>(texts.size(), query), texts, options,
-                       std::move(done));
+  return submit_scores(std::vector{query}, texts, options, std::move(done));
 }
 
 uint64_t MultiVectorQueue::submit_scores(const std::vector<std::string>& queries,
                                          const std::vector<std::string>& texts,
                                          const EmbedOptions& options, ScoresDone done) {
-  check(queries.size() == texts.size(), "queries: {}; expected {}, one for each text",
-        queries.size(), texts.size());
+  check(queries.size() == 1 || queries.size() == texts.size(),
+        "queries: {}; expected 1 or {}, one for each text", queries.size(), texts.size());
   std::vector<std::string> different;  // of equal queries in a row only one
   std::vector<int64_t> query_of;
   for (const std::string& query : queries) {
@@ -99,7 +98,7 @@ uint64_t MultiVectorQueue::submit_scores(const std::vector<std::string>& queries
     try {
       const MultiVectors of_queries = embedder_.embed(different, TextRole::query, plain);
       for (int64_t i = 0; i < vectors->count; ++i) {
-        const int64_t query = query_of[static_cast<size_t>(i)];
+        const int64_t query = query_of[query_of.size() == 1 ? 0 : static_cast<size_t>(i)];
         scores.values.push_back(embedder_.similarity(of_queries.rows(query), vectors->rows(i)));
         scores.tokens +=
             of_queries.tokens[static_cast<size_t>(query)] + vectors->tokens[static_cast<size_t>(i)];

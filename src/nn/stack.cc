@@ -1,6 +1,7 @@
 #include "nn/stack.h"
 
 #include "base/error.h"
+#include "base/stop.h"
 
 namespace fovea {
 
@@ -43,6 +44,7 @@ Tensor Stack::operator()(Tensor x, const Pass& given, const Tensor& given_places
   if (projection.weight.present()) x = cast(projection(cast(x, pass.compute), pass), x.dtype());
   Tensor first;  // the values of the first attention layer
   for (size_t i = 0; i < blocks.size(); ++i) {
+    stop_if_asked();
     x = probed(pass, ProbePoint::What::hidden, static_cast<int64_t>(i), std::move(x));
     pass.first_values = first;
     pass.new_values = first ? nullptr : &first;

@@ -60,6 +60,7 @@ namespace {
 
 constexpr double kMostPart = 0.15;    // of the time of a run
 constexpr double kUsualSpeed = 1e11;  // operations per second of a laptop
+constexpr double kUnnoticed = 10;     // seconds of all evaluations of a run
 constexpr int64_t kEvaluations = 8, kSamples = 4;
 
 // Returns after how many steps something happens that happens `times` times in a run.
@@ -74,6 +75,8 @@ void choose_evaluations(Job& job, double left, double each) {
   const auto times = std::clamp<double>(affordable, 1, static_cast<double>(most));
   const int64_t every = interval(o.steps, static_cast<int64_t>(times));
   choose_intervals(o);
+  const double usual = static_cast<double>(o.steps / o.evaluate_every) * each;
+  if (fresh && usual < kUnnoticed) return;
   o.evaluate_every = fresh ? std::max(o.evaluate_every, every) : every;
   if (!fresh && affordable < 1) job.evaluated_part = std::max(0.0, left / (2 * each));
 }

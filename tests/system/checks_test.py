@@ -21,7 +21,8 @@ class Checks(unittest.TestCase):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             (folder / "tools").mkdir()
-            shutil.copy(ROOT / "tools" / check, folder / "tools")
+            for each in (ROOT / "tools").glob("check_*.py"):
+                shutil.copy(each, folder / "tools")
             done = subprocess.run([sys.executable, folder / "tools" / check], capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         self.assertEqual(lines[-1], f"{check[:-3]}: {len(lines) - 1} problem{'s' * (len(lines) != 2)}", done.stderr)

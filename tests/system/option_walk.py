@@ -288,7 +288,7 @@ def verb_values(w):
     grammar = w.file("grammar.gbnf", 'root ::= "ab"+')
     return {
         "--file": [w.text], "--prompt": ["a fox"], "--ids": ["5,9,2"], "--image": [w.pictures / "rows/0.png"], "--frames": [2], "--echo": [],
-        "--dtype": ["int8"], "--cache-dtype": ["int8"], "--adapter": [f"{w.adapter}:4"], "--mmproj": [w.text],
+        "--dtype": ["int8"], "--cache-dtype": ["int8"], "--adapter": [f"{w.adapter}:4"], "--mute": ["0.0"], "--mmproj": [w.text],
         "--prompt-cache": [w.folder / "prompt.cache"], "--stop": ["a"], "--stop-ids": ["70,71,72,73,74,75,76,77,78,79,80,81"], "--ban": ["a"], "--min-tokens": [11], "--predict": [3],
         "--temperature": [3], "--top-k": [2], "--top-p": ["0.2"], "--min-p": ["0.9"], "--typical-p": ["0.1"], "--top-n-sigma": ["0.1"],
         "--xtc-probability": [1], "--xtc-threshold": ["0.01"], "--samplers": ["temperature"], "--mirostat": [2], "--mirostat-tau": ["0.1"], "--seed": [77],

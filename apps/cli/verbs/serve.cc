@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -236,6 +237,7 @@ class ServeCommand : public Command {
     http_.port = static_cast<uint16_t>(port_);
     http_.connections = static_cast<size_t>(connections_);
     http_.limits.body = max_body_;
+    http_.held = std::max(http_.held, static_cast<int64_t>(4 * std::max(max_body_, max_upload_)));
     if (timeout_ > 0) {
       const std::chrono::seconds time(timeout_);
       http_.times.head = http_.times.body = http_.times.write = time;
@@ -382,10 +384,23 @@ class ServeCommand : public Command {
     return options;
   }
 
-  // Serves the result of a job, from the weights of its base.
-  static void add_tuned(serve::Api& api, const tuning::TunedModel& tuned) {
+  // Serves the result of a job, from the weights of its base. If all results together take too much
+  // memory, the oldest ones are not served any more.
+  void add_tuned(serve::Api& api, const tuning::TunedModel& tuned) {
+    constexpr uintmax_t kMostBytes = uintmax_t{512} << 20;
     const auto base = find(api.models(), tuned.base);
     api.add(base->open_adapter(tuned.name, {tuned.folder}));
+    std::error_code missing;
+    const uintmax_t bytes =
+        std::filesystem::file_size(tuned.folder + "/adapter_model.safetensors", missing);
+    tuned_.emplace_back(tuned.name, missing ? 0 : bytes);
+    tuned_bytes_ += tuned_.back().second;
+    while (tuned_bytes_ > kMostBytes && tuned_.size() > 1) {
+      note(printable("no longer serving " + tuned_.front().first + ", an older result") + "\n");
+      api.drop(tuned_.front().first);
+      tuned_bytes_ -= tuned_.front().second;
+      tuned_.pop_front();
+    }
     note(printable(fmt::format("serving {} (adapter of {})", tuned.name, tuned.base)) + "\n");
   }
 
@@ -461,6 +476,8 @@ class ServeCommand : public Command {
   std::string mmproj_;
   std::vector<std::string> models_, names_, adapters_, origins_, languages_, drafts_;
   std::string template_, key_file_, jobs_, models_folder_;
+  std::deque<std::pair<std::string, uintmax_t>> tuned_;  // results of jobs, and their bytes
+  uintmax_t tuned_bytes_ = 0;
   http::ServerOptions http_;
   EngineOptions engine_;
   uint64_t max_body_ = http::Limits().body, cache_ = 0;

@@ -34,6 +34,7 @@ class FakeExchange : public Exchange {
   void finish() override { finished = true; }
   void abort() override { aborted = true; }
   bool gone() const override { return left; }
+  bool hold(int64_t bytes) override { return (held += bytes) <= most_held; }
   void on_gone(std::function<void()> call) override { leave_ = std::move(call); }
 
   void leave() {
@@ -43,6 +44,7 @@ class FakeExchange : public Exchange {
 
   Response answer{0, "", {}, ""};
   std::vector<std::string> pieces;
+  int64_t held = 0, most_held = INT64_MAX;
   bool streamed = false, finished = false, aborted = false, left = false;
 
  private:

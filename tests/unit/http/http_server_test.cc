@@ -45,6 +45,7 @@ TEST_F(HttpServerTest, ARouteMayAcceptLargerBodies) {
 }
 
 TEST_F(HttpServerTest, FewLargeBodiesAreReadAtTheSameTime) {
+  options_.held = 9'000'000;
   const uint16_t port = open();
   const std::string whole(2'000'001, 'x');  // more than other routes accept
   const std::string head =
@@ -71,6 +72,29 @@ TEST_F(HttpServerTest, FewLargeBodiesAreReadAtTheSameTime) {
   Client next(port);
   next.say(post("/large", whole, kClose));
   EXPECT_EQ(next.hear().substr(9, 3), "200");
+}
+
+// Regression: 60 responses of 44 MB to clients that read nothing took 2.6 GB.
+TEST_F(HttpServerTest, FewLargeResponsesWaitForTheirClients) {
+  options_.held = 40'000'000;
+  const uint16_t port = open();
+  std::vector<std::unique_ptr<Client>> slow;
+  for (int i = 0; i < 8; ++i) {
+    slow.push_back(std::make_unique<Client>(port));
+    slow.back()->say(post("/big", "", kClose));
+  }
+  int whole = 0, refused = 0;
+  for (const auto& client : slow) {
+    const std::string heard = client->hear();
+    whole += heard.size() > 10'000'000;
+    refused += heard.substr(9, 3) == "503";
+  }
+  EXPECT_EQ(whole + refused, 8);
+  EXPECT_GE(whole, 3);
+  EXPECT_GE(refused, 1);
+  Client next(port);
+  next.say(post("/big", "", kClose));
+  EXPECT_GT(next.hear().size(), 10'000'000u);
 }
 
 TEST_F(HttpServerTest, RespondsToPipelinedRequestsInOrder) {

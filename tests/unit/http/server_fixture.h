@@ -45,6 +45,9 @@ class HttpServerTest : public testing::Test {
     router.add({"POST", "/echo", true, [](Request request, std::shared_ptr<Exchange> exchange) {
                   exchange->send({200, "text/plain", {}, request.body});
                 }});
+    router.add({"POST", "/big", true, [](Request, std::shared_ptr<Exchange> exchange) {
+                  exchange->send({200, "text/plain", {}, std::string(10'000'000, 'x')});
+                }});
     Route large = {"POST", "/large"};
     large.handler = [](Request request, std::shared_ptr<Exchange> exchange) {
       exchange->send({200, "text/plain", {}, std::to_string(request.body.size())});
