@@ -285,7 +285,7 @@ void queue_speech(SpeechRequest request, const std::shared_ptr<ServedModel>& mod
                   const std::shared_ptr<http::Exchange>& exchange) {
   if (!exchange->hold(std::ssize(*request.sound))) throw too_busy();
   const auto place = std::make_shared<std::atomic<std::shared_ptr<WaitingSpeech>>>(
-      std::make_shared<WaitingSpeech>(std::move(request), exchange));
+      std::make_shared<WaitingSpeech>(WaitingSpeech{std::move(request), exchange}));
   const auto work = [place, speech = *model->speech, pool = model->worker.get()] {
     const std::shared_ptr<WaitingSpeech> waiting = place->exchange(nullptr);
     if (waiting == nullptr) return;

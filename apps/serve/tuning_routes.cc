@@ -155,7 +155,7 @@ class TuningRoutes {
 
   http::Response list_files(const http::Request& request) const {
     const std::string purpose = query(request, "purpose"), order = query(request, "order");
-    if (order != "" && order != "asc" && order != "desc") wrong_query("order", "asc or desc");
+    if (!order.empty() && order != "asc" && order != "desc") wrong_query("order", "asc or desc");
     std::vector<Json> all;
     if (purpose.empty() || purpose == kPurpose)
       for (const tuning::StoredFile& file : tuning_.files().list()) all.push_back(file_json(file));

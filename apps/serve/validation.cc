@@ -216,7 +216,8 @@ const Json* value_of(const Json& body, std::string_view name) {
 
 std::vector<std::string> unknown_keys(const Json& body, unsigned of) {
   std::vector<std::string> unknown;
-  for (const auto& [key, value] : body.items()) {
+  for (const auto& item : body.items()) {
+    const std::string& key = item.key();
     const bool known = std::any_of(fields().begin(), fields().end(), [&](const Field& field) {
       return (field.of & of) != 0 && field.name == key;
     });

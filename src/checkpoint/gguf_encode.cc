@@ -59,7 +59,8 @@ void put_groups(const WeightBlock& b, uint8_t* to) {
   put_half(b.scale, to);
   put_half(b.minimum, to + 2);
   for (int g = 0; g < 4; ++g) {
-    const int scale = b.scales[g + 4], minimum = b.minimums[g + 4];
+    const int scale = static_cast<uint8_t>(b.scales[g + 4]),
+              minimum = static_cast<uint8_t>(b.minimums[g + 4]);
     to[4 + g] = static_cast<uint8_t>(b.scales[g] | scale >> 4 << 6);
     to[8 + g] = static_cast<uint8_t>(b.minimums[g] | minimum >> 4 << 6);
     to[12 + g] = static_cast<uint8_t>((scale & 15) | (minimum & 15) << 4);

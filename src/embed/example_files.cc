@@ -50,7 +50,7 @@ ExampleRecord record_of_json(const nlohmann::json& json, const std::string& plac
     else if (third && value.is_number())
       record.fields.push_back(value.dump());
     else if (record.label && value.is_boolean())
-      record.fields.push_back(value.get<bool>() ? "1" : "0");
+      record.fields.emplace_back(value.get<bool>() ? "1" : "0");
     else
       fail(ErrorKind::BadFile, "{}: \"{}\" is {}; expected {}", place, *key, brief(value),
            third ? "a text or a number" : "a text");

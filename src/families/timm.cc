@@ -77,7 +77,7 @@ TimmModel timm_model(const nlohmann::json& config, const TensorSource& tensors,
     return stored->shape;
   };
   const std::string pooling = find_string(config, "global_pool", file).value_or("token");
-  if (pooling != "token" && pooling != "")
+  if (pooling != "token" && !pooling.empty())
     fail(ErrorKind::Unsupported, "{}: global_pool is {}; expected token", file, excerpt(pooling));
   const bool distilled = tensors.find("dist_token") != nullptr;
   const Shape patch = shape_of("patch_embed.proj.weight", 4), table = shape_of("pos_embed", 3);

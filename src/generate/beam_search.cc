@@ -188,7 +188,7 @@ void BeamSearch::select(Continuations all, size_t group, std::vector<Hypothesis>
 // Selects hypotheses in turn from those with the most tokens of the required texts, with one token
 // fewer, and so on (Post and Vilar 2018, section 3), so that hypotheses that begin an unlikely text
 // remain.
-void BeamSearch::select_required(Continuations all, std::vector<Hypothesis>& next,
+void BeamSearch::select_required(const Continuations& all, std::vector<Hypothesis>& next,
                                  std::vector<int64_t>& sources) {
   std::map<int64_t, Continuations, std::greater<>> banks;  // by the number of tokens
   for (const Continuation& c : all)
@@ -224,7 +224,7 @@ void BeamSearch::advance(const std::vector<Continuations>& found) {
     if (groups_[g].done) continue;
     Continuations all = of_group(found, g, taken);
     if (required_ != nullptr)
-      select_required(std::move(all), next, sources);
+      select_required(all, next, sources);
     else
       select(std::move(all), g, next, sources, taken);
   }

@@ -65,7 +65,7 @@ class BeamSearch {
                          const std::map<int32_t, int64_t>& taken) const;
   void select(Continuations all, size_t group, std::vector<Hypothesis>& next,
               std::vector<int64_t>& sources, std::map<int32_t, int64_t>& taken);
-  void select_required(Continuations all, std::vector<Hypothesis>& next,
+  void select_required(const Continuations& all, std::vector<Hypothesis>& next,
                        std::vector<int64_t>& sources);
 
   const GenerationRules& rules_;

@@ -66,8 +66,8 @@ Window window_of(int64_t to, int64_t from_size, int64_t to_size, const Filter& f
   const double ratio = static_cast<double>(from_size) / static_cast<double>(to_size);
   const double reduction = std::max(ratio, 1.0), support = filter.support * reduction;
   const double centre = (static_cast<double>(to) + 0.5) * ratio;
-  const auto first = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
-  const auto end = std::min(from_size, static_cast<int64_t>(centre + support + 0.5));
+  const auto first = std::max<int64_t>(0, static_cast<int64_t>(std::floor(centre - support + 0.5)));
+  const auto end = std::min(from_size, static_cast<int64_t>(std::floor(centre + support + 0.5)));
   std::vector<double> exact;
   double sum = 0;
   for (int64_t x = first; x < end; ++x) {

@@ -17,7 +17,7 @@ PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/course/*.
 COMMAND = re.compile(r"^(?: {4}|\t)(?:[A-Z_]+=\S+ |mpirun -n \d+ |\$ )*fovea (.+)$|^(?:[A-Z_]+=\S+ )*fovea ([a-z].+)$", re.MULTILINE)
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 REST = re.compile(r" (?:#|\||>|<|2>|&&|;|\|\|)(?: |$|\S)")  # comments, and what belongs to the shell
-OTHER_WORDS = {"help", "inspector", "computes", "course"}  # "fovea help VERB", titles, a sentence, a name in the storage of a browser
+OTHER_WORDS = {"help", "inspector", "computes", "course", "does", "downloads"}  # "fovea help VERB", titles, a sentence, a name in the storage of a browser
 
 
 def commands_of(page):
@@ -86,9 +86,10 @@ class Documents(unittest.TestCase):
                     self.assertIn(words[1], experiments(), f"{page.name}: fovea {' '.join(words)}")
 
     def test_commands_in_sentences_have_known_verbs_and_options(self):
-        sources = [*PAGES, *ROOT.glob("apps/web/*.js"), *ROOT.glob("apps/web/*.html"), *ROOT.glob("apps/web/chat/*")]
+        sources = [*PAGES, *ROOT.glob("apps/web/*.js"), *ROOT.glob("apps/web/*.html"), *ROOT.glob("apps/web/chat/*"),
+                   *ROOT.glob("apps/**/*.cc"), *ROOT.glob("src/**/*.cc")]
         for page in sources:
-            quoted = r"`fovea ([^`\n]+)`" if page.suffix == ".md" else r"fovea ([a-z][^`\"<\n]*)"
+            quoted = {".md": r"`fovea ([^`\n]+)`", ".cc": r'"(?:[^"\n]*: | *)fovea ([a-z][^"\n]*)'}.get(page.suffix, r"fovea ([a-z][^`\"<\n]*)")
             for command in re.findall(quoted, page.read_text(encoding="utf-8")):
                 words = command.split("|")[0].split()
                 verb = words[0].strip(".,:;)")

@@ -48,7 +48,7 @@ class Frequencies {
   using Key = std::array<int32_t, kPredecessors + 1>;  // the number of predecessors, and these
   static Key key(const int32_t* token, int n) {
     Key k = {n, -1, -1};
-    for (int i = 0; i < n; ++i) k[static_cast<size_t>(i + 1)] = token[-1 - i];
+    for (int i = 0; i < n; ++i) k[static_cast<size_t>(i) + 1] = token[-1 - i];
     return k;
   }
 
