@@ -2,6 +2,7 @@
 import concurrent.futures
 import re
 import shutil
+import time
 import unittest
 
 from serving import CHAT, ServeTest
@@ -75,6 +76,22 @@ class ServePage(ServeTest):
             self.assertEqual(self.post("/models/" + path, body)[0], status, (path, body))
         self.good("/models/unload", {"model": "model"})
         self.assertEqual(self.post("/models/unload", {"model": "third"})[0], 409)
+
+    # Regression: each unload waited on a handler, so two of them kept all other clients waiting.
+    def test_waiting_to_unload_keeps_no_handler_busy(self):
+        shutil.copytree(self.served_model(context=4096), self.folder / "models/second")
+        self.serve("--models-dir", self.folder / "models")
+        self.good("/models/load", {"model": "second"})
+        running = 'fovea_sequences_running{model="second"'
+        with self.open_stream(model="second"), concurrent.futures.ThreadPoolExecutor() as pool:
+            self.wait_until(lambda: self.metric(running) == 1)
+            unloads = [pool.submit(self.post, "/models/unload", {"model": "second"}) for _ in range(3)]
+            time.sleep(0.2)
+            began = time.monotonic()
+            self.good("/tokenize", {"content": "The eye", "model": "model"})
+            self.assertLess(time.monotonic() - began, 1)
+            self.assertFalse(all(each.done() for each in unloads), "the stream ended too early")
+            self.assertEqual(self.stop(), 143)  # ends the stream and the waiting
 
     def test_a_missing_path_is_named(self):
         self.serve()
