@@ -93,8 +93,11 @@ void Access::add_cors_headers(const Request& request, Response& response) const 
   response.headers.emplace_back("Vary", "Origin");
   if (request.method != "OPTIONS") return;
   response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-  response.headers.emplace_back("Access-Control-Allow-Headers",
-                                "Authorization, Content-Type, X-Api-Key, X-Request-Id");
+  // Clients send headers of their own, which are harmless from an allowed origin.
+  const std::string_view asked = request.header("access-control-request-headers");
+  response.headers.emplace_back(
+      "Access-Control-Allow-Headers",
+      asked.empty() ? "Authorization, Content-Type, X-Api-Key, X-Request-Id" : std::string(asked));
   response.headers.emplace_back("Access-Control-Max-Age", "600");
 }
 

@@ -16,9 +16,10 @@ struct Request {
   std::map<std::string, std::string> query;
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
-  std::string id;    // X-Request-Id: the client's id if it is harmless, otherwise a new one
-  std::string rest;  // the value in braces of a route such as /v1/models/{id}
-  int minor = 1;     // of HTTP/1.x
+  std::string id;         // X-Request-Id: the client's id if it is harmless, otherwise a new one
+  std::string rest;       // the value in braces of a route such as /v1/models/{id}
+  std::string authority;  // of a target in absolute form; empty: the target is a path
+  int minor = 1;          // of HTTP/1.x
 
   std::string_view header(std::string_view name) const;  // empty if the header is missing
 };

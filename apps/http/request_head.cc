@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "fovea/excerpt.h"
 #include "http/header_text.h"
 
 namespace fovea::http {
@@ -59,11 +60,24 @@ std::string decoded(std::string_view text, bool form, const std::string& what) {
   return out;
 }
 
+// Returns the path of a target in absolute form, as proxies send it. Its authority replaces Host
+// (RFC 9112, 3.2.2).
+std::string_view without_authority(std::string_view target, Request& request) {
+  constexpr std::string_view kScheme = "http://";
+  if (lower(target.substr(0, kScheme.size())) != kScheme) return target;
+  target.remove_prefix(kScheme.size());
+  const size_t end = std::min(target.find_first_of("/?"), target.size());
+  request.authority = target.substr(0, end);
+  if (request.authority.empty()) refuse(400, "request target: has no host");
+  return end < target.size() && target[end] == '/' ? target.substr(end) : "/";
+}
+
 void read_target(std::string_view target, Request& request) {
   if (target == "*" && request.method == "OPTIONS") {
     request.path = "*";
     return;
   }
+  target = without_authority(target, request);
   if (target.empty() || target[0] != '/') refuse(400, "request target: expected a path");
   for (const char c : target) {
     if (static_cast<unsigned char>(c) >= 0x80) refuse(400, "request target: not ASCII");
@@ -114,6 +128,9 @@ bool lists(std::string_view values, std::string_view word) {
 
 void read_framing(RequestHead& head) {
   const Request& request = head.request;
+  if (const std::string_view coding = request.header("content-encoding");
+      !coding.empty() && lower(coding) != "identity")
+    refuse(415, "Content-Encoding: " + excerpt(coding, 40) + " is not supported; expected none");
   int lengths = 0, codings = 0, hosts = 0;
   for (const auto& [name, value] : request.headers) {
     lengths += name == "content-length";
@@ -195,6 +212,9 @@ std::optional<RequestHead> read_head(std::string_view bytes, const Limits& limit
     }
   }
   head.bytes = bytes.size() - rest.size();
+  if (!head.request.authority.empty())
+    for (auto& [name, value] : head.request.headers)
+      if (name == "host") value = head.request.authority;
   read_framing(head);
   read_connection(head);
   return head;

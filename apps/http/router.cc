@@ -40,6 +40,7 @@ Response not_allowed(const Request& request, const std::set<std::string>& method
 std::variant<const Route*, Response> Router::find(Request& request) const {
   std::set<std::string> methods;
   const bool any = request.path == "*";
+  if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();
   for (const Route& route : routes_) {
     const auto rest = match(route.path, request.path);
     if (!rest && !any) continue;

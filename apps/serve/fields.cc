@@ -11,7 +11,6 @@ constexpr unsigned kBoth = kChat | kCompletion;
 constexpr double kMostTokens = 2147483647;  // larger than any context
 constexpr double kMostChoices = 16;         // each choice takes additional memory
 constexpr double kMostLogprobs = 20;        // as in OpenAI's API
-constexpr double kMostGrammar = 1 << 20;    // the library's limit
 constexpr double kMostText = 1e9;           // the limit of the body's size applies first
 
 std::vector<std::string> texts(const Json& value) {
@@ -26,6 +25,12 @@ void put_max_tokens(const Json& value, ApiRequest& request) {
 
 void put_top_k(const Json& value, ApiRequest& request) {
   request.options.sampling.top_k = std::max<int64_t>(0, value.get<int64_t>());  // -1 as in vLLM
+}
+
+// 0, as clients send for the most likely token, is the smallest share that the library takes.
+void put_top_p(const Json& value, ApiRequest& request) {
+  constexpr float kLeast = 1e-6f;
+  request.options.sampling.top_p = std::max(kLeast, value.get<float>());
 }
 
 void put_seed(const Json& value, ApiRequest& request) {
@@ -158,6 +163,9 @@ std::vector<Field> length_fields() {
       with(named("max_completion_tokens", kChat, "alias of max_tokens",
                  option("max_tokens", kChat, "max_tokens", "model")),
            put_max_tokens),
+      with(named("n_predict", kBoth, "alias of max_tokens, as in llama.cpp's API",
+                 option("max_tokens", kBoth, "max_tokens", "model")),
+           put_max_tokens),
       option("min_tokens", kBoth, "min_tokens", "model"),
       named("n", kBoth, "number of independent choices",
             bounded(1, kMostChoices, option("n", kBoth, "answers"))),
@@ -176,7 +184,7 @@ std::vector<Field> sampling_fields() {
       option("temperature", kBoth, "temperature", "model"),
       with(bounded(-1, kMostTokens, option("top_k", kBoth, "top_k", "model"), ", -1 = all"),
            put_top_k),
-      option("top_p", kBoth, "top_p", "model"),
+      with(bounded(0, 1, option("top_p", kBoth, "top_p", "model")), put_top_p),
       option("min_p", kBoth, "min_p", "model"),
       option("typical_p", kBoth, "typical_p", "model"),
       option("top_n_sigma", kBoth, "top_n_sigma", "model"),
@@ -229,30 +237,9 @@ std::vector<Field> result_fields() {
        "the text after the generated one, for models whose tokenizer has tokens for it",
        [](const Json& v, ApiRequest& r) { r.suffix = v; }},
       {"response_format", kBoth, FieldType::object, 0, 16, "text",
-       "{\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", "
-       "\"json_schema\": {\"schema\": {...}}}",
+       "{\"type\": \"text\"}, {\"type\": \"json_object\"}, with \"schema\": {...} or without, or "
+       "{\"type\": \"json_schema\", \"json_schema\": {\"schema\": {...}}}",
        [](const Json& v, ApiRequest& r) { r.response_format = v; }},
-      {"grammar", kBoth, FieldType::text, 0, kMostGrammar, "none",
-       "a grammar in llama.cpp's notation (GBNF) that the text satisfies",
-       [](const Json& v, ApiRequest& r) { r.guide.grammar = v; }},
-      {"guided_grammar", kBoth, FieldType::text, 0, kMostGrammar, "none", "alias of grammar",
-       [](const Json& v, ApiRequest& r) {
-         r.guide.grammar = v;
-         r.guide.grammar_field = "guided_grammar";
-       }},
-      {"guided_regex", kBoth, FieldType::text, 0, kMostGrammar, "none",
-       "a regular expression that matches the whole text",
-       [](const Json& v, ApiRequest& r) { r.guide.regex = v; }},
-      {"guided_choice", kBoth, FieldType::strings, 1, 1024, "none", "the texts to choose from",
-       [](const Json& v, ApiRequest& r) { r.guide.choices = v.get<std::vector<std::string>>(); }},
-      {"guided_json", kBoth, FieldType::any, 0, 0, "none",
-       "a JSON Schema, as an object or a text, that the text satisfies",
-       [](const Json& v, ApiRequest& r) { r.guide.schema = v; }},
-      {"json_schema", kBoth, FieldType::any, 0, 0, "none", "alias of guided_json",
-       [](const Json& v, ApiRequest& r) {
-         r.guide.schema = v;
-         r.guide.schema_field = "json_schema";
-       }},
   };
 }
 
@@ -403,9 +390,9 @@ const char* name_of(FieldType type) {
 const std::vector<Field>& fields() {
   static const std::vector<Field> all = [] {
     std::vector<Field> fields;
-    for (const auto& group :
-         {prompt_fields(), length_fields(), sampling_fields(), result_fields(), chat_fields(),
-          trace_fields(), vector_fields(), classification_fields(), text_fields(), tuning_fields()})
+    for (const auto& group : {prompt_fields(), length_fields(), sampling_fields(), result_fields(),
+                              chat_fields(), trace_fields(), constraint_fields(), vector_fields(),
+                              classification_fields(), text_fields(), tuning_fields()})
       fields.insert(fields.end(), group.begin(), group.end());
     return fields;
   }();

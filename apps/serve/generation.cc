@@ -192,7 +192,8 @@ std::string GenerationJob::whole_choice(size_t index, const Generation& generati
   Json choice = {{"index", index}};
   const char* reason = finish_reason(generation.finish);
   if (head_.chat) {
-    ToolCalls found = find_calls_ ? find_tool_calls(generation.text) : ToolCalls{generation.text};
+    ToolCalls found =
+        find_calls_ ? find_tool_calls(generation.text, request_.tools) : ToolCalls{generation.text};
     Json message = {{"role", "assistant"}, {"content", found.text}, {"refusal", nullptr}};
     if (!found.calls.empty()) {
       if (found.text.empty()) message["content"] = nullptr;
@@ -269,7 +270,7 @@ void GenerationJob::stream_end(size_t index, const Generation& generation) {
   Choice& choice = choices_[index];
   const char* reason = finish_reason(generation.finish);
   if (find_calls_) {
-    const ToolCalls found = find_tool_calls(choice.filter.held());
+    const ToolCalls found = find_tool_calls(choice.filter.held(), request_.tools);
     if (!found.text.empty()) stream_piece(index, found.text);
     Json calls = Json::array();
     for (size_t i = 0; i < found.calls.size(); ++i) {

@@ -18,10 +18,35 @@ namespace {
   throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
 }
 
-// Joins the parts of a message's content and parses the arguments of its calls, since templates
-// expect a string and objects. Models that read pictures get the parts.
-Json template_message(Json message, bool knows_developer, bool reads_images) {
-  if (message["role"] == "developer" && !knows_developer) message["role"] = "system";
+// Sets the calls of a message to the form that the template expects.
+void put_calls(Json& message, const ChatFormat::Calls& form) {
+  // The older form of a call, and of its result.
+  if (message["role"] == "function") message["role"] = "tool";
+  if (message.contains("function_call") && message["function_call"].is_object()) {
+    message["tool_calls"] = Json::array(
+        {{{"id", "call00000"}, {"type", "function"}, {"function", message["function_call"]}}});
+    message.erase("function_call");
+  }
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return;
+  for (Json& call : *calls) {
+    if (!call.is_object() || !call.contains("function")) continue;
+    Json& function = call["function"];
+    if (!function.is_object() || !function.contains("arguments")) continue;
+    Json& arguments = function["arguments"];
+    if (form.text_arguments && !arguments.is_string()) arguments = arguments.dump();
+    if (form.text_arguments || !arguments.is_string()) continue;
+    Json parsed = json_or_discarded(arguments.get_ref<const std::string&>());
+    if (parsed.is_object()) arguments = std::move(parsed);
+  }
+  if (form.null_content && !calls->empty() && message.value("content", Json()) == "")
+    message["content"] = nullptr;
+}
+
+// Joins the parts of a message's content, since templates expect a string. Models that read
+// pictures get the parts.
+Json template_message(Json message, const ChatFormat& chat, bool reads_images) {
+  if (message["role"] == "developer" && !chat.knows_developer) message["role"] = "system";
   if (const auto content = message.find("content");
       content != message.end() && content->is_array() && !reads_images) {
     std::string text;
@@ -33,24 +58,7 @@ Json template_message(Json message, bool knows_developer, bool reads_images) {
     }
     *content = text;
   }
-  // The older form of a call, and of its result.
-  if (message["role"] == "function") message["role"] = "tool";
-  if (message.contains("function_call") && message["function_call"].is_object()) {
-    message["tool_calls"] = Json::array(
-        {{{"id", "call_0"}, {"type", "function"}, {"function", message["function_call"]}}});
-    message.erase("function_call");
-  }
-  const auto calls = message.find("tool_calls");
-  if (calls == message.end() || !calls->is_array()) return message;
-  for (Json& call : *calls) {
-    if (!call.is_object() || !call.contains("function")) continue;
-    Json& function = call["function"];
-    if (!function.is_object() || !function.contains("arguments")) continue;
-    Json& arguments = function["arguments"];
-    if (!arguments.is_string()) continue;
-    Json parsed = json_or_discarded(arguments.get_ref<const std::string&>());
-    if (parsed.is_object()) arguments = std::move(parsed);
-  }
+  put_calls(message, chat.calls);
   return message;
 }
 
@@ -104,8 +112,7 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
   ChatRequest chat;
   Json messages = Json::array();
   for (const Json& message : request.messages) {
-    messages.push_back(
-        template_message(message, model.chat->knows_developer, model.image_prompt != nullptr));
+    messages.push_back(template_message(message, *model.chat, model.image_prompt != nullptr));
   }
   if (model.image_prompt) pictures = take_pictures(messages);
   chat.messages = messages.dump();
@@ -146,33 +153,30 @@ std::optional<std::string> format_schema(const Json& format) {
   if (format.is_null() || format.empty()) return std::nullopt;
   const Json type = format.value("type", Json());
   if (type == "text") return std::nullopt;
-  if (type == "json_object") return "";
-  if (type != "json_schema") bad_value("response_format", "type text, json_object or json_schema");
+  if (type != "json_object" && type != "json_schema")
+    bad_value("response_format", "type text, json_object or json_schema");
+  // Servers differ in where the schema stands.
   const Json holder = format.value("json_schema", Json());
-  const Json schema = holder.is_object() ? holder.value("schema", Json()) : Json();
-  if (!schema.is_object()) bad_value("response_format.json_schema.schema", "a JSON Schema");
-  return schema.dump();
+  for (const Json* place : {&holder, &format})
+    for (const char* key : {"schema", "value"})
+      if (place->is_object() && place->contains(key)) {
+        if (!(*place)[key].is_object())
+          bad_value("response_format.json_schema.schema", "a JSON Schema");
+        return (*place)[key].dump();
+      }
+  if (type == "json_schema") bad_value("response_format.json_schema.schema", "a JSON Schema");
+  return "";
 }
 
-// Returns the constraint of the guided_* fields, and sets `param` to the one that is given; none =
-// unset.
-Constraint guided(const ApiRequest& request, ServedModel& model, const char*& param) {
+// Returns the constraint of the fields that describe the text; none = unset.
+Constraint guided(const ApiRequest& request, ServedModel& model) {
   const ApiRequest::Guide& guide = request.guide;
   const int64_t most = request.options.max_tokens;
-  if (!guide.grammar.empty()) {
-    param = guide.grammar_field;
-    return gbnf_constraint(model.json_vocabulary(), guide.grammar, most);
-  }
-  if (!guide.regex.empty()) {
-    param = "guided_regex";
-    return regex_constraint(model.json_vocabulary(), guide.regex, most);
-  }
-  if (!guide.choices.empty()) {
-    param = "guided_choice";
+  if (!guide.grammar.empty()) return gbnf_constraint(model.json_vocabulary(), guide.grammar, most);
+  if (!guide.regex.empty()) return regex_constraint(model.json_vocabulary(), guide.regex, most);
+  if (!guide.choices.empty())
     return choice_constraint(model.json_vocabulary(), guide.choices, most);
-  }
   if (guide.schema.is_null()) return {};
-  param = guide.schema_field;
   const bool text = guide.schema.is_string();
   return json_constraint(model.json_vocabulary(),
                          text ? guide.schema.get<std::string>() : guide.schema.dump(), most);
@@ -180,27 +184,19 @@ Constraint guided(const ApiRequest& request, ServedModel& model, const char*& pa
 
 void constrain(ApiRequest& request, ServedModel& model, const ToolChoice& choice) {
   std::optional<std::string> schema = format_schema(request.response_format);
-  const char* param = "response_format";
-  const ApiRequest::Guide& guide = request.guide;
-  if (!guide.grammar.empty() + !guide.regex.empty() + !guide.choices.empty() +
-          !guide.schema.is_null() + schema.has_value() >
-      1)
-    bad_value(param,
-              "only one of response_format, grammar, guided_regex, guided_choice and "
-              "guided_json");
+  std::string param = schema ? "response_format" : request.guide.field;
+  if (schema && !request.guide.field.empty())
+    bad_value("response_format", "it alone, without " + request.guide.field);
   if (choice.required) {
     schema = call_schema(request.tools, choice.name);
     param = "tool_choice";
   }
   try {
-    if (!schema) {
-      request.options.constrain = guided(request, model, param);
-      return;
-    }
     request.options.constrain =
-        json_constraint(model.json_vocabulary(), *schema, request.options.max_tokens);
+        schema ? json_constraint(model.json_vocabulary(), *schema, request.options.max_tokens)
+               : guided(request, model);
   } catch (const Error& error) {
-    const std::string prefix = std::string(param) + ": ", what = error.what();
+    const std::string prefix = param + ": ", what = error.what();
     throw ApiError{400, what.starts_with(prefix) ? what : prefix + what, param, "invalid_schema"};
   }
 }

@@ -46,8 +46,7 @@ struct ApiRequest {
     std::string grammar, regex;
     std::vector<std::string> choices;
     Json schema;
-    // The names of the fields that are given, for errors: each has an alias.
-    const char *grammar_field = "grammar", *schema_field = "guided_json";
+    std::string field;  // the one that is given, for errors
   } guide;
   AttentionTraceOptions trace;
 

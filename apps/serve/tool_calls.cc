@@ -11,9 +11,14 @@ namespace {
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr std::string_view kSpace = " \t\r\n";
 
+// Nine letters and digits, which is what Mistral's templates demand, and others take.
 std::string call_id() {
+  constexpr std::string_view kSigns =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   thread_local std::mt19937_64 generator{std::random_device{}()};
-  return fmt::format("call_{:016x}", generator());
+  std::string id;
+  for (int i = 0; i < 9; ++i) id += kSigns[generator() % kSigns.size()];
+  return id;
 }
 
 std::string_view without_space(std::string_view text) {
@@ -22,26 +27,50 @@ std::string_view without_space(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Appends one call. Returns false if `json` is not a call.
-bool add_call(const Json& json, Json& calls) {
+bool is_tool(const Json& tools, const std::string& name) {
+  return std::any_of(tools.begin(), tools.end(), [&](const Json& tool) {
+    const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
+    return function.is_object() && function.value("name", Json()) == name;
+  });
+}
+
+// Appends one call. Returns false if `json` is not a call of one of the tools.
+bool add_call(const Json& json, const Json& tools, Json& calls) {
   if (!json.is_object()) return false;
   const auto name = json.find("name");
-  if (name == json.end() || !name->is_string()) return false;
+  if (name == json.end() || !name->is_string() || !is_tool(tools, *name)) return false;
   auto arguments = json.find("arguments");
   if (arguments == json.end()) arguments = json.find("parameters");
   if (arguments == json.end()) return false;
   const std::string text =
       arguments->is_string() ? arguments->get<std::string>() : arguments->dump();
+  if (!json_or_discarded(text).is_object()) return false;
   calls.push_back({{"id", call_id()},
                    {"type", "function"},
                    {"function", {{"name", *name}, {"arguments", text}}}});
   return true;
 }
 
-bool add_calls(const Json& json, Json& calls) {
-  if (!json.is_array()) return add_call(json, calls);
-  return !json.empty() && std::all_of(json.begin(), json.end(),
-                                      [&](const Json& each) { return add_call(each, calls); });
+bool add_calls(const Json& json, const Json& tools, Json& calls) {
+  if (!json.is_array()) return add_call(json, tools, calls);
+  return !json.empty() && std::all_of(json.begin(), json.end(), [&](const Json& each) {
+    return add_call(each, tools, calls);
+  });
+}
+
+// Returns whether an answer that begins with `text` may consist of calls: of an object, or an array
+// of objects. Texts begin with brackets too, such as "[Note]".
+bool may_be_calls(std::string_view text) {
+  for (const std::string_view begin : {std::string_view("{\""), std::string_view("[{\"")}) {
+    size_t at = 0;
+    for (const char sign : begin) {
+      at = std::min(text.find_first_not_of(kSpace, at), text.size());
+      if (at == text.size()) return true;
+      if (text[at++] != sign) break;
+      if (sign == '"') return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -54,12 +83,12 @@ Json json_or_discarded(std::string_view text) {
   }
 }
 
-ToolCalls find_tool_calls(const std::string& answer) {
+ToolCalls find_tool_calls(const std::string& answer, const Json& tools) {
   const ToolCalls none = {answer};
   ToolCalls found;
   const std::string_view whole = without_space(answer);
   if (!whole.empty() && (whole[0] == '{' || whole[0] == '[')) {
-    return add_calls(json_or_discarded(whole), found.calls) ? found : none;
+    return add_calls(json_or_discarded(whole), tools, found.calls) ? found : none;
   }
   size_t at = answer.find(kOpen);
   if (at == std::string::npos) return none;
@@ -68,7 +97,7 @@ ToolCalls find_tool_calls(const std::string& answer) {
     const size_t begin = at + kOpen.size();
     const size_t end = std::min(answer.find(kClose, begin), answer.size());
     const std::string_view call = std::string_view(answer).substr(begin, end - begin);
-    if (!add_calls(json_or_discarded(without_space(call)), found.calls)) return none;
+    if (!add_calls(json_or_discarded(without_space(call)), tools, found.calls)) return none;
     at = answer.find(kOpen, end);
   }
   return found;
@@ -78,11 +107,8 @@ std::string ToolCallFilter::add(std::string_view text) {
   held_ += text;
   if (inside_) return {};
   if (!began_) {
-    const size_t first = held_.find_first_not_of(kSpace);
-    if (first == std::string::npos) return {};
+    if (without_space(held_).empty() || may_be_calls(held_)) return {};
     began_ = true;
-    inside_ = held_[first] == '{' || held_[first] == '[';
-    if (inside_) return {};
   }
   size_t keep = held_.find(kOpen);
   inside_ = keep != std::string::npos;
@@ -98,12 +124,17 @@ std::string ToolCallFilter::add(std::string_view text) {
 }
 
 std::string call_schema(const Json& tools, const std::string& name) {
+  constexpr const char* kKinds[] = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"};
   Json any = Json::array();
   for (const Json& tool : tools) {
     const Json function = tool.is_object() ? tool.value("function", Json::object()) : Json();
     if (!function.is_object() || !function.contains("name")) continue;
     if (!name.empty() && function["name"] != name) continue;
-    const Json parameters = function.value("parameters", Json{{"type", "object"}});
+    Json parameters = function.value("parameters", Json());
+    if (!parameters.is_object()) parameters = Json::object();
+    const bool described = std::any_of(std::begin(kKinds), std::end(kKinds),
+                                       [&](const char* key) { return parameters.contains(key); });
+    if (!described) parameters["type"] = "object";
     any.push_back(
         {{"type", "object"},
          {"properties", {{"name", {{"const", function["name"]}}}, {"arguments", parameters}}},

@@ -24,8 +24,17 @@ std::string bounds(const Field& field) {
   return fmt::format("from {:.17g} to {:.17g}", field.least, field.most);
 }
 
+// Returns whether a value is an integer, or a number such as 5.0, which some languages send for
+// one.
+bool is_integer(const Json& value) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (!value.is_number_float()) return value.is_number_integer();
+  const double number = value.get<double>();
+  return std::abs(number) <= kExact && number == std::trunc(number);
+}
+
 void check_integer(const Json& value, const Field& field) {
-  if (!value.is_number_integer()) wrong(field.name, "an integer " + bounds(field));
+  if (!is_integer(value)) wrong(field.name, "an integer " + bounds(field));
   const bool beyond =
       value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
   const auto number = static_cast<double>(value.get<int64_t>());

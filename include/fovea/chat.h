@@ -136,6 +136,11 @@ struct ChatFormat {
   bool knows_tools = true, knows_documents = true;
   // Whether contents may be lists of parts {"type": "text", "text": ...} and {"type": "image"}.
   bool knows_parts = false;
+  // How the template writes the calls of an assistant's message.
+  struct Calls {
+    bool text_arguments = false;  // it expects `arguments` as JSON text, not as an object
+    bool null_content = false;    // it writes calls only if `content` is null
+  } calls = {};
 };
 
 // Returns the text of a conversation with pictures: contents are texts or lists of these parts. If

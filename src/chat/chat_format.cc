@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "chat/probe_calls.h"
 #include "fovea/chat.h"
 #include "fovea/excerpt.h"
 
@@ -41,9 +42,13 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
       throw Error(error.kind(), without_path(error.what(), path));
     }
   };
-  return ChatFormat{render, names(source, "developer"), names(source_with_tools, "tools"),
+  const bool tools = names(source_with_tools, "tools");
+  return ChatFormat{render,
+                    names(source, "developer"),
+                    tools,
                     names(source, "documents"),
-                    names(source, "'image'") || names(source, "\"image\"")};
+                    names(source, "'image'") || names(source, "\"image\""),
+                    tools ? probe_calls(render) : ChatFormat::Calls()};
 }
 
 }  // namespace fovea

@@ -34,7 +34,8 @@ void use_as_call(const std::string& text) {
           "JSON respects the limit of its depth");
   require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
           "a value is the same after writing and reading");
-  const ToolCalls found = find_tool_calls(text);
+  const Json tools = {{{"function", {{"name", "f"}}}}};
+  const ToolCalls found = find_tool_calls(text, tools);
   require(!found.calls.empty() || found.text == text, "an answer without calls is entirely text");
   std::string streamed;
   ToolCallFilter filter;

@@ -27,7 +27,7 @@ class Hostile(ServeTest):
                   post + "Transfer-Encoding: gzip\r\n\r\n", post + "X: a\r\n b\r\n\r\n", post + "X : a\r\n\r\n", post + "X: a\rb\r\n\r\n",
                   post + "X: \0\r\n\r\n", post + "é: a\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n-2\r\n",
                   post + "Transfer-Encoding: chunked\r\n\r\n0x10\r\n", post + "Transfer-Encoding: chunked\r\n\r\n5\nhello", "GET /\r\n\r\n",
-                  "GET http://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                  "GET ftp://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET http:///health HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
                   "CONNECT a:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /health HTTP/1.1\r\n\r\n"],
             404: ["GET /../etc/passwd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n"],
             405: ["TRACE /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n"],

@@ -86,9 +86,10 @@ TEST(RequestHead, RefusesAmbiguousHeaders) {
 TEST(RequestHead, RefusesMalformedRequestLines) {
   for (const char* line :
        {"GET /", "GET  / HTTP/1.1", "GET / HTTP/1.1 ", " GET / HTTP/1.1", "GET / / HTTP/1.1",
-        "GET / http/1.1", "GET / HTTP/11", "GET http://a/ HTTP/1.1", "GET a HTTP/1.1",
-        "GET * HTTP/1.1", "G\x01T / HTTP/1.1", "GET /%4 HTTP/1.1", "GET /%zz HTTP/1.1",
-        "GET /%00 HTTP/1.1", "GET /\xc3\xa9 HTTP/1.1", "CONNECT a:1 HTTP/1.1"}) {
+        "GET / http/1.1", "GET / HTTP/11", "GET ftp://a/ HTTP/1.1", "GET http:///x HTTP/1.1",
+        "GET a HTTP/1.1", "GET * HTTP/1.1", "G\x01T / HTTP/1.1", "GET /%4 HTTP/1.1",
+        "GET /%zz HTTP/1.1", "GET /%00 HTTP/1.1", "GET /\xc3\xa9 HTTP/1.1",
+        "CONNECT a:1 HTTP/1.1"}) {
     EXPECT_EQ(status_of(std::string(line) + "\r\nHost: a\r\n\r\n"), 400) << line;
   }
   EXPECT_EQ(status_of("GET / HTTP/1.1\nHost: a\n\n"), 400);
@@ -96,6 +97,19 @@ TEST(RequestHead, RefusesMalformedRequestLines) {
   EXPECT_EQ(status_of("PRI * HTTP/2.0\r\n\r\n"), 505);
   EXPECT_EQ(status_of("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), 505);
   EXPECT_EQ(status_of("GET / HTTP/1.2\r\nHost: a\r\n\r\n"), 505);
+}
+
+// A proxy's form (RFC 9112, 3.2.2), whose host replaces that of the header.
+TEST(RequestHead, TakesTargetsInAbsoluteForm) {
+  const auto head = read_head("GET HTTP://a:1/b?c=d HTTP/1.1\r\nHost: x\r\n\r\n", kLimits);
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->request.path, "/b");
+  EXPECT_EQ(head->request.query.at("c"), "d");
+  EXPECT_EQ(head->request.header("host"), "a:1");
+  EXPECT_EQ(status_of("GET http://a HTTP/1.1\r\nHost: a\r\n\r\n"), 200);
+  // Regression: "a NUL byte" was said of a compressed body.
+  EXPECT_EQ(status_of(head_with("Content-Encoding: gzip\r\n")), 415);
+  EXPECT_EQ(status_of(head_with("Content-Encoding: Identity\r\n")), 200);
 }
 
 TEST(RequestHead, EnforcesItsLimits) {

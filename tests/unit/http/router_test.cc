@@ -45,7 +45,8 @@ TEST(Router, FindsRoutes) {
   EXPECT_EQ(found(request("HEAD", "/health")), "/health ");
   EXPECT_EQ(found(request("GET", "/v1/models")), "/v1/models ");
   EXPECT_EQ(found(request("GET", "/v1/models/org/name")), "/v1/models/{id} org/name");
-  EXPECT_EQ(found(request("GET", "/v1/models/")), "404 ");
+  EXPECT_EQ(found(request("GET", "/v1/models/")), "/v1/models ");
+  EXPECT_EQ(found(request("GET", "/v1/models//")), "404 ");
   EXPECT_EQ(found(request("GET", "/../health")), "404 ");
   EXPECT_EQ(found(request("POST", "/health")), "405 Allow=OPTIONS, GET, HEAD");
   EXPECT_EQ(found(request("TRACE", "/tokenize")), "405 Allow=OPTIONS, POST");

@@ -222,17 +222,42 @@ TEST_F(ApiTest, FindsToolCalls) {
 }
 
 TEST(ToolCalls, ParsesCommonFormats) {
-  EXPECT_EQ(find_tool_calls(R"( {"name": "f", "parameters": {}})").calls.size(), 1u);
-  EXPECT_EQ(find_tool_calls(R"([{"name": "f", "arguments": "{}"}, {"name": "g", "arguments": {}}])")
-                .calls.size(),
-            2u);
+  const Json tools = {{{"function", {{"name", "f"}}}}, {{"function", {{"name", "g"}}}}};
+  EXPECT_EQ(find_tool_calls(R"( {"name": "f", "parameters": {}})", tools).calls.size(), 1u);
+  const Json two =
+      find_tool_calls(R"([{"name": "f", "arguments": "{}"}, {"name": "g", "arguments": {}}])",
+                      tools)
+          .calls;
+  ASSERT_EQ(two.size(), 2u);
+  // Regression: templates of Mistral refuse ids that are not nine letters and digits.
+  EXPECT_EQ(two[0]["id"].get<std::string>().size(), 9u);
   for (const std::string& text :
        {std::string("{\"a\": 1}"), std::string("[]"), std::string("{\"name\": \"f\""),
         std::string("<tool_call>f</tool_call>"), std::string("<tool_call>"), std::string("hello"),
+        std::string(R"({"name": "Alice", "parameters": {"age": 3}})"),  // no tool has this name
+        std::string(R"({"name": "f", "arguments": 0})"), std::string("[Note] one two"),
         std::string(100'000, '[')}) {
-    const ToolCalls found = find_tool_calls(text);
+    const ToolCalls found = find_tool_calls(text, tools);
     EXPECT_TRUE(found.calls.empty());
     EXPECT_EQ(found.text, text);
+  }
+}
+
+// Regression: an answer that begins with a bracket came in one piece at its end.
+TEST(ToolCalls, TextsThatBeginWithABracketAreStreamed) {
+  ToolCallFilter filter;
+  EXPECT_EQ(filter.add(" ["), "");
+  EXPECT_EQ(filter.add("Note] one"), " [Note] one");
+  ToolCallFilter calls;
+  for (const char* piece : {"[", " { ", "\"name\": ", "\"f\"}]"}) EXPECT_EQ(calls.add(piece), "");
+}
+
+// Regression: a function without parameters got the arguments 0 or was refused.
+TEST(ToolCalls, ArgumentsAreAnObject) {
+  for (const Json& parameters : {Json(), Json::object(), Json{{"properties", Json::object()}}}) {
+    const Json tools = {{{"function", {{"name", "f"}, {"parameters", parameters}}}}};
+    const Json schema = Json::parse(call_schema(tools, "f"));
+    EXPECT_EQ(schema["anyOf"][0]["properties"]["arguments"]["type"], "object") << parameters;
   }
 }
 
@@ -248,6 +273,9 @@ TEST_F(ApiTest, ConstrainsJson) {
       200);
   EXPECT_EQ(ask_for({{"type", "text"}})->answer.status, 200);
   EXPECT_FALSE(options_.constrain);
+  options_.constrain = nullptr;
+  EXPECT_EQ(ask_for({{"type", "json_object"}, {"schema", schema}})->answer.status, 200);
+  EXPECT_TRUE(options_.constrain);
   refused(ask_for({{"type", "xml"}}), 400, "response_format");
   refused(ask_for({{"type", "json_schema"}}), 400, "response_format.json_schema.schema");
   refused(ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", {{"contains", 3}}}}}}), 400,
@@ -265,11 +293,25 @@ TEST_F(ApiTest, ConstrainsToGrammars) {
                                      {"guided_choice", {"yes", "no"}},
                                      {"guided_json", schema},
                                      {"guided_json", schema.dump()},
-                                     {"json_schema", schema}}) {
+                                     {"json_schema", schema},
+                                     {"regex", "[ab]{2}"},
+                                     {"format", "json"},
+                                     {"format", schema},
+                                     {"structured_outputs", {{"json", schema}}},
+                                     {"structured_outputs", {{"choice", {"yes", "no"}}}},
+                                     {"structured_outputs", {{"regex", "[ab]"}}}}) {
     options_.constrain = nullptr;
     EXPECT_EQ(ask_for(field, value)->answer.status, 200) << field;
     EXPECT_TRUE(options_.constrain) << field;
   }
+  // Regression: fields of other servers that restrict a text were ignored.
+  for (const auto& [field, value] : {std::pair<const char*, Json>("ebnf", "root ::= \"a\""),
+                                     {"allowed_token_ids", {1, 2}},
+                                     {"include_stop_str_in_output", true},
+                                     {"structural_tag", "{}"}})
+    refused(ask_for(field, value), 400, field);
+  EXPECT_EQ(ask_for("include_stop_str_in_output", false)->answer.status, 200);
+  refused(ask_for("structured_outputs", {{"structural_tag", "{}"}}), 400, "structured_outputs");
   refused(ask_for("grammar", "root ::= x"), 400, "grammar", "rule x is missing");
   refused(ask_for("guided_regex", "(a"), 400, "guided_regex", "line 1, character 3");
   refused(ask_for("guided_choice", {"a", ""}), 400, "guided_choice", "is empty");
@@ -277,7 +319,11 @@ TEST_F(ApiTest, ConstrainsToGrammars) {
   refused(ask_for("guided_json", "{"), 400, "guided_json");
   refused(post(kCompletionPath,
                {{"prompt", "a"}, {"grammar", "root ::= \"a\""}, {"guided_regex", "a"}}),
-          400, "response_format", "only one of");
+          400, "guided_regex", "cannot be combined with grammar");
+  refused(post(kCompletionPath, {{"prompt", "a"},
+                                 {"response_format", {{"type", "json_object"}}},
+                                 {"guided_regex", "a"}}),
+          400, "response_format", "without guided_regex");
 }
 
 TEST_F(ApiTest, RefusesInvalidCombinations) {
