@@ -1,4 +1,5 @@
-#include <map>
+#include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "grammar/syntax.h"
@@ -18,8 +19,9 @@ class GbnfParser {
   std::vector<Syntax> rules() {
     skip(true);
     while (!reader_.at_end()) rule();
+    const auto missing = std::ranges::find_if(rules_, [](const Syntax& rule) { return !rule; });
     for (const auto& [name, number] : numbers_)
-      if (!rules_[number])
+      if (number == static_cast<size_t>(missing - rules_.begin()))
         fail(ErrorKind::InvalidArgument, "grammar: rule {} is missing; expected {} ::= ...", name,
              name);
     return std::move(rules_);
@@ -57,6 +59,7 @@ class GbnfParser {
   }
 
   void rule() {
+    reader_.count_parts(kPartsOfRule);
     const std::string named = name();
     const size_t number = number_of(named);
     if (rules_[number]) reader_.refuse("rule " + named + " is repeated", "each rule once");
@@ -82,6 +85,7 @@ class GbnfParser {
   }
 
   Syntax sequence(bool in_group) {
+    reader_.count_parts();
     Syntax all = syntax_node(SyntaxNode::sequence);
     while (true) {
       const char32_t c = reader_.peek();
@@ -100,6 +104,7 @@ class GbnfParser {
   }
 
   Syntax atom() {
+    reader_.count_parts();
     if (in_name(reader_.peek())) {
       Syntax call = syntax_node(SyntaxNode::rule);
       call->index = number_of(name());
@@ -118,6 +123,7 @@ class GbnfParser {
   Syntax quoted() {
     Syntax text = syntax_node(SyntaxNode::sequence);
     while (!reader_.take_if(U'"')) {
+      reader_.count_parts();
       const char32_t c = character();
       text->parts.push_back(one_character_of({{c, c}}));
     }
@@ -125,6 +131,7 @@ class GbnfParser {
   }
 
   Ranges bracketed() {
+    reader_.count_parts(kPartsOfSet);
     const bool negated = reader_.take_if(U'^');
     Ranges all;
     while (!reader_.take_if(U']')) {
@@ -165,7 +172,7 @@ class GbnfParser {
   }
 
   SyntaxReader reader_;
-  std::map<std::string, size_t> numbers_;
+  std::unordered_map<std::string, size_t> numbers_;
   std::vector<Syntax> rules_;  // by number; null = not defined yet
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <queue>
 
 #include "base/error.h"
@@ -186,12 +185,16 @@ void Grammar::classify_bytes() {
   class_of_.fill(0);
   classes_ = 1;
   for (const Bytes& set : sets_) {
-    std::map<std::pair<uint8_t, bool>, uint8_t> parts;
+    if (classes_ == class_of_.size()) break;
+    std::array<int, 512> parts;  // by class and whether the set has the byte
+    parts.fill(-1);
+    int found = 0;
     for (size_t byte = 0; byte < 256; ++byte) {
-      const std::pair part(class_of_[byte], set[byte]);
-      class_of_[byte] = parts.emplace(part, static_cast<uint8_t>(parts.size())).first->second;
+      int& part = parts[class_of_[byte] * size_t{2} + (set[byte] ? 1 : 0)];
+      if (part < 0) part = found++;
+      class_of_[byte] = static_cast<uint8_t>(part);
     }
-    classes_ = parts.size();
+    classes_ = static_cast<size_t>(found);
   }
   for (size_t byte = 256; byte-- > 0;)
     first_of_class_[class_of_[byte]] = static_cast<uint8_t>(byte);

@@ -70,14 +70,19 @@ struct Allowed {
 
 class JsonConstraint {
  public:
+  // `name`: of what describes the grammar, for errors.
   JsonConstraint(std::shared_ptr<const JsonVocabulary> vocabulary, SchemaGrammar grammar,
-                 int64_t most_tokens, bool of_json)
+                 int64_t most_tokens, const char* name, bool of_json)
       : vocabulary_(std::move(vocabulary)),
         tokens_(vocabulary_->tokens()),
         grammar_(std::move(grammar)),
         most_tokens_(most_tokens),
         of_json_(of_json),
         automaton_(grammar_.grammar, grammar_.root) {
+    check(automaton_.need(automaton_.start()) < Grammar::kNever,
+          "{0}: the model's vocabulary cannot represent a text that satisfies it; expected another "
+          "{0}",
+          name);
     // Ignores the limit if it would truncate even the shortest value.
     if (most_tokens_ < need_with_end(automaton_.start())) most_tokens_ = -1;
   }
@@ -242,16 +247,10 @@ class JsonConstraint {
 
 namespace {
 
-// `name`: of what describes the grammar, for errors.
 Constraint constraint_of(std::shared_ptr<const JsonVocabulary> vocabulary, SchemaGrammar grammar,
                          int64_t most_tokens, const char* name, bool of_json = false) {
-  const GrammarAutomaton automaton(grammar.grammar, grammar.root);
-  check(automaton.need(automaton.start()) < Grammar::kNever,
-        "{0}: the model's vocabulary cannot represent a text that satisfies it; expected another "
-        "{0}",
-        name);
   auto constraint = std::make_shared<JsonConstraint>(std::move(vocabulary), std::move(grammar),
-                                                     most_tokens, of_json);
+                                                     most_tokens, name, of_json);
   return [constraint](const std::vector<int32_t>& written, float* logits, int64_t size) {
     (*constraint)(written, logits, size);
   };

@@ -3,9 +3,10 @@
 namespace fovea {
 namespace {
 
-// Limits: digits of a number, which a double represents exactly, digits of an exponent, and spaces
-// of indentation.
-constexpr int64_t kDigits = 15, kExponentDigits = 2, kIndent = 32;
+// Limits: digits of an integer, which 64 bits hold, digits of other numbers before and after the
+// point, digits of an exponent, and spaces of indentation.
+constexpr int64_t kIntegerDigits = 18, kDigits = 20, kFractionDigits = 15, kExponentDigits = 2,
+                  kIndent = 32;
 
 }  // namespace
 
@@ -38,8 +39,8 @@ Grammar::Symbol JsonRules::digits(int64_t least, int64_t most) {
   return repeated(digit, digit, least, most);
 }
 
-// Characters in UTF-8 (Unicode 15, table 3-7) and escapes; \u only for single characters, not for
-// surrogate pairs.
+// Characters in UTF-8 (Unicode 15, table 3-7) and escapes; two \u of a surrogate pair are one
+// character.
 void JsonRules::make_characters() {
   Grammar::Bytes plain;
   for (size_t byte = 0x20; byte < 0x80; ++byte) plain[byte] = byte != '"' && byte != '\\';
@@ -56,6 +57,8 @@ void JsonRules::make_characters() {
                     text("\\") + Sequence{grammar_.one_of(escaped)},
                     text("\\u") + Sequence{hex("0123456789abcefABCEF"), any, any, any},
                     text("\\u") + Sequence{hex("dD"), r('0', '7'), any, any},
+                    text("\\u") + Sequence{hex("dD"), hex("89abAB"), any, any} + text("\\u") +
+                        Sequence{hex("dD"), hex("cdefCDEF"), any, any},
                     {r(0xC2, 0xDF), more},
                     {r(0xE0, 0xE0), r(0xA0, 0xBF), more},
                     {r(0xE1, 0xEC), more, more},
@@ -70,14 +73,15 @@ void JsonRules::make_characters() {
 
 void JsonRules::make_numbers() {
   const Symbol sign = one_of({{}, text("-")});
-  const Symbol whole =
-      one_of({text("0"), Sequence{grammar_.range('1', '9'), digits(0, kDigits - 1)}});
-  add(integer(), {{sign, whole}});
-  const Symbol fraction = one_of({{}, text(".") + Sequence{digits(1, kDigits)}});
+  const auto whole = [&](int64_t most) {
+    return one_of({text("0"), Sequence{grammar_.range('1', '9'), digits(0, most - 1)}});
+  };
+  add(integer(), {{sign, whole(kIntegerDigits)}});
+  const Symbol fraction = one_of({{}, text(".") + Sequence{digits(1, kFractionDigits)}});
   const Symbol power_sign = one_of({{}, text("-"), text("+")});
   const Symbol e = one_of({text("e"), text("E")});
   const Symbol exponent = one_of({{}, Sequence{e, power_sign, digits(1, kExponentDigits)}});
-  add(number(), {{sign, whole, fraction, exponent}});
+  add(number(), {{sign, whole(kDigits), fraction, exponent}});
 }
 
 void JsonRules::make_values() {

@@ -1,19 +1,20 @@
 #include "grammar/json_schema.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "grammar/json_rules.h"
 #include "grammar/json_strings.h"
 #include "grammar/number_multiples.h"
+#include "grammar/number_order.h"
 #include "grammar/number_range.h"
-#include "grammar/schema_parts.h"
-#include "grammar/schema_ways.h"
+#include "grammar/schema_negation.h"
+#include "grammar/schema_rules.h"
 
 namespace fovea {
 namespace {
@@ -22,7 +23,7 @@ using Json = SchemaTree::Json;
 using Symbol = Grammar::Symbol;
 using Symbols = Grammar::Sequence;
 
-constexpr size_t kMostUnique = 8;  // values of an array of unique items, whose subsets are states
+constexpr size_t kStepsOfSchema = 50;  // to read its keywords
 
 const char* const kInPlaceKeys[] = {"$ref", "allOf", "anyOf", "oneOf"};
 
@@ -34,7 +35,8 @@ const char* lone_keyword(const Json& schema) {
 }
 
 bool applies_in_place(const Json& schema) {
-  return std::ranges::any_of(kInPlaceKeys, [&](const char* key) { return schema.contains(key); });
+  return has_condition(schema) ||
+         std::ranges::any_of(kInPlaceKeys, [&](const char* key) { return schema.contains(key); });
 }
 
 // Compiles a schema to rules. The recursion is as deep as the text's nesting; targets of $ref and
@@ -42,7 +44,7 @@ bool applies_in_place(const Json& schema) {
 class SchemaCompiler {
  public:
   SchemaCompiler(Grammar& grammar, std::string_view schema)
-      : grammar_(grammar), rules_(grammar), tree_(schema), ways_(tree_) {}
+      : grammar_(grammar), rules_(grammar), tree_(schema), ways_(tree_, work_) {}
 
   // Returns the rule for the values that satisfy the schema.
   Symbol root() {
@@ -70,6 +72,7 @@ class SchemaCompiler {
 
   // Returns the rule for the values that satisfy all these schemas.
   Symbol compile(Conjunction all, const Place& place) {
+    work_.add(all.size(), place);
     std::erase_if(all, [](const Json* schema) { return *schema == true; });
     if (all.empty()) return rules_.value();
     for (const Json* schema : all) {
@@ -120,69 +123,114 @@ class SchemaCompiler {
 
   // Returns the rule for schemas without keywords that apply others in place.
   Symbol plain(const Conjunction& all, const Place& place) {
-    for (const Json* schema : all) check_keywords(*schema, place);
-    if (const auto values = literals_of(all, place)) return literals(*values, all, place);
+    for (const Json* schema : all) {
+      work_.add(kStepsOfSchema + schema->size(), place);
+      check_keywords(*schema, place);
+    }
+    if (const auto values = literals_of(all, work_, place)) return literals(*values, all, place);
     const Types types = generated_types(all, place);
     const bool any = types == kEveryType && std::ranges::none_of(all, [](const Json* schema) {
                        return has_keyword(*schema, kEveryType);
                      });
-    if (any) return rules_.value();
+    const Conjunction excluded = exclusions_of(all, place);
+    if (any && excluded.empty()) return rules_.value();
     if ((types & kNumberType) == kFractionType)
       refuse_keyword(place, "not allows only numbers with fractions; expected another type");
     std::vector<Symbols> alternatives;
     for (Types type = 1; type < kEveryType; type <<= 1) {
       const bool counted = type == kIntegerType && (types & kFractionType) != 0;
-      if ((types & type) != 0 && !counted) alternatives.push_back(of_type(all, type, place));
+      if ((types & type) != 0 && !counted)
+        alternatives.push_back(of_type(all, type, excluded, place));
     }
     return rules_.one_of(alternatives);
   }
 
   Symbol literals(const Conjunction& values, const Conjunction& all, const Place& place) {
+    LiteralKeys excluded;
+    for (const Json* value : exclusions_of(all, place)) excluded.insert(literal_key(*value));
     std::vector<Symbols> alternatives;
-    for (const Json* value : values)
-      if (satisfies(*value, all, place)) alternatives.push_back(rules_.text(tree_.text(*value)));
+    for (const Json* value : values) {
+      if (!excluded.empty() && excluded.contains(literal_key(*value))) continue;
+      if (satisfies(*value, all, place)) alternatives.push_back(literal(*value));
+    }
     if (alternatives.empty() && all.size() == 1)
       refuse_schema(place, "no value of enum satisfies the schema; expected at least one");
     return rules_.one_of(alternatives);
   }
 
-  Symbols of_type(const Conjunction& all, Types type, const Place& place) {
-    if (type == kObjectType) return object(all, place);
-    if (type == kArrayType) return array(all, place);
-    if (type == kStringType) return string(all, place);
-    if ((type & kNumberType) != 0) return {number(all, type == kIntegerType, place)};
-    if (type == kNullType) return rules_.text("null");
-    return {rules_.one_of({rules_.text("true"), rules_.text("false")})};
+  // Returns the text of a value; 1.0 may also be 1.
+  Symbols literal(const Json& value) {
+    const Symbols text = rules_.text(tree_.text(value));
+    if (!value.is_number_float() || type_of(value) != kIntegerType) return text;
+    return {rules_.one_of({text, rules_.text(literal_key(value))})};
   }
 
-  Symbol number(const Conjunction& all, bool whole, const Place& place) {
+  // `excluded`: literals that `not` excludes.
+  Symbols of_type(const Conjunction& all, Types type, const Conjunction& excluded,
+                  const Place& place) {
+    Conjunction without;
+    for (const Json* value : excluded)
+      if ((type_of(*value) & ((type & kNumberType) != 0 ? kNumberType : type)) != 0)
+        without.push_back(value);
+    if (type == kStringType) return string(all, without, place);
+    if ((type & kNumberType) != 0) return {number(all, type == kIntegerType, without, place)};
+    if (type == kNullType || type == kBooleanType) return constants(type, without);
+    if (!without.empty())
+      refuse_keyword(place, "not is not supported for an object or array as a constant");
+    return type == kObjectType ? object_rule(all, parts_, place) : array_rule(all, parts_, place);
+  }
+
+  Symbols constants(Types type, const Conjunction& without) {
+    static const std::vector<Json> null = {nullptr}, booleans = {true, false};
+    std::vector<Symbols> ways;
+    for (const Json& value : type == kNullType ? null : booleans)
+      if (std::ranges::none_of(without, [&](const Json* each) { return *each == value; }))
+        ways.push_back(rules_.text(value.dump()));
+    return {rules_.one_of(ways)};
+  }
+
+  Symbol number(const Conjunction& all, bool whole, const Conjunction& without,
+                const Place& place) {
     const auto least = lower_bound(all, place), most = upper_bound(all, place);
-    if (least && most && std::stod(least->number) > std::stod(most->number))
+    if (least && most && compare_numbers(least->number, most->number) > 0)
       refuse_schema(place,
                     "the lower bound is above the upper one; expected at most the upper bound");
     const Json* const step = only_value(all, "multipleOf", place);
-    if (step == nullptr && !least && !most) return whole ? rules_.integer() : rules_.number();
+    if (step == nullptr && !least && !most && without.empty())
+      return whole ? rules_.integer() : rules_.number();
     if (step != nullptr && !step->is_number())
       refuse_schema(place, "multipleOf is not a number; expected one above 0");
     try {
-      if (step != nullptr) return multiples_of(step->dump(), least, most, whole, grammar_, rules_);
-      return ranges_.between(least, most, whole);
+      const auto decimals = step != nullptr ? decimals_of(step->dump()) : std::nullopt;
+      if (step == nullptr || decimals)
+        return between(least, most, whole ? 0 : decimals.value_or(NumberRanges::kAnyFraction),
+                       without);
+      if (!without.empty())
+        fail(ErrorKind::Unsupported, "multipleOf cannot be combined with not and a number");
+      return multiples_of(step->dump(), least, most, whole, grammar_, rules_);
     } catch (const Error& error) {
       fail(error.kind(), "{}: {}", text_of(place), error.what());
     }
   }
 
-  // Returns the value of a key that the schemas do not give with different values; nullptr if none
-  // has it.
-  static const Json* only_value(const Conjunction& all, const char* key, const Place& place) {
-    const Json* only = nullptr;
-    for (const Json* schema : all) {
-      const Json* const found = find_key(*schema, key);
-      if (found != nullptr && only != nullptr && *found != *only)
-        refuse_keyword(place, fmt::format("{} has two values; expected one", key));
-      if (found != nullptr) only = found;
+  // Returns the numbers between the bounds without some, which divide the range.
+  Symbol between(std::optional<NumberBound> least, const std::optional<NumberBound>& most,
+                 size_t fraction, const Conjunction& without) {
+    std::vector<std::string> numbers;
+    for (const Json* value : without) numbers.push_back(value->dump());
+    std::ranges::sort(numbers, [](const std::string& a, const std::string& b) {
+      return compare_numbers(a, b) < 0;
+    });
+    std::vector<Symbols> ways;
+    for (const std::string& number : numbers) {
+      if (least && compare_numbers(number, least->number) < 0) continue;
+      if (most && compare_numbers(number, most->number) > 0) break;
+      const NumberBound bound = {number, true};
+      ways.push_back({ranges_.between(least, bound, fraction)});
+      least = bound;
     }
-    return only;
+    ways.push_back({ranges_.between(least, most, fraction)});
+    return rules_.one_of(ways);
   }
 
   // Returns the expression that `pattern`, or else `format`, requires of a string, or "". A format
@@ -202,288 +250,72 @@ class SchemaCompiler {
     return of_format != nullptr ? of_format : "";
   }
 
-  Symbols string(const Conjunction& all, const Place& place) {
+  Symbols string(const Conjunction& all, const Conjunction& without, const Place& place) {
     const auto least = largest_count(all, "minLength", place),
                most = smallest_count(all, "maxLength", place);
     if (most && *most < least.value_or(0))
       refuse_schema(place, "maxLength is below minLength; expected at least minLength");
-    if (const std::string pattern = expression(all, least || most, place); !pattern.empty()) {
-      try {
-        return {strings_matching(pattern, least.value_or(0), most, grammar_)};
-      } catch (const Error& error) {
-        fail(error.kind(), "{}: {}", text_of(place), error.what());
-      }
+    const std::string pattern = expression(all, least || most, place);
+    if (!without.empty()) {
+      if (!pattern.empty() || least || most)
+        refuse_keyword(place,
+                       "not with a string cannot be combined with pattern, format and "
+                       "limits of the length");
+      std::vector<std::string> texts;
+      for (const Json* value : without) texts.push_back(*value);
+      return {other_strings(texts, grammar_)};
     }
+    if (!pattern.empty()) return {matching(pattern, least.value_or(0), most, place)};
     if (!least && !most) return {rules_.string()};
     const Symbols one = {rules_.character()};
     return rules_.text("\"") + Symbols{rules_.repeated(one, one, least.value_or(0), most)} +
            rules_.text("\"");
   }
 
-  // The items of an array: those at the first places, and the others.
-  struct Items {
-    std::vector<Conjunction> first;
-    Conjunction others;
-    bool more;  // others may be generated
-  };
-
-  // In drafts before 2020-12, `items` may be an array, followed by additionalItems.
-  static Items items_of(const Conjunction& all, const Place& place) {
-    Items items = {{}, {}, true};
-    std::vector<std::pair<const Json*, const Json*>> parts;  // first, others
-    size_t size = 0;
-    for (const Json* schema : all) {
-      const Json *first = find_key(*schema, "prefixItems"), *others = find_key(*schema, "items");
-      if (first == nullptr && others != nullptr && others->is_array())
-        first = others, others = find_key(*schema, "additionalItems");
-      if (first != nullptr && !first->is_array())
-        refuse_schema(place, "prefixItems is invalid; expected an array of schemas");
-      const Json* const rest = find_key(*schema, "unevaluatedItems");
-      parts.emplace_back(first, others != nullptr ? others : rest);
-      if (first != nullptr) size = std::max(size, first->size());
-    }
-    items.first.resize(size);
-    for (const auto& [first, others] : parts) {
-      for (size_t i = 0; i < size; ++i) {
-        if (first != nullptr && i < first->size())
-          items.first[i].push_back(&(*first)[i]);
-        else if (others != nullptr)
-          items.first[i].push_back(others);
-      }
-      if (others != nullptr) items.others.push_back(others);
-    }
-    items.more =
-        (size == 0 || !items.others.empty()) &&
-        std::ranges::none_of(items.others, [](const Json* each) { return *each == false; });
-    return items;
-  }
-
-  // Without `items` and minItems, an array has exactly the items of prefixItems.
-  Symbols array(const Conjunction& all, const Place& place) {
-    const Items items = items_of(all, place);
-    const auto size = static_cast<int64_t>(items.first.size());
-    const auto given = largest_count(all, "minItems", place);
-    auto most = smallest_count(all, "maxItems", place);
-    if (!items.more) most = std::min(size, most.value_or(size));
-    const int64_t least = given.value_or(std::min(size, most.value_or(size)));
-    if (most && *most < least)
-      refuse_schema(place,
-                    "minItems is above maxItems or the number of items; expected at most it");
-    if (is_unique(all, place) && most.value_or(2) > 1) return unique(items, least, most, place);
-    if (size > 0) return tuple(items, least, most, place);
-    if (!items.more) return rules_.text("[]");
-    const Symbol item = compile(items.others, {&place, "items"});
-    return rules_.list('[', {item}, least, most, ']');
-  }
-
-  // Built from the end: `rest` is what may follow the first i items.
-  Symbols tuple(const Items& items, int64_t least, std::optional<int64_t> most,
-                const Place& place) {
-    const Place of_items{&place, "prefixItems"};
-    const auto size = static_cast<int64_t>(items.first.size());
-    const Symbols comma = rules_.text(",") + Symbols{rules_.space()};
-    Symbols rest = rules_.text("]");
-    if (items.more && most.value_or(size + 1) > size) {
-      const Symbols next = comma + Symbols{compile(items.others, {&place, "items"})};
-      const auto more = most ? std::optional(*most - size) : std::nullopt;
-      rest = Symbols{rules_.repeated(next, next, std::max<int64_t>(0, least - size), more)} + rest;
-    }
-    for (int64_t i = std::min(size, most.value_or(size)); i-- > 0;) {
-      const std::string number = std::to_string(i);
-      Symbols with = i > 0 ? comma : Symbols{};
-      with.push_back(compile(items.first[static_cast<size_t>(i)], {&of_items, number}));
-      with = std::move(with) + rest;
-      std::vector<Symbols> ways = {with};
-      if (i >= least) ways.push_back(rules_.text("]"));
-      rest = {rules_.one_of(ways)};
-    }
-    return rules_.text("[") + rest;
-  }
-
-  static bool is_unique(const Conjunction& all, const Place& place) {
-    return std::ranges::any_of(all, [&](const Json* schema) {
-      const Json* const unique = find_key(*schema, "uniqueItems");
-      if (unique != nullptr && !unique->is_boolean())
-        refuse_schema(place, "uniqueItems is invalid; expected true or false");
-      return unique != nullptr && *unique == true;
-    });
-  }
-
-  // Returns an array of different values of a short enum: a rule for each set of values that the
-  // array has already.
-  Symbols unique(const Items& items, int64_t least, std::optional<int64_t> most,
-                 const Place& place) {
-    const auto alternatives =
-        items.first.empty() ? ways_.of(items.others, place) : std::vector<Conjunction>{};
-    const auto values =
-        alternatives.size() == 1 ? literals_of(alternatives[0], place) : std::nullopt;
-    if (!values || values->size() > kMostUnique)
-      refuse_keyword(place, fmt::format("uniqueItems is supported for items of an enum of at most "
-                                        "{} values",
-                                        kMostUnique));
-    std::vector<Symbols> texts;
-    for (size_t i = 0; i < values->size(); ++i) {
-      const Json& value = *(*values)[i];
-      const bool repeated = std::any_of(values->begin(), values->begin() + static_cast<long>(i),
-                                        [&](const Json* other) { return *other == value; });
-      if (!repeated && satisfies(value, alternatives[0], place))
-        texts.push_back(rules_.text(tree_.text(value)));
-    }
-    std::vector<Symbol> after(size_t{1} << texts.size());  // by set
-    for (size_t set = after.size(); set-- > 0;) {
-      const auto size = static_cast<int64_t>(std::popcount(set));
-      std::vector<Symbols> next;
-      if (size >= least) next.push_back(rules_.text("]"));
-      for (size_t i = 0; i < texts.size() && size < most.value_or(size + 1); ++i) {
-        if ((set >> i & 1) != 0) continue;
-        const Symbols comma = size > 0 ? rules_.text(",") + Symbols{rules_.space()} : Symbols{};
-        next.push_back(comma + texts[i] + Symbols{after[set | size_t{1} << i]});
-      }
-      after[set] = rules_.one_of(next);
-    }
-    return rules_.text("[") + Symbols{after[0]};
-  }
-
-  struct Property {
-    Symbols pair;
-    bool required;
-  };
-
-  Symbols object(const Conjunction& all, const Place& place) {
-    const int64_t least = largest_count(all, "minProperties", place).value_or(0);
-    const auto most = smallest_count(all, "maxProperties", place);
-    if (most && *most < least)
-      refuse_schema(place, "maxProperties is below minProperties; expected at least it");
-    std::vector<PropertyName> names = names_of(all, tree_, place);
-    const Json* const names_schema = only_value(all, "propertyNames", place);
-    const bool listed = names_schema != nullptr && add_names(*names_schema, names, place);
-    const Json* const patterns = only_value(all, "patternProperties", place);
-    if (!names.empty()) {
-      if (patterns != nullptr || (names_schema != nullptr && !listed))
-        refuse_keyword(place,
-                       "patternProperties and propertyNames cannot be combined with named "
-                       "properties; expected only one of them");
-      const std::vector<Property> found = properties(names, all, place);
-      if (least > std::ssize(found))
-        refuse_schema(place,
-                      "minProperties is above the number of properties; expected at most it");
-      return members(found, least, most);
-    }
-    return map(all, names_schema, patterns, least, most, place);
-  }
-
-  // Adds the names of a schema of names that lists them. Returns whether it does.
-  bool add_names(const Json& schema, std::vector<PropertyName>& names, const Place& place) {
-    const std::vector<Conjunction> alternatives = ways_.of({&schema}, place);
-    const auto values =
-        alternatives.size() == 1 ? literals_of(alternatives[0], place) : std::nullopt;
-    if (!values) return false;
-    const auto is_listed = [&](const PropertyName& name) {
-      return std::ranges::any_of(*values, [&](const Json* value) { return *value == name.name; });
-    };
-    if (!std::ranges::all_of(names, is_listed))
-      refuse_keyword(place, "propertyNames lacks a named property; expected all of them");
-    for (const Json* value : *values) {
-      if (!value->is_string() || !satisfies(*value, alternatives[0], place)) continue;
-      const std::string_view name = value->get_ref<const std::string&>();
-      const auto same = [&](const PropertyName& other) { return other.name == name; };
-      if (std::ranges::none_of(names, same)) names.push_back({name, false});
-    }
-    return true;
-  }
-
-  // Returns an object of any names, or those that a schema or a pattern describes.
-  Symbols map(const Conjunction& all, const Json* names, const Json* patterns, int64_t least,
-              std::optional<int64_t> most, const Place& place) {
-    static const Json text = {{"type", "string"}};
-    Conjunction value = value_of(all, "");
-    Conjunction key = {&text};
-    Symbol key_rule = rules_.string();
-    if (names != nullptr) key.push_back(names), key_rule = compile(key, {&place, "propertyNames"});
-    if (patterns != nullptr) {
-      if (names != nullptr || !patterns->is_object() || patterns->size() != 1)
-        refuse_keyword(place,
-                       "patternProperties is supported with one pattern, without "
-                       "propertyNames");
-      value = {&patterns->begin().value()};
-      key_rule = matching_key(patterns->begin().key(), place);
-    }
-    const bool none = std::ranges::any_of(value, [](const Json* each) { return *each == false; });
-    if (none && least > 0)
-      refuse_schema(place, "minProperties is above 0 for an object without properties; expected 0");
-    if (none || most == 0) return rules_.text("{}");
-    const Symbol each = compile(value, {&place, "additionalProperties"});
-    const Symbols pair = Symbols{key_rule} + rules_.text(":") + Symbols{rules_.space(), each};
-    return rules_.list('{', pair, least, most, '}');
-  }
-
-  Symbol matching_key(const std::string& pattern, const Place& place) {
+  // Returns the rule for a pattern with these lengths, once for all its uses.
+  Symbol matching(const std::string& pattern, int64_t least, std::optional<int64_t> most,
+                  const Place& place) {
+    const auto [known, added] = patterns_.try_emplace({pattern, least, most}, Symbol{});
+    if (!added) return known->second;
     try {
-      return strings_matching(pattern, 0, std::nullopt, grammar_);
+      return known->second = strings_matching(pattern, least, most, grammar_);
     } catch (const Error& error) {
       fail(error.kind(), "{}: {}", text_of(place), error.what());
     }
   }
 
-  // Returns the properties that an object may have; those that no value satisfies are omitted.
-  std::vector<Property> properties(const std::vector<PropertyName>& names, const Conjunction& all,
-                                   const Place& place) {
-    std::vector<Property> found;
-    for (const auto& [name, required] : names) {
-      const Conjunction value = value_of(all, name);
-      const bool never =
-          std::ranges::any_of(value, [](const Json* each) { return *each == false; });
-      if (never && required)
-        refuse_schema(place,
-                      "required contains a name that additionalProperties forbids; expected names "
-                      "in properties");
-      if (never) continue;
-      found.push_back({rules_.text(Json(name).dump() + ":") +
-                           Symbols{rules_.space(), compile(value, {&place, name})},
-                       required});
-    }
-    return found;
-  }
-
-  // Returns the properties in their order; those that are not required may be omitted. Built from
-  // the end: next[n] is what may follow the first i properties if n of them are present. Above the
-  // limits, further properties do not change the number.
-  Symbols members(const std::vector<Property>& all, int64_t least, std::optional<int64_t> most) {
-    const auto size = std::ssize(all);
-    const int64_t limit = std::min<int64_t>(most.value_or(size), size);
-    const int64_t states = std::max({int64_t{1}, least, limit < size ? limit : 0}) + 1;
-    const Symbol close = rules_.one_of({Symbols{rules_.space()} + rules_.text("}")});
-    std::vector<Symbol> next(static_cast<size_t>(states), close);
-    std::fill_n(next.begin(), least, rules_.one_of({}));
-    for (int64_t i = size; i-- > 0;) {
-      const auto& [pair, required] = all[static_cast<size_t>(i)];
-      std::vector<Symbol> from;
-      for (int64_t n = 0; n < std::min(states, i + 2); ++n) {
-        std::vector<Symbols> options;
-        const Symbols before =
-            (n > 0 ? rules_.text(",") : Symbols{}) + Symbols{rules_.space()} + pair;
-        if (limit == size || n < limit)
-          options.push_back(before +
-                            Symbols{next[static_cast<size_t>(std::min(n + 1, states - 1))]});
-        if (!required) options.push_back({next[static_cast<size_t>(n)]});
-        from.push_back(rules_.one_of(options));
-      }
-      from.resize(static_cast<size_t>(states), from.back());
-      next = std::move(from);
-    }
-    return rules_.text("{") + Symbols{next[0]};
-  }
-
   Grammar& grammar_;
   JsonRules rules_;
   NumberRanges ranges_{grammar_, rules_};
-  const SchemaTree tree_;
+  SchemaTree tree_;
+  SchemaWork work_;
   SchemaWays ways_;
+  SchemaRules parts_ = {
+      grammar_,
+      rules_,
+      tree_,
+      ways_,
+      work_,
+      [this](const Conjunction& all, const Place& place) { return compile(all, place); },
+      [this](const std::string& pattern, int64_t least, std::optional<int64_t> most,
+             const Place& place) { return matching(pattern, least, most, place); }};
+  std::map<std::tuple<std::string, int64_t, std::optional<int64_t>>, Symbol> patterns_;
   std::map<Conjunction, Symbol> rules_of_;  // by schemas, sorted
   std::vector<Waiting> waiting_;
 };
 
 }  // namespace
+
+const Json* only_value(const Conjunction& all, const char* key, const Place& place) {
+  const Json* only = nullptr;
+  for (const Json* schema : all) {
+    const Json* const found = find_key(*schema, key);
+    if (found != nullptr && only != nullptr && *found != *only)
+      refuse_keyword(place, fmt::format("{} has two values; expected one", key));
+    if (found != nullptr) only = found;
+  }
+  return only;
+}
 
 SchemaGrammar schema_grammar(std::string_view schema, const Grammar::Bytes& usable) {
   auto grammar = std::make_shared<Grammar>(usable);

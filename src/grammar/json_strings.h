@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "grammar/grammar.h"
 
@@ -14,6 +15,10 @@ namespace fovea {
 // not supported, Unsupported if it can reach these lengths in too many ways.
 Grammar::Symbol strings_matching(const std::string& pattern, int64_t least,
                                  std::optional<int64_t> most, Grammar& grammar);
+
+// Returns the rule of JSON strings in quotes whose text is none of these. Control characters stand
+// only after the first character that differs from all of them.
+Grammar::Symbol other_strings(const std::vector<std::string>& texts, Grammar& grammar);
 
 // Returns the regular expression of a `format` of JSON Schema (Validation 2020-12, 7.3): date,
 // time, date-time, email, hostname, ipv4, uri or uuid; nullptr for other formats, which restrict

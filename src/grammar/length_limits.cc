@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/error.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int64_t kEndless = std::numeric_limits<int64_t>::max() / 4;
 constexpr size_t kMostRules = 2000;
+constexpr size_t kMostNodes = 200'000;  // made or measured
 
 // Lengths of texts, or numbers of repetitions; `most` may be kEndless.
 struct Interval {
@@ -31,33 +33,6 @@ int64_t product(int64_t a, int64_t b) {
 }
 
 Interval counts_of(const SyntaxNode& node) { return {node.least, node.most.value_or(kEndless)}; }
-
-Interval lengths_of(const SyntaxNode& node) {
-  if (node.kind == SyntaxNode::characters) return {1, 1};
-  if (node.kind == SyntaxNode::repetition) {
-    const Interval part = lengths_of(*node.parts[0]), counts = counts_of(node);
-    return {product(part.least, counts.least), product(part.most, counts.most)};
-  }
-  const bool choice = node.kind == SyntaxNode::choice;
-  Interval all = choice ? Interval{kEndless, 0} : Interval{0, 0};
-  for (const Syntax& part : node.parts) {
-    const Interval one = lengths_of(*part);
-    if (choice)
-      all = {std::min(all.least, one.least), std::max(all.most, one.most)};
-    else
-      all = {std::min(kEndless, all.least + one.least), std::min(kEndless, all.most + one.most)};
-  }
-  return all;
-}
-
-Syntax copy_of(const SyntaxNode& node) {
-  Syntax copy = syntax_node(node.kind);
-  copy->ranges = node.ranges;
-  copy->least = node.least;
-  copy->most = node.most;
-  for (const Syntax& part : node.parts) copy->parts.push_back(copy_of(*part));
-  return copy;
-}
 
 Syntax joined(Syntax first, Syntax second) {
   Syntax both = syntax_node(SyntaxNode::sequence);
@@ -85,7 +60,50 @@ class LengthLimits {
     auto operator<=>(const Limited&) const = default;
   };
 
+  void count(size_t nodes) {
+    nodes_ += nodes;
+    if (nodes_ > kMostNodes || rules_.size() > kMostRules)
+      fail(ErrorKind::Unsupported,
+           "pattern: too many ways to reach the length; expected counts in the pattern, such as "
+           "{{2,8}}, instead of minLength and maxLength");
+  }
+
+  Syntax copy_of(const SyntaxNode& node) {
+    count(1 + node.ranges.size());
+    Syntax copy = syntax_node(node.kind);
+    copy->ranges = node.ranges;
+    copy->least = node.least;
+    copy->most = node.most;
+    for (const Syntax& part : node.parts) copy->parts.push_back(copy_of(*part));
+    return copy;
+  }
+
+  Interval lengths_of(const SyntaxNode& node) {
+    if (node.kind == SyntaxNode::characters) return {1, 1};
+    if (const auto known = lengths_.find(&node); known != lengths_.end()) return known->second;
+    return lengths_[&node] = measured(node);
+  }
+
+  Interval measured(const SyntaxNode& node) {
+    count(1 + node.parts.size());
+    if (node.kind == SyntaxNode::repetition) {
+      const Interval part = lengths_of(*node.parts[0]), counts = counts_of(node);
+      return {product(part.least, counts.least), product(part.most, counts.most)};
+    }
+    const bool choice = node.kind == SyntaxNode::choice;
+    Interval all = choice ? Interval{kEndless, 0} : Interval{0, 0};
+    for (const Syntax& part : node.parts) {
+      const Interval one = lengths_of(*part);
+      if (choice)
+        all = {std::min(all.least, one.least), std::max(all.most, one.most)};
+      else
+        all = {std::min(kEndless, all.least + one.least), std::min(kEndless, all.most + one.most)};
+    }
+    return all;
+  }
+
   Syntax within(const SyntaxNode& node, const Interval& lengths) {
+    count(1);
     const Interval own = lengths_of(node);
     if (own.within(lengths)) return copy_of(node);
     if (own.least > lengths.most || own.most < lengths.least)
@@ -96,11 +114,8 @@ class LengthLimits {
   Syntax call(const Limited& limited) {
     const auto [known, added] = numbers_.try_emplace(limited, rules_.size());
     if (added) {
-      if (rules_.size() >= kMostRules)
-        fail(ErrorKind::Unsupported,
-             "pattern: too many ways to reach the length; expected counts in the pattern, such as "
-             "{{2,8}}, instead of minLength and maxLength");
       rules_.emplace_back();
+      count(1);
       const size_t index = known->second;
       Syntax rule = expand(limited);  // may add rules
       rules_[index] = std::move(rule);
@@ -169,6 +184,8 @@ class LengthLimits {
 
   std::vector<Syntax> rules_;
   std::map<Limited, size_t> numbers_;
+  std::unordered_map<const SyntaxNode*, Interval> lengths_;  // known ones
+  size_t nodes_ = 0;                                         // made or measured
 };
 
 }  // namespace

@@ -139,6 +139,11 @@ int64_t first_multiple(const NumberBound& bound, const Shifted& step, int sign) 
 
 }  // namespace
 
+std::optional<size_t> decimals_of(const std::string& step) {
+  const Shifted unit = shifted(step);
+  return unit.digits == 1 ? std::optional(static_cast<size_t>(unit.shift)) : std::nullopt;
+}
+
 Grammar::Symbol multiples_of(const std::string& step, const std::optional<NumberBound>& least,
                              const std::optional<NumberBound>& most, bool whole, Grammar& grammar,
                              JsonRules& rules) {

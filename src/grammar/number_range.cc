@@ -13,7 +13,9 @@ namespace {
 using Symbol = Grammar::Symbol;
 using Symbols = Grammar::Sequence;
 
-constexpr size_t kPlaces = 15;  // on either side of the point
+// Digits before the point with a bound above, as many as 64 bits need, and without one, as many as
+// 64 bits hold; and digits after the point.
+constexpr size_t kWholePlaces = 20, kFreePlaces = 18, kFractionPlaces = 15;
 
 }  // namespace
 
@@ -21,7 +23,7 @@ struct NumberRanges::Decimal {
   bool negative = false;
   std::string whole, fraction;  // without zeros at the left of `whole` and the right of `fraction`
   bool zero() const { return whole.empty() && fraction.empty(); }
-  bool large() const { return whole.size() > kPlaces; }
+  bool large() const { return whole.size() > kWholePlaces; }
 };
 
 NumberRanges::Decimal NumberRanges::decimal_of(const std::string& number) {
@@ -39,20 +41,20 @@ NumberRanges::Decimal NumberRanges::decimal_of(const std::string& number) {
   out.fraction = digits.substr(static_cast<size_t>(at));
   out.fraction.erase(out.fraction.find_last_not_of('0') + 1);
   out.negative = first == 1 && !out.zero();
-  check(out.fraction.size() <= kPlaces,
-        "{} has too many digits; expected at most {} after the point", number, kPlaces);
+  check(out.fraction.size() <= kFractionPlaces,
+        "{} has too many digits; expected at most {} after the point", number, kFractionPlaces);
   return out;
 }
 
 // A bound of magnitudes with `places` digits before the point, as all its digits.
 struct NumberRanges::Limit {
-  std::string digits;  // [places + kPlaces]
+  std::string digits;  // [places + kFractionPlaces]
   bool exclusive = false;
 
   Limit(const Decimal& value, size_t places, bool is_exclusive)
       : digits(std::string(places - value.whole.size(), '0') + value.whole + value.fraction),
         exclusive(is_exclusive) {
-    digits.resize(places + kPlaces, '0');
+    digits.resize(places + kFractionPlaces, '0');
   }
   bool zeros_from(size_t place) const {
     return digits.find_first_not_of('0', place) == std::string::npos;
@@ -66,7 +68,7 @@ struct NumberRanges::Range {
   bool above;  // `least` is exclusive
   std::optional<Decimal> most;
   bool below;
-  bool whole;
+  size_t fraction;  // most digits after the point
 
   size_t places = 1;  // digits before the point
   std::optional<Limit> low = {}, high = {};
@@ -87,7 +89,8 @@ Symbol NumberRanges::magnitudes(Range& range) {
   Decimal power;  // the smallest number of `places` digits
   power.whole = "1";
   std::vector<Symbols> ways;
-  const size_t most = range.most ? places_of(*range.most) : kPlaces;
+  const size_t most =
+      range.most ? places_of(*range.most) : std::max(kFreePlaces, places_of(range.least));
   for (size_t places = places_of(range.least); places <= most; ++places) {
     range.places = places;
     range.known.clear();
@@ -103,19 +106,19 @@ Symbol NumberRanges::magnitudes(Range& range) {
 
 // Returns the rule of the rest of a number from the digit at `place` on.
 Symbol NumberRanges::rest(Range& range, size_t place, bool at_low, bool at_high) {
-  const size_t end = range.places + kPlaces;
+  const size_t end = range.places + range.fraction;
   // A number that equals the bound so far, whose further digits are zeros, cannot get below it.
   if (at_low && !range.low->exclusive && range.low->zeros_from(place)) at_low = false;
   const size_t left = range.places - std::min(place, range.places);
   const auto key = std::tuple(place, at_low, at_high);
-  const auto free_key = std::tuple(left, end - std::max(place, range.places), range.whole);
+  const auto free_key = std::tuple(left, end - std::max(place, range.places), range.fraction);
   const bool is_free = !at_low && !at_high;
   if (const auto found = range.known.find(key); found != range.known.end()) return found->second;
   if (const auto found = free_.find(free_key); is_free && found != free_.end())
     return found->second;
   std::vector<Symbols> ways;
   if (range.may_end(place, at_low, at_high)) ways.emplace_back();
-  if (place < (range.whole ? range.places : end)) {
+  if (place < end) {
     const Symbols point = place == range.places ? rules_.text(".") : Symbols();
     const char low = at_low ? range.low->digits[place] : '0';
     const char high = at_high ? range.high->digits[place] : '9';
@@ -139,7 +142,8 @@ Symbol NumberRanges::rest(Range& range, size_t place, bool at_low, bool at_high)
 }
 
 Symbol NumberRanges::between(const std::optional<NumberBound>& least,
-                             const std::optional<NumberBound>& most, bool whole) {
+                             const std::optional<NumberBound>& most, size_t fraction) {
+  fraction = std::min(fraction, kFractionPlaces);
   std::optional<Decimal> low, high;
   if (least) low = decimal_of(least->number);
   if (most) high = decimal_of(most->number);
@@ -155,13 +159,13 @@ Symbol NumberRanges::between(const std::optional<NumberBound>& least,
   if (!high || !high->negative) {
     const bool bounded = low && !low->negative;
     Range range{bounded ? *low : Decimal(), bounded && least->exclusive, high,
-                high && most->exclusive, whole};
+                high && most->exclusive, fraction};
     ways.push_back({magnitudes(range)});
   }
   if (!low || low->negative) {  // -x, where x is from -high to -low and above 0
     const bool bounded = high && high->negative;
     Range range{bounded ? *high : Decimal(), !bounded || most->exclusive, low,
-                low && least->exclusive, whole};
+                low && least->exclusive, fraction};
     ways.push_back(rules_.text("-") + Symbols{magnitudes(range)});
   }
   return rules_.one_of(ways);

@@ -1,4 +1,5 @@
-#include <array>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "grammar/syntax.h"
@@ -14,33 +15,39 @@ const Ranges kSpaceSet = {{'\t', '\r'}, {' ', ' '}};
 const Ranges kNewlineSet = {{'\n', '\n'}};
 
 // Parses the regular part of the usual notation, such as that of Python's re. Anchors may stand at
-// the beginning and the end only, where they change nothing.
+// the beginning and the end of the whole alternatives only.
 class RegexParser {
  public:
   RegexParser(std::string_view regex, const char* name) : reader_(regex, name) {}
 
-  Regex whole() {
-    Regex regex;
-    regex.from_start = reader_.take_if(U'^');
-    regex.text = choice();
-    regex.to_end = to_end_;
+  std::vector<RegexWay> whole() {
+    std::vector<RegexWay> ways;
+    do {
+      const bool from_start = reader_.take_if(U'^');
+      to_end_ = false;
+      Syntax text = sequence(true);
+      ways.push_back({std::move(text), from_start, to_end_});
+    } while (reader_.take_if(U'|'));
     if (!reader_.at_end()) reader_.refuse("a closing parenthesis alone", "the end");
-    return regex;
+    return ways;
   }
 
  private:
   Syntax choice() {
     const SyntaxReader::Nesting nesting(reader_);
     Syntax all = syntax_node(SyntaxNode::choice);
-    do all->parts.push_back(sequence());
+    do all->parts.push_back(sequence(false));
     while (reader_.take_if(U'|'));
     return all->parts.size() == 1 ? std::move(all->parts[0]) : std::move(all);
   }
 
-  Syntax sequence() {
+  // `whole`: of an alternative of the whole expression, which may end with $.
+  Syntax sequence(bool whole) {
+    reader_.count_parts();
     Syntax all = syntax_node(SyntaxNode::sequence);
     while (!reader_.at_end() && reader_.peek() != '|' && reader_.peek() != ')') {
-      if (reader_.peek() == '$' && reader_.peek(1) == 0) {
+      const char32_t next = reader_.peek(1);
+      if (whole && reader_.peek() == '$' && (next == 0 || next == '|')) {
         reader_.take();
         to_end_ = true;
         break;
@@ -59,6 +66,7 @@ class RegexParser {
   }
 
   Syntax atom() {
+    reader_.count_parts();
     const char32_t c = reader_.take();
     switch (c) {
       case '(': {
@@ -72,7 +80,9 @@ class RegexParser {
       case '.': return one_character_of(other_characters(kNewlineSet));
       case '\\': return one_character_of(escaped(false));
       case '^':
-      case '$': reader_.refuse("an anchor inside the expression", "anchors at its ends only");
+      case '$':
+        reader_.refuse("an anchor inside a group or a sequence",
+                       "anchors at the ends of whole alternatives");
       case '*':
       case '+':
       case '?':
@@ -111,6 +121,7 @@ class RegexParser {
   }
 
   Ranges bracketed() {
+    reader_.count_parts(kPartsOfSet);
     const bool negated = reader_.take_if(U'^');
     Ranges all;
     for (bool first = true; first || reader_.peek() != ']'; first = false) {
@@ -146,14 +157,16 @@ class RegexParser {
 
 }  // namespace
 
-Regex parse_regex(std::string_view regex, const char* name) {
+std::vector<RegexWay> parse_regex(std::string_view regex, const char* name) {
   return RegexParser(regex, name).whole();
 }
 
 SchemaGrammar regex_grammar(std::string_view regex, const Grammar::Bytes& usable) {
+  Syntax choice = syntax_node(SyntaxNode::choice);
+  for (RegexWay& way : parse_regex(regex, "regex")) choice->parts.push_back(std::move(way.text));
   std::vector<Syntax> rules;
-  rules.push_back(parse_regex(regex, "regex").text);
-  return lowered(rules, "regex", usable);
+  rules.push_back(std::move(choice));
+  return lowered(std::move(rules), "regex", usable);
 }
 
 }  // namespace fovea

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "fovea/excerpt.h"
+#include "grammar/number_order.h"
 
 namespace fovea {
 namespace {
@@ -18,7 +19,6 @@ using Json = SchemaTree::Json;
 using Names = std::set<std::string, std::less<>>;
 
 constexpr int64_t kMostRepeats = 100'000;
-constexpr size_t kMostProperties = 2000;
 
 // Keywords that inform a reader and restrict nothing; "format" and those of contents are among them
 // by default (JSON Schema Validation 2020-12, 7.2.1 and 8.1). Some are of OpenAPI.
@@ -46,7 +46,7 @@ const Names kNotes = {"title",
                       "discriminator",
                       "externalDocs",
                       "xml"};
-const Names kInPlace = {"$ref", "allOf", "anyOf", "oneOf"};
+const Names kInPlace = {"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else"};
 const Names kOfAnyType = {"type", "enum", "const", "not"};
 
 struct TypeWords {
@@ -58,11 +58,12 @@ const std::vector<TypeWords> kTypes = {
     {"object",
      kObjectType,
      {"properties", "required", "additionalProperties", "unevaluatedProperties",
-      "patternProperties", "propertyNames", "minProperties", "maxProperties"}},
+      "patternProperties", "propertyNames", "minProperties", "maxProperties", "dependentRequired",
+      "dependentSchemas", "dependencies"}},
     {"array",
      kArrayType,
      {"items", "prefixItems", "additionalItems", "unevaluatedItems", "minItems", "maxItems",
-      "uniqueItems"}},
+      "uniqueItems", "contains", "minContains", "maxContains"}},
     {"string", kStringType, {"minLength", "maxLength", "pattern"}},
     {"number",
      kNumberType,
@@ -71,7 +72,7 @@ const std::vector<TypeWords> kTypes = {
     {"boolean", kBooleanType, {}},
     {"null", kNullType, {}}};
 
-bool is_note(std::string_view key) { return kNotes.contains(key) || key.starts_with("x-"); }
+bool is_note(std::string_view key) { return key.starts_with("x-") || kNotes.contains(key); }
 
 Types types_named(const Json& given, const Place& place) {
   Types types = 0;
@@ -93,16 +94,18 @@ Types types_named(const Json& given, const Place& place) {
   return types;
 }
 
-// Returns the types that `not` forbids: all for a schema that every value satisfies.
+// Returns the types that `not` forbids: all for a schema that every value satisfies. Other schemas
+// than a type are read by SchemaWays and exclusions_of().
 Types types_forbidden(const Json& schema, const Place& place) {
   if (schema == true) return kEveryType;
-  if (schema == false) return 0;
-  const Json* const type = schema.is_object() ? find_key(schema, "type") : nullptr;
-  const bool alone = schema.is_object() && !restricts_besides(schema, "type");
+  if (!schema.is_object()) return 0;
+  if (!restricts_besides(schema, "")) return kEveryType;
+  const Json* const type = find_key(schema, "type");
+  if (type == nullptr || restricts_besides(schema, "type")) return 0;
   // An integer may be written as a number with a fraction of zeros.
-  if (alone && type == nullptr) return kEveryType;
-  if (alone && types_named(*type, place) != kIntegerType) return types_named(*type, place);
-  refuse_keyword(place, "not is supported with {}, or with type and another type than integer");
+  if (types_named(*type, place) == kIntegerType)
+    refuse_keyword(place, "not is not supported for the type integer; expected another type");
+  return types_named(*type, place);
 }
 
 int64_t count_of(const Json& found, const char* key, const Place& place) {
@@ -113,42 +116,37 @@ int64_t count_of(const Json& found, const char* key, const Place& place) {
   return found.get<int64_t>();
 }
 
-// Returns the closer of the bounds with the keys `key` and `exclusive_key`. sign: 1 for lower
-// bounds, -1 for upper ones.
+// Beyond 2^53, a bound with a fraction or an exponent may have lost digits as a double.
+void check_exact(const Json& bound, const char* key, const Place& place) {
+  constexpr double kExact = 9007199254740992.0;
+  constexpr int64_t kExactDigits = 15;
+  if (!bound.is_number_float() || std::abs(bound.get<double>()) < kExact) return;
+  const std::string text = bound.dump();
+  const std::string digits = text.substr(0, text.find('e'));
+  if (std::ranges::count_if(digits, [](char c) { return c >= '0' && c <= '9'; }) > kExactDigits)
+    refuse_schema(place, fmt::format("{} has more digits than a double holds; expected an integer "
+                                     "of 64 bits",
+                                     key));
+}
+
+// Returns the closer of the bounds with the keys `key` and `exclusive_key`. `closer`: less for
+// upper bounds, greater for lower ones.
 std::optional<NumberBound> bound(const Conjunction& all, const char* key, const char* exclusive_key,
-                                 int sign, const Place& place) {
+                                 std::strong_ordering closer, const Place& place) {
   std::optional<NumberBound> closest;
-  double closest_value = 0;
   for (const Json* schema : all) {
     for (const char* const each : {key, exclusive_key}) {
       const Json* const found = find_key(*schema, each);
       if (found == nullptr) continue;
       if (!found->is_number())
         refuse_schema(place, fmt::format("{} is invalid; expected a number", each));
-      const double value = found->get<double>() * sign;
-      const bool exclusive = each == exclusive_key;
-      if (closest && (value < closest_value || (value == closest_value && !exclusive))) continue;
-      closest = {found->dump(), exclusive};
-      closest_value = value;
+      check_exact(*found, each, place);
+      const NumberBound next = {found->dump(), each == exclusive_key};
+      const auto order = closest ? compare_numbers(next.number, closest->number) : closer;
+      if (order == closer || (order == 0 && next.exclusive)) closest = next;
     }
   }
   return closest;
-}
-
-bool within_bounds(double value, const Conjunction& all, const Place& place) {
-  const auto least = lower_bound(all, place), most = upper_bound(all, place);
-  if (least &&
-      (least->exclusive ? value <= std::stod(least->number) : value < std::stod(least->number)))
-    return false;
-  return !most ||
-         (most->exclusive ? value < std::stod(most->number) : value <= std::stod(most->number));
-}
-
-bool within_lengths(const std::string& text, const Conjunction& all, const Place& place) {
-  const int64_t length = std::count_if(text.begin(), text.end(),
-                                       [](char c) { return (static_cast<uint8_t>(c) >> 6) != 2; });
-  return length >= largest_count(all, "minLength", place).value_or(0) &&
-         length <= smallest_count(all, "maxLength", place).value_or(length);
 }
 
 }  // namespace
@@ -215,43 +213,6 @@ Types generated_types(const Conjunction& all, const Place& place) {
   return implied == 0 ? allowed : allowed & implied;
 }
 
-std::optional<Conjunction> literals_of(const Conjunction& all, const Place& place) {
-  const auto less = [](const Json* a, const Json* b) { return *a < *b; };
-  std::optional<Conjunction> values;
-  const auto keep = [&](const Conjunction& given) {
-    if (!values) return void(values = given);
-    const std::set<const Json*, decltype(less)> set(given.begin(), given.end(), less);
-    std::erase_if(*values, [&](const Json* value) { return !set.contains(value); });
-  };
-  for (const Json* schema : all) {
-    if (const Json* given = find_key(*schema, "enum")) {
-      if (!given->is_array() || given->empty())
-        refuse_schema(place, "enum is invalid; expected a non-empty array of values");
-      Conjunction each;
-      for (const Json& value : *given) each.push_back(&value);
-      keep(each);
-    }
-    if (const Json* only = find_key(*schema, "const")) keep({only});
-  }
-  return values;
-}
-
-bool satisfies(const Json& value, const Conjunction& all, const Place& place) {
-  const Types type = type_of(value);
-  if ((type & allowed_types(all, place)) == 0) return false;
-  for (const Json* schema : all) {
-    const bool other = has_keyword(
-        *schema, type,
-        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"});
-    if (other)
-      refuse_keyword(place,
-                     "enum and const cannot be combined with a further keyword of the type "
-                     "of their values; expected only one of them");
-  }
-  if (value.is_string()) return within_lengths(value.get_ref<const std::string&>(), all, place);
-  return !value.is_number() || within_bounds(value.get<double>(), all, place);
-}
-
 std::optional<int64_t> largest_count(const Conjunction& all, const char* key, const Place& place) {
   std::optional<int64_t> largest;
   for (const Json* schema : all)
@@ -269,11 +230,11 @@ std::optional<int64_t> smallest_count(const Conjunction& all, const char* key, c
 }
 
 std::optional<NumberBound> lower_bound(const Conjunction& all, const Place& place) {
-  return bound(all, "minimum", "exclusiveMinimum", 1, place);
+  return bound(all, "minimum", "exclusiveMinimum", std::strong_ordering::greater, place);
 }
 
 std::optional<NumberBound> upper_bound(const Conjunction& all, const Place& place) {
-  return bound(all, "maximum", "exclusiveMaximum", -1, place);
+  return bound(all, "maximum", "exclusiveMaximum", std::strong_ordering::less, place);
 }
 
 std::vector<PropertyName> names_of(const Conjunction& all, const SchemaTree& tree,
@@ -281,25 +242,27 @@ std::vector<PropertyName> names_of(const Conjunction& all, const SchemaTree& tre
   std::map<std::string_view, size_t> places;
   std::vector<PropertyName> names;
   std::set<std::string_view> missing;
-  const auto check_number = [&] {
-    if (names.size() + missing.size() > kMostProperties)
+  const auto check_number = [&](size_t number) {
+    if (number > kMostProperties)
       refuse_schema(place, fmt::format("{} properties and required names; expected at most {}",
-                                       names.size() + missing.size(), kMostProperties));
+                                       number, kMostProperties));
   };
   for (const Json* schema : all) {
     const Json* const given = find_key(*schema, "properties");
     if (given == nullptr) continue;
     if (!given->is_object())
       refuse_schema(place, "properties is not an object; expected an object of schemas");
+    check_number(given->size());
     for (const std::string_view name : tree.keys(*given))
       if (places.emplace(name, names.size()).second) names.push_back({name, false});
-    check_number();
+    check_number(names.size() + missing.size());
   }
   for (const Json* schema : all) {
     const Json* const required = find_key(*schema, "required");
     if (required == nullptr) continue;
     if (!required->is_array())
       refuse_schema(place, "required is not an array; expected an array of names");
+    check_number(required->size());
     for (const Json& name : *required) {
       if (!name.is_string())
         refuse_schema(place, "required is not an array of names; expected strings");
@@ -309,28 +272,56 @@ std::vector<PropertyName> names_of(const Conjunction& all, const SchemaTree& tre
       else
         missing.insert(name.get_ref<const std::string&>());
     }
-    check_number();
+    check_number(names.size() + missing.size());
   }
   for (const std::string_view name : missing) names.push_back({name, true});
   return names;
 }
 
-Conjunction value_of(const Conjunction& all, std::string_view name) {
+Conjunction value_of(const Conjunction& all, std::string_view name, const Conjunction& matching) {
   Conjunction value;
   bool named = false;
   for (const Json* schema : all) {
     const Json* const properties = find_key(*schema, "properties");
-    if (properties != nullptr && properties->contains(name)) {
-      value.push_back(&*properties->find(name));
-      named = true;
-    } else if (const Json* other = find_key(*schema, "additionalProperties")) {
-      value.push_back(other);
-    }
+    const bool here = properties != nullptr && properties->contains(name);
+    const bool matches = !matching.empty() && schema->contains("patternProperties");
+    if (here) value.push_back(&*properties->find(name));
+    if (matches) value.insert(value.end(), matching.begin(), matching.end());
+    named = named || here || matches;
+    const Json* const other = find_key(*schema, "additionalProperties");
+    if (!here && !matches && other != nullptr) value.push_back(other);
   }
   for (const Json* schema : all)
     if (const Json* other = find_key(*schema, "unevaluatedProperties"); other && !named)
       value.push_back(other);
   return value;
+}
+
+Conjunction other_values(const Conjunction& all) {
+  Conjunction value;
+  for (const Json* schema : all)
+    for (const char* key : {"additionalProperties", "unevaluatedProperties"})
+      if (const Json* other = find_key(*schema, key)) value.push_back(other);
+  return value;
+}
+
+bool has_patterns(const Conjunction& all) {
+  return std::ranges::any_of(
+      all, [](const Json* schema) { return schema->contains("patternProperties"); });
+}
+
+bool names_others(const Conjunction& all) {
+  const Conjunction values = other_values(all);
+  return has_patterns(all) ||
+         (!values.empty() &&
+          std::ranges::none_of(values, [](const Json* each) { return *each == false; }));
+}
+
+bool requires_name(const Conjunction& all, std::string_view name) {
+  return std::ranges::any_of(all, [&](const Json* schema) {
+    const Json* const required = find_key(*schema, "required");
+    return required != nullptr && required->is_array() && std::ranges::count(*required, name) > 0;
+  });
 }
 
 }  // namespace fovea

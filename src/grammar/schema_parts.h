@@ -17,6 +17,7 @@ using Conjunction = std::vector<const SchemaTree::Json*>;
 
 // Sets of types. A number is an integer or has a fraction.
 using Types = unsigned;
+constexpr size_t kMostProperties = 2000;
 constexpr Types kObjectType = 1, kArrayType = 2, kStringType = 4, kIntegerType = 8,
                 kFractionType = 16, kBooleanType = 32, kNullType = 64, kEveryType = 127,
                 kNumberType = kIntegerType | kFractionType;
@@ -39,12 +40,6 @@ Types allowed_types(const Conjunction& all, const Place& place);
 // that the keywords imply.
 Types generated_types(const Conjunction& all, const Place& place);
 
-// Returns the values of `enum` and `const` that all schemas allow; unset without such a keyword.
-std::optional<Conjunction> literals_of(const Conjunction& all, const Place& place);
-// Returns whether a value of a literal satisfies the other keywords. Throws Unsupported if that
-// cannot be decided.
-bool satisfies(const SchemaTree::Json& value, const Conjunction& all, const Place& place);
-
 // Returns the largest of the counts with this key (minLength, ...), or the smallest (maxLength,
 // ...).
 std::optional<int64_t> largest_count(const Conjunction& all, const char* key, const Place& place);
@@ -62,7 +57,15 @@ struct PropertyName {
 // Returns the properties in the order of the schemas, and then the other required names.
 std::vector<PropertyName> names_of(const Conjunction& all, const SchemaTree& tree,
                                    const Place& place);
-// Returns the schemas of the value with this name.
-Conjunction value_of(const Conjunction& all, std::string_view name);
+// Returns the schemas of the value with this name. `matching`: those of patternProperties whose
+// patterns match the name.
+Conjunction value_of(const Conjunction& all, std::string_view name,
+                     const Conjunction& matching = {});
+// Returns whether names beside those of names_of() are generated: additionalProperties or
+// patternProperties allow them explicitly.
+bool names_others(const Conjunction& all);
+Conjunction other_values(const Conjunction& all);  // the schemas of their values
+bool has_patterns(const Conjunction& all);
+bool requires_name(const Conjunction& all, std::string_view name);
 
 }  // namespace fovea

@@ -8,8 +8,8 @@
 namespace fovea {
 namespace {
 
-// Far larger than the schemas of real interfaces, but parsed in hundredths of a second.
-constexpr size_t kMostBytes = size_t{1} << 20;
+// Far larger than the schemas of real interfaces, but read in hundredths of a second.
+constexpr size_t kMostBytes = size_t{1} << 20, kMostValues = 50'000;
 
 }  // namespace
 
@@ -25,6 +25,8 @@ SchemaTree::SchemaTree(std::string_view text) {
 
 // Pointers to open containers stay valid: only the innermost one grows.
 SchemaTree::Json* SchemaTree::place(Json&& value) {
+  if (++values_ > kMostValues)
+    refuse("too many values", "at most " + std::to_string(kMostValues) + " in a schema");
   if (open_.empty()) return &(root_ = std::move(value));
   if (open_.back()->is_array()) return &open_.back()->emplace_back(std::move(value));
   return &(*slot_ = std::move(value));
@@ -40,6 +42,21 @@ void SchemaTree::key(std::string&& key) {
   if (!is_new) refuse("duplicate key \"" + excerpt(entry.key(), 40) + "\"", "each key once");
   keys_[open_.back()->get_ptr<Json::object_t*>()].push_back(entry.key());
   slot_ = &*entry;
+}
+
+const SchemaTree::Json& SchemaTree::add(Json schema) {
+  added_.push_back(std::move(schema));
+  add_keys(added_.back());
+  return added_.back();
+}
+
+void SchemaTree::add_keys(const Json& value) {
+  if (value.is_object()) {
+    std::vector<std::string_view>& keys = keys_[value.get_ptr<const Json::object_t*>()];
+    for (const auto& [key, part] : value.items()) keys.push_back(key);
+  }
+  if (value.is_structured())
+    for (const Json& part : value) add_keys(part);
 }
 
 std::string SchemaTree::text(const Json& value) const {

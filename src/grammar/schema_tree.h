@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,6 +25,8 @@ class SchemaTree : private JsonReader {
   const std::vector<std::string_view>& keys(const Json& object) const {
     return keys_.at(object.get_ptr<const Json::object_t*>());
   }
+  // Adds a schema that the text does not have; the keys of its objects are sorted.
+  const Json& add(Json schema);
   std::string text(const Json& value) const;  // without spaces, with the keys in their order
 
  private:
@@ -35,10 +38,13 @@ class SchemaTree : private JsonReader {
   void end_array() override { open_.pop_back(); }
   Json* place(Json&& value);
   void write(const Json& value, std::string& out) const;
+  void add_keys(const Json& value);
 
   Json root_;
   std::vector<Json*> open_;
+  size_t values_ = 0;
   Json* slot_ = nullptr;  // where the value of the last key is stored
+  std::deque<Json> added_;
   std::unordered_map<const Json::object_t*, std::vector<std::string_view>> keys_;
 };
 

@@ -4,17 +4,24 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
+
+#include "grammar/number_order.h"
+#include "grammar/percent_decoding.h"
+#include "grammar/schema_literals.h"
+#include "grammar/schema_negation.h"
 
 namespace fovea {
 namespace {
 
 using Json = SchemaTree::Json;
 
-// Far above those of real schemas, but expanded in tenths of a second.
+// Far above those of real schemas.
 constexpr size_t kMostWays = 1000, kMostNested = 100;
-constexpr int64_t kMostWork = 1'000'000;
 constexpr int kMostDepth = 4;
+// Steps of work: to compare two schemas or a name of their properties, and to copy a value.
+constexpr size_t kStepsOfComparison = 100, kStepsOfName = 4, kStepsOfCopy = 4;
 
 bool contains(const Conjunction& all, const Json* schema) {
   return std::find(all.begin(), all.end(), schema) != all.end();
@@ -22,6 +29,13 @@ bool contains(const Conjunction& all, const Json* schema) {
 
 void append(std::vector<Conjunction>& all, std::vector<Conjunction>&& more) {
   std::ranges::move(more, std::back_inserter(all));
+}
+
+size_t values_in(const Json& schema) {
+  size_t values = 1;
+  if (schema.is_structured())
+    for (const Json& part : schema) values += values_in(part);
+  return values;
 }
 
 // Returns whether `unevaluatedProperties` or `unevaluatedItems` restricts anything: they depend on
@@ -54,7 +68,7 @@ const Json& SchemaWays::target(const Json& schema, const Place& place) const {
   if (text.empty() || text[0] != '#')
     refuse_schema(place, "$ref leads out of the schema; expected \"#/$defs/NAME\"");
   try {
-    return tree_.root().at(Json::json_pointer(text.substr(1)));
+    return tree_.root().at(Json::json_pointer(percent_decoded(text.substr(1))));
   } catch (const Json::exception&) {
     refuse_schema(place, "$ref has no target in the schema; expected \"#/$defs/NAME\"");
   }
@@ -86,10 +100,9 @@ SchemaWays::Ways SchemaWays::with(const Conjunction& before, const Json& schema,
     refuse_schema(place, "is not a schema that a value can satisfy; expected an object");
   if (contains(before, &schema)) return {before};
   if (!before.empty() && has_unevaluated(schema)) refuse_unevaluated(place);
-  work_ += 1 + std::ssize(before);
-  if (work_ > kMostWork || open_.size() > kMostNested)
-    refuse_keyword(place,
-                   "too many combinations of schemas; expected fewer of allOf, anyOf, oneOf");
+  work_.add(1 + before.size() + schema.size(), place);
+  if (open_.size() > kMostNested)
+    refuse_keyword(place, "schemas are nested too deeply; expected fewer of allOf, anyOf, oneOf");
   check_keywords(schema, place);
   open_.push_back(&schema);
   Conjunction first = before;
@@ -103,6 +116,7 @@ SchemaWays::Ways SchemaWays::with(const Conjunction& before, const Json& schema,
   }
   for (const char* key : {"allOf", "anyOf", "oneOf"})
     if (schema.contains(key)) all = with_each(std::move(all), schema, key, place);
+  if (has_condition(schema)) all = with_conditions(std::move(all), schema, place);
   open_.pop_back();
   return all;
 }
@@ -128,6 +142,25 @@ SchemaWays::Ways SchemaWays::with_each(Ways all, const Json& schema, const char*
   return joined;
 }
 
+// Adds if, then and else, not, and what a property requires, each as alternatives of schemas.
+SchemaWays::Ways SchemaWays::with_conditions(Ways all, const Json& schema, const Place& place) {
+  for (const Conjunction& way : all)
+    if (std::ranges::any_of(way, [](const Json* each) { return has_unevaluated(*each); }))
+      refuse_unevaluated(place);
+  auto known = conditions_.find(&schema);
+  if (known == conditions_.end()) {
+    work_.add(kStepsOfCopy * values_in(schema), place);
+    std::vector<const Json*> schemas;
+    for (Json& alternatives : conditions_of(schema, place))
+      schemas.push_back(&tree_.add(std::move(alternatives)));
+    known = conditions_.emplace(&schema, std::move(schemas)).first;
+  }
+  const std::vector<const Json*> schemas = known->second;
+  for (const Json* alternatives : schemas)
+    all = with_each(std::move(all), *alternatives, "anyOf", place);
+  return all;
+}
+
 void SchemaWays::check_exclusive(const Json& one_of, const Place& place) {
   std::vector<Ways> generated;
   for (const Json& part : one_of) generated.push_back(of({&part}, place));
@@ -136,12 +169,14 @@ void SchemaWays::check_exclusive(const Json& one_of, const Place& place) {
 
 void SchemaWays::check_exclusive(const std::vector<Ways>& generated, const Json& one_of,
                                  const Place& place) {
+  std::vector<Ways> alone;
+  for (const Json& part : one_of) alone.push_back(of({&part}, place));
+  if (have_own_values(alone, place) || have_own_tags(generated, alone, place)) return;
   for (size_t j = 0; j < one_of.size(); ++j) {
-    const Ways alone = of({&one_of[j]}, place);
-    for (size_t i = 0; i < generated.size(); ++i) {
+    for (size_t i = 0; i < one_of.size(); ++i) {
       if (i == j) continue;
       for (const Conjunction& a : generated[i])
-        for (const Conjunction& b : alone)
+        for (const Conjunction& b : alone[j])
           if (!excludes(a, b, place))
             refuse_keyword(
                 place,
@@ -153,26 +188,75 @@ void SchemaWays::check_exclusive(const std::vector<Ways>& generated, const Json&
   }
 }
 
+// Returns whether each part allows only literals that no other part allows.
+bool SchemaWays::have_own_values(const std::vector<Ways>& parts, const Place& place) {
+  std::unordered_map<std::string, size_t> owners;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (const Conjunction& way : parts[i]) {
+      const auto values = literals_of(way, work_, place);
+      if (!values) return false;
+      work_.add(kStepsOfValue * values->size(), place);
+      for (const Json* value : *values)
+        if (owners.emplace(literal_key(*value), i).first->second != i) return false;
+    }
+  }
+  return true;
+}
+
+// Returns whether the parts are objects that a required property with different literals tells
+// apart. Far faster than comparing each part with each.
+bool SchemaWays::have_own_tags(const std::vector<Ways>& generated, const std::vector<Ways>& alone,
+                               const Place& place) {
+  for (const Ways& ways : generated)
+    for (const Conjunction& way : ways)
+      if (generated_types(way, place) != kObjectType) return false;
+  if (alone.empty() || alone[0].empty()) return false;
+  for (const PropertyName& tag : names_of(alone[0][0], tree_, place))
+    if (tag.required && have_own_values(values_of_tag(alone, tag.name, place), place)) return true;
+  return false;
+}
+
+// Returns the ways to satisfy a property of each part; an empty conjunction if it may be missing.
+std::vector<SchemaWays::Ways> SchemaWays::values_of_tag(const std::vector<Ways>& parts,
+                                                        std::string_view name, const Place& place) {
+  std::vector<const Json*> outside;
+  std::swap(open_, outside);
+  ++depth_;
+  std::vector<Ways> values;
+  for (const Ways& part : parts) {
+    values.emplace_back();
+    for (const Conjunction& way : part) {
+      work_.add(kStepsOfComparison, place);
+      if (!requires_name(way, name) || has_patterns(way) || depth_ > kMostDepth)
+        values.back().emplace_back();
+      else
+        append(values.back(), of(value_of(way, name), place));
+    }
+  }
+  --depth_;
+  std::swap(open_, outside);
+  return values;
+}
+
 // Returns whether no text that is generated for `generated` satisfies `other`; false if that is not
 // certain.
 bool SchemaWays::excludes(const Conjunction& generated, const Conjunction& other,
                           const Place& place) {
-  work_ += std::ssize(generated) + std::ssize(other);
-  if (work_ > kMostWork || depth_ > kMostDepth) return false;
-  const auto values = literals_of(generated, place), others = literals_of(other, place);
+  work_.add(kStepsOfComparison + generated.size() + other.size(), place);
+  if (depth_ > kMostDepth) return false;
+  const auto values = literals_of(generated, work_, place),
+             others = literals_of(other, work_, place);
   const Types types = generated_types(generated, place) & allowed_types(other, place);
-  if (values) {
+  const auto of_other_type = [&](const Json* value) { return (type_of(*value) & types) == 0; };
+  if (values && others) {
+    work_.add(kStepsOfValue * (values->size() + others->size()), place);
+    LiteralKeys keys;
+    for (const Json* value : *others) keys.insert(literal_key(*value));
     return std::ranges::all_of(*values, [&](const Json* value) {
-      const bool listed = !others || std::ranges::any_of(*others, [&](const Json* each) {
-        return *each == *value;
-      });
-      return !listed || (type_of(*value) & types) == 0;
+      return of_other_type(value) || !keys.contains(literal_key(*value));
     });
   }
-  if (others) {
-    return std::ranges::all_of(*others,
-                               [&](const Json* value) { return (type_of(*value) & types) == 0; });
-  }
+  if (values || others) return std::ranges::all_of(values ? *values : *others, of_other_type);
   for (Types type = 1; type < kEveryType; type <<= 1)
     if ((types & type) != 0 && !excludes_type(type, generated, other, place)) return false;
   return true;
@@ -182,8 +266,8 @@ bool SchemaWays::excludes_type(Types type, const Conjunction& generated, const C
                                const Place& place) {
   const auto above = [](const auto& least, const auto& most) {
     if (!least || !most) return false;
-    const double low = std::stod(least->number), high = std::stod(most->number);
-    return low > high || (low == high && (least->exclusive || most->exclusive));
+    const auto order = compare_numbers(least->number, most->number);
+    return order > 0 || (order == 0 && (least->exclusive || most->exclusive));
   };
   if ((type & kNumberType) != 0)
     return above(lower_bound(generated, place), upper_bound(other, place)) ||
@@ -196,14 +280,20 @@ bool SchemaWays::excludes_type(Types type, const Conjunction& generated, const C
   return type == kObjectType && excludes_object(generated, other, place);
 }
 
-// An object with named properties is generated with these names only.
+// An object with named properties is generated with these names only, unless other names are
+// allowed explicitly.
 bool SchemaWays::excludes_object(const Conjunction& generated, const Conjunction& other,
                                  const Place& place) {
+  if (has_patterns(generated) || has_patterns(other)) return false;
   const std::vector<PropertyName> names = names_of(generated, tree_, place);
   if (names.empty()) return false;
-  for (const PropertyName& theirs : names_of(other, tree_, place)) {
+  const std::vector<PropertyName> their_names = names_of(other, tree_, place);
+  work_.add(kStepsOfName * (names.size() + their_names.size()), place);
+  for (const PropertyName& theirs : their_names) {
+    if (!theirs.required || names_others(generated)) continue;
+    work_.add(names.size(), place);
     const auto same = [&](const PropertyName& ours) { return ours.name == theirs.name; };
-    if (theirs.required && std::ranges::none_of(names, same)) return true;
+    if (std::ranges::none_of(names, same)) return true;
   }
   std::vector<const Json*> outside;
   std::swap(open_, outside);

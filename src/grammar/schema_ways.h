@@ -1,17 +1,20 @@
 #pragma once
 
-#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/schema_parts.h"
+#include "grammar/schema_work.h"
 
 namespace fovea {
 
-// Expands the keywords that apply other schemas in place ($ref, allOf, anyOf and oneOf).
+// Expands the keywords that apply other schemas in place ($ref, allOf, anyOf, oneOf, if, not and
+// dependentRequired).
 class SchemaWays {
  public:
   using Json = SchemaTree::Json;
-  explicit SchemaWays(const SchemaTree& tree) : tree_(tree) {}
+  SchemaWays(SchemaTree& tree, SchemaWork& work) : tree_(tree), work_(work) {}
 
   // Returns the ways to satisfy all schemas: a value must satisfy all schemas of one of them.
   // Throws Unsupported if there are too many, or if the schemas of oneOf may be satisfied together.
@@ -26,15 +29,22 @@ class SchemaWays {
   using Ways = std::vector<Conjunction>;
   Ways with(const Conjunction& before, const Json& schema, const Place& place);
   Ways with_each(Ways all, const Json& schema, const char* key, const Place& place);
+  Ways with_conditions(Ways all, const Json& schema, const Place& place);
   void check_exclusive(const std::vector<Ways>& generated, const Json& one_of, const Place& place);
+  bool have_own_values(const std::vector<Ways>& parts, const Place& place);
+  bool have_own_tags(const std::vector<Ways>& generated, const std::vector<Ways>& alone,
+                     const Place& place);
+  std::vector<Ways> values_of_tag(const std::vector<Ways>& parts, std::string_view name,
+                                  const Place& place);
   bool excludes(const Conjunction& generated, const Conjunction& other, const Place& place);
   bool excludes_object(const Conjunction& generated, const Conjunction& other, const Place& place);
   bool excludes_type(Types type, const Conjunction& generated, const Conjunction& other,
                      const Place& place);
 
-  const SchemaTree& tree_;
+  SchemaTree& tree_;
+  SchemaWork& work_;
   std::vector<const Json*> open_;  // schemas that are being expanded
-  int64_t work_ = 0;
+  std::unordered_map<const Json*, std::vector<const Json*>> conditions_;  // by their schema
   int depth_ = 0;  // of values within values that `excludes` compares
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "grammar/empty_nodes.h"
 #include "grammar/grammar_rules.h"
 #include "unicode/utf8.h"
 
@@ -16,6 +17,7 @@ using Symbols = Grammar::Sequence;
 
 constexpr size_t kMostText = size_t{1} << 20;
 constexpr int kMostNesting = 64;
+constexpr size_t kMostParts = 100'000;  // as many as a grammar may have symbols
 constexpr int64_t kMostCount = 100'000;
 constexpr char32_t kLastCharacter = utf8::code_points - 1;
 constexpr char32_t kFirstSurrogate = 0xD800, kLastSurrogate = 0xDFFF;
@@ -31,7 +33,6 @@ class Lowering {
   Lowering(const std::vector<Syntax>& syntax, const char* name, Grammar& grammar)
       : syntax_(syntax), rules_(grammar, name), grammar_(grammar) {
     for (size_t i = 0; i < syntax.size(); ++i) called_.push_back(rules_.rule());
-    find_empty();
     for (size_t i = 0; i < syntax.size(); ++i) rules_.add(called_[i], {all(*syntax_[i])});
     while (!waiting_.empty()) {
       const size_t rule = waiting_.back();
@@ -42,28 +43,6 @@ class Lowering {
   int32_t root() const { return called_[0].index; }
 
  private:
-  // Finds the rules that can be empty, by iteration to a fixed point.
-  void find_empty() {
-    empty_.assign(syntax_.size(), false);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t i = 0; i < syntax_.size(); ++i)
-        if (!empty_[i] && can_be_empty(*syntax_[i])) changed = empty_[i] = true;
-    }
-  }
-
-  bool can_be_empty(const SyntaxNode& node) const {
-    const auto empty = [this](const Syntax& part) { return can_be_empty(*part); };
-    switch (node.kind) {
-      case SyntaxNode::characters: return false;
-      case SyntaxNode::sequence: return std::all_of(node.parts.begin(), node.parts.end(), empty);
-      case SyntaxNode::choice: return std::any_of(node.parts.begin(), node.parts.end(), empty);
-      case SyntaxNode::repetition: return node.least == 0 || empty(node.parts[0]);
-      case SyntaxNode::rule: return empty_[node.index];
-    }
-    return false;
-  }
-
   // Returns all texts of a node.
   Symbols all(const SyntaxNode& node) {
     switch (node.kind) {
@@ -86,7 +65,7 @@ class Lowering {
 
   // Returns the texts of a node that are not empty.
   Symbols filled(const SyntaxNode& node) {
-    if (!can_be_empty(node)) return all(node);
+    if (!node.empty) return all(node);
     switch (node.kind) {
       case SyntaxNode::sequence: return {filled_sequence(node)};
       case SyntaxNode::choice: {
@@ -127,7 +106,7 @@ class Lowering {
   Symbol repetition(const SyntaxNode& node, bool is_filled) {
     const SyntaxNode& part = *node.parts[0];
     const Symbols one = {rules_.one_of({filled(part)})};
-    const int64_t least = can_be_empty(part) ? 0 : node.least;
+    const int64_t least = part.empty ? 0 : node.least;
     if (node.most == 0)
       return rules_.one_of(is_filled ? std::vector<Symbols>{} : std::vector<Symbols>{{}});
     return rules_.repeated(one, one, std::max<int64_t>(least, is_filled ? 1 : 0), node.most);
@@ -181,7 +160,6 @@ class Lowering {
   GrammarRules rules_;
   Grammar& grammar_;
   std::vector<Symbol> called_;       // by rule
-  std::vector<bool> empty_;          // by rule: it can be empty
   std::map<size_t, Symbol> filled_;  // by rule: its texts that are not empty
   std::vector<size_t> waiting_;      // rules of filled_ without alternatives yet
   std::map<SyntaxNode::Ranges, Symbol> characters_;
@@ -228,14 +206,14 @@ Syntax repetition(Syntax part, const Counts& counts) {
   return all;
 }
 
-Symbol lower(const std::vector<Syntax>& rules, const char* name, Grammar& grammar) {
+Symbol lower(std::vector<Syntax> rules, const char* name, Grammar& grammar) {
+  find_empty_nodes(rules);
   return Grammar::call(Lowering(rules, name, grammar).root());
 }
 
-SchemaGrammar lowered(const std::vector<Syntax>& rules, const char* name,
-                      const Grammar::Bytes& usable) {
+SchemaGrammar lowered(std::vector<Syntax> rules, const char* name, const Grammar::Bytes& usable) {
   auto grammar = std::make_shared<Grammar>(usable);
-  const int32_t root = Lowering(rules, name, *grammar).root();
+  const int32_t root = lower(std::move(rules), name, *grammar).index;
   try {
     grammar->finish();
   } catch (const Error& error) {
@@ -333,6 +311,11 @@ void SyntaxReader::refuse(const std::string& what, const std::string& expected) 
   const size_t column = at_ - (newline == text_.npos ? 0 : newline + 1) + 1;
   fail(ErrorKind::InvalidArgument, "{}: {} (line {}, character {}); expected {}", name_, what, line,
        column, expected);
+}
+
+void SyntaxReader::count_parts(size_t number) {
+  parts_ += number;
+  if (parts_ > kMostParts) refuse("too many parts", fmt::format("at most {}", kMostParts));
 }
 
 SyntaxReader::Nesting::Nesting(SyntaxReader& reader) : reader_(reader) {

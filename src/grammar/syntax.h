@@ -21,6 +21,7 @@ struct SyntaxNode {
   int64_t least = 0;                                          // repetition
   std::optional<int64_t> most = {};                           // unset: no upper limit
   size_t index = 0;                                           // rule
+  bool empty = false;                                         // set by find_empty_nodes()
 };
 using Syntax = std::unique_ptr<SyntaxNode>;
 struct Counts {  // of a repetition
@@ -37,11 +38,13 @@ SyntaxNode::Ranges other_characters(const SyntaxNode::Ranges& ranges);
 
 // Returns the grammar of rule 0. `name` is that of the text in errors. Throws InvalidArgument if a
 // rule is left-recursive or the grammar too large.
-SchemaGrammar lowered(const std::vector<Syntax>& rules, const char* name,
-                      const Grammar::Bytes& usable);
+SchemaGrammar lowered(std::vector<Syntax> rules, const char* name, const Grammar::Bytes& usable);
 
 // Adds the rules to a grammar, and returns rule 0.
-Grammar::Symbol lower(const std::vector<Syntax>& rules, const char* name, Grammar& grammar);
+Grammar::Symbol lower(std::vector<Syntax> rules, const char* name, Grammar& grammar);
+
+// A set of characters and a rule take as much work as these numbers of letters.
+constexpr size_t kPartsOfSet = 3, kPartsOfRule = 2;
 
 // The characters of a text, for parsers. Errors name the line and the character in it.
 class SyntaxReader {
@@ -65,6 +68,9 @@ class SyntaxReader {
   std::optional<Counts> quantifier();
   [[noreturn]] void refuse(const std::string& what, const std::string& expected) const;
 
+  // Counts atoms, alternatives and rules, whose number is limited before the work on them begins.
+  void count_parts(size_t number = 1);
+
   // Counts the depth of nesting, which is limited.
   class Nesting {
    public:
@@ -83,15 +89,16 @@ class SyntaxReader {
   std::u32string text_;
   const char* name_;
   size_t at_ = 0;
+  size_t parts_ = 0;
   int depth_ = 0;
 };
 
-struct Regex {
+struct RegexWay {                           // an alternative of a regular expression
   Syntax text;                              // without the anchors
   bool from_start = false, to_end = false;  // it begins with ^, and ends with $
 };
 // Throws InvalidArgument if the expression is invalid or not supported; `name` begins the message.
-Regex parse_regex(std::string_view regex, const char* name);
+std::vector<RegexWay> parse_regex(std::string_view regex, const char* name);
 
 // Returns the grammar of the texts that a regular expression matches as a whole.
 SchemaGrammar regex_grammar(std::string_view regex, const Grammar::Bytes& usable);

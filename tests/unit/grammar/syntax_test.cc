@@ -113,7 +113,7 @@ TEST(RegexGrammar, RefusesWhatItDoesNotSupport) {
   std::string huge = "a";
   for (int i = 0; i < 4; ++i) huge = "(?:" + huge + "b){99999}";
   EXPECT_NO_THROW(of_regex(huge)) << "counts take few rules";
-  refused(std::string(200'000, 'a'), "too large");
+  refused(std::string(200'000, 'a'), "too many parts");
 }
 
 constexpr const char* kArithmetic = R"gbnf(

@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "grammar/json_strings.h"
+#include "grammar/schema_rules.h"
+#include "grammar/text_matcher.h"
+
+namespace fovea {
+namespace {
+
+using Json = SchemaTree::Json;
+using Symbol = Grammar::Symbol;
+using Symbols = Grammar::Sequence;
+
+constexpr size_t kStepsOfMatcher = 100;  // to compile a character of its pattern
+
+class ObjectRules {
+ public:
+  explicit ObjectRules(SchemaRules& schema) : schema_(schema) {}
+
+  struct Property {
+    Symbols pair;
+    bool required;
+  };
+
+  Symbols object(const Conjunction& all, const Place& place) {
+    const int64_t least = largest_count(all, "minProperties", place).value_or(0);
+    const auto most = smallest_count(all, "maxProperties", place);
+    if (most && *most < least)
+      refuse_schema(place, "maxProperties is below minProperties; expected at least it");
+    std::vector<PropertyName> names = names_of(all, schema_.tree, place);
+    const Json* const names_schema = only_value(all, "propertyNames", place);
+    const bool listed = names_schema != nullptr && add_names(*names_schema, names, place);
+    const Json* const patterns = only_value(all, "patternProperties", place);
+    if (patterns != nullptr && !patterns->is_object())
+      refuse_schema(place, "patternProperties is not an object; expected an object of schemas");
+    if (names.empty()) return map(all, names_schema, patterns, least, most, place);
+    if (names_schema != nullptr && (!listed || patterns != nullptr))
+      refuse_keyword(place,
+                     "propertyNames cannot be combined with named properties or "
+                     "patternProperties; expected only one of them");
+    const Matches matches = matching_names(names, patterns, place);
+    const std::vector<Property> found = properties(names, matches, all, place);
+    if (least > std::ssize(found))
+      refuse_schema(place, "minProperties is above the number of properties; expected at most it");
+    if (listed || least > 0 || most) return members(found, least, most, {});
+    return members(found, 0, most, other_pair(names, matches, patterns, all, place));
+  }
+
+  using Matches = std::map<std::string_view, Conjunction>;  // by name: the schemas of patterns
+
+  Matches matching_names(const std::vector<PropertyName>& names, const Json* patterns,
+                         const Place& place) {
+    Matches matches;
+    if (patterns == nullptr) return matches;
+    for (const auto& [pattern, value] : patterns->items()) {
+      schema_.work.add(kStepsOfMatcher * (1 + pattern.size()), place);
+      TextMatcher matcher(pattern, place);
+      for (const PropertyName& each : names) {
+        schema_.work.add(each.name.size(), place);
+        if (matcher.matches(each.name)) matches[each.name].push_back(&value);
+      }
+    }
+    return matches;
+  }
+
+  // Returns a pair with another name, which may follow the named ones: one that the only pattern
+  // matches, or any if additionalProperties is given. Empty if only named ones are generated.
+  Symbols other_pair(const std::vector<PropertyName>& names, const Matches& matches,
+                     const Json* patterns, const Conjunction& all, const Place& place) {
+    constexpr size_t kMostLetters = 1000;  // each letter of a name that is excluded is a rule
+    if (patterns != nullptr) {
+      if (patterns->size() != 1 || !matches.empty()) return {};
+      return pair(pattern_key(*patterns, place), pattern_value(*patterns, all), place);
+    }
+    std::vector<std::string> texts;
+    size_t letters = 0;
+    for (const PropertyName& each : names) {
+      texts.emplace_back(each.name);
+      letters += each.name.size();
+    }
+    if (!names_others(all) || letters > kMostLetters) return {};
+    return pair(other_strings(texts, schema_.grammar), other_values(all), place);
+  }
+
+  // Returns a pair of a name and a value; empty if no value satisfies the schemas.
+  Symbols pair(Symbol key, const Conjunction& value, const Place& place) {
+    if (std::ranges::any_of(value, [](const Json* each) { return *each == false; })) return {};
+    const Symbol each = schema_.compile(value, {&place, "additionalProperties"});
+    return Symbols{key} + rules().text(":") + Symbols{rules().space(), each};
+  }
+
+  Symbol pattern_key(const Json& patterns, const Place& place) {
+    return schema_.matching(patterns.begin().key(), 0, std::nullopt, place);
+  }
+
+  static Conjunction pattern_value(const Json& patterns, const Conjunction& all) {
+    return value_of(all, "", {&patterns.begin().value()});
+  }
+
+  // Adds the names of a schema of names that lists them. Returns whether it does.
+  bool add_names(const Json& schema, std::vector<PropertyName>& names, const Place& place) {
+    const std::vector<Conjunction> alternatives = schema_.ways.of({&schema}, place);
+    const auto values =
+        alternatives.size() == 1 ? literals_of(alternatives[0], schema_.work, place) : std::nullopt;
+    if (!values) return false;
+    if (values->size() > kMostProperties)
+      refuse_schema(place, fmt::format("propertyNames has {} names; expected at most {}",
+                                       values->size(), kMostProperties));
+    std::set<std::string_view> listed, known;
+    for (const Json* value : *values)
+      if (value->is_string()) listed.insert(value->get_ref<const std::string&>());
+    for (const PropertyName& each : names)
+      if (known.insert(each.name); !listed.contains(each.name))
+        refuse_keyword(place, "propertyNames lacks a named property; expected all of them");
+    for (const Json* value : *values) {
+      if (!value->is_string() || !satisfies(*value, alternatives[0], place)) continue;
+      const std::string_view name = value->get_ref<const std::string&>();
+      if (known.insert(name).second) names.push_back({name, false});
+    }
+    return true;
+  }
+
+  // Returns an object of any names, or those that a schema or a pattern describes.
+  Symbols map(const Conjunction& all, const Json* names, const Json* patterns, int64_t least,
+              std::optional<int64_t> most, const Place& place) {
+    static const Json text = {{"type", "string"}};
+    Conjunction value = value_of(all, "");
+    Symbol key = rules().string();
+    if (names != nullptr) key = schema_.compile({&text, names}, {&place, "propertyNames"});
+    if (patterns != nullptr) {
+      if (names != nullptr || patterns->size() != 1)
+        refuse_keyword(place,
+                       "patternProperties is supported with one pattern, without "
+                       "propertyNames");
+      value = pattern_value(*patterns, all);
+      key = pattern_key(*patterns, place);
+    }
+    const Symbols each = most == 0 ? Symbols{} : pair(key, value, place);
+    if (each.empty() && least > 0)
+      refuse_schema(place, "minProperties is above 0 for an object without properties; expected 0");
+    return each.empty() ? rules().text("{}") : rules().list('{', each, least, most, '}');
+  }
+
+  // Returns the properties that an object may have; those that no value satisfies are omitted.
+  std::vector<Property> properties(const std::vector<PropertyName>& names, const Matches& matches,
+                                   const Conjunction& all, const Place& place) {
+    std::vector<Property> found;
+    for (const auto& [name, required] : names) {
+      schema_.work.add(all.size(), place);
+      const auto matching = matches.find(name);
+      const Conjunction value =
+          value_of(all, name, matching != matches.end() ? matching->second : Conjunction{});
+      const bool never =
+          std::ranges::any_of(value, [](const Json* each) { return *each == false; });
+      if (never && required)
+        refuse_schema(place,
+                      "required contains a name that additionalProperties forbids; expected names "
+                      "in properties");
+      if (never) continue;
+      found.push_back({rules().text(Json(name).dump() + ":") +
+                           Symbols{rules().space(), schema_.compile(value, {&place, name})},
+                       required});
+    }
+    return found;
+  }
+
+  // Returns the properties in their order; those that are not required may be omitted. Built from
+  // the end: next[n] is what may follow the first i properties if n of them are present. Above the
+  // limits, further properties do not change the number. `other`: a pair that may follow the named
+  // ones any number of times, if neither limit is given; or empty.
+  Symbols members(const std::vector<Property>& all, int64_t least, std::optional<int64_t> most,
+                  const Symbols& other) {
+    const auto size = std::ssize(all);
+    const int64_t limit = std::min<int64_t>(most.value_or(size), size);
+    const int64_t states = std::max({int64_t{1}, least, limit < size ? limit : 0}) + 1;
+    const Symbol close = rules().one_of({Symbols{rules().space()} + rules().text("}")});
+    std::vector<Symbol> next(static_cast<size_t>(states), close);
+    std::fill_n(next.begin(), least, rules().one_of({}));
+    if (!other.empty()) {
+      const Symbols pair = Symbols{rules().space()} + other;
+      const Symbol more = rules().rule();
+      rules().add(more, {{close}, rules().text(",") + pair + Symbols{more}});
+      next = {rules().one_of({{close}, pair + Symbols{more}}), more};
+    }
+    for (int64_t i = size; i-- > 0;) {
+      const auto& [pair, required] = all[static_cast<size_t>(i)];
+      std::vector<Symbol> from;
+      for (int64_t n = 0; n < std::min(states, i + 2); ++n) {
+        std::vector<Symbols> options;
+        const Symbols before =
+            (n > 0 ? rules().text(",") : Symbols{}) + Symbols{rules().space()} + pair;
+        if (limit == size || n < limit)
+          options.push_back(before +
+                            Symbols{next[static_cast<size_t>(std::min(n + 1, states - 1))]});
+        if (!required) options.push_back({next[static_cast<size_t>(n)]});
+        from.push_back(rules().one_of(options));
+      }
+      from.resize(static_cast<size_t>(states), from.back());
+      next = std::move(from);
+    }
+    return rules().text("{") + Symbols{next[0]};
+  }
+
+ private:
+  JsonRules& rules() { return schema_.rules; }
+  SchemaRules& schema_;
+};
+
+}  // namespace
+
+Symbols object_rule(const Conjunction& all, SchemaRules& schema, const Place& place) {
+  return ObjectRules(schema).object(all, place);
+}
+
+}  // namespace fovea

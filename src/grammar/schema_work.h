@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+
+#include "grammar/schema_place.h"
+
+namespace fovea {
+
+// Counts the work on a schema, so that a short text cannot ask for hours of it.
+class SchemaWork {
+ public:
+  // Adds steps of about 15 ns, such as the lookup of a key. Throws Unsupported above the limit.
+  void add(size_t steps, const Place& place) {
+    steps_ += steps;
+    if (steps_ > kMost)
+      refuse_keyword(place, "too many combinations of schemas or values; expected fewer");
+  }
+
+ private:
+  static constexpr size_t kMost = 3'000'000;
+  size_t steps_ = 0;
+};
+
+}  // namespace fovea
