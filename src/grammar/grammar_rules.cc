@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/stop.h"
 
 namespace fovea {
 namespace {
@@ -19,6 +20,7 @@ Grammar::Sequence operator+(Grammar::Sequence left, const Grammar::Sequence& rig
 }
 
 void GrammarRules::add(Symbol rule, const std::vector<Sequence>& alternatives) {
+  stop_if_asked();
   for (const Sequence& alternative : alternatives) grammar_.add(rule.index, alternative);
   check(grammar_.size() <= kMostSymbols,
         "{}: too large; expected fewer repetitions or alternatives", name_);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "base/stop.h"
 #include "grammar/schema_place.h"
 
 namespace fovea {
@@ -11,6 +12,7 @@ class SchemaWork {
  public:
   // Adds steps of about 15 ns, such as the lookup of a key. Throws Unsupported above the limit.
   void add(size_t steps, const Place& place) {
+    stop_if_asked();
     steps_ += steps;
     if (steps_ > kMost)
       refuse_keyword(place, "too many combinations of schemas or values; expected fewer");
