@@ -186,8 +186,10 @@ GenerateOptions generation_defaults(const Model& model, const GenerateOptions& p
 const std::vector<int32_t>& end_ids(const Model& model);
 
 // Returns the ids of a prompt, with the special tokens that the tokenizer adds; for a decoder-only
-// model, without an end token. Throws InvalidArgument if the model has no tokenizer.
-std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt);
+// model, without an end token. `special`: what names of special tokens in the prompt are. Throws
+// InvalidArgument if the model has no tokenizer.
+std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt,
+                                SpecialTokens special = SpecialTokens::as_text);
 
 // Returns the log-probability of each of `ids` given the ids before it (0 for the first), and of
 // the `alternatives` most likely tokens at its position. Throws InvalidArgument if the model is not

@@ -27,9 +27,10 @@ GenerateOptions generation_defaults(const Model& model, const GenerateOptions& p
 
 const std::vector<int32_t>& end_ids(const Model& model) { return model.parts().end_ids; }
 
-std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt) {
+std::vector<int32_t> prompt_ids(const Model& model, const std::string& prompt,
+                                SpecialTokens special) {
   const FloatMode mode;
-  return prompt_ids(model.tokenizer(), model.spec(), prompt);
+  return prompt_ids(model.tokenizer(), model.spec(), prompt, special);
 }
 
 std::vector<Generation> generate(const Model& model, const std::vector<int32_t>& prompt,

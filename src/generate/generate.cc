@@ -48,11 +48,12 @@ std::vector<int32_t> beginning(const Tokenizer& tokenizer) {
 }  // namespace
 
 std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
-                                const std::string& prompt) {
+                                const std::string& prompt, SpecialTokens special) {
   const size_t text = utf8::valid_prefix(prompt);
   check_field(text == prompt.size(), "prompt", "not UTF-8 (byte {}); expected text", text + 1);
   EncodingOptions whole;
   whole.truncate_and_pad = false;
+  whole.special = special;
   std::vector<int32_t> ids = tokenizer.encoding(prompt, whole).ids;
   if (spec.encoder) return ids;
   // A prompt that is to be continued must not end with an end token.

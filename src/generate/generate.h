@@ -25,6 +25,7 @@ std::vector<Generation> generate(const Generator& generator, const std::vector<i
                                  const GenerateOptions& options, const TextSink& stream,
                                  uint64_t cache_bytes, const PromptCache* cache = nullptr);
 std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const Spec& spec,
-                                const std::string& prompt);
+                                const std::string& prompt,
+                                SpecialTokens special = SpecialTokens::as_text);
 
 }  // namespace fovea

@@ -34,6 +34,7 @@ GENERATE = {
     "--dry-allowed-length": {"*": "the text may not repeat"}, "--dry-penalty-last-n": {"*": "the text may not repeat"},
     "--dry-sequence-breaker": {"*": "the text may not repeat"}, "--diversity-penalty": {"*": "the best text may be the same"}, "--length-penalty": {"*": "all texts are as long"},
     "--xtc-probability": {"*": "the text may be the same"}, "--echo": {},
+    "--parse-special": {"*": "the prompt names no special token"},
 }
 OTHERS = {
     ("translate", "--length-penalty"): {"beams": "the best translation is the same"},

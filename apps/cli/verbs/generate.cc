@@ -57,6 +57,9 @@ class GenerateCommand : public Command {
     table.add(as("FILE",
                  text("--file", {"-f", "-i", "--input"}, "file that contains the prompt", file_)));
     table.add(integers("--ids", {}, "token ids of the prompt, such as 5,9,2", ids_, 0, kLargestId));
+    table.add(flag("--parse-special", {},
+                   "parse names of special tokens in the prompt as special tokens",
+                   parse_special_));
     pictures_.declare(table);
     table.add(flag("--echo", {}, "also print the prompt", echo_));
     table.add(choice("--dtype", {"--precision"}, "precision of the weights; automatic = as stored",
@@ -100,6 +103,7 @@ class GenerateCommand : public Command {
     if (!table.given("--ids")) read_prompt(table);
     if (pictures_.given() && (table.given("--ids") || alternatives_ > 0))
       throw UsageError("--image: cannot be combined with --ids or --alternatives");
+    require(table, !table.given("--ids"), {"--parse-special"}, "no --ids");
     pictures_.find();
     const WeightPrecision precision = weight_precision(precision_);
     const Model model = without_heads(
@@ -150,7 +154,8 @@ class GenerateCommand : public Command {
     try {
       if (pictures_.given() || (reads_images(model) && image_marks(model, prompt_) > 0))
         return pictures_.prompt(model, prompt_, SpecialTokens::parsed);
-      return {prompt_ids(model, prompt_)};
+      return {prompt_ids(model, prompt_,
+                         parse_special_ ? SpecialTokens::parsed : SpecialTokens::as_text)};
     } catch (const FieldError& error) {
       if (file_.empty()) throw;
       const std::string name = file_ == "-" ? "standard input" : file_;
@@ -288,7 +293,7 @@ class GenerateCommand : public Command {
   PromptPictures pictures_;
   GenerationOptions generation_;
   OptionTable* table_ = nullptr;
-  bool echo_ = false;
+  bool echo_ = false, parse_special_ = false;
   int64_t alternatives_ = 0, at_ = 1;
 };
 
