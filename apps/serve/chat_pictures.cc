@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "base/base64.h"
 #include "fovea/error.h"
 #include "fovea/excerpt.h"
+#include "serve/data_url.h"
 
 namespace fovea::serve {
 namespace {
 
 constexpr size_t kMostPictures = 64;  // in one request
-constexpr std::string_view kScheme = "data:", kEncoding = ";base64,";
 
 [[noreturn]] void refuse_picture(const std::string& place, const std::string& what,
                                  const char* code) {
@@ -23,7 +22,7 @@ std::string url_of(const Json& part, const std::string& place) {
   const Json url = value.is_object() ? value.value("url", Json()) : value;
   if (!url.is_string()) refuse_picture(place, "expected an object with url", "invalid_type");
   const auto& text = url.get_ref<const std::string&>();
-  if (!text.starts_with(kScheme))
+  if (!is_data_url(text))
     refuse_picture(
         place,
         fmt::format("the URL begins with {}; expected a data: URL, since pictures are not fetched",
@@ -33,15 +32,10 @@ std::string url_of(const Json& part, const std::string& place) {
 }
 
 std::string bytes_of(const ChatPicture& picture) {
-  const std::string_view url = picture.url;
-  const size_t comma = url.find(',');
-  const std::string_view head = url.substr(0, comma == url.npos ? url.size() : comma + 1);
-  if (!head.ends_with(kEncoding))
-    refuse_picture(picture.place, "expected data:TYPE;base64, and the bytes of a picture in base64",
-                   "invalid_value");
-  auto bytes = from_base64(url.substr(head.size()));
+  auto bytes = data_url_bytes(picture.url);
   if (!bytes)
-    refuse_picture(picture.place, "not base64; expected the bytes of a picture in base64",
+    refuse_picture(picture.place,
+                   "not base64; expected data:TYPE;base64, and the bytes of a picture in base64",
                    "invalid_value");
   return std::move(*bytes);
 }
