@@ -264,7 +264,10 @@ std::vector<Field> chat_fields() {
        [](const Json& v, ApiRequest& r) { r.template_variables["reasoning_effort"] = v; }},
       {"add_generation_prompt", kChat, FieldType::boolean, 0, 0, "true",
        "end the prompt with the start of the assistant's message",
-       [](const Json& v, ApiRequest& r) { r.add_generation_prompt = v; }},
+       [](const Json& v, ApiRequest& r) { r.ending.add_generation_prompt = v; }},
+      {"continue_final_message", kChat, FieldType::boolean, 0, 0, "false",
+       "continue the last message, of the assistant; requires add_generation_prompt false",
+       [](const Json& v, ApiRequest& r) { r.ending.continue_final = v; }},
   };
 }
 

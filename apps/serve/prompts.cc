@@ -9,6 +9,7 @@
 #include "fovea/grammar.h"
 #include "serve/answer_limits.h"
 #include "serve/chat_pictures.h"
+#include "serve/continued_message.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
@@ -115,13 +116,15 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
     messages.push_back(template_message(message, *model.chat, model.image_prompt != nullptr));
   }
   if (model.image_prompt) pictures = take_pictures(messages);
+  if (request.ending.continue_final) mark_end(messages);
   chat.messages = messages.dump();
   if (with_tools) chat.tools = request.tools.dump();
   if (!request.documents.empty()) chat.documents = request.documents.dump();
   if (!request.template_variables.empty()) chat.variables = request.template_variables.dump();
-  chat.add_generation_prompt = request.add_generation_prompt;
+  chat.add_generation_prompt = request.ending.add_generation_prompt;
   try {
-    return rendered(model, chat, messages);
+    std::string text = rendered(model, chat, messages);
+    return request.ending.continue_final ? until_end(std::move(text)) : text;
   } catch (const Error& error) {
     throw ApiError{400, std::string("messages: ") + error.what(), "messages", "template_error"};
   }
@@ -334,6 +337,8 @@ void check_combinations(ApiRequest& request, bool chat) {
     bad_value("best_of", "the value of n");
   }
   if (!chat) return;
+  if (request.ending.continue_final && request.ending.add_generation_prompt)
+    bad_value("continue_final_message", "false, or add_generation_prompt false beside it");
   if (request.options.logprobs > 0 && !request.logprobs)
     bad_value("logprobs", "true with top_logprobs");
   if (!request.logprobs) request.options.logprobs = -1;

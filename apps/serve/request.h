@@ -39,7 +39,9 @@ struct ApiRequest {
   std::string suffix;  // the text after the generated one
 
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
-  bool add_generation_prompt = true;
+  struct Ending {  // of the conversation's prompt
+    bool add_generation_prompt = true, continue_final = false;
+  } ending;
   bool functions = false;  // calls in the older form of OpenAI's API
   Json response_format;
   struct Guide {  // further descriptions of the text; at most one is set

@@ -202,6 +202,28 @@ TEST_F(ApiTest, PassesTheExpectedVariablesToTemplates) {
   EXPECT_NE(conversation_.tools.find("\"f\""), std::string::npos);
 }
 
+TEST_F(ApiTest, ReadsIntegersWithAPointAndATopPOfZero) {
+  const auto ask_for = [&](const Json& fields) { return post(kChatPath, chat(fields)); };
+  EXPECT_EQ(ask_for({{"max_tokens", 5.0}, {"seed", 1000.0}, {"top_p", 0}})->answer.status, 200);
+  EXPECT_EQ(options_.max_tokens, 5);
+  EXPECT_EQ(options_.sampling.seed, 1000u);
+  EXPECT_GT(options_.sampling.top_p, 0);
+  refused(ask_for({{"max_tokens", 5.5}}), 400, "max_tokens");
+  refused(ask_for({{"seed", 1e19}}), 400, "seed");
+}
+
+TEST_F(ApiTest, ContinuesTheLastMessage) {
+  const Json messages = {{{"role", "user"}, {"content", "a"}},
+                         {{"role", "assistant"}, {"content", "So it "}}};
+  const auto ask_for = [&](const Json& conversation, bool prompt) {
+    return post(kChatPath, {{"messages", conversation},
+                            {"continue_final_message", true},
+                            {"add_generation_prompt", prompt}});
+  };
+  refused(ask_for(messages, true), 400, "continue_final_message", "add_generation_prompt");
+  refused(ask_for(Json::array({messages[0]}), false), 400, "continue_final_message", "assistant");
+}
+
 TEST_F(ApiTest, FindsToolCalls) {
   const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   pieces_ = {"Well. <to", "ol_call>{\"name\": \"f\", ", "\"arguments\": {\"x\": 1}}</tool_call>"};
