@@ -33,6 +33,13 @@ bool same_origin(const Request& request) {
          origin.substr(kScheme.size()) == request.header("host");
 }
 
+// Returns whether a browser sends the request for a page of another origin. Images, scripts and
+// links of such a page have no Origin, but every browser tells the site (Fetch Metadata).
+bool from_another_site(const Request& request) {
+  const std::string_view site = request.header("sec-fetch-site");
+  return !site.empty() && site != "same-origin" && site != "none";
+}
+
 }  // namespace
 
 bool equal_in_constant_time(std::string_view given, std::string_view secret) {
@@ -77,6 +84,13 @@ std::optional<Response> Access::refuse(const Request& request, bool needs_key) c
   if (!request.header("origin").empty() && !same_origin(request) && !allowed_origin(request)) {
     return error_response(403, "Origin: pages of other origins are refused; see --cors-origin", "",
                           "origin_not_allowed");
+  }
+  const bool open = std::find(origins.begin(), origins.end(), "*") != origins.end();
+  if (!open && from_another_site(request) && !allowed_origin(request)) {
+    return error_response(403,
+                          "Sec-Fetch-Site: requests of other sites are refused; open this address "
+                          "itself, or see --cors-origin",
+                          "", "origin_not_allowed");
   }
   const bool preflight = request.method == "OPTIONS";  // sent by browsers without the key
   if (keys.empty() || !needs_key || preflight || knows_key(request)) return std::nullopt;

@@ -14,7 +14,7 @@ bool equal_in_constant_time(std::string_view given, std::string_view secret);
 
 // Decides which requests are accepted. A web page in the user's browser must not reach a server on
 // the loopback address through a host name that resolves to this address (Host) or from another
-// origin (Origin).
+// origin (Origin, Sec-Fetch-Site).
 struct Access {
   std::vector<std::string> keys;     // empty: no key is required
   std::vector<std::string> origins;  // origins whose pages may read responses; "*" = all

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <vector>
 
+#include "base/unnamed_file.h"
 #include "fovea/error.h"
 #include "jobs/journal.h"
 #include "terminal/terminal.h"
@@ -93,14 +93,6 @@ class HeldOutput : public JobOutput {
 
  private:
   static constexpr const char* kName = "temporary file";
-
-  static int unnamed_file() {
-    std::string path = std::filesystem::temp_directory_path() / "fovea-XXXXXX";
-    const int file = mkostemp(path.data(), O_CLOEXEC);
-    if (file < 0) cannot_write(kName);
-    unlink(path.c_str());
-    return file;
-  }
 
   StreamOutput stream_;
   File held_;

@@ -4,6 +4,7 @@
 #include <yaml.h>
 
 #include <new>
+#include <set>
 
 #include "base/ordered_json.h"
 #include "options/options.h"
@@ -72,13 +73,15 @@ class YamlReader {
 
   Json mapping(int depth) {
     Json all = Json::object();
+    Json::object_t& members = all.get_ref<Json::object_t&>();
+    std::set<std::string> known;  // a search in the object would take linear time
     while (next() != YAML_MAPPING_END_EVENT) {
       if (event_.type != YAML_SCALAR_EVENT) refuse("a key that is not a text", "a text");
       const std::string key = text();
-      if (all.contains(key)) refuse("\"" + key + "\" is repeated", "each key once");
+      if (!known.insert(key).second) refuse("\"" + key + "\" is repeated", "each key once");
       if (++keys_ > kMostKeys) refuse("too many keys", fmt::format("at most {}", kMostKeys));
       next();
-      all[key] = value(depth + 1);
+      members.emplace_back(key, value(depth + 1));
     }
     return all;
   }

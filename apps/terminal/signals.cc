@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fovea/mapped_file.h"
+#include "fovea/reinforcement.h"
 
 namespace fovea::cli {
 namespace {
@@ -32,6 +33,7 @@ void handle(int signal) {
     // In the background, this call would stop the process.
     if (knows_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp())
       tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+    end_reward_program();
     say("\nfovea: stopped immediately\n");
     _exit(128 + signal);
   }

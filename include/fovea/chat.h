@@ -21,6 +21,7 @@ namespace fovea {
 struct RenderLimits {
   size_t steps = 1'000'000;  // expressions, statements, items, and blocks of 64 bytes copied
   size_t output_bytes = size_t{16} << 20;  // of the text, and of each intermediate string
+  size_t value_bytes = size_t{16} << 20;   // of all values at one time, besides the variables
   size_t calls = 100;                      // depth of nested macro calls
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct ReinforcementOptions {
   // Its rewards are added with the weight 1; empty = none.
   std::string reward_command;
   double reward_timeout = 60;  // seconds that the program may take for one batch
+  // Whether the run shall end now. Asked while the program runs, which is then ended; the run ends
+  // like one whose progress callback returns false.
+  std::function<bool()> stop = nullptr;
 
   AdvantageKind advantage = AdvantageKind::grpo;       // grpo
   PolicyAverage policy_average = PolicyAverage::grpo;  // grpo
@@ -71,6 +75,10 @@ struct ReinforcementOptions {
   double score_clip = 0;            // ppo: rewards of answers are clipped to -+ this; 0 = off
   double reward_clip = 0;  // ppo: rewards of tokens, with the divergence, to -+ this; 0 = off
 };
+
+// Ends the program that computes rewards, if one runs. May be called by a signal handler.
+void end_reward_program() noexcept;
+
 void visit(ReinforcementOptions& options, OptionVisitor& visitor);  // fovea/options.h
 
 }  // namespace fovea

@@ -1,12 +1,8 @@
 #include <sndfile.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <string_view>
 
@@ -118,22 +114,6 @@ SoundSource open_bytes(std::shared_ptr<const std::string> bytes, const std::stri
   return source_of(name, sound);
 }
 
-SoundSource open_named_pipe(const std::string& path) {
-  const std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "rb"), [](std::FILE* open) {
-    if (open != nullptr) std::fclose(open);
-  });
-  if (file == nullptr)
-    fail(ErrorKind::InvalidArgument, "{}: cannot be opened ({}); expected a sound file", path,
-         std::strerror(errno));
-  // read() returns what has arrived.
-  return open_piped_sound(path, nullptr, [file](char* bytes, int64_t most) {
-    ssize_t count = -1;
-    do count = ::read(::fileno(file.get()), bytes, static_cast<size_t>(most));
-    while (count < 0 && errno == EINTR);
-    return static_cast<int64_t>(count);
-  });
-}
-
 }  // namespace
 
 SoundSource open_sound(const std::string& path) {
@@ -143,21 +123,12 @@ SoundSource open_sound(const std::string& path) {
     fail(ErrorKind::InvalidArgument, "{}: does not exist; expected a sound file", path);
   if (std::filesystem::is_directory(status))
     fail(ErrorKind::InvalidArgument, "{}: is a directory; expected a sound file", path);
-  if (!std::filesystem::is_regular_file(status)) return open_named_pipe(path);
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(16, '\0');
-  file.read(begin.data(), std::ssize(begin));
-  begin.resize(static_cast<size_t>(file.gcount()));
-  if (!file.is_open())
-    fail(ErrorKind::InvalidArgument, "{}: cannot be opened ({}); expected a sound file", path,
-         std::strerror(errno));
-  if (const char* kind = container_kind(begin)) {
-    auto mapped = std::make_shared<const MappedFile>(path);
+  // Refuses FIFOs and devices; libsndfile would wait for the writer of a FIFO.
+  const auto mapped = std::make_shared<const MappedFile>(path);
+  if (const char* kind = container_kind(mapped->bytes()))
     return container_source(path, kind, mapped->bytes(), mapped);
-  }
-  if (begin.starts_with("RIFF"))
-    if (auto mended = with_size(MappedFile(path).bytes()))
-      return open_bytes(std::move(mended), path);
+  if (mapped->bytes().starts_with("RIFF"))
+    if (auto mended = with_size(mapped->bytes())) return open_bytes(std::move(mended), path);
   const auto sound = std::make_shared<OpenSound>();
   sound->file.reset(sf_open(path.c_str(), SFM_READ, &sound->info));
   return source_of(path, sound);

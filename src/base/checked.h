@@ -32,4 +32,10 @@ T checked_add(T a, T b, std::string_view what, ErrorKind kind = ErrorKind::BadFi
   return sum;
 }
 
+// Returns a / b, rounded up, for a >= 0 and b > 0; a + b may overflow.
+template <std::integral T>
+constexpr T divide_up(T a, T b) {
+  return a / b + (a % b > 0 ? 1 : 0);
+}
+
 }  // namespace fovea

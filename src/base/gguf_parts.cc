@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/folder_links.h"
 #include "base/gguf.h"
 #include "fovea/excerpt.h"
 
@@ -53,6 +54,7 @@ Gguf::Gguf(const std::string& path) {
 }
 
 void Gguf::read_parts(const std::string& beginning, int64_t count) {
+  const std::string given = path();
   *this = Gguf();
   for (int64_t i = 0; i < count; ++i) {
     const std::string path = beginning + ending_of(i, count);
@@ -60,6 +62,7 @@ void Gguf::read_parts(const std::string& beginning, int64_t count) {
       fail(ErrorKind::BadFile, "{}: is missing; expected part {} of the {} parts of a model", path,
            i + 1, count);
     }
+    if (path != given) refuse_link_out(path);
     Gguf part;
     part.read(path);
     check_part(part, i, count);

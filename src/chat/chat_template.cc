@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "base/folder_links.h"
 #include "base/json.h"
 #include "jinja/interpreter.h"
 #include "jinja/parser.h"
@@ -24,7 +25,7 @@ constexpr size_t kTemplateBytes = size_t{1} << 20;  // real templates have at mo
 // Returns a Runtime for the caller's own variables, which are not limited.
 Runtime unlimited() {
   RenderLimits limits;
-  limits.steps = limits.output_bytes = std::numeric_limits<size_t>::max();
+  limits.steps = limits.output_bytes = limits.value_bytes = std::numeric_limits<size_t>::max();
   return Runtime("variables", limits);
 }
 
@@ -108,6 +109,7 @@ struct Found {
 Found find_templates(const std::filesystem::path& folder) {
   Found found;
   const std::string path = folder.string();
+  if (is_folder(path)) refuse_links_out(path);
   found.config_path = (folder / "tokenizer_config.json").string();
   found.config = is_gguf(path)                ? parse_json(tokenizer_files(Gguf(path)).config, path)
                  : is_file(found.config_path) ? read_json(found.config_path)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_links.h"
 #include "base/gguf.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -335,6 +336,7 @@ std::optional<TokenPooling> gguf_pooling(const std::string& path) {
 }
 
 SentenceModules read_modules(const std::string& folder, int64_t width) {
+  refuse_links_out(folder);
   SentenceModules modules;
   modules.width = width;
   modules.pooling.modes = {TokenPooling::mean};

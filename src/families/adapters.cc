@@ -199,6 +199,10 @@ Tensor read_adapter_tensor(const AdapterFile& file, const StoredTensor& stored,
   if (stored.shape != expected)
     fail(ErrorKind::BadFile, "{}: {} is {}; expected {}: the adapter belongs to another base",
          file.path, stored.name, describe(stored.shape), describe(expected));
+  const DType type = stored.dtype.value_or(DType::u8);
+  if (type != DType::f32 && type != DType::bf16 && type != DType::f64 && type != DType::f16)
+    fail(ErrorKind::BadFile, "{}: {} is of type {}; expected floating-point numbers", file.path,
+         stored.name, stored.type);
   const Tensor value = file.tensors.tensor(stored.name);
   if (count_nonfinite(value) > 0)
     fail(ErrorKind::BadFile, "{}: {} has elements that are not finite; expected finite numbers",

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_links.h"
 #include "base/ggml_file.h"
 #include "base/json.h"
 #include "base/settings.h"
@@ -154,6 +155,7 @@ ModelFiles open_files(const std::string& path, Loading loading) {
   if (is_gguf(path)) return open_gguf_files(path, loading);
   if (is_ggml(path)) return open_ggml_files(path, loading);
   if (!is_folder(path)) refuse_path(path);
+  refuse_links_out(path);
   if (is_ct2_folder(path)) return open_ct2_files(path, loading);
   const std::string config_path = path + "/config.json";
   if (!is_file(config_path)) refuse_path(path);

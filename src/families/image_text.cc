@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_links.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "families/nested.h"
@@ -197,6 +198,7 @@ std::shared_ptr<const TensorSource> text_tensors(const Json& config, const std::
 std::shared_ptr<const ImageEncoder> open_image_encoder(const std::string& folder, const Spec& text,
                                                        Weights weights, const Packing& packing) {
   const std::string file = folder + "/config.json";
+  refuse_links_out(folder);
   const Json config = read_json(file);
   const ImageTextKind& kind = *image_text_kind(config);
   const Root root = root_of(config, file, kind);

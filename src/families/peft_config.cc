@@ -6,12 +6,26 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_links.h"
 #include "base/json.h"
+#include "fovea/excerpt.h"
 
 namespace fovea {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr int64_t kMostRank = 1 << 20;
+constexpr double kMostAlpha = 1e9;
+constexpr size_t kMostPatterns = 256;  // each is tried on each module
+
+// Returns whether a pattern of PEFT is the name of a module. Its dots are taken as dots.
+bool is_module_name(std::string_view pattern) {
+  return std::all_of(pattern.begin(), pattern.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
 
 // Keys that do not affect the arithmetic of a trained adapter.
 bool is_indifferent(const std::string& key) {
@@ -88,14 +102,15 @@ bool names_module(const std::string& name, const std::string& module) {
 
 PeftConfig::PeftConfig(const std::string& folder)
     : path_(folder + "/" + kAdapterConfig), json_(read_json(path_)) {
+  refuse_links_out(folder);
   if (!json_.is_object())
     fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", path_);
   if (const std::string type = get_string(json_, "peft_type", path_); type != "LORA")
     fail(ErrorKind::Unsupported, "{}: peft_type is {}; expected LORA", path_, brief(Json(type)));
   refuse_other_methods();
   base_ = find_string(json_, "base_model_name_or_path", path_).value_or("");
-  rank_ = get_int(json_, "r", path_, 1, 1 << 20);
-  alpha_ = find_float(json_, "lora_alpha", path_, -1e9, 1e9).value_or(8);
+  rank_ = get_int(json_, "r", path_, 1, kMostRank);
+  alpha_ = find_float(json_, "lora_alpha", path_, -kMostAlpha, kMostAlpha).value_or(8);
   dropout_ = static_cast<float>(find_float(json_, "lora_dropout", path_, 0, 1).value_or(0));
   rslora_ = find_bool(json_, "use_rslora", path_).value_or(false);
   dora_ = find_bool(json_, "use_dora", path_).value_or(false);
@@ -167,13 +182,23 @@ PeftConfig::ByPattern<T> PeftConfig::by_pattern(const char* key) const {
   if (value.is_null()) return all;
   if (!value.is_object())
     fail(ErrorKind::BadFile, "{}: {} is {}; expected an object", path_, key, brief(value));
+  constexpr T least = std::is_integral_v<T> ? T{1} : static_cast<T>(-kMostAlpha),
+              most = std::is_integral_v<T> ? static_cast<T>(kMostRank) : static_cast<T>(kMostAlpha);
   for (const auto& [pattern, number] : value.items()) {
-    if (!(std::is_integral_v<T> ? number.is_number_integer() : number.is_number()))
-      fail(ErrorKind::BadFile, "{}: {}: {} is {}; expected a number", path_, key, pattern,
-           brief(number));
-    all.emplace(pattern,
-                std::pair(Pattern::regex("\\A(?:.*\\.)?(?:" + pattern + ")\\z", path_ + ": " + key),
-                          number.template get<T>()));
+    const bool is_number = std::is_integral_v<T> ? number.is_number_integer() : number.is_number();
+    if (!is_number || number < least || number > most)
+      fail(ErrorKind::BadFile, "{}: {}: {} is {}; expected a number from {} to {}", path_, key,
+           excerpt(pattern), brief(number), least, most);
+    const T wanted = number.template get<T>();
+    if (is_module_name(pattern)) {
+      all.names.emplace(pattern, wanted);
+      continue;
+    }
+    if (all.patterns.size() == kMostPatterns)
+      fail(ErrorKind::BadFile, "{}: {} has more than {} regular expressions; expected names", path_,
+           key, kMostPatterns);
+    all.patterns.emplace_back(
+        Pattern::regex("\\A(?:.*\\.)?(?:" + pattern + ")\\z", path_ + ": " + key), wanted);
   }
   return all;
 }
@@ -183,13 +208,18 @@ template <class T>
 T PeftConfig::value_of(const ByPattern<T>& patterns, const char* key, const std::string& module,
                        T otherwise) const {
   std::optional<T> found;
-  for (const auto& [text, entry] : patterns) {
-    if (!is_complete_match(entry.first, module)) continue;
-    if (found && *found != entry.second)
+  const auto take = [&](T value) {
+    if (found && *found != value)
       fail(ErrorKind::Unsupported, "{}: {}: several patterns match {}; expected one", path_, key,
            module);
-    found = entry.second;
+    found = value;
+  };
+  for (size_t dot = 0; dot != module.npos; dot = module.find('.', dot + 1)) {
+    const auto named = patterns.names.find(module.substr(dot == 0 ? 0 : dot + 1));
+    if (named != patterns.names.end()) take(named->second);
   }
+  for (const auto& [pattern, value] : patterns.patterns)
+    if (is_complete_match(pattern, module)) take(value);
   return found.value_or(otherwise);
 }
 

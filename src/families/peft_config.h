@@ -57,7 +57,10 @@ class PeftConfig {
   };
   // Values by a regular expression of the end of a module's name.
   template <class T>
-  using ByPattern = std::map<std::string, std::pair<Pattern, T>>;
+  struct ByPattern {
+    std::map<std::string, T> names;  // of modules, or their last segments
+    std::vector<std::pair<Pattern, T>> patterns;
+  };
 
   Modules modules(const char* key) const;
   template <class T>

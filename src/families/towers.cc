@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/folder_links.h"
 #include "base/json.h"
 #include "base/math.h"
 #include "checkpoint/safetensors.h"
@@ -92,6 +93,7 @@ bool has_towers(const std::string& folder) {
 
 Towers open_towers(const std::string& folder, Weights weights, const Packing& packing) {
   const std::string file = folder + "/config.json";
+  refuse_links_out(folder);
   const Json config = read_json(file);
   const Kind* kind = kind_of(config);
   if (kind == nullptr) refuse_path(folder);

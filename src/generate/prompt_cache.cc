@@ -49,14 +49,17 @@ Contents read_prompt(const PromptCache& cache, const PagePool& pool) {
   for (size_t group = 0; group < pool.groups(); ++group) {
     Contents::Group& one = contents.groups.emplace_back();
     one.present = integers_of(file, cache.path, fmt::format("present.{}", group), count);
-    bool fits = std::ssize(one.present) == count;
+    const auto is_flag = [](int32_t present) { return present == 0 || present == 1; };
+    bool fits = std::ssize(one.present) == count && std::ranges::all_of(one.present, is_flag);
+    // Only groups of limited reach may lack pages.
+    if (group == 0) fits = fits && std::ranges::count(one.present, 1) == count;
     if (const int64_t bytes = pool.page_bytes(group); bytes > 0 && count > 0) {
       one.pages = file.tensor(fmt::format("pages.{}", group));
       fits = fits && one.pages.dtype() == DType::u8 && one.pages.shape() == Shape{count, bytes};
     }
     if (!fits)
-      fail(ErrorKind::BadFile, "{}: group {} has another shape; expected {} pages", cache.path,
-           group, count);
+      fail(ErrorKind::BadFile, "{}: group {} is damaged; expected {} pages (remove the file)",
+           cache.path, group, count);
   }
   return contents;
 }

@@ -18,6 +18,15 @@ int64_t check_image_size(int64_t height, int64_t width, const std::string& name)
   return height * width;
 }
 
+void check_image_bytes(int64_t height, int64_t width, size_t bytes, const std::string& name) {
+  const int64_t pixels = check_image_size(height, width, name);
+  if (pixels > kFreePixels && pixels / kMostPixelsPerByte > static_cast<int64_t>(bytes))
+    fail(ErrorKind::BadFile,
+         "{}: {} bytes for {} x {} pixels; expected at least one byte for {} pixels, or at most {} "
+         "pixels",
+         name, bytes, width, height, kMostPixelsPerByte, kFreePixels);
+}
+
 void draw_on_white(std::vector<uint8_t>& rgba) {
   const size_t pixels = rgba.size() / 4;
   for (size_t i = 0; i < pixels; ++i) {

@@ -17,8 +17,13 @@
 namespace fovea {
 namespace {
 
-// Each scan of a progressive file costs time for all pixels; files of encoders have about ten.
+// Each scan of a progressive file costs time for all pixels; files of encoders have about ten,
+// which the largest picture may have twice.
 constexpr int kMostScans = 200;
+constexpr int64_t kMostScannedPixels = 20 * kMostPixels;
+// Huffman codes take at least one bit for a block of 8 x 8 pixels of the first component.
+// Arithmetic codes could take less for a large picture of one colour, which is refused.
+constexpr int64_t kMostPixelsOfByte = 512;
 
 // libjpeg reports an error by a call, which leaves the library by longjmp(): functions that call
 // setjmp() make no objects with destructors.
@@ -74,8 +79,11 @@ struct JpegFile {
   }
   static void on_progress(j_common_ptr common) {
     auto* file = static_cast<JpegFile*>(common->client_data);
-    if (file->jpeg.input_scan_number <= kMostScans) return;
-    std::snprintf(file->message, sizeof(file->message), "more than %d scans", kMostScans);
+    const int64_t scans = file->jpeg.input_scan_number;
+    const int64_t pixels = int64_t{file->jpeg.image_height} * file->jpeg.image_width;
+    if (scans <= kMostScans && scans * pixels <= kMostScannedPixels) return;
+    std::snprintf(file->message, sizeof(file->message), "%d scans of %u x %u pixels",
+                  file->jpeg.input_scan_number, file->jpeg.image_width, file->jpeg.image_height);
     std::longjmp(file->place, 1);
   }
 
@@ -132,7 +140,12 @@ DecodedImage decode_jpeg(std::string_view bytes, const std::string& name) {
   JpegFile file(bytes);
   if (!file.ok || !file.read_header()) refuse_jpeg(file, name);
   const int64_t H = file.jpeg.output_height, W = file.jpeg.output_width;
-  const int64_t pixels = check_image_size(H, W, name);
+  check_image_bytes(H, W, bytes.size(), name);
+  const int64_t pixels = H * W;
+  if (pixels / kMostPixelsOfByte > std::ssize(bytes))
+    fail(ErrorKind::BadFile,
+         "{}: damaged JPEG file ({} bytes cannot hold {} x {} pixels); expected a complete picture",
+         name, bytes.size(), W, H);
   const int64_t channels = file.jpeg.out_color_components;
   DecodedImage decoded{{H, W, std::vector<uint8_t>(static_cast<size_t>(pixels * channels))}};
   if (!file.read_rows(decoded.image.pixels.data())) refuse_jpeg(file, name);

@@ -31,7 +31,7 @@ struct PngFile {
     if (info == nullptr) throw std::bad_alloc();
     png_set_read_fn(png, this, read);
     png_set_chunk_malloc_max(png, kMostChunkBytes);
-    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size() has its own
+    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_bytes() has its own
   }
   ~PngFile() { png_destroy_read_struct(&png, &info, nullptr); }
   PngFile(const PngFile&) = delete;
@@ -41,6 +41,11 @@ struct PngFile {
   bool read_header() {
     if (setjmp(png_jmpbuf(png))) return false;
     png_read_info(png, info);
+    return true;
+  }
+  // Takes memory for two rows.
+  bool begin_rows() {
+    if (setjmp(png_jmpbuf(png))) return false;
     png_set_expand(png);    // palettes, less than 8 bits, transparent colours
     png_set_strip_16(png);  // keeps the upper bytes
     png_set_gray_to_rgb(png);
@@ -95,18 +100,20 @@ DecodedImage decode_png(std::string_view bytes, const std::string& name) {
   if (!file.read_header()) refuse_png(file, name);
   const int64_t H = png_get_image_height(file.png, file.info);
   const int64_t W = png_get_image_width(file.png, file.info);
-  const int64_t pixels = check_image_size(H, W, name);
-  const int64_t bits = png_get_bit_depth(file.png, file.info);
-  const int64_t channels = png_get_channels(file.png, file.info);
-  const auto row_bytes = static_cast<int64_t>(png_get_rowbytes(file.png, file.info));
-  if (bits != 8 || (channels != 3 && channels != 4) || row_bytes != channels * W)
-    fail(ErrorKind::BadFile, "{}: damaged PNG file (its samples); expected a picture", name);
+  check_image_bytes(H, W, bytes.size(), name);
+  const int64_t pixels = H * W;
   // At least one bit for each pixel is stored.
   if (pixels / 8 > kMostExpansion * std::ssize(bytes))
     fail(ErrorKind::BadFile,
          "{}: damaged PNG file ({} bytes cannot hold {} x {} pixels); expected "
          "a complete picture",
          name, bytes.size(), W, H);
+  if (!file.begin_rows()) refuse_png(file, name);
+  const int64_t bits = png_get_bit_depth(file.png, file.info);
+  const int64_t channels = png_get_channels(file.png, file.info);
+  const auto row_bytes = static_cast<int64_t>(png_get_rowbytes(file.png, file.info));
+  if (bits != 8 || (channels != 3 && channels != 4) || row_bytes != channels * W)
+    fail(ErrorKind::BadFile, "{}: damaged PNG file (its samples); expected a picture", name);
   DecodedImage decoded{{H, W, std::vector<uint8_t>(static_cast<size_t>(pixels * channels))}};
   if (!file.read_rows(decoded.image.pixels.data(), H, row_bytes)) refuse_png(file, name);
   decoded.orientation = orientation_of(file);

@@ -36,7 +36,8 @@ DecodedImage decode_webp(std::string_view bytes, const std::string& name) {
   if (!file) refuse_webp(name);
   const int64_t W = WebPDemuxGetI(file.get(), WEBP_FF_CANVAS_WIDTH);
   const int64_t H = WebPDemuxGetI(file.get(), WEBP_FF_CANVAS_HEIGHT);
-  const int64_t pixels = check_image_size(H, W, name);
+  check_image_bytes(H, W, bytes.size(), name);
+  const int64_t pixels = H * W;
   WebPIterator frame;
   if (WebPDemuxGetFrame(file.get(), 1, &frame) == 0) refuse_webp(name);
   const std::unique_ptr<WebPIterator, decltype(&WebPDemuxReleaseIterator)> release(

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/float_mode.h"
 #include "base/random.h"
 #include "families/model_parts.h"
@@ -11,6 +12,9 @@ std::vector<std::vector<double>> induction_scores(const Model& model, uint64_t s
   const FloatMode mode;
   const Transformer& transformer = model.parts().transformer;
   const Spec& spec = transformer.spec;
+  if (spec.input.kind != InputKind::tokens || spec.vocabulary < 1)
+    fail(ErrorKind::Unsupported,
+         "model: it reads no tokens; expected a text model, which can repeat random tokens");
   // Long enough for a stable mean; short enough to compute 15 heads in 30 layers quickly.
   const int64_t period = std::min<int64_t>(48, spec.context / 2);
   std::vector<int32_t> ids;

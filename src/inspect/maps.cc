@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/math.h"
@@ -114,11 +115,11 @@ AttentionWeights Inspection::map(const MapQuery& query) const {
   const Interval columns = whole(query.first_key, query.end_key, state->keys(query.kind), "keys");
   check(query.step > 0 && !query.heads.empty(), "step {} and {} heads; expected at least 1",
         query.step, query.heads.size());
-  const int64_t step = query.step, S = state->keys(query.kind);
-  AttentionWeights map{query.mean ? 1 : std::ssize(query.heads),
-                       (rows.end - rows.begin + step - 1) / step,
-                       (columns.end - columns.begin + step - 1) / step,
-                       {}};
+  const int64_t R = rows.end - rows.begin, K = columns.end - columns.begin;
+  // A larger step changes nothing, and could overflow.
+  const int64_t step = std::min(query.step, std::max(R, K)), S = state->keys(query.kind);
+  AttentionWeights map{
+      query.mean ? 1 : std::ssize(query.heads), divide_up(R, step), divide_up(K, step), {}};
   check(map.rows <= kMapElements / map.keys && map.rows * map.keys <= kMapElements / map.heads,
         "map: {} x {} x {} weights; expected at most {}; select a part of it, or a larger step",
         map.heads, map.rows, map.keys, kMapElements);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/checked.h"
 #include "jinja/text.h"
 #include "unicode/utf8.h"
 
@@ -68,6 +69,7 @@ Value repeated(Runtime& runtime, const Value& value, int64_t times) {
     return Value(std::move(text), value.text().escaped);
   }
   runtime.step(total);
+  runtime.room(total * sizeof(Value));
   Values items;
   items.reserve(total);
   while (items.size() < total) {
@@ -87,6 +89,7 @@ Value joined_texts(Runtime& runtime, const Text& a, const Text& b) {
 }
 
 Value joined(Runtime& runtime, const Value& a, const Value& b) {
+  runtime.room((a.items().size() + b.items().size()) * sizeof(Value));
   Values items = a.items();
   items.insert(items.end(), b.items().begin(), b.items().end());
   return new_sequence(runtime, std::move(items), a.sequence().kind);
@@ -194,6 +197,11 @@ std::vector<size_t> slice_places(Runtime& runtime, size_t count, const Value& st
   const int64_t low = forward ? 0 : -1, high = forward ? length : length - 1;
   const int64_t from = bound(start, forward ? 0 : length - 1, low, high);
   const int64_t to = bound(stop, forward ? length : -1, low, high);
+  const int64_t distance = forward ? to - from : from - to;
+  if (distance > 0) {
+    const auto selected = static_cast<size_t>(divide_up(distance, forward ? stride : -stride));
+    runtime.room(selected * sizeof(size_t));
+  }
   std::vector<size_t> places;
   for (int64_t at = from; forward ? at < to : at > to; at += stride) {
     places.push_back(static_cast<size_t>(at));
@@ -235,10 +243,10 @@ Value sliced(Runtime& runtime, const Value& value, const Value& start, const Val
     runtime.fail("'{}' object is not subscriptable with a slice", type_name(value));
   }
   const Values& all = value.items();
+  const auto places = slice_places(runtime, all.size(), start, stop, step);
+  runtime.room(places.size() * sizeof(Value));
   Values items;
-  for (const size_t place : slice_places(runtime, all.size(), start, stop, step)) {
-    items.push_back(all[place]);
-  }
+  for (const size_t place : places) items.push_back(all[place]);
   return new_sequence(runtime, std::move(items), value.sequence().kind);
 }
 

@@ -20,7 +20,7 @@ class Attribute {
       steps_.push_back(path);
       return;
     }
-    for (const std::string_view part : split_at(path.bytes(), ".", -1, false)) {
+    for (const std::string_view part : split_at(in, path.bytes(), ".", -1, false)) {
       const bool digits = !part.empty() && part.size() < 19 &&
                           part.find_first_not_of("0123456789") == std::string_view::npos;
       steps_.push_back(digits ? Value(std::stoll(std::string(part))) : Value(part));

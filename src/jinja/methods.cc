@@ -23,8 +23,8 @@ Value split(In& in, Bound& b) {
   if (!b.is_none(1) && b.text(1).empty()) in.fail("empty separator");
   Values items;
   for (const std::string_view part : b.is_none(1)
-                                         ? split_words(b.text(0), limit)
-                                         : split_at(b.text(0), b.text(1), limit, from_right)) {
+                                         ? split_words(in, b.text(0), limit)
+                                         : split_at(in, b.text(0), b.text(1), limit, from_right)) {
     items.emplace_back(part);
   }
   in.step(items.size());
@@ -34,7 +34,7 @@ Value split(In& in, Bound& b) {
 template <bool from_right>
 Value partition(In& in, Bound& b) {
   if (b.text(1).empty()) in.fail("empty separator");
-  const auto parts = split_at(b.text(0), b.text(1), 1, from_right);
+  const auto parts = split_at(in, b.text(0), b.text(1), 1, from_right);
   Values three = {b[0], Value(""), Value("")};
   if (parts.size() == 2) {
     three = {Value(parts[0]), b[1], Value(parts[1])};

@@ -274,6 +274,7 @@ Values to_list(Runtime& runtime, const Value& value) {
     for (const auto& entry : value.dict().entries()) items.push_back(entry.first);
   } else if (value.is(Kind::string)) {
     runtime.step(value.text().length);
+    runtime.room(value.text().length * (sizeof(Value) + Text::kTextBytes));
     for (std::string_view rest = value.bytes(); !rest.empty();) {
       const size_t bytes = utf8::first(rest).bytes;
       items.emplace_back(rest.substr(0, bytes));

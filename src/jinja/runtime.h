@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "fovea/chat.h"
+#include "jinja/held.h"
 
 namespace fovea::jinja {
 
@@ -42,6 +43,15 @@ class Runtime {
       fail("the template takes more than {} steps; expected one that ends sooner", limits_.steps);
     }
     steps_ += units;
+    room();
+  }
+  // Fails if the values of the template hold too much memory, or would with `more` bytes. An
+  // operation that makes many values calls it before it makes them.
+  void room(size_t more = 0) {
+    const int64_t held = Held::all() - held_before_;
+    const size_t used = held > 0 ? static_cast<size_t>(held) : 0;
+    if (used <= limits_.value_bytes && more <= limits_.value_bytes - used) return;
+    fail("the template holds more than {} bytes of values; expected fewer", limits_.value_bytes);
   }
   // Counts bytes that are written or read; 64 bytes count as one step. Fails if a text exceeds its
   // limit.
@@ -51,6 +61,7 @@ class Runtime {
            limits_.output_bytes);
     }
     step(1 + count / 64);
+    room(count);
   }
   const RenderLimits& limits() const { return limits_; }
 
@@ -71,6 +82,7 @@ class Runtime {
   std::string_view name_;
   RenderLimits limits_;
   size_t steps_ = 0;
+  int64_t held_before_ = Held::all();
 };
 
 }  // namespace fovea::jinja

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
+#include "jinja/value.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -173,9 +174,12 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
-std::vector<std::string_view> split_words(std::string_view text, int64_t limit) {
+// A part becomes a view, and then a value with its text.
+constexpr size_t kPartBytes = sizeof(std::string_view) + sizeof(Value) + Text::kTextBytes;
+
+std::vector<std::string_view> split_words(Runtime& runtime, std::string_view text, int64_t limit) {
   std::vector<std::string_view> words;
-  for (text = strip(text, Side::left); !text.empty();) {
+  for (text = strip(text, Side::left); !text.empty(); runtime.room(words.size() * kPartBytes)) {
     if (limit >= 0 && static_cast<int64_t>(words.size()) == limit) {
       words.push_back(text);
       break;
@@ -188,14 +192,15 @@ std::vector<std::string_view> split_words(std::string_view text, int64_t limit) 
   return words;
 }
 
-std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       int64_t limit, bool from_right) {
+std::vector<std::string_view> split_at(Runtime& runtime, std::string_view text,
+                                       std::string_view separator, int64_t limit, bool from_right) {
   std::vector<std::string_view> parts;
   while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
     const size_t at = from_right ? text.rfind(separator) : text.find(separator);
     if (at == text.npos) break;
     const std::string_view before = text.substr(0, at), after = text.substr(at + separator.size());
     parts.push_back(from_right ? after : before);
+    runtime.room(parts.size() * kPartBytes);
     text = from_right ? before : after;
   }
   parts.push_back(text);

@@ -10,6 +10,8 @@
 
 namespace fovea::jinja {
 
+class Runtime;
+
 size_t characters(std::string_view text);  // the number of characters
 // Returns the byte at which a character starts; text.size() for characters beyond the end.
 size_t byte_of(std::string_view text, size_t character);
@@ -29,12 +31,12 @@ std::string_view strip(std::string_view text, std::string_view set, Side side);
 
 std::vector<std::string_view> split_lines(std::string_view text);
 // Splits at white space, without empty parts. Splits at most `limit` times; without a limit if it
-// is negative.
-std::vector<std::string_view> split_words(std::string_view text, int64_t limit);
-// Splits at a separator, which must not be empty; `limit` as in split_words(). If `from_right` is
-// set, starts with the last separator.
-std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       int64_t limit, bool from_right);
+// is negative. Fails if values of the parts would hold too much memory.
+std::vector<std::string_view> split_words(Runtime& runtime, std::string_view text, int64_t limit);
+// Splits at a separator, which must not be empty; `limit` and failures as in split_words(). If
+// `from_right` is set, starts with the last separator.
+std::vector<std::string_view> split_at(Runtime& runtime, std::string_view text,
+                                       std::string_view separator, int64_t limit, bool from_right);
 
 std::string escape_html(std::string_view text);  // escapes & < > ' "
 std::string quoted(std::string_view text);       // repr of a string

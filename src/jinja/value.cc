@@ -127,6 +127,7 @@ void Dict::set(Runtime& runtime, const Value& key, Value value) {
   const auto [place, is_new] = places_.emplace(std::move(text), entries_.size());
   if (is_new) {
     entries_.emplace_back(key, std::move(value));
+    held_.add(kEntryBytes + place->first.capacity());
   } else {
     entries_[place->second].second = std::move(value);
   }

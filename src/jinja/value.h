@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "jinja/held.h"
 #include "jinja/runtime.h"
 
 namespace fovea::jinja {
@@ -27,6 +28,9 @@ struct Text {
   std::string bytes;
   size_t length;  // in characters
   bool escaped;   // the result of |safe or |escape: a text that is added to it is escaped
+  Held held{kTextBytes + bytes.capacity()};
+
+  static constexpr size_t kTextBytes = 96;  // of an empty text, with its place on the heap
 };
 
 // `missing` is an argument that was not given or a name that was not found.
@@ -107,6 +111,9 @@ struct Sequence {
   Values items;
   SequenceKind kind;
   int depth;
+  Held held{kSequenceBytes + items.capacity() * sizeof(Value)};
+
+  static constexpr size_t kSequenceBytes = 80;  // of an empty sequence, with its place on the heap
 };
 // Creates a sequence. Counts the steps; fails if the nesting exceeds kValueDepth.
 Value new_sequence(Runtime& runtime, Values items, SequenceKind kind = SequenceKind::list);
@@ -130,6 +137,10 @@ class Dict {
   std::vector<Entry> entries_;
   std::unordered_map<std::string, size_t> places_;  // index in entries_, by key_text()
   int depth_ = 1;
+  Held held_{kDictBytes};
+
+  static constexpr size_t kDictBytes = 144;   // of an empty dict, with its place on the heap
+  static constexpr size_t kEntryBytes = 160;  // of an entry and its place in the table
 };
 
 struct Arguments {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/float_mode.h"
+#include "base/folder_links.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "tokenizer/encode.h"
@@ -240,6 +241,7 @@ Tokenizer Tokenizer::open(const std::filesystem::path& path) {
   const std::string file =
       is_folder(path.string()) ? vocabulary_file(path.string()) : path.string();
   const std::string folder = parent_of(file);
+  if (is_folder(path.string())) refuse_links_out(path.string());
   const std::string name = std::filesystem::path(file).filename().string();
   if (name == kSourceModel) return TranslationTokenizers::open(folder).source;
   TokenizerFiles files;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -23,8 +24,13 @@ extern char** environ;
 namespace fovea {
 namespace {
 
+// The process group of the program, for end_reward_program(); 0 = none runs.
+std::atomic<pid_t> running{0};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
 using RewardClock = std::chrono::steady_clock;
 
+constexpr auto kLookForStop = std::chrono::milliseconds(50);
 constexpr size_t kBytesPerAnswer = 4096;  // of output; more is refused
 constexpr const char* kCommand = "reward_command";
 
@@ -82,23 +88,22 @@ class RunningCommand {
       process_ = -1;
       command_fails("{} cannot be started ({})", command, std::strerror(error));
     }
+    running = process_;
   }
   ~RunningCommand() {
     if (process_ <= 0) return;
-    ::kill(-process_, SIGKILL);  // programs that the shell has started, too
+    end_reward_program();  // programs that the shell has started, too
+    running = 0;
     waitpid(process_, nullptr, 0);
   }
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  // Waits for the end of the shell, until `deadline`; returns its status, or unset if it still
-  // runs.
-  std::optional<int> wait_until(RewardClock::time_point deadline) {
+  // Returns the status of the shell, or unset if it still runs.
+  std::optional<int> ended() {
     int status = 0;
-    while (waitpid(process_, &status, WNOHANG) != process_) {
-      if (RewardClock::now() >= deadline) return std::nullopt;
-      usleep(1000);
-    }
+    if (waitpid(process_, &status, WNOHANG) != process_) return std::nullopt;
+    running = 0;
     ::kill(-process_, SIGKILL);  // what it has left in the background
     process_ = -1;
     return status;
@@ -112,8 +117,8 @@ class RunningCommand {
 
 class RewardProgram : public Reward {
  public:
-  RewardProgram(std::string command, double seconds)
-      : command_(std::move(command)), seconds_(seconds) {}
+  RewardProgram(std::string command, double seconds, std::function<bool()> stop)
+      : command_(std::move(command)), seconds_(seconds), stop_(std::move(stop)) {}
 
   std::vector<double> operator()(const std::vector<WrittenAnswer>& answers) override {
     std::string lines;
@@ -134,11 +139,15 @@ class RewardProgram : public Reward {
   std::string output_for(const std::string& lines, size_t answers) const {
     const auto deadline = RewardClock::now() + std::chrono::duration_cast<RewardClock::duration>(
                                                    std::chrono::duration<double>(seconds_));
+    check_time(deadline);
     RunningCommand program(command_, socket_pair(), socket_pair());
     const std::string output = exchange(program, lines, kBytesPerAnswer * (answers + 1), deadline);
     program.input.close();
-    const std::optional<int> status = program.wait_until(deadline);
-    if (!status) too_slow();
+    std::optional<int> status;
+    while (!(status = program.ended())) {
+      check_time(deadline);
+      usleep(1000);
+    }
     if (WIFSIGNALED(*status))
       command_fails("{} was ended by signal {}; expected one line for each of {} answers", command_,
                     WTERMSIG(*status), answers);
@@ -148,7 +157,9 @@ class RewardProgram : public Reward {
     return output;
   }
 
-  [[noreturn]] void too_slow() const {
+  void check_time(RewardClock::time_point deadline) const {
+    if (stop_ && stop_()) throw RewardsStopped();
+    if (RewardClock::now() < deadline) return;
     command_fails(
         "{} did not end within {} seconds; expected an end after its input, or a larger "
         "`reward_timeout`",
@@ -161,13 +172,10 @@ class RewardProgram : public Reward {
     std::string output;
     std::array<char, 65536> block;
     while (true) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - RewardClock::now());
-      if (left.count() <= 0) too_slow();
+      check_time(deadline);
       std::array<pollfd, 2> ready = {
           {{program.output.number(), POLLIN, 0}, {program.input.number(), POLLOUT, 0}}};
-      const auto timeout = static_cast<int>(std::min<int64_t>(left.count(), 1000));
-      if (poll(ready.data(), ready.size(), timeout) < 0 && errno != EINTR)
+      if (poll(ready.data(), ready.size(), kLookForStop.count()) < 0 && errno != EINTR)
         command_fails("{}: no communication ({})", command_, std::strerror(errno));
       if (ready[1].revents != 0) {
         const ssize_t sent =
@@ -214,12 +222,18 @@ class RewardProgram : public Reward {
 
   std::string command_;
   double seconds_;
+  std::function<bool()> stop_;
 };
 
 }  // namespace
 
-std::unique_ptr<Reward> make_reward_program(const std::string& command, double seconds) {
-  return std::make_unique<RewardProgram>(command, seconds);
+void end_reward_program() noexcept {
+  if (const pid_t group = running; group > 0) ::kill(-group, SIGKILL);
+}
+
+std::unique_ptr<Reward> make_reward_program(const std::string& command, double seconds,
+                                            std::function<bool()> stop) {
+  return std::make_unique<RewardProgram>(command, seconds, std::move(stop));
 }
 
 }  // namespace fovea

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/fields.h"
 #include "base/hash.h"
 
 namespace fovea {
 namespace {
+
+constexpr double kMostWeight = 1e6;  // sums of larger ones are lost in rounding, or infinite
 
 // A reward as the options write it: "0.5*regex:[0-9]+".
 struct AskedReward {
@@ -45,6 +48,9 @@ Rewards::Rewards(const ReinforcementOptions& options, DType compute) {
   };
   for (const std::string& given : options.rewards) {
     const auto [weight, kind, argument] = asked_reward(given);
+    check_field(std::abs(weight) <= kMostWeight, "rewards",
+                "{} has the weight {}; expected a number from -{:g} to {:g}", given, weight,
+                kMostWeight, kMostWeight);
     std::unique_ptr<Reward> reward =
         kind == "model" ? make_reward_model(argument, compute) : make_check(kind, argument);
     check_field(reward != nullptr, "rewards",
@@ -55,7 +61,8 @@ Rewards::Rewards(const ReinforcementOptions& options, DType compute) {
     add(kind, weight, std::move(reward));
   }
   if (!options.reward_command.empty())
-    add("command", 1, make_reward_program(options.reward_command, options.reward_timeout));
+    add("command", 1,
+        make_reward_program(options.reward_command, options.reward_timeout, options.stop));
 }
 
 Rewards::Scores Rewards::operator()(const std::vector<WrittenAnswer>& answers) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ struct WrittenAnswer {
   std::string text;
   int64_t tokens = 0;  // without the end token
 };
+
+// Thrown when ReinforcementOptions::stop ends a run while its rewards are computed.
+struct RewardsStopped {};
 
 // Judges answers.
 class Reward {
@@ -40,7 +44,7 @@ class Rewards {
     std::vector<double> total;                 // by answer
     std::vector<std::vector<double>> by_name;  // by reward, then by answer; without weights
   };
-  // Throws Failed if a program fails.
+  // Throws Failed if a program fails, and RewardsStopped.
   Scores operator()(const std::vector<WrittenAnswer>& answers) const;
   void require(const Prompt& prompt) const;
   const std::vector<std::string>& names() const { return names_; }
@@ -57,8 +61,10 @@ class Rewards {
 std::unique_ptr<Reward> make_check(const std::string& kind, const std::string& argument);
 // The output of a model with one label for the prompt and the answer.
 std::unique_ptr<Reward> make_reward_model(const std::string& folder, DType compute);
-// A program; see ReinforcementOptions::reward_command.
-std::unique_ptr<Reward> make_reward_program(const std::string& command, double seconds);
+// A program; see ReinforcementOptions::reward_command. Its calls throw RewardsStopped if `stop`
+// returns true.
+std::unique_ptr<Reward> make_reward_program(const std::string& command, double seconds,
+                                            std::function<bool()> stop = nullptr);
 
 // Returns the last number of a text, such as -1,234.5; unset if it has no number.
 std::optional<double> last_number(std::string_view text);

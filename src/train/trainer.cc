@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "kernels/isa.h"
 #include "tensor/tape.h"
+#include "train/rewards.h"
 
 namespace fovea {
 namespace {
@@ -76,6 +77,33 @@ TrainResult Trainer::run() {
   start_ = Clock::now();
   record_.begin(progress_.step);
   const int64_t tokens_before = progress_.tokens;
+  bool go_on = false;
+  try {
+    go_on = take_steps(result);
+  } catch (const RewardsStopped&) {
+    clear_step();
+  }
+  result.interrupted = !go_on && progress_.step < options_.steps;
+  if (saved_step_ != progress_.step) {
+    pause(Pause::snapshot, [&] { save(); });
+    if (report_) report_(progress_);
+  }
+  result.step = progress_.step;
+  result.loss = progress_.loss;
+  result.best_loss = progress_.best_loss.value_or(0);
+  result.bits_per_byte = progress_.bits_per_byte;
+  result.metrics = progress_.best_metrics;
+  result.start_metrics = start_metrics_;
+  result.kept_start = kept_start();
+  result.seconds = seconds_since(start_);
+  result.peak_bytes = resident_peak();
+  if (stepping_ > 0)
+    result.tokens_per_second = static_cast<double>(progress_.tokens - tokens_before) / stepping_;
+  record_.end(result, job_.plan);
+  return result;
+}
+
+bool Trainer::take_steps(TrainResult& result) {
   double smooth = 0;  // seconds per step, averaged over about ten steps
   bool go_on = true;
   job_.task->begin(job_.model, progress_.step);
@@ -108,24 +136,13 @@ TrainResult Trainer::run() {
     progress_.saved.clear();
     progress_.warning.clear();
   }
-  result.interrupted = !go_on && progress_.step < options_.steps;
-  if (saved_step_ != progress_.step) {
-    pause(Pause::snapshot, [&] { save(); });
-    if (report_) report_(progress_);
-  }
-  result.step = progress_.step;
-  result.loss = progress_.loss;
-  result.best_loss = progress_.best_loss.value_or(0);
-  result.bits_per_byte = progress_.bits_per_byte;
-  result.metrics = progress_.best_metrics;
-  result.start_metrics = start_metrics_;
-  result.kept_start = kept_start();
-  result.seconds = seconds_since(start_);
-  result.peak_bytes = resident_peak();
-  if (stepping_ > 0)
-    result.tokens_per_second = static_cast<double>(progress_.tokens - tokens_before) / stepping_;
-  record_.end(result, job_.plan);
-  return result;
+  return go_on;
+}
+
+// Removes what an unfinished step has left, so that the state can be saved.
+void Trainer::clear_step() {
+  clear_tape();
+  stepper_.optimizer.clear_gradients();
 }
 
 // Does what interrupts the steps, and measures its time.
@@ -166,8 +183,7 @@ Stepper::Outcome Trainer::step() try {
   return stepper_(progress_.step);
 } catch (const Error& error) {
   if (error.kind() == ErrorKind::Failed && saved_step_ != progress_.step) {
-    clear_tape();
-    stepper_.optimizer.clear_gradients();
+    clear_step();
     save();
   }
   throw;

@@ -30,6 +30,8 @@ class Trainer {
   };
 
   void resume();
+  bool take_steps(TrainResult& result);  // returns whether the run may go on
+  void clear_step();
   Stepper::Outcome step();
   void evaluate();
   void evaluate_start();

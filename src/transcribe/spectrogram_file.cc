@@ -5,16 +5,17 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/unnamed_file.h"
 
 namespace fovea {
 
 SpectrogramFile::SpectrogramFile(int64_t bins, int64_t window)
     : bins_(bins),
       window_(window),
-      file_(std::tmpfile()),
+      file_(::fdopen(unnamed_file(), "w+b")),
       stream_(bins, [this](const float* frames, int64_t count) { store(frames, count); }) {
   if (file_ == nullptr)
-    fail(ErrorKind::Failed, "transcribe: cannot create a temporary file: {}", std::strerror(errno));
+    fail(ErrorKind::Failed, "transcribe: cannot open a temporary file: {}", std::strerror(errno));
 }
 
 void SpectrogramFile::add(const float* samples, int64_t count) {

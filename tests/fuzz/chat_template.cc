@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;
   const auto [source, variables] = two_texts(data, size);
   succeeds([&, part = variables.empty() ? source : variables] { keep_as_text(part); });
-  const RenderLimits limits{.steps = 20'000, .output_bytes = 1 << 16};
+  const RenderLimits limits{.steps = 20'000, .output_bytes = 1 << 16, .value_bytes = 1 << 20};
   succeeds_soon([&, source = source, variables = variables] {
     const ChatTemplate parsed = ChatTemplate::parse(source, "fuzz");
     const auto result = parsed.render(variables.empty() ? kVariables : variables, limits, moment);

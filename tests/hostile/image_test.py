@@ -25,6 +25,22 @@ def zeros(count):
     return b"".join(packer.compress(bytes(min(MIB, count - at))) for at in range(0, count, MIB)) + packer.flush()
 
 
+def progressive_jpeg(side, scans):
+    """Returns a grey picture of one colour. Each block takes one bit in the first scan, and almost none in the others."""
+    def segment(marker, data):
+        return bytes((0xFF, marker)) + struct.pack(">H", len(data) + 2) + data
+
+    def scan(first, last, bits):
+        return segment(0xDA, bytes((1, 1, 0, first, last, 0))) + bytes(-(-bits // 8))
+
+    def code(kind, symbol):
+        return segment(0xC4, bytes((kind, 1, *[0] * 15, symbol)))  # a code of one bit
+    blocks = (side // 8) ** 2
+    start = b"\xff\xd8" + segment(0xDB, bytes((0, *[1] * 64))) + segment(0xC2, struct.pack(">BHHBBBB", 8, side, side, 1, 1, 0x11, 0))
+    others = b"".join(scan(k, k, 15 * -(-blocks // 16384)) for k in range(1, scans))  # runs of 16,384 empty blocks
+    return start + code(0x00, 0) + code(0x10, 0xE0) + scan(0, 0, blocks) + others + b"\xff\xd9"
+
+
 class HostileImages(HostileTest):
     def setUp(self):
         super().setUp()
@@ -47,7 +63,7 @@ class HostileImages(HostileTest):
     def test_sizes_that_lie_are_refused_before_memory_is_taken(self):
         self.bad("65535 x 65535 pixels; expected at most 100000000", "a.png", png(65535, 65535, zeros(100)))
         self.bad("2147483647 x 1 pixels|damaged PNG", "b.png", png(2**31 - 1, 1, zeros(100)))
-        self.bad("cannot hold 9000 x 9000", "c.png", png(9000, 9000, zeros(100)))
+        self.bad("cannot hold 4000 x 4000", "c.png", png(4000, 4000, zeros(100)))
         self.bad("damaged PNG", "d.png", png(0, 5, zeros(100)))
         self.bad("damaged PNG", "e.png", png(30, 30, zeros(100)))
         vp8x = b"VP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff\xff\xff" * 2
@@ -55,6 +71,17 @@ class HostileImages(HostileTest):
         sizes = struct.pack(">HH", 65500, 65500)
         jpeg = b"\xff\xd8\xff\xc0\0\x11\x08" + sizes + b"\x03\x01\x22\0\x02\x11\x01\x03\x11\x01"
         self.bad("65500 x 65500 pixels", "g.jpg", jpeg + b"\xff\xda\0\x0c\x03\x01\0\x02\x11\x03\x11\0\x3f\0" + bytes(64))
+
+    def test_pixels_are_limited_by_bytes_and_scans(self):
+        """Progressive files of a few kilobytes took 870 MB, and 190 scans of 100 million pixels took 5 s."""
+        self.bad("3000 bytes for 9992 x 9992 pixels; expected", "a.jpg", progressive_jpeg(9992, 2)[:3000])
+        self.bad("3000 bytes cannot hold 4000 x 4000", "h.jpg", progressive_jpeg(4000, 2)[:3000])
+        self.bad("scans of 8000 x 8000 pixels", "b.jpg", progressive_jpeg(8000, 60), room=5 * 8000 * 8000)
+        self.accepted("classify", MODEL, self.write("c.jpg", progressive_jpeg(2000, 60)))
+        self.accepted("classify", MODEL, self.write("d.jpg", progressive_jpeg(8000, 10)))
+        self.bad("178956970 x 1 pixels", "e.png", png(178956970, 1, zeros(100)))
+        self.bad("bytes for 9900 x 9900 pixels; expected", "f.png", png(9900, 9900, zeros((9900 * 3 + 1) * 2000)))
+        self.accepted("classify", MODEL, self.write("g.png", png(4096, 4096, zeros((4096 // 8 + 1) * 4096), bits=1, kind=0)))
 
     def test_a_bomb_takes_the_memory_of_its_pixels_only(self):
         """20 million pixels in 60 KB are within the limit; the picture is read, and its copies stay small."""

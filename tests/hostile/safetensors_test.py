@@ -129,13 +129,12 @@ class HostileIndex(HostileTest):
         self.write("good.safetensors", GOOD)
         outside = self.folder / "outside.safetensors"
         outside.write_bytes(GOOD)
-        (self.model / "link.safetensors").symlink_to(outside)
         (self.model / "folder.safetensors").mkdir()
         os.mkfifo(self.model / "pipe.safetensors")
         self.index("good.safetensors")
         self.accepted()
         for shard in ("../outside.safetensors", str(outside), "a/../../outside.safetensors", "./good.safetensors", "", ".", "..", "/etc/passwd",
-                      "/dev/zero", "link.safetensors", "folder.safetensors", "pipe.safetensors", "none.safetensors", "good.safetensors\0",
+                      "/dev/zero", "folder.safetensors", "pipe.safetensors", "none.safetensors", "good.safetensors\0",
                       "x" * 5000, 5, None, ["good.safetensors"]):
             with self.subTest(shard):
                 self.index(shard)

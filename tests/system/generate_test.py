@@ -1,5 +1,6 @@
 """The output of `fovea generate`."""
 import json
+import struct
 import unittest
 
 from support import FoveaTest, fovea
@@ -212,6 +213,16 @@ class Generate(FoveaTest):
         for content, wrong in ((whole[:-5], "prompt.cache"), (b"", "prompt.cache"), ((model / "model.safetensors").read_bytes(), "not the keys and values of a prompt")):
             path.write_bytes(content)
             refused(model, wrong)
+        # Regression: a file without the first pages made the program read page -1.
+        size = struct.unpack_from("<Q", whole)[0]
+        header = json.loads(whole[8:8 + size])
+        present = [(8 + size + begin, 8 + size + end) for key, value in header.items() if key.startswith("present.") for begin, end in [value["data_offsets"]]]
+        for number in (0, 2, -1):
+            damaged = bytearray(whole)
+            for begin, end in present:
+                damaged[begin:end] = struct.pack("<i", number) * ((end - begin) // 4)
+            path.write_bytes(damaged)
+            refused(model, "prompt.cache: group 0 is damaged")
 
     def test_banned_texts_are_never_generated(self):
         usual = self.said("-p", "The ", "-n", "80", "--seed", "3")

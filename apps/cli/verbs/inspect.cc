@@ -190,7 +190,7 @@ class InspectCommand : public Command {
     note("Press Ctrl-C to stop.\n");
     if (!quiet_) open_browser(address);
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    return 0;
+    return stop_code();
   }
 
   std::string model_, out_, image_;

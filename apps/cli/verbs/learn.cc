@@ -71,7 +71,7 @@ class LearnCommand : public Command {
     note("Press Ctrl-C to stop.\n");
     if (!quiet_) open_browser(address);
     while (!asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    return 0;
+    return stop_code();
   }
 
  private:

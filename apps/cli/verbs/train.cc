@@ -156,6 +156,7 @@ class TrainCommand : public Command {
       page.emplace(std::vector<std::string>{request_.options.out}, 0);
       note("Follow the run at " + page->address() + "#view=learn\n");
     }
+    request_.options.reinforcement.stop = asked_to_stop;
     TrainPlan seen;
     TrainReport report;
     const auto reading = [&](double fraction) {

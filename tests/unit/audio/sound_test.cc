@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "audio/log_mel.h"
 #include "audio/sound_format.h"
 #include "base/error.h"
+#include "support/temporary_folder.h"
 
 namespace fovea {
 namespace {
@@ -197,6 +199,16 @@ TEST(SoundStream, RefusesHeadersThatItCannotFollow) {
   EXPECT_EQ(refusal(wav(1, 1, 16000, 16, 0, "").substr(0, 36)),
             "s: the WAV stream ends before its samples; expected a chunk 'data'");
   EXPECT_EQ(refusal(wav(1, 0, 16000, 16, 0, "xx")), "s: has 0 channels; expected 1 to 64");
+}
+
+// Opening a FIFO without a writer took for ever.
+TEST(SoundFile, RefusesFifosAndDevices) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "a.wav").c_str(), 0600), 0);
+  EXPECT_NE(message_of([&] { open_sound(folder / "a.wav"); }).find("a.wav: is a FIFO; expected"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { open_sound("/dev/zero"); }).find("/dev/zero: is a device"),
+            std::string::npos);
 }
 
 TEST(SoundFile, RefusesOtherFilesByName) {

@@ -13,6 +13,14 @@ TEST(Checked, ComputesSizesThatFit) {
   EXPECT_EQ(checked_multiply<uint64_t>(0, UINT64_MAX, "x"), 0u);
 }
 
+TEST(Checked, DividesUpWithoutOverflow) {
+  EXPECT_EQ(divide_up<int64_t>(0, 3), 0);
+  EXPECT_EQ(divide_up<int64_t>(6, 3), 2);
+  EXPECT_EQ(divide_up<int64_t>(7, 3), 3);
+  EXPECT_EQ(divide_up<int64_t>(7, INT64_MAX), 1);
+  EXPECT_EQ(divide_up<int64_t>(INT64_MAX, INT64_MAX - 1), 2);
+}
+
 TEST(Checked, NamesTheOverflow) {
   expect_error(ErrorKind::BadFile,
                {"a.safetensors: tensor w: the size overflows (4294967296 x 4294967296)"}, [] {

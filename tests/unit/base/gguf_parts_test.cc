@@ -68,6 +68,16 @@ TEST_F(GgufParts, OpenByTheNameOfAnyPart) {
   }
 }
 
+// The given part may be a link, but none that its name leads to.
+TEST_F(GgufParts, ALinkOutOfTheFolderIsRefused) {
+  write();
+  const TemporaryFolder other;
+  std::filesystem::rename(path(2), other / "part");
+  std::filesystem::create_symlink(other / "part", path(2));
+  refused({"model-00002-of-00003.gguf: is a symbolic link out of the model's folder"});
+  EXPECT_EQ(Gguf(path(2)).files().size(), 3U);
+}
+
 TEST_F(GgufParts, AMissingPartIsRefused) {
   write();
   std::filesystem::remove(path(2));

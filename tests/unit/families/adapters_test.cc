@@ -451,6 +451,19 @@ TEST_F(AdapterFiles, HaveRanksAndAlphasByPattern) {
                [&] { PeftConfig(adapter_).rank_of("model.layers.0.self_attn.q_proj"); });
 }
 
+// Each of 20,000 patterns was tried on each module.
+TEST_F(AdapterFiles, MayNameManyModulesButFewPatterns) {
+  nlohmann::json ranks;
+  for (int i = 0; i < 20'000; ++i) ranks["layers." + std::to_string(i) + ".mlp"] = 1 + i % 7;
+  set("rank_pattern", ranks);
+  EXPECT_EQ(PeftConfig(adapter_).rank_of("model.layers.15.mlp"), 2);
+  EXPECT_EQ(PeftConfig(adapter_).rank_of("model.layers.15.mlp.up"), kRank);
+  ranks = {};
+  for (int i = 0; i < 300; ++i) ranks["layers." + std::to_string(i) + ".*mlp"] = 1;
+  set("rank_pattern", ranks);
+  refused(ErrorKind::BadFile, {"rank_pattern has more than 256 regular expressions"});
+}
+
 TEST_F(AdapterFiles, OfOtherMethodsAreRefusedByName) {
   const std::pair<const char*, nlohmann::json> others[] = {
       {"peft_type", "LOHA"},           {"bias", "all"},      {"lora_bias", true},
@@ -471,6 +484,8 @@ TEST_F(AdapterFiles, WithMalformedConfigsAreRefused) {
                                                           {"lora_alpha", "x"},
                                                           {"rank_pattern", {"q_proj"}},
                                                           {"rank_pattern", {{"q_proj", 1.5}}},
+                                                          {"rank_pattern", {{"q_proj", 0}}},
+                                                          {"alpha_pattern", {{"q_proj", 1e308}}},
                                                           {"target_modules", {1}},
                                                           {"layers_to_transform", {-1}}};
   for (const auto& [key, value] : wrong) {
@@ -488,6 +503,9 @@ TEST_F(AdapterFiles, OfAnotherBaseAreRefused) {
   all[first_ + ".lora_A.weight"] = zeros({2, 16});
   put(all);
   refused(ErrorKind::BadFile, {"q_proj.lora_A", "[2, 16]", "[3, 16]"});
+  all[first_ + ".lora_A.weight"] = zeros({kRank, 16}, DType::i64);
+  put(all);
+  refused(ErrorKind::BadFile, {"adapter_model.safetensors", "q_proj.lora_A", "of type I64"});
 }
 
 TEST_F(AdapterFiles, WithOtherTensorsAreRefused) {

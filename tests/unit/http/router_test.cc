@@ -126,6 +126,26 @@ TEST(Access, AllowsConfiguredOrigins) {
   EXPECT_EQ(response.headers[0].second, "https://good.example");
 }
 
+// An image of a foreign page sends no Origin, and could make the inspector compute.
+TEST(Access, RefusesRequestsOfOtherSites) {
+  Access access;
+  const auto from = [](const std::string& site) {
+    Request asked = with({{"host", "localhost:8080"}, {"sec-fetch-site", site}});
+    asked.method = "GET";
+    return asked;
+  };
+  for (const char* own : {"same-origin", "none"}) EXPECT_EQ(status(access, from(own)), 200) << own;
+  for (const char* other : {"cross-site", "same-site", "other"})
+    EXPECT_EQ(status(access, from(other)), 403) << other;
+  access.origins = {"https://good.example"};
+  Request allowed = from("cross-site");
+  EXPECT_EQ(status(access, allowed), 403);
+  allowed.headers.emplace_back("origin", "https://good.example");
+  EXPECT_EQ(status(access, allowed), 200);
+  access.origins = {"*"};
+  EXPECT_EQ(status(access, from("cross-site")), 200);
+}
+
 TEST(Errors, HaveTheFormatOfOpenAI) {
   const auto error = nlohmann::json::parse(error_object(429, "bu\xffsy", "n", ""))["error"];
   EXPECT_EQ(error["type"], "rate_limit_error");

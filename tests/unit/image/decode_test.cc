@@ -3,8 +3,10 @@
 
 #include <utility>
 
+#include "base/crc32.h"
 #include "base/files.h"
 #include "fovea/image.h"
+#include "image/decoders.h"
 #include "image/exif.h"
 #include "image/processor.h"
 #include "support/expect_error.h"
@@ -25,6 +27,14 @@ std::string big_endian(uint32_t value) {
 std::string png_header(uint32_t width, uint32_t height) {
   return std::string("\x89PNG\r\n\x1a\n", 8) + big_endian(13) + "IHDR" + big_endian(width) +
          big_endian(height) + std::string("\x08\x02\0\0\0", 5) + big_endian(0);
+}
+
+// A PNG file with a right header and `bytes` bytes of data.
+std::string png_with_data(uint32_t width, uint32_t height, uint32_t bytes) {
+  const std::string header = png_header(width, height);
+  const std::string chunk = header.substr(12, 17);  // its name and contents
+  return header.substr(0, 29) + big_endian(crc32<kZipPolynomial>(chunk)) + big_endian(bytes) +
+         "IDAT" + std::string(bytes, 'x');
 }
 
 // A JPEG file that consists of its markers, up to the size.
@@ -87,6 +97,21 @@ TEST(DecodeImage, RefusesSizesByTheHeader) {
                [] { decode_image(jpeg_header(65500, 65500), "x.jpg"); });
   expect_error(ErrorKind::BadFile, {"x.jpg: damaged JPEG file"},
                [] { decode_image(jpeg_header(0, 5), "x.jpg"); });
+}
+
+// libpng took memory for two rows of 178,956,970 pixels, 500 MB, before the size was checked; and
+// JPEG files of some kilobytes had a hundred million pixels, or nearly 200 scans of them.
+TEST(DecodeImage, RefusesMorePixelsThanTheBytesAllow) {
+  expect_error(ErrorKind::BadFile, {"w.png", "178956970 x 1 pixels"},
+               [] { decode_image(png_with_data(178'956'970, 1, 10), "w.png"); });
+  expect_error(ErrorKind::BadFile, {"h.jpg", "bytes for 9999 x 9999 pixels"},
+               [] { decode_image(jpeg_header(9999, 9999), "h.jpg"); });
+  expect_error(ErrorKind::BadFile, {"s.jpg", "cannot hold 400 x 400 pixels"},
+               [] { decode_image(jpeg_header(400, 400), "s.jpg"); });
+  expect_error(ErrorKind::BadFile, {"b.png", "bytes for 9000 x 9000 pixels; expected at least one"},
+               [] { decode_image(png_with_data(9000, 9000, 100'000), "b.png"); });
+  check_image_bytes(4096, 4096, 100, "one colour");
+  check_image_bytes(10'000, 10'000, 200'000, "at least one byte for 512 pixels");
 }
 
 TEST(DecodeImage, RefusesOtherFormats) {

@@ -56,6 +56,14 @@ TEST(PictureRoute, GivesTheTokensAndPixelsOfAnEncoder) {
   EXPECT_EQ(spec.at("pictures"), true);
 }
 
+// A model without a vocabulary divided by 0, which ended the process.
+TEST(PictureRoute, HasNoInductionScores) {
+  Routes routes({kImageModels + "deit"});
+  const Answer answer = routes.answer({"GET", "api/induction", {{"model", "0"}}, ""});
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_NE(answer.body.find("reads no tokens"), std::string::npos) << answer.body;
+}
+
 TEST(PictureRoute, AnswersQuestions) {
   Routes routes({kImageModels + "image_text/llava"});
   const nlohmann::json json = good(seen_by(routes, picture_bytes(), "What is this?"));

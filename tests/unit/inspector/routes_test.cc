@@ -161,6 +161,31 @@ TEST_F(RoutesTest, NamesInvalidParameters) {
   refused(routes_.answer({"DELETE", "api/run", {}, ""}), 405, "GET or POST");
 }
 
+// A step of 2^63 - 1 overflowed to a division by 0, which ended the process.
+TEST_F(RoutesTest, AnyNumberGivesAnAnswerOrAnError) {
+  const std::string id = run("to be")["run"];
+  for (const char* path :
+       {"map", "strongest", "scores", "lens", "walk", "vectors", "logits", "rollout", "routing",
+        "sizes", "neurons", "attribution", "circuit", "rotary", "patched", "steered", "sample"})
+    for (const char* name : {"layer", "heads", "head", "q", "k", "step", "count", "places", "token",
+                             "values", "place", "one", "two", "tokens", "strength"})
+      for (const std::string number :
+           {"0", "2147483648", "9223372036854775806", "9223372036854775807"}) {
+        std::map<std::string, std::string> query = {
+            {"model", "0"}, {"run", id},       {"other", id},  {"layer", "0"},    {"heads", "0"},
+            {"head", "0"},  {"token", "0"},    {"place", "0"}, {"places", "0-1"}, {"one", "0"},
+            {"two", "1"},   {"strength", "1"}, {"tokens", "1"}};
+        const bool span =
+            std::string(name).find_first_of("qk") == 0 || name == std::string("places");
+        query[name] = span ? "1-" + number : number;
+        const int status = get(std::string("api/") + path, query).status;
+        EXPECT_TRUE(status == 200 || status == 400) << path << " " << name << " " << number;
+      }
+  const Answer whole = get(
+      "api/map", {{"run", id}, {"layer", "0"}, {"heads", "0"}, {"step", "9223372036854775807"}});
+  EXPECT_EQ(whole.body.size(), 4 * sizeof(float)) << "three sizes and one weight";
+}
+
 TEST_F(RoutesTest, EvictsOldRuns) {
   const std::string first = run("to")["run"];
   for (int i = 0; i < 8; ++i) run("to be" + std::string(static_cast<size_t>(i) + 1, 't'));

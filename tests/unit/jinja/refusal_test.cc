@@ -170,5 +170,22 @@ TEST(HostileTemplate, RespectsTheCallersLimits) {
   expect_error(ErrorKind::InvalidArgument, {"at most 1000"}, [&] { render(loop, "{}", limits); });
 }
 
+// Only the bytes of texts were counted: split() of 10 MB made values of 600 MB.
+TEST(HostileTemplate, ValuesCountAsMemory) {
+  const std::string big = "{% set t = 'a,' * 5000000 %}", some = "{% set t = 'a ' * 200000 %}";
+  for (const std::string& source :
+       {big + "{{ t.split(',')|length }}", big + "{{ t.rsplit(',')|length }}",
+        some + "{{ t.split()|length }}", some + "{{ t|list|length }}",
+        std::string("{{ ([1] * 500000 + [2] * 500000)|length }}"),
+        std::string("{% set l = [0] * 400000 %}{% set m = l[::-1] %}{{ m|length }}"),
+        std::string("{% set n = namespace(x=[]) %}{% for i in range(10) %}"
+                    "{% set n.x = n.x + [range(100000)] %}{% endfor %}")}) {
+    expect_error(ErrorKind::InvalidArgument, {"bytes of values"}, [&] { text_of(source); });
+  }
+  // Values that are no longer needed, and the caller's variables, do not count.
+  EXPECT_EQ(text_of("{% for i in range(100) %}{% set t = 'a' * 200000 %}{% endfor %}x"), "x");
+  EXPECT_EQ(text_of("{{ t[:3] }}", R"({"t": ")" + std::string(10'000'000, 'a') + "\"}"), "aaa");
+}
+
 }  // namespace
 }  // namespace fovea::jinja

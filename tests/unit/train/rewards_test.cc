@@ -109,6 +109,34 @@ TEST_F(RewardsOfAnswers, AddWeightedRewardsAndNameThem) {
   EXPECT_EQ(scores(options, {"a", "ab", "c"}), (Numbers{2.5, 3, 0.5}));
 }
 
+// Such weights gave a loss of NaN in every step.
+TEST_F(RewardsOfAnswers, HaveFiniteWeights) {
+  for (const char* weight : {"nan", "-nan", "inf", "-inf", "1e308", "-1e7"})
+    expect_error(ErrorKind::InvalidArgument, {"rewards: ", std::string(weight) + "*length:0-4"},
+                 [&] { of(std::string(weight) + "*length:0-4", {"a"}); });
+  EXPECT_EQ(of("1e6*length:0-4", {"a"}), (Numbers{1e6}));
+}
+
+// A program that hung delayed the end of a run until `reward_timeout`.
+TEST_F(RewardsOfAnswers, EndWithTheRun) {
+  ReinforcementOptions options;
+  options.rewards = {};
+  for (const char* command : {"sleep 100", "sleep 100 & exec >&-; sleep 100"}) {
+    options.reward_command = command;
+    int looks = 0;
+    options.stop = [&] { return ++looks > 3; };
+    EXPECT_THROW(scores(options, {"a"}), RewardsStopped) << command;
+    EXPECT_EQ(looks, 4) << command;
+  }
+  options.reward_command = "sleep 100";
+  options.stop = [] {  // as the handler of a second signal does
+    end_reward_program();
+    return false;
+  };
+  expect_error(ErrorKind::Failed, {"ended by signal 9"}, [&] { scores(options, {"a"}); });
+  end_reward_program();  // none runs
+}
+
 TEST_F(RewardsOfAnswers, ComeFromAProgram) {
   EXPECT_EQ(program("awk '{ print (length($0) > 0 ? NR * 1.5 : 0) }'"), (Numbers{1.5, 3}));
   EXPECT_EQ(program("grep -q 6.*completion.:.a && printf '{\"reward\": 7}\\n8\\n'"),
