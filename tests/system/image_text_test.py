@@ -271,7 +271,7 @@ class ServedPictures(ServeTest):
     def test_refuses_what_is_no_picture(self):
         self.bad(asked("https://example.org/cat.png", "?"), "messages[0].content[0].image_url", "https://example.org", "expected a data: URL")
         self.bad(asked("file:///etc/passwd", "?"), "file:///etc/passwd", "expected a data: URL")
-        self.bad(asked("data:image/png,abc", "?"), "base64")
+        self.bad(asked("data:image/png,abc", "?"), "not a picture")  # bytes, as RFC 2397 has them
         self.bad(asked("data:image/png;base64,@@@@", "?"), "not base64")
         self.bad(asked("data:image/png;base64,aGVsbG8=", "?"), "content[0].image_url: not a picture")
         large = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">IIBBBBB", 65535, 65535, 8, 2, 0, 0, 0) + bytes(4)
