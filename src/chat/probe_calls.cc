@@ -6,7 +6,7 @@ namespace fovea {
 namespace {
 
 // The id has nine letters and digits, which some templates demand.
-ChatRequest conversation(const ChatFormat::Calls& calls, bool null_content) {
+ChatRequest conversation(const ChatFormat::Calls& calls) {
   const char* const arguments = calls.text_arguments ? R"("{\"probed_key\": \"probed_value\"}")"
                                                      : R"({"probed_key": "probed_value"})";
   ChatRequest request;
@@ -18,28 +18,23 @@ ChatRequest conversation(const ChatFormat::Calls& calls, bool null_content) {
       R"("function": {{"name": "probed_name", "arguments": {}}}}}]}}, )"
       R"({{"role": "tool", "tool_call_id": "probe0001", "name": "probed_name", "content": "b"}}, )"
       R"({{"role": "user", "content": "c"}}])",
-      null_content ? "null" : R"("")", arguments);
+      calls.null_content ? "null" : R"("")", arguments);
   return request;
 }
 
 }  // namespace
 
 ChatFormat::Calls probe_calls(const std::function<std::string(const ChatRequest&)>& render) {
-  const auto shows = [&](const ChatFormat::Calls& calls, bool null_content) {
+  const auto shows = [&](const ChatFormat::Calls& calls) {
     try {
-      const std::string text = render(conversation(calls, null_content));
-      // The tools, which come first, have the name but not the value.
-      return text.find("probed_value") != text.npos;
+      return render(conversation(calls)).find("probed_value") != std::string::npos;
     } catch (const Error&) {
       return false;
     }
   };
-  for (const bool text_arguments : {false, true}) {
-    ChatFormat::Calls calls{text_arguments, false};
-    if (shows(calls, false)) return calls;
-    calls.null_content = true;
-    if (shows(calls, true)) return calls;
-  }
+  for (const bool text_arguments : {false, true})
+    for (const bool null_content : {false, true})
+      if (const ChatFormat::Calls calls{text_arguments, null_content}; shows(calls)) return calls;
   return {};
 }
 

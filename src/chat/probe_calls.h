@@ -5,8 +5,8 @@
 namespace fovea {
 
 // Finds out how a template writes calls by rendering a conversation with one: templates differ, and
-// those that expect another form fail, or leave the call out without a word. The first form that
-// shows the call's name and arguments is used; if none does, the template knows no calls.
+// those that expect another form fail, or silently leave the call out. Returns the first form that
+// shows the call's arguments, or the default if no form does.
 ChatFormat::Calls probe_calls(const std::function<std::string(const ChatRequest&)>& render);
 
 }  // namespace fovea

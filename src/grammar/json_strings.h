@@ -16,7 +16,7 @@ namespace fovea {
 Grammar::Symbol strings_matching(const std::string& pattern, int64_t least,
                                  std::optional<int64_t> most, Grammar& grammar);
 
-// Returns the rule of JSON strings in quotes whose text is none of these. Control characters stand
+// Returns the rule of JSON strings whose text differs from all of `texts`. Control characters stand
 // only after the first character that differs from all of them.
 Grammar::Symbol other_strings(const std::vector<std::string>& texts, Grammar& grammar);
 

@@ -21,9 +21,6 @@ namespace {
 // which the largest picture may have twice.
 constexpr int kMostScans = 200;
 constexpr int64_t kMostScannedPixels = 20 * kMostPixels;
-// Huffman codes take at least one bit for a block of 8 x 8 pixels of the first component.
-// Arithmetic codes could take less for a large picture of one colour, which is refused.
-constexpr int64_t kMostPixelsOfByte = 512;
 
 // libjpeg reports an error by a call, which leaves the library by longjmp(): functions that call
 // setjmp() make no objects with destructors.
@@ -142,7 +139,9 @@ DecodedImage decode_jpeg(std::string_view bytes, const std::string& name) {
   const int64_t H = file.jpeg.output_height, W = file.jpeg.output_width;
   check_image_bytes(H, W, bytes.size(), name);
   const int64_t pixels = H * W;
-  if (pixels / kMostPixelsOfByte > std::ssize(bytes))
+  // At any size: Huffman codes take at least one bit for a block of 8 x 8 pixels of the first
+  // component. Arithmetic codes could take less for a picture of one colour, which is refused.
+  if (pixels / kMostPixelsPerByte > std::ssize(bytes))
     fail(ErrorKind::BadFile,
          "{}: damaged JPEG file ({} bytes cannot hold {} x {} pixels); expected a complete picture",
          name, bytes.size(), W, H);

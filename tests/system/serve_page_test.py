@@ -87,10 +87,8 @@ class ServePage(ServeTest):
             self.wait_until(lambda: self.metric(running) == 1)
             unloads = [pool.submit(self.post, "/models/unload", {"model": "second"}) for _ in range(3)]
             time.sleep(0.2)
-            began = time.monotonic()
             self.good("/tokenize", {"content": "The eye", "model": "model"})
-            self.assertLess(time.monotonic() - began, 1)
-            self.assertFalse(all(each.done() for each in unloads), "the stream ended too early")
+            self.assertFalse(all(each.done() for each in unloads), "the request waited for the unloads, or the stream ended too early")
             self.assertEqual(self.stop(), 143)  # ends the stream and the waiting
 
     def test_a_missing_path_is_named(self):

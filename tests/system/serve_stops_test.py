@@ -76,7 +76,7 @@ class ServeStopsTest(ServeTest):
         self.assertEqual(self.upload(path.read_bytes())[0], 200)
         self.upload_in_background(silence(20))
         time.sleep(0.5)
-        self.assertEqual(self.stop(seconds=3), 143)
+        self.assertEqual(self.stop(seconds=10), 143)
 
     def test_a_recording_of_days_is_refused(self):
         self.serve()

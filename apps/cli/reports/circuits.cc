@@ -1,11 +1,10 @@
 #include "cli/reports/circuits.h"
 
 #include <fmt/format.h>
-
 #include <fmt/ranges.h>
-#include <charconv>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 #include "base/ordered_json.h"
