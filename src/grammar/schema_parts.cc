@@ -320,7 +320,8 @@ bool names_others(const Conjunction& all) {
 bool requires_name(const Conjunction& all, std::string_view name) {
   return std::ranges::any_of(all, [&](const Json* schema) {
     const Json* const required = find_key(*schema, "required");
-    return required != nullptr && required->is_array() && std::ranges::count(*required, name) > 0;
+    return required != nullptr && required->is_array() &&
+           std::count(required->begin(), required->end(), Json(name)) > 0;
   });
 }
 
