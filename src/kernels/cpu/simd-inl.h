@@ -67,13 +67,15 @@ HWY_INLINE void map(float* y, int64_t count, const F& f, const Inputs*... x) {
                          HWY_ATTR { access.store(f(access.load(x + i)...), y + i); });
 }
 
+// Adds the upper half to the lower one until one lane is left. The order of hn::SumOfLanes depends
+// on Highway's version.
 template <class D>
 HWY_INLINE hn::TFromD<D> sum_of_lanes(D d, hn::Vec<D> v) {
-  if constexpr (hn::MaxLanes(D()) > 8) {
+  if constexpr (hn::MaxLanes(D()) > 1) {
     const hn::Half<D> half;
     return sum_of_lanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   } else {
-    return hn::GetLane(hn::SumOfLanes(d, v));
+    return hn::GetLane(v);
   }
 }
 
