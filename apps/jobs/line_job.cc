@@ -108,6 +108,10 @@ std::optional<JobProgress> run_lines(const LineJob& job, const Compute& compute)
     return std::nullopt;
   }
   if (ranks == nullptr) cli::catch_signals();
+  if (ranks != nullptr && job.out.empty() && ranks->mixes_streams())
+    cli::note(
+        "note: mpirun of Open MPI 5 mixes results on standard output with messages; expected "
+        "--out FILE, or mpirun --output :raw\n");
   constexpr size_t kAhead = 4;  // blocks per rank, so that ranks rarely wait for a slower one
   LineQueue queue(job, ranks == nullptr ? 1 : kAhead * static_cast<size_t>(ranks->size()));
   {

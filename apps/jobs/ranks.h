@@ -39,6 +39,7 @@ class Ranks {
   int rank() const { return communicator_->rank(); }
   int size() const { return communicator_->size(); }
   std::string name(int rank) const;  // "rank 1 (HOST)"
+  bool mixes_streams() const { return communicator_->mixes_streams(); }
 
   void send(int to, const Json& content) const;
   std::optional<Message> receive() const;  // empty if none has arrived

@@ -46,6 +46,8 @@ class Communicator {
   // Collective. Returns `count` zeros in memory that the ranks on this machine share, valid during
   // the lifetime of this object.
   virtual std::atomic<int>* share(int count) = 0;
+  // Returns whether mpirun may put parts of standard output among the messages on standard error.
+  virtual bool mixes_streams() const { return false; }
   // Ends all other ranks with this exit code. If it returns, the caller must end this rank.
   virtual void abort(int code) = 0;
 };

@@ -66,6 +66,8 @@ class MpiCommunicator : public Communicator {
 
   const std::vector<int>& neighbours() const override { return neighbours_; }
   std::atomic<int>* share(int count) override;
+  // The launcher of Open MPI 5 (seen in 5.0.7) keeps one incomplete line for both streams.
+  bool mixes_streams() const override { return OMPI_MAJOR_VERSION >= 5; }
   void abort(int code) override { MPI_Abort(MPI_COMM_WORLD, code); }
 
  private:
