@@ -5,23 +5,17 @@
 #include <map>
 #include <string>
 
-#include "fovea/model.h"
 #include "fuzz.h"
 #include "inspector/routes.h"
-#include "support/small_spec.h"
-#include "tokenizer/state.h"
+#include "small_model.h"
 
 namespace fovea::inspector {
 namespace {
 
 Routes& routes() {
-  static const std::string kTokenizer = R"({"pre_tokenizer": {"type": "WhitespaceSplit"},
-    "model": {"type": "WordLevel", "vocab": {"u": 0, "a": 1, "b": 2}, "unk_token": "u"}})";
   static Routes small(
       "small",
-      Model::create(test::small_decoder(
-                        {.vocabulary = 0, .context = 8, .width = 12, .layers = 2, .heads = 2}),
-                    Tokenizer(parse_tokenizer({kTokenizer, ""}, "t", "c")), 1));
+      small_model(test::small_decoder({.context = 8, .width = 12, .layers = 2, .heads = 2})));
   static const Answer run = small.answer({"POST", "api/run", {}, R"({"text": "a b a"})"});
   require(run.status == 200, "the model reads words");
   return small;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "fovea/model.h"
+#include "support/small_spec.h"
+#include "tokenizer/state.h"
+
+namespace fovea {
+
+// Returns a model of this spec with a tokenizer of three words.
+inline Model small_model(Spec spec) {
+  static const std::string kTokenizer = R"({"pre_tokenizer": {"type": "WhitespaceSplit"},
+    "model": {"type": "WordLevel", "vocab": {"u": 0, "a": 1, "b": 2}, "unk_token": "u"}})";
+  spec.vocabulary = 0;
+  return Model::create(spec, Tokenizer(parse_tokenizer({kTokenizer, ""}, "t", "c")), 1);
+}
+
+}  // namespace fovea
