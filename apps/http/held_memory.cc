@@ -10,6 +10,9 @@ bool HeldMemory::Share::set(int64_t bytes, int64_t free) {
     return false;
   }
   bytes_ = bytes;
+  int64_t peak = all_->peak_;
+  while (all > peak && !all_->peak_.compare_exchange_weak(peak, all)) {
+  }
   return true;
 }
 

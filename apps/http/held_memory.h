@@ -11,6 +11,8 @@ class HeldMemory {
  public:
   explicit HeldMemory(int64_t most) : most_(most) {}
   int64_t held() const { return held_; }
+  // Returns the largest size since the last call.
+  int64_t take_peak() { return peak_.exchange(held_); }
 
   // The part of one request. Safe to use from one thread at a time.
   class Share {
@@ -33,7 +35,7 @@ class HeldMemory {
 
  private:
   const int64_t most_;
-  std::atomic<int64_t> held_{0};
+  std::atomic<int64_t> held_{0}, peak_{0};
 };
 
 }  // namespace fovea::http

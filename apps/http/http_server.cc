@@ -1,6 +1,7 @@
 #include "http/http_server.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -24,6 +25,9 @@ using boost::system::error_code;
 constexpr size_t kTurnedAway = 64;
 // Without a free file descriptor accept() fails immediately; it is repeated after this time.
 constexpr std::chrono::milliseconds kPause{200};
+// After requests that held this much, the server returns free memory to the system when it is idle.
+constexpr int64_t kLarge = int64_t{8} << 20;
+constexpr std::chrono::seconds kLookForIdle{2};
 
 [[noreturn]] void fail_binding(const ServerOptions& options, const std::string& why) {
   throw Error(ErrorKind::InvalidArgument,
@@ -56,21 +60,24 @@ struct Server::Core {
         acceptor(listen_at(context, options)),
         port(acceptor.local_endpoint().port()),
         pause(context),
+        idle(context),
         pool(options.handlers, options.waiting) {}
 
   void accept();
   void take(tcp::socket socket);
   void connection_closed();
+  void return_memory();
 
   const Router router;
   const ServerOptions options;
   asio::io_context context{1};
   tcp::acceptor acceptor;
   const uint16_t port;
-  asio::steady_timer pause;
+  asio::steady_timer pause, idle;
   HandlerPool pool;
   Connections all{router, options, pool, [this] { connection_closed(); }};
-  bool full = false;  // accepting resumes when a connection closes
+  bool large = false;  // requests have held much since memory was returned
+  bool full = false;   // accepting resumes when a connection closes
   std::mutex mutex;
   std::condition_variable emptied;
   bool empty = true;  // no connection is open
@@ -119,6 +126,19 @@ void Server::Core::connection_closed() {
   accept();
 }
 
+// malloc keeps what large requests have freed between smaller blocks.
+void Server::Core::return_memory() {
+  large = all.held.take_peak() >= kLarge || large;
+  if (large && all.held.held() < kLarge) {
+    malloc_trim(0);
+    large = false;
+  }
+  idle.expires_after(kLookForIdle);
+  idle.async_wait([this](error_code stopped) {
+    if (!stopped) return_memory();
+  });
+}
+
 Server::Server(Router router, ServerOptions options)
     : core_(std::make_unique<Core>(std::move(router), std::move(options))) {}
 
@@ -128,6 +148,7 @@ uint16_t Server::port() const { return core_->port; }
 
 void Server::start() {
   core_->accept();
+  core_->return_memory();
   core_->thread = std::thread([core = core_.get()] { core->context.run(); });
 }
 
@@ -139,6 +160,7 @@ void Server::stop(std::chrono::milliseconds grace) {
     error_code ignored;
     core.acceptor.close(ignored);
     core.pause.cancel();
+    core.idle.cancel();
     const auto open = core.all.open;
     for (const auto& connection : open) connection->drain();
   });

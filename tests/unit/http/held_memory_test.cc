@@ -22,6 +22,8 @@ TEST(HeldMemory, HasALimitForAllShares) {
   second.reset();
   EXPECT_EQ(memory.held(), 65);
   EXPECT_TRUE(first.set(100));
+  EXPECT_EQ(memory.take_peak(), 105);
+  EXPECT_EQ(memory.take_peak(), 100);
 }
 
 }  // namespace
