@@ -69,6 +69,8 @@ std::string_view without_authority(std::string_view target, Request& request) {
   const size_t end = std::min(target.find_first_of("/?"), target.size());
   request.authority = target.substr(0, end);
   if (request.authority.empty()) refuse(400, "request target: has no host");
+  if (request.authority.find('@') != std::string::npos)
+    refuse(400, "request target: has a user name; expected http://HOST/PATH");
   return end < target.size() && target[end] == '/' ? target.substr(end) : "/";
 }
 

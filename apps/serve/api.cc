@@ -17,6 +17,7 @@
 #include "serve/page.h"
 #include "serve/prompts.h"
 #include "serve/translation.h"
+#include "serve/unknown_fields.h"
 #include "serve/vectors.h"
 
 namespace fovea::serve {
@@ -140,6 +141,7 @@ Api::Asked Api::read(const http::Request& request, Able able, unsigned route,
   Asked asked{model(body, able), {}};
   if (defaults) asked.request = defaults(*asked.model);
   read_fields(body, route, asked.model->facts.vocabulary, asked.request);
+  check_unknown(body, route);  // after a missing field is named
   warn_of_unknown(body, route);
   return asked;
 }

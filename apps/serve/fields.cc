@@ -166,6 +166,9 @@ std::vector<Field> length_fields() {
       with(named("n_predict", kBoth, "alias of max_tokens, as in llama.cpp's API",
                  option("max_tokens", kBoth, "max_tokens", "model")),
            put_max_tokens),
+      with(named("max_new_tokens", kBoth, "alias of max_tokens",
+                 option("max_tokens", kBoth, "max_tokens", "model")),
+           put_max_tokens),
       option("min_tokens", kBoth, "min_tokens", "model"),
       named("n", kBoth, "number of independent choices",
             bounded(1, kMostChoices, option("n", kBoth, "answers"))),
@@ -236,10 +239,6 @@ std::vector<Field> result_fields() {
       {"suffix", kCompletion, FieldType::text, 0, kMostText, "none",
        "the text after the generated one, for models whose tokenizer has tokens for it",
        [](const Json& v, ApiRequest& r) { r.suffix = v; }},
-      {"response_format", kBoth, FieldType::object, 0, 16, "text",
-       "{\"type\": \"text\"}, {\"type\": \"json_object\"}, with \"schema\": {...} or without, or "
-       "{\"type\": \"json_schema\", \"json_schema\": {\"schema\": {...}}}",
-       [](const Json& v, ApiRequest& r) { r.response_format = v; }},
   };
 }
 
@@ -394,7 +393,7 @@ const std::vector<Field>& fields() {
   static const std::vector<Field> all = [] {
     std::vector<Field> fields;
     for (const auto& group : {prompt_fields(), length_fields(), sampling_fields(), result_fields(),
-                              chat_fields(), trace_fields(), constraint_fields(), vector_fields(),
+                              guide_fields(), chat_fields(), trace_fields(), vector_fields(),
                               classification_fields(), text_fields(), tuning_fields()})
       fields.insert(fields.end(), group.begin(), group.end());
     return fields;

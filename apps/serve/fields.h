@@ -69,7 +69,7 @@ struct Field {
 };
 
 const std::vector<Field>& fields();
-std::vector<Field> constraint_fields();      // of texts that are generated
+std::vector<Field> guide_fields();           // those that restrict the generated text
 std::vector<Field> classification_fields();  // of classifiers and scores of pairs
 std::vector<Field> tuning_fields();          // those of fine-tuning jobs, which are among fields()
 // Throws ApiError if a request for a job has options of another method than its own.

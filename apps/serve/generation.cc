@@ -37,7 +37,7 @@ GenerationJob::GenerationJob(ApiRequest request, bool chat, std::shared_ptr<Serv
 
 void GenerationJob::start(const PreparedPrompts& prepared) {
   const auto& prompts = prepared.ids;
-  find_calls_ = prepared.find_calls;
+  calls_ = prepared.calls;
   // In an encoder-decoder, the encoder reads the prompt; the decoder begins with a token of empty
   // text.
   const std::vector<int32_t> start = {-1};
@@ -193,7 +193,7 @@ std::string GenerationJob::whole_choice(size_t index, const Generation& generati
   const char* reason = finish_reason(generation.finish);
   if (head_.chat) {
     ToolCalls found =
-        find_calls_ ? find_tool_calls(generation.text, request_.tools) : ToolCalls{generation.text};
+        calls_ ? find_tool_calls(generation.text, *calls_) : ToolCalls{generation.text};
     Json message = {{"role", "assistant"}, {"content", found.text}, {"refusal", nullptr}};
     if (!found.calls.empty()) {
       if (found.text.empty()) message["content"] = nullptr;
@@ -250,7 +250,7 @@ void GenerationJob::stream_event(size_t index, const Event& event) {
     choice.ids.push_back(event.id);
     if (wants_logprobs() && event.logprob != nullptr) choice.logprobs.add(event.id, *event.logprob);
   }
-  const std::string text = find_calls_ ? choice.filter.add(event.text) : std::string(event.text);
+  const std::string text = calls_ ? choice.filter.add(event.text) : std::string(event.text);
   if (!text.empty()) stream_piece(index, text);
 }
 
@@ -269,8 +269,8 @@ void GenerationJob::stream_piece(size_t index, const std::string& text) {
 void GenerationJob::stream_end(size_t index, const Generation& generation) {
   Choice& choice = choices_[index];
   const char* reason = finish_reason(generation.finish);
-  if (find_calls_) {
-    const ToolCalls found = find_tool_calls(choice.filter.held(), request_.tools);
+  if (calls_) {
+    const ToolCalls found = find_tool_calls(choice.filter.held(), *calls_);
     if (!found.text.empty()) stream_piece(index, found.text);
     Json calls = Json::array();
     for (size_t i = 0; i < found.calls.size(); ++i) {

@@ -64,7 +64,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<http::Exchange> exchange_;
   Metrics& metrics_;
-  bool find_calls_ = false;
+  std::optional<CallRules> calls_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
   // The following members are used on the engine's thread only.

@@ -6,10 +6,10 @@
 #include <random>
 
 #include "fovea/error.h"
-#include "fovea/grammar.h"
 #include "serve/answer_limits.h"
 #include "serve/chat_pictures.h"
 #include "serve/continued_message.h"
+#include "serve/template_messages.h"
 #include "serve/tool_calls.h"
 
 namespace fovea::serve {
@@ -19,52 +19,8 @@ namespace {
   throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
 }
 
-// Sets the calls of a message to the form that the template expects.
-void put_calls(Json& message, const ChatFormat::Calls& form) {
-  // The older form of a call, and of its result.
-  if (message["role"] == "function") message["role"] = "tool";
-  if (message.contains("function_call") && message["function_call"].is_object()) {
-    message["tool_calls"] = Json::array(
-        {{{"id", "call00000"}, {"type", "function"}, {"function", message["function_call"]}}});
-    message.erase("function_call");
-  }
-  const auto calls = message.find("tool_calls");
-  if (calls == message.end() || !calls->is_array()) return;
-  for (Json& call : *calls) {
-    if (!call.is_object() || !call.contains("function")) continue;
-    Json& function = call["function"];
-    if (!function.is_object() || !function.contains("arguments")) continue;
-    Json& arguments = function["arguments"];
-    if (form.text_arguments && !arguments.is_string()) arguments = arguments.dump();
-    if (form.text_arguments || !arguments.is_string()) continue;
-    Json parsed = json_or_discarded(arguments.get_ref<const std::string&>());
-    if (parsed.is_object()) arguments = std::move(parsed);
-  }
-  if (form.null_content && !calls->empty() && message.value("content", Json()) == "")
-    message["content"] = nullptr;
-}
-
-// Joins the parts of a message's content, since templates expect a string. Models that read
-// pictures get the parts.
-Json template_message(Json message, const ChatFormat& chat, bool reads_images) {
-  if (message["role"] == "developer" && !chat.knows_developer) message["role"] = "system";
-  if (const auto content = message.find("content");
-      content != message.end() && content->is_array() && !reads_images) {
-    std::string text;
-    for (const Json& part : *content) {
-      if (!part.contains("text"))
-        throw ApiError{400, "messages: the model reads no pictures; expected parts of type text",
-                       "messages", "unsupported"};
-      text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
-    }
-    *content = text;
-  }
-  put_calls(message, chat.calls);
-  return message;
-}
-
-// A message that only calls tools may have no content. Templates that do not support tool calls
-// expect a string: if rendering fails, it is repeated with empty strings.
+// A message that only calls tools may have no content, where some templates expect a string: if
+// rendering fails, it is repeated with empty strings.
 std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages) {
   const auto render = [&] {
     return model.image_prompt
@@ -74,13 +30,7 @@ std::string rendered(const ServedModel& model, ChatRequest& chat, Json& messages
   try {
     return render();
   } catch (const Error&) {
-    bool any = false;
-    for (Json& message : messages) {
-      if (message.contains("content") && !message["content"].is_null()) continue;
-      message["content"] = "";
-      any = true;
-    }
-    if (!any) throw;
+    if (!fill_contents(messages, model.chat->habits)) throw;
   }
   chat.messages = messages.dump();
   return render();
@@ -111,11 +61,10 @@ std::string conversation(const ApiRequest& request, bool with_tools, const Serve
                    "messages", "no_chat_template"};
   }
   ChatRequest chat;
-  Json messages = Json::array();
-  for (const Json& message : request.messages) {
-    messages.push_back(template_message(message, *model.chat, model.image_prompt != nullptr));
-  }
-  if (model.image_prompt) pictures = take_pictures(messages);
+  const bool reads_images = model.image_prompt != nullptr;
+  Json messages = request.messages;
+  if (reads_images) pictures = take_pictures(messages);
+  messages = template_messages(messages, *model.chat, reads_images);
   if (request.ending.continue_final) mark_end(messages);
   chat.messages = messages.dump();
   if (with_tools) chat.tools = request.tools.dump();
@@ -151,56 +100,21 @@ ToolChoice tool_choice(const ApiRequest& request) {
   return {false, true, function["name"]};
 }
 
-// Returns the JSON Schema required by response_format: unset for text, "" for any object.
-std::optional<std::string> format_schema(const Json& format) {
-  if (format.is_null() || format.empty()) return std::nullopt;
-  const Json type = format.value("type", Json());
-  if (type == "text") return std::nullopt;
-  if (type != "json_object" && type != "json_schema")
-    bad_value("response_format", "type text, json_object or json_schema");
-  // Servers differ in where the schema stands.
-  const Json holder = format.value("json_schema", Json());
-  for (const Json* place : {&holder, &format})
-    for (const char* key : {"schema", "value"})
-      if (place->is_object() && place->contains(key)) {
-        if (!(*place)[key].is_object())
-          bad_value("response_format.json_schema.schema", "a JSON Schema");
-        return (*place)[key].dump();
-      }
-  if (type == "json_schema") bad_value("response_format.json_schema.schema", "a JSON Schema");
-  return "";
-}
-
-// Returns the constraint of the fields that describe the text; none = unset.
-Constraint guided(const ApiRequest& request, ServedModel& model) {
-  const ApiRequest::Guide& guide = request.guide;
-  const int64_t most = request.options.max_tokens;
-  if (!guide.grammar.empty()) return gbnf_constraint(model.json_vocabulary(), guide.grammar, most);
-  if (!guide.regex.empty()) return regex_constraint(model.json_vocabulary(), guide.regex, most);
-  if (!guide.choices.empty())
-    return choice_constraint(model.json_vocabulary(), guide.choices, most);
-  if (guide.schema.is_null()) return {};
-  const bool text = guide.schema.is_string();
-  return json_constraint(model.json_vocabulary(),
-                         text ? guide.schema.get<std::string>() : guide.schema.dump(), most);
-}
-
 void constrain(ApiRequest& request, ServedModel& model, const ToolChoice& choice) {
-  std::optional<std::string> schema = format_schema(request.response_format);
-  std::string param = schema ? "response_format" : request.guide.field;
-  if (schema && !request.guide.field.empty())
-    bad_value("response_format", "it alone, without " + request.guide.field);
-  if (choice.required) {
-    schema = call_schema(request.tools, choice.name);
-    param = "tool_choice";
-  }
+  if (request.guides.size() > 1)
+    bad_value(request.guides[1].field, fmt::format("only one of {} and {}", request.guides[0].field,
+                                                   request.guides[1].field));
+  if (choice.required)
+    request.guides = {
+        {Guide::Kind::schema, "tool_choice", call_schema(request.tools, choice.name)}};
+  if (request.guides.empty()) return;
+  const Guide& guide = request.guides[0];
   try {
-    request.options.constrain =
-        schema ? json_constraint(model.json_vocabulary(), *schema, request.options.max_tokens)
-               : guided(request, model);
+    request.options.constrain = constraint_of(guide, model, request.options.max_tokens);
   } catch (const Error& error) {
-    const std::string prefix = param + ": ", what = error.what();
-    throw ApiError{400, what.starts_with(prefix) ? what : prefix + what, param, "invalid_schema"};
+    const std::string prefix = guide.field + ": ", what = error.what();
+    throw ApiError{400, what.starts_with(prefix) ? what : prefix + what, guide.field,
+                   "invalid_schema"};
   }
 }
 
@@ -348,7 +262,7 @@ void check_combinations(ApiRequest& request, bool chat) {
 void read_conversation(const ApiRequest& request, const ServedModel& model,
                        PreparedPrompts& prompts) {
   std::vector<ChatPicture> pictures;
-  const std::string text = conversation(request, prompts.find_calls, model, pictures);
+  const std::string text = conversation(request, prompts.calls.has_value(), model, pictures);
   if (!model.image_prompt) {
     prompts.ids.push_back(model.needs_tokenizer().encode(text, SpecialTokens::guarded));
     return;
@@ -374,8 +288,10 @@ PreparedPrompts prepare(ApiRequest& request, bool chat, ServedModel& model,
   ToolChoice choice{true};
   if (chat) {
     choice = tool_choice(request);
-    prompts.find_calls = !choice.none;
-    if (model.chat) check_shown(request, prompts.find_calls && !choice.required, *model.chat);
+    const bool tools = !choice.none;
+    if (model.chat) check_shown(request, tools && !choice.required, *model.chat);
+    if (tools && model.chat)
+      prompts.calls = call_rules(request.tools, model.chat->habits.short_ids);
     read_conversation(request, model, prompts);
     if (prompts.ids[0].empty()) bad_value("messages", "at least one character");
   } else {

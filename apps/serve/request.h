@@ -10,6 +10,7 @@
 #include "fovea/classify.h"
 #include "fovea/embed.h"
 #include "fovea/engine.h"
+#include "serve/guide.h"
 #include "tuning/job.h"
 
 namespace fovea::serve {
@@ -23,6 +24,11 @@ struct ApiError {
 };
 
 using Prompt = std::variant<std::string, std::vector<int32_t>>;
+
+// How the prompt of a chat ends: with the start of the assistant's message, or within the last one.
+struct ChatEnding {
+  bool add_generation_prompt = true, continue_final = false;
+};
 
 // The field values of one request. `options` starts with the model's defaults.
 struct ApiRequest {
@@ -39,17 +45,9 @@ struct ApiRequest {
   std::string suffix;  // the text after the generated one
 
   Json messages, tools, documents, tool_choice, template_variables = Json::object();
-  struct Ending {  // of the conversation's prompt
-    bool add_generation_prompt = true, continue_final = false;
-  } ending;
-  bool functions = false;  // calls in the older form of OpenAI's API
-  Json response_format;
-  struct Guide {  // further descriptions of the text; at most one is set
-    std::string grammar, regex;
-    std::vector<std::string> choices;
-    Json schema;
-    std::string field;  // the one that is given, for errors
-  } guide;
+  ChatEnding ending;
+  bool functions = false;     // calls in the older form of OpenAI's API
+  std::vector<Guide> guides;  // descriptions of the text; at most one applies
   AttentionTraceOptions trace;
 
   std::vector<Prompt> inputs;  // of /v1/embeddings and /embed

@@ -11,14 +11,10 @@ namespace {
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr std::string_view kSpace = " \t\r\n";
 
-// Nine letters and digits, which is what Mistral's templates demand, and others take.
-std::string call_id() {
-  constexpr std::string_view kSigns =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+std::string call_id(const CallRules& rules) {
   thread_local std::mt19937_64 generator{std::random_device{}()};
-  std::string id;
-  for (int i = 0; i < 9; ++i) id += kSigns[generator() % kSigns.size()];
-  return id;
+  const std::string random = fmt::format("{:016x}", generator());
+  return rules.short_ids ? short_call_id(random) : "call_" + random;
 }
 
 std::string_view without_space(std::string_view text) {
@@ -27,49 +23,54 @@ std::string_view without_space(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-bool is_tool(const Json& tools, const std::string& name) {
-  return std::any_of(tools.begin(), tools.end(), [&](const Json& tool) {
-    const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
-    return function.is_object() && function.value("name", Json()) == name;
-  });
+// Returns the arguments, which may also be written as a text, as an object; otherwise discarded.
+Json arguments_of(const Json& call) {
+  auto arguments = call.find("arguments");
+  if (arguments == call.end()) arguments = call.find("parameters");
+  Json object(Json::value_t::discarded);
+  if (arguments != call.end())
+    object = arguments->is_string() ? json_or_discarded(arguments->get_ref<const std::string&>())
+                                    : *arguments;
+  return object.is_object() ? object : Json(Json::value_t::discarded);
 }
 
-// Appends one call. Returns false if `json` is not a call of one of the tools.
-bool add_call(const Json& json, const Json& tools, Json& calls) {
+// Appends one call. Returns false if `json` is not a call.
+bool add_call(const Json& json, const CallRules& rules, Json& calls) {
   if (!json.is_object()) return false;
   const auto name = json.find("name");
-  if (name == json.end() || !name->is_string() || !is_tool(tools, *name)) return false;
-  auto arguments = json.find("arguments");
-  if (arguments == json.end()) arguments = json.find("parameters");
-  if (arguments == json.end()) return false;
-  const std::string text =
-      arguments->is_string() ? arguments->get<std::string>() : arguments->dump();
-  if (!json_or_discarded(text).is_object()) return false;
-  calls.push_back({{"id", call_id()},
+  if (name == json.end() || !name->is_string()) return false;
+  if (!rules.names.contains(name->get_ref<const std::string&>())) return false;
+  const Json arguments = arguments_of(json);
+  if (arguments.is_discarded()) return false;
+  calls.push_back({{"id", call_id(rules)},
                    {"type", "function"},
-                   {"function", {{"name", *name}, {"arguments", text}}}});
+                   {"function", {{"name", *name}, {"arguments", arguments.dump()}}}});
   return true;
 }
 
-bool add_calls(const Json& json, const Json& tools, Json& calls) {
-  if (!json.is_array()) return add_call(json, tools, calls);
+bool add_calls(const Json& json, const CallRules& rules, Json& calls) {
+  if (!json.is_array()) return add_call(json, rules, calls);
   return !json.empty() && std::all_of(json.begin(), json.end(), [&](const Json& each) {
-    return add_call(each, tools, calls);
+    return add_call(each, rules, calls);
   });
 }
 
-// Returns whether an answer that begins with `text` may consist of calls: of an object, or an array
-// of objects. Texts begin with brackets too, such as "[Note]".
-bool may_be_calls(std::string_view text) {
-  for (const std::string_view begin : {std::string_view("{\""), std::string_view("[{\"")}) {
-    size_t at = 0;
-    for (const char sign : begin) {
-      at = std::min(text.find_first_not_of(kSpace, at), text.size());
-      if (at == text.size()) return true;
-      if (text[at++] != sign) break;
-      if (sign == '"') return true;
-    }
-  }
+// Returns whether a text may be the begin of a call in JSON, {"name": ...} or [{"name": ...}; so
+// that other texts in brackets, such as [Note], are streamed.
+bool may_begin_call(std::string_view text) {
+  const auto skip = [&](char c) {
+    text = text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
+    if (text.empty()) return true;
+    if (text[0] != c) return false;
+    text.remove_prefix(1);
+    return true;
+  };
+  skip('[');
+  if (!skip('{') || !skip('"')) return false;
+  const std::string_view key = text.substr(0, text.find('"'));
+  const bool ended = key.size() < text.size();
+  for (const std::string_view known : {"name", "arguments", "parameters", "type", "id"})
+    if (ended ? key == known : known.starts_with(key)) return true;
   return false;
 }
 
@@ -83,13 +84,35 @@ Json json_or_discarded(std::string_view text) {
   }
 }
 
-ToolCalls find_tool_calls(const std::string& answer, const Json& tools) {
+CallRules call_rules(const Json& tools, bool short_ids) {
+  CallRules rules{{}, short_ids};
+  for (const Json& tool : tools) {
+    const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
+    const Json name = function.is_object() ? function.value("name", Json()) : Json();
+    if (name.is_string()) rules.names.insert(name.get<std::string>());
+  }
+  return rules;
+}
+
+std::string short_call_id(std::string_view text) {
+  constexpr std::string_view kDigits =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  uint64_t hash = 14695981039346656037ULL;  // FNV-1a: the same on every machine
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211ULL;
+  std::string id(9, '0');
+  for (char& digit : id) {
+    digit = kDigits[hash % kDigits.size()];
+    hash /= kDigits.size();
+  }
+  return id;
+}
+
+ToolCalls find_tool_calls(const std::string& answer, const CallRules& rules) {
   const ToolCalls none = {answer};
   ToolCalls found;
   const std::string_view whole = without_space(answer);
-  if (!whole.empty() && (whole[0] == '{' || whole[0] == '[')) {
-    return add_calls(json_or_discarded(whole), tools, found.calls) ? found : none;
-  }
+  if (may_begin_call(whole))
+    return add_calls(json_or_discarded(whole), rules, found.calls) ? found : none;
   size_t at = answer.find(kOpen);
   if (at == std::string::npos) return none;
   found.text = without_space(std::string_view(answer).substr(0, at));
@@ -97,7 +120,7 @@ ToolCalls find_tool_calls(const std::string& answer, const Json& tools) {
     const size_t begin = at + kOpen.size();
     const size_t end = std::min(answer.find(kClose, begin), answer.size());
     const std::string_view call = std::string_view(answer).substr(begin, end - begin);
-    if (!add_calls(json_or_discarded(without_space(call)), tools, found.calls)) return none;
+    if (!add_calls(json_or_discarded(without_space(call)), rules, found.calls)) return none;
     at = answer.find(kOpen, end);
   }
   return found;
@@ -107,7 +130,7 @@ std::string ToolCallFilter::add(std::string_view text) {
   held_ += text;
   if (inside_) return {};
   if (!began_) {
-    if (without_space(held_).empty() || may_be_calls(held_)) return {};
+    if (may_begin_call(held_)) return {};
     began_ = true;
   }
   size_t keep = held_.find(kOpen);
@@ -123,18 +146,31 @@ std::string ToolCallFilter::add(std::string_view text) {
   return sure;
 }
 
+namespace {
+
+// Returns the schema of the arguments, which are an object: {} and null allow any object.
+Json parameters_of(const Json& function) {
+  Json parameters = function.value("parameters", Json::object());
+  if (parameters.is_null()) parameters = Json::object();
+  if (!parameters.is_object())
+    throw ApiError{400, "tools: the parameters of a function are no schema; expected an object",
+                   "tools", "invalid_type"};
+  bool typed = false;
+  for (const auto& member : parameters.items())
+    typed |= member.key() == "type" || member.key() == "$ref" || member.key().ends_with("Of");
+  if (!typed) parameters["type"] = "object";
+  return parameters;
+}
+
+}  // namespace
+
 std::string call_schema(const Json& tools, const std::string& name) {
-  constexpr const char* kKinds[] = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"};
   Json any = Json::array();
   for (const Json& tool : tools) {
     const Json function = tool.is_object() ? tool.value("function", Json::object()) : Json();
     if (!function.is_object() || !function.contains("name")) continue;
     if (!name.empty() && function["name"] != name) continue;
-    Json parameters = function.value("parameters", Json());
-    if (!parameters.is_object()) parameters = Json::object();
-    const bool described = std::any_of(std::begin(kKinds), std::end(kKinds),
-                                       [&](const char* key) { return parameters.contains(key); });
-    if (!described) parameters["type"] = "object";
+    const Json parameters = parameters_of(function);
     any.push_back(
         {{"type", "object"},
          {"properties", {{"name", {{"const", function["name"]}}}, {"arguments", parameters}}},

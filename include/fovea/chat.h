@@ -127,6 +127,16 @@ class ModelChat {
   std::string special_tokens_;  // a JSON object
 };
 
+// What a chat template expects, found by rendering small conversations.
+struct TemplateHabits {
+  bool shows_system = true, shows_developer = true;  // messages of these roles
+  bool text_arguments = false;  // arguments of calls are texts with JSON, not objects
+  // Which ids of calls it takes: nine letters and digits, and others.
+  bool short_ids = true, long_ids = true;
+  // The contents beside which it shows the calls of a message: null, "", and a text.
+  bool calls_without_content = true, calls_with_empty = true, calls_with_text = true;
+};
+
 // Converts a conversation to the text format on which the model was trained.
 struct ChatFormat {
   // Returns the text of a conversation. Throws the errors of ModelChat::render(), which name a line
@@ -137,11 +147,7 @@ struct ChatFormat {
   bool knows_tools = true, knows_documents = true;
   // Whether contents may be lists of parts {"type": "text", "text": ...} and {"type": "image"}.
   bool knows_parts = false;
-  // How the template writes the calls of an assistant's message.
-  struct Calls {
-    bool text_arguments = false;  // it expects `arguments` as JSON text, not as an object
-    bool null_content = false;    // it writes calls only if `content` is null
-  } calls = {};
+  TemplateHabits habits = {};
 };
 
 // Returns the text of a conversation with pictures: contents are texts or lists of these parts. If

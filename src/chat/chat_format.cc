@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "chat/probe_calls.h"
+#include "chat/template_probe.h"
 #include "fovea/chat.h"
 #include "fovea/excerpt.h"
 
@@ -42,13 +42,13 @@ std::optional<ChatFormat> chat_format(const std::string& folder, const std::stri
       throw Error(error.kind(), without_path(error.what(), path));
     }
   };
-  const bool tools = names(source_with_tools, "tools");
-  return ChatFormat{render,
-                    names(source, "developer"),
-                    tools,
-                    names(source, "documents"),
-                    names(source, "'image'") || names(source, "\"image\""),
-                    tools ? probe_calls(render) : ChatFormat::Calls()};
+  const bool parts = names(source, "'image'") || names(source, "\"image\"");
+  const TemplateHabits habits = probe_template(render, parts);
+  // Many templates write the name of any role, which the model then does not know.
+  const bool developer = names(source, "developer") && habits.shows_developer;
+  return ChatFormat{
+      render, developer, names(source_with_tools, "tools"), names(source, "documents"),
+      parts,  habits};
 }
 
 }  // namespace fovea

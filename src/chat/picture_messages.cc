@@ -26,6 +26,22 @@ std::string joined(const Messages& parts) {
   return text;
 }
 
+// Joins texts that follow each other by a line break, since templates join them without one.
+Messages with_breaks(const Messages& parts) {
+  Messages joined = Messages::array();
+  const auto is_text = [](const Messages& part) {
+    return part.value("type", "") == "text" && part.contains("text") && part["text"].is_string();
+  };
+  for (const Messages& part : parts) {
+    if (!joined.empty() && is_text(part) && is_text(joined.back()))
+      joined.back()["text"] =
+          joined.back()["text"].get<std::string>() + "\n" + part["text"].get<std::string>();
+    else
+      joined.push_back(part);
+  }
+  return joined;
+}
+
 }  // namespace
 
 std::string render_with_images(const ChatFormat& format, const ChatRequest& request,
@@ -37,6 +53,7 @@ std::string render_with_images(const ChatFormat& format, const ChatRequest& requ
     check(message.is_object(), "messages: not objects; expected objects with role and content");
     const auto content = message.find("content");
     if (content == message.end()) continue;
+    if (content->is_array()) *content = with_breaks(*content);
     if (format.knows_parts && content->is_string())
       *content = Messages::array({{{"type", "text"}, {"text", *content}}});
     else if (!format.knows_parts && content->is_array())

@@ -34,8 +34,7 @@ void use_as_call(const std::string& text) {
           "JSON respects the limit of its depth");
   require(json.is_discarded() || parse_ordered_json(json.dump(), "again") == json,
           "a value is the same after writing and reading");
-  const Json tools = {{{"function", {{"name", "f"}}}}};
-  const ToolCalls found = find_tool_calls(text, tools);
+  const ToolCalls found = find_tool_calls(text, {{"f", "get_weather"}});
   require(!found.calls.empty() || found.text == text, "an answer without calls is entirely text");
   std::string streamed;
   ToolCallFilter filter;

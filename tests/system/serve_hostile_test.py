@@ -27,7 +27,8 @@ class Hostile(ServeTest):
                   post + "Transfer-Encoding: gzip\r\n\r\n", post + "X: a\r\n b\r\n\r\n", post + "X : a\r\n\r\n", post + "X: a\rb\r\n\r\n",
                   post + "X: \0\r\n\r\n", post + "é: a\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n-2\r\n",
                   post + "Transfer-Encoding: chunked\r\n\r\n0x10\r\n", post + "Transfer-Encoding: chunked\r\n\r\n5\nhello", "GET /\r\n\r\n",
-                  "GET ftp://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET http:///health HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                  "GET ftp://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET http:///health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                  "GET http://me@localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
                   "CONNECT a:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /health HTTP/1.1\r\n\r\n"],
             404: ["GET /../etc/passwd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n"],
             405: ["TRACE /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n"],
@@ -60,6 +61,8 @@ class Hostile(ServeTest):
     def test_other_origins_and_hosts_are_refused(self):
         self.serve("--cors-origin", "https://good.example")
         self.assertEqual(self.ask("GET", "/v1/models", headers={"Host": "evil.example"})[0], 403)
+        heard = self.say("GET http://evil.example/v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        self.assertEqual(heard[:12], "HTTP/1.1 403", "the host of the target counts")
         self.assertEqual(self.ask("GET", "/v1/models", headers={"Origin": "https://evil.example"})[0], 403)
         status, headers, _ = self.ask("GET", "/v1/models", headers={"Origin": "https://good.example"})
         self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (200, "https://good.example"))

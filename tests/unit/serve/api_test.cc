@@ -202,28 +202,6 @@ TEST_F(ApiTest, PassesTheExpectedVariablesToTemplates) {
   EXPECT_NE(conversation_.tools.find("\"f\""), std::string::npos);
 }
 
-TEST_F(ApiTest, ReadsIntegersWithAPointAndATopPOfZero) {
-  const auto ask_for = [&](const Json& fields) { return post(kChatPath, chat(fields)); };
-  EXPECT_EQ(ask_for({{"max_tokens", 5.0}, {"seed", 1000.0}, {"top_p", 0}})->answer.status, 200);
-  EXPECT_EQ(options_.max_tokens, 5);
-  EXPECT_EQ(options_.sampling.seed, 1000u);
-  EXPECT_GT(options_.sampling.top_p, 0);
-  refused(ask_for({{"max_tokens", 5.5}}), 400, "max_tokens");
-  refused(ask_for({{"seed", 1e19}}), 400, "seed");
-}
-
-TEST_F(ApiTest, ContinuesTheLastMessage) {
-  const Json messages = {{{"role", "user"}, {"content", "a"}},
-                         {{"role", "assistant"}, {"content", "So it "}}};
-  const auto ask_for = [&](const Json& conversation, bool prompt) {
-    return post(kChatPath, {{"messages", conversation},
-                            {"continue_final_message", true},
-                            {"add_generation_prompt", prompt}});
-  };
-  refused(ask_for(messages, true), 400, "continue_final_message", "add_generation_prompt");
-  refused(ask_for(Json::array({messages[0]}), false), 400, "continue_final_message", "assistant");
-}
-
 TEST_F(ApiTest, FindsToolCalls) {
   const Json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   pieces_ = {"Well. <to", "ol_call>{\"name\": \"f\", ", "\"arguments\": {\"x\": 1}}</tool_call>"};
@@ -235,6 +213,7 @@ TEST_F(ApiTest, FindsToolCalls) {
   ASSERT_EQ(all.size(), 5u);
   EXPECT_EQ(all[1]["choices"][0]["delta"]["content"], "Well. ");
   EXPECT_EQ(all[2]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"], "f");
+  EXPECT_EQ(all[2]["choices"][0]["delta"]["tool_calls"][0]["id"].get<std::string>().size(), 9u);
   EXPECT_EQ(all[3]["choices"][0]["finish_reason"], "tool_calls");
   EXPECT_EQ(parsed(post(kChatPath, chat()))["choices"][0]["finish_reason"], "stop");
   refused(post(kChatPath,
@@ -243,109 +222,53 @@ TEST_F(ApiTest, FindsToolCalls) {
           400, "tool_choice");
 }
 
-TEST(ToolCalls, ParsesCommonFormats) {
-  const Json tools = {{{"function", {{"name", "f"}}}}, {{"function", {{"name", "g"}}}}};
-  EXPECT_EQ(find_tool_calls(R"( {"name": "f", "parameters": {}})", tools).calls.size(), 1u);
-  const Json two =
-      find_tool_calls(R"([{"name": "f", "arguments": "{}"}, {"name": "g", "arguments": {}}])",
-                      tools)
-          .calls;
-  ASSERT_EQ(two.size(), 2u);
-  // Regression: templates of Mistral refuse ids that are not nine letters and digits.
-  EXPECT_EQ(two[0]["id"].get<std::string>().size(), 9u);
-  for (const std::string& text :
-       {std::string("{\"a\": 1}"), std::string("[]"), std::string("{\"name\": \"f\""),
-        std::string("<tool_call>f</tool_call>"), std::string("<tool_call>"), std::string("hello"),
-        std::string(R"({"name": "Alice", "parameters": {"age": 3}})"),  // no tool has this name
-        std::string(R"({"name": "f", "arguments": 0})"), std::string("[Note] one two"),
-        std::string(100'000, '[')}) {
-    const ToolCalls found = find_tool_calls(text, tools);
-    EXPECT_TRUE(found.calls.empty());
-    EXPECT_EQ(found.text, text);
-  }
+TEST_F(ApiTest, ReadsIntegersWithAPointAndATopPOfZero) {
+  const auto ask_for = [&](const Json& fields) { return post(kChatPath, chat(fields)); };
+  EXPECT_EQ(ask_for({{"max_tokens", 5.0}, {"seed", 1000.0}, {"top_p", 0}})->answer.status, 200);
+  EXPECT_EQ(options_.max_tokens, 5);
+  EXPECT_EQ(options_.sampling.seed, 1000u);
+  EXPECT_GT(options_.sampling.top_p, 0);
+  refused(ask_for({{"max_tokens", 5.5}}), 400, "max_tokens");
+  refused(ask_for({{"seed", 1e19}}), 400, "seed");
 }
 
-// Regression: an answer that begins with a bracket came in one piece at its end.
-TEST(ToolCalls, TextsThatBeginWithABracketAreStreamed) {
-  ToolCallFilter filter;
-  EXPECT_EQ(filter.add(" ["), "");
-  EXPECT_EQ(filter.add("Note] one"), " [Note] one");
-  ToolCallFilter calls;
-  for (const char* piece : {"[", " { ", "\"name\": ", "\"f\"}]"}) EXPECT_EQ(calls.add(piece), "");
-}
-
-// Regression: a function without parameters got the arguments 0 or was refused.
-TEST(ToolCalls, ArgumentsAreAnObject) {
-  for (const Json& parameters : {Json(), Json::object(), Json{{"properties", Json::object()}}}) {
-    const Json tools = {{{"function", {{"name", "f"}, {"parameters", parameters}}}}};
-    const Json schema = Json::parse(call_schema(tools, "f"));
-    EXPECT_EQ(schema["anyOf"][0]["properties"]["arguments"]["type"], "object") << parameters;
-  }
-}
-
-TEST_F(ApiTest, ConstrainsJson) {
-  const Json schema = {{"type", "object"}, {"properties", {{"a", {{"type", "null"}}}}}};
-  const auto ask_for = [&](const Json& format) {
-    return post(kChatPath, chat({{"response_format", format}}));
+TEST_F(ApiTest, ContinuesTheLastMessage) {
+  model_->facts.context = 1000;
+  const Json messages = {{{"role", "user"}, {"content", "a"}},
+                         {{"role", "assistant"}, {"content", "So it "}}};
+  const auto ask_for = [&](const Json& conversation, bool prompt) {
+    return post(kChatPath, {{"messages", conversation},
+                            {"continue_final_message", true},
+                            {"add_generation_prompt", prompt}});
   };
-  EXPECT_EQ(ask_for({{"type", "json_object"}})->answer.status, 200);
-  EXPECT_TRUE(options_.constrain);
-  EXPECT_EQ(
-      ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}})->answer.status,
-      200);
-  EXPECT_EQ(ask_for({{"type", "text"}})->answer.status, 200);
-  EXPECT_FALSE(options_.constrain);
-  options_.constrain = nullptr;
-  EXPECT_EQ(ask_for({{"type", "json_object"}, {"schema", schema}})->answer.status, 200);
-  EXPECT_TRUE(options_.constrain);
-  refused(ask_for({{"type", "xml"}}), 400, "response_format");
-  refused(ask_for({{"type", "json_schema"}}), 400, "response_format.json_schema.schema");
-  refused(ask_for({{"type", "json_schema"}, {"json_schema", {{"schema", {{"contains", 3}}}}}}), 400,
-          "response_format", "contains");
+  EXPECT_EQ(ask_for(messages, false)->answer.status, 200);
+  EXPECT_TRUE(tokenizer_->decode(prompts_.back()).ends_with("So it "));
+  refused(ask_for(messages, true), 400, "continue_final_message", "add_generation_prompt");
+  refused(ask_for(Json::array({messages[0]}), false), 400, "continue_final_message", "assistant");
 }
 
-TEST_F(ApiTest, ConstrainsToGrammars) {
-  const auto ask_for = [&](const char* field, const Json& value) {
-    return post(kCompletionPath, {{"prompt", "a"}, {field, value}});
-  };
-  const Json schema = {{"type", "null"}};
-  for (const auto& [field, value] : {std::pair<const char*, Json>("grammar", "root ::= \"a\"+"),
-                                     {"guided_grammar", "root ::= \"a\""},
-                                     {"guided_regex", "[ab]{2}"},
-                                     {"guided_choice", {"yes", "no"}},
-                                     {"guided_json", schema},
-                                     {"guided_json", schema.dump()},
-                                     {"json_schema", schema},
-                                     {"regex", "[ab]{2}"},
-                                     {"format", "json"},
-                                     {"format", schema},
-                                     {"structured_outputs", {{"json", schema}}},
-                                     {"structured_outputs", {{"choice", {"yes", "no"}}}},
-                                     {"structured_outputs", {{"regex", "[ab]"}}}}) {
-    options_.constrain = nullptr;
-    EXPECT_EQ(ask_for(field, value)->answer.status, 200) << field;
-    EXPECT_TRUE(options_.constrain) << field;
-  }
-  // Regression: fields of other servers that restrict a text were ignored.
-  for (const auto& [field, value] : {std::pair<const char*, Json>("ebnf", "root ::= \"a\""),
-                                     {"allowed_token_ids", {1, 2}},
-                                     {"include_stop_str_in_output", true},
-                                     {"structural_tag", "{}"}})
-    refused(ask_for(field, value), 400, field);
-  EXPECT_EQ(ask_for("include_stop_str_in_output", false)->answer.status, 200);
-  refused(ask_for("structured_outputs", {{"structural_tag", "{}"}}), 400, "structured_outputs");
-  refused(ask_for("grammar", "root ::= x"), 400, "grammar", "rule x is missing");
-  refused(ask_for("guided_regex", "(a"), 400, "guided_regex", "line 1, character 3");
-  refused(ask_for("guided_choice", {"a", ""}), 400, "guided_choice", "is empty");
-  refused(ask_for("guided_choice", "a"), 400, "guided_choice");
-  refused(ask_for("guided_json", "{"), 400, "guided_json");
-  refused(post(kCompletionPath,
-               {{"prompt", "a"}, {"grammar", "root ::= \"a\""}, {"guided_regex", "a"}}),
-          400, "guided_regex", "cannot be combined with grammar");
-  refused(post(kCompletionPath, {{"prompt", "a"},
-                                 {"response_format", {{"type", "json_object"}}},
-                                 {"guided_regex", "a"}}),
-          400, "response_format", "without guided_regex");
+TEST_F(ApiTest, GivesCallsAsTheTemplateExpectsThem) {
+  model_->facts.context = 1000;
+  const Json call = {{"id", "call_0123456789abcdef"},
+                     {"type", "function"},
+                     {"function", {{"name", "f"}, {"arguments", "{\"x\": 1}"}}}};
+  const Json messages = {{{"role", "system"}, {"content", "Be kind."}},
+                         {{"role", "user"}, {"content", "a"}},
+                         {{"role", "assistant"}, {"content", "b"}, {"tool_calls", {call}}},
+                         {{"role", "tool"}, {"tool_call_id", call["id"]}, {"content", "c"}}};
+  TemplateHabits& habits = model_->chat->habits;
+  habits.text_arguments = true;
+  habits.long_ids = habits.shows_system = habits.calls_with_text = habits.calls_with_empty = false;
+  post(kChatPath, {{"messages", messages}});
+  const Json given = Json::parse(conversation_.messages);
+  ASSERT_EQ(given.size(), 4u) << given;
+  EXPECT_EQ(given[0]["content"], "Be kind.\n\na");
+  EXPECT_EQ(given[1], (Json{{"role", "assistant"}, {"content", "b"}}));
+  EXPECT_TRUE(given[2]["content"].is_null());
+  const Json& renewed = given[2]["tool_calls"][0];
+  EXPECT_EQ(renewed["function"]["arguments"], "{\"x\": 1}");
+  EXPECT_EQ(renewed["id"].get<std::string>().size(), 9u);
+  EXPECT_EQ(renewed["id"], given[3]["tool_call_id"]);
 }
 
 TEST_F(ApiTest, RefusesInvalidCombinations) {

@@ -1,0 +1,149 @@
+#include "serve/template_messages.h"
+
+#include <algorithm>
+
+#include "serve/tool_calls.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr const char* kOldCallId = "call_0";  // of the older form of a call, which has no id
+
+void join_parts(Json& message) {
+  const auto content = message.find("content");
+  if (content == message.end() || !content->is_array()) return;
+  std::string text;
+  for (const Json& part : *content) {
+    if (!part.contains("text"))
+      throw ApiError{400, "messages: the model reads no pictures; expected parts of type text",
+                     "messages", "unsupported"};
+    text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
+  }
+  *content = text;
+}
+
+// Gives the older form of a call, and of its result, the form of today.
+void renew(Json& message) {
+  if (message["role"] == "function") {
+    message["role"] = "tool";
+    if (!message.contains("tool_call_id")) message["tool_call_id"] = kOldCallId;
+  }
+  if (message.contains("function_call") && message["function_call"].is_object()) {
+    message["tool_calls"] = Json::array(
+        {{{"id", kOldCallId}, {"type", "function"}, {"function", message["function_call"]}}});
+    message.erase("function_call");
+  }
+}
+
+bool has_calls(const Json& message) {
+  const auto calls = message.find("tool_calls");
+  return calls != message.end() && calls->is_array() && !calls->empty();
+}
+
+bool is_blank(const Json& message) {
+  const auto content = message.find("content");
+  return content == message.end() || content->is_null() || content->empty() || *content == "";
+}
+
+void set_arguments(Json& call, const TemplateHabits& habits) {
+  if (!call.is_object() || !call.contains("function")) return;
+  Json& function = call["function"];
+  if (!function.is_object() || !function.contains("arguments")) return;
+  Json& arguments = function["arguments"];
+  if (habits.text_arguments) {
+    if (!arguments.is_string()) arguments = arguments.dump();
+    return;
+  }
+  if (!arguments.is_string()) return;
+  Json parsed = json_or_discarded(arguments.get_ref<const std::string&>());
+  if (parsed.is_object()) arguments = std::move(parsed);
+}
+
+// Other servers' ids are replaced if the template demands nine letters and digits.
+void set_id(Json& holder, const char* key, const TemplateHabits& habits) {
+  if (!holder.is_object() || habits.long_ids) return;
+  const auto id = holder.find(key);
+  if (id == holder.end() || !id->is_string()) return;
+  const auto& text = id->get_ref<const std::string&>();
+  const bool fits =
+      text.size() == 9 && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      });
+  if (!fits) *id = short_call_id(text);
+}
+
+// Appends a message with calls with the content for which the template shows them.
+void append_calls(Json message, const TemplateHabits& habits, Json& all) {
+  const bool none = habits.calls_without_content, empty = habits.calls_with_empty;
+  if (!is_blank(message) && !habits.calls_with_text && (none || empty)) {
+    Json said = message;
+    said.erase("tool_calls");
+    all.push_back(std::move(said));
+    message["content"] = nullptr;
+  }
+  if (is_blank(message)) {
+    const bool missing = !message.contains("content") || message["content"].is_null();
+    if (none && (!empty || missing))
+      message["content"] = nullptr;
+    else if (empty && !none)
+      message["content"] = "";
+  }
+  all.push_back(std::move(message));
+}
+
+// Puts the text of a system message before that of the first user message, where models without
+// such a role are trained to read it.
+void move_system_text(Json& messages) {
+  if (messages.size() < 2 || messages[0]["role"] != "system") return;
+  Json& user = messages[1];
+  const Json system = messages[0].value("content", Json());
+  if (user["role"] != "user" || !system.is_string() || !user.contains("content")) return;
+  const std::string text = system.get<std::string>() + "\n\n";
+  Json& content = user["content"];
+  if (content.is_string())
+    content = text + content.get<std::string>();
+  else if (content.is_array() && !content.empty() && content[0].contains("text"))
+    content[0]["text"] = text + content[0]["text"].get<std::string>();
+  else if (content.is_array())
+    content.insert(content.begin(), Json{{"type", "text"}, {"text", text}});
+  else
+    return;
+  messages.erase(messages.begin());
+}
+
+}  // namespace
+
+Json template_messages(const Json& messages, const ChatFormat& format, bool reads_images) {
+  Json all = Json::array();
+  for (Json message : messages) {
+    if (message["role"] == "developer" && !format.knows_developer) message["role"] = "system";
+    if (!reads_images) join_parts(message);
+    renew(message);
+    set_id(message, "tool_call_id", format.habits);
+    if (!has_calls(message)) {
+      all.push_back(std::move(message));
+      continue;
+    }
+    for (Json& call : message["tool_calls"]) {
+      set_arguments(call, format.habits);
+      set_id(call, "id", format.habits);
+    }
+    append_calls(std::move(message), format.habits, all);
+  }
+  if (!format.habits.shows_system) move_system_text(all);
+  return all;
+}
+
+bool fill_contents(Json& messages, const TemplateHabits& habits) {
+  const bool only_null = habits.calls_without_content && !habits.calls_with_empty;
+  bool any = false;
+  for (Json& message : messages) {
+    if (message.contains("content") && !message["content"].is_null()) continue;
+    if (only_null && has_calls(message)) continue;
+    message["content"] = "";
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace fovea::serve

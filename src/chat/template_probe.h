@@ -1,0 +1,15 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "fovea/chat.h"
+
+namespace fovea {
+
+// Returns what the template expects, by rendering small conversations. `knows_parts`: contents are
+// lists of parts.
+TemplateHabits probe_template(const std::function<std::string(const ChatRequest&)>& render,
+                              bool knows_parts);
+
+}  // namespace fovea
