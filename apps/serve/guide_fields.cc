@@ -15,14 +15,8 @@ using Kind = Guide::Kind;
   throw ApiError{400, param + ": expected " + expected, param, "invalid_value"};
 }
 
-// A value that asks for nothing, as some clients send for each field that they know.
-bool is_neutral(const Json& value) {
-  return value.is_null() || value == false || value == "" ||
-         (value.is_structured() && value.empty());
-}
-
 std::string text_of(const Json& value, const std::string& param) {
-  if (!value.is_string() || value.empty() || value == "") refuse(param, "a text");
+  if (!value.is_string() || is_neutral(value)) refuse(param, "a text");
   return value.get<std::string>();
 }
 
@@ -141,7 +135,7 @@ Field text_field(const char* name, Kind kind, const char* help) {
           "none",
           help,
           [name, kind](const Json& v, ApiRequest& r) {
-            if (v != "") r.guides.push_back({kind, name, v.get<std::string>()});
+            if (!is_neutral(v)) r.guides.push_back({kind, name, v.get<std::string>()});
           }};
 }
 

@@ -46,8 +46,7 @@ const std::vector<Restriction>& restrictions() {
 }
 
 bool asks_for_nothing(const Json& value, const Json& neutral) {
-  return value.is_null() || value == false || value == "" || value == 0 || value == -1 ||
-         value == neutral || (value.is_structured() && value.empty());
+  return is_neutral(value) || value == 0 || value == -1 || value == neutral;
 }
 
 // Returns the letters and digits of a name in lower case: topP and top-p are top_p.

@@ -195,6 +195,11 @@ void check(const Json& value, const Field& field, int64_t vocabulary) {
 
 }  // namespace
 
+bool is_neutral(const Json& value) {
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  return value.is_null() || value == false || (value.is_structured() && value.empty());
+}
+
 Json parse_body(const std::string& body) {
   try {
     Json json = parse_ordered_json(body, "body");

@@ -70,7 +70,7 @@ HWY_INLINE void map(float* y, int64_t count, const F& f, const Inputs*... x) {
 // Adds the upper half to the lower one until one lane is left. The order of hn::SumOfLanes depends
 // on Highway's version.
 template <class D>
-HWY_INLINE hn::TFromD<D> sum_of_lanes(D d, hn::Vec<D> v) {
+HWY_INLINE hn::TFromD<D> sum_of_lanes(D, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) > 1) {
     const hn::Half<D> half;
     return sum_of_lanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
