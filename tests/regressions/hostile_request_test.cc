@@ -38,7 +38,8 @@ TEST_F(HostileRequestTest, KeepsDeepArgumentsAsText) {
 TEST_F(HostileRequestTest, RefusesDeepArgumentsWithATemplateFile) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/chat.jinja";
-  std::ofstream(path) << "{% for m in messages %}{{ m.content }}{{ m.tool_calls }}{% endfor %}";
+  std::ofstream(path) << "{% for m in messages %}{{ m.content }}"
+                         "{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% endif %}{% endfor %}";
   model_->chat = chat_format("", path, *tokenizer_);
   model_->facts.context = 1 << 20;
   // 60 levels and those of the conversation together exceed the template's limit.

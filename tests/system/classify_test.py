@@ -237,7 +237,7 @@ class ServedClassifier(ServeTest):
         for path, wrong, named, needed in (
                 ("/classify", {}, "input", "a text, or an array of texts"), ("/classify", {"input": [["a", "b"]]}, "input", "a string or an array of strings"),
                 ("/classify", {"input": []}, "input", "at least one text"), ("/v1/classify", {"inputs": "a"}, "input", "a text, or an array of texts"),
-                ("/tokenize", {}, "content", "content, prompt or inputs"), ("/tokenize", {"input": "a"}, "content", "content, prompt or inputs"),
+                ("/tokenize", {}, "content", "content, prompt or inputs"), ("/tokenize", {"input": "a"}, "input", "inputs"),
                 ("/tokenize", {"inputs": ["a", 1]}, "inputs", "a string or an array of strings"), ("/score", {}, "text_1", "a text"),
                 ("/v1/rerank", {"query": "a"}, "documents", "texts to score"), ("/v2/rerank", {"query": "a", "documents": [1]}, "documents", "an array of texts")):
             status, _, body = self.ask("POST", path, wrong)

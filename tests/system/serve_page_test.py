@@ -30,11 +30,11 @@ class ServePage(ServeTest):
     def test_unknown_fields_are_named_once(self):
         self.serve()
         for _ in range(3):
-            self.good("/v1/completions", {"prompt": "The", "max_tokens": 1, "temprature": 1})
-        self.good("/v1/chat/completions", {**CHAT, "max_tokens": 1, "temprature": 1})
-        lines = [line for line in self.log().splitlines() if "temprature" in line]
+            self.good("/v1/completions", {"prompt": "The", "max_tokens": 1, "frobnicate": 1})
+        self.good("/v1/chat/completions", {**CHAT, "max_tokens": 1, "frobnicate": 1})
+        lines = [line for line in self.log().splitlines() if "frobnicate" in line]
         self.assertEqual(len(lines), 2, lines)
-        self.assertIn('/v1/completions: the field "temprature" is unknown and ignored', lines[0])
+        self.assertIn('/v1/completions: the field "frobnicate" is unknown and ignored', lines[0])
 
     def test_times_between_tokens_are_counted(self):
         self.serve()
