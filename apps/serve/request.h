@@ -82,8 +82,8 @@ struct ApiRequest {
   }
 };
 
-// Returns whether a value asks for nothing, as some clients send for each field that they know: null,
-// false, an empty text, list or object.
+// Returns whether a value asks for nothing, as some clients send for each field that they know:
+// null, false, an empty text, list or object.
 bool is_neutral(const Json& value);
 // Parses a JSON object. Throws ApiError 400 if it is not one.
 Json parse_body(const std::string& body);
