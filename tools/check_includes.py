@@ -120,7 +120,7 @@ def text_of(path):
 @functools.cache
 def found(header, folder):
     """The file of an include, or None for one of another project."""
-    for base in (folder, ROOT / "include", ROOT / "src", ROOT / "apps", ROOT / "tests", ROOT / "bench"):
+    for base in (folder, ROOT / "include", *sorted((ROOT / "src").glob("*")), *(ROOT / top for top in ("contrib", "apps", "tests", "bench"))):
         path = (base / header).resolve()
         if path.is_file() and path.is_relative_to(ROOT):
             return path

@@ -6,33 +6,40 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LADDER = ("base image audio unicode tokenizer jinja chat kernels parallel tensor ops cache nn model checkpoint families metrics "
-          "data grammar generate transcribe embed classify vision probing search inspect explain plan train lab api c").split()
-ONLY = {"audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"}, "grammar": {"base", "unicode", "tokenizer"},
-        "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"}, "parallel": {"base", "kernels"},
-        "image": {"base"}, "data": {"base", "unicode", "tokenizer"}}  # all other folders may use every folder before them
+# The storeys and their folders, in their order: a folder may use those before it.
+STOREYS = {
+    "core": "base kernels parallel tensor ops", "text": "unicode records tokenizer jinja chat grammar", "media": "image audio",
+    "model": "spec cache nn transformer checkpoint families loading formats open",
+    "infer": "metrics generate transcribe embed classify vision search",
+    "train": "data plan optim losses log loop rewards tasks start", "study": "inspect explain probing", "api": "api c", "contrib": "lab"}
+ORDER = " ".join(STOREYS.values()).split()
+STOREY_OF = {folder: storey for storey, folders in STOREYS.items() for folder in folders.split()}
+# These folders may use only the named ones.
+ONLY = {"image": {"base"}, "audio": {"base"}, "unicode": {"base"}, "tokenizer": {"base", "unicode"}, "jinja": {"base", "unicode"},
+        "grammar": {"base", "unicode", "tokenizer"}, "chat": {"base", "unicode", "tokenizer", "jinja"}, "metrics": {"base", "unicode"},
+        "parallel": {"base", "kernels"}, "records": {"base", "unicode"}, "data": {"base", "unicode", "records", "tokenizer"}}
 APPS = "terminal http jobs options tuning serve inspector cli".split()
-APART = {"generate", "embed", "inspect", "plan"}  # these folders do not include one another
+APART = {"generate", "embed"}  # these folders do not include one another
 FAMILIES = re.compile(r"\b(gpt2|llama(?!\.cpp)|bert|roberta|distilbert|mpnet|t5|mistral|mixtral|qwen\d?|gemma\d?|bart|marian|phi\d?|"
                       r"bloom|opt|vit|whisper(?!\.cpp)|modernbert|electra|olmo\d?|gpt_neox)\b", re.IGNORECASE)
-FAMILY_PLACES = ("src/families/", "tests/", "docs/", "bench/", "src/model/presets.cc", "src/train/presets.cc", "include/fovea/spec.h", "apps/",
-                 "src/chat/builtin_templates.cc",  # the names of its templates
-                 "src/image/processor.cc",  # the names of classes in preprocessor_config.json
-                 "src/base/gguf.h", "src/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # the last three: keys of GGUF
+FAMILY_PLACES = ("src/model/families/", "src/model/formats/", "src/model/open/", "src/model/loading/", "tests/", "docs/", "bench/", "src/model/spec/presets.cc", "src/train/loop/presets.cc", "include/fovea/spec.h", "apps/",
+                 "src/text/chat/builtin_templates.cc",  # the names of its templates
+                 "src/media/image/processor.cc",  # the names of classes in preprocessor_config.json
+                 "src/core/base/gguf.h", "src/text/tokenizer/formats/gguf_", "include/fovea/gguf.h")  # the last three: keys of GGUF
 OWNED = {r"dnnl|oneapi": ("bench/",),
-         r"hwy": ("src/kernels/cpu/", "src/kernels/dispatch.cc"),
-         r"pcre2\.h": ("src/unicode/pattern",), r"utf8proc\.h": ("src/unicode/", "src/jinja/text.cc"),
-         r"sndfile\.h": ("src/audio/sound_file.cc",), r"soxr\.h": ("src/audio/convert_sound.cc",),
-         r"mpi\.h": ("src/parallel/mpi/",), r"libav\w+": ("src/audio/libav/",),
+         r"hwy": ("src/core/kernels/cpu/", "src/core/kernels/dispatch.cc"),
+         r"pcre2\.h": ("src/text/unicode/pattern",), r"utf8proc\.h": ("src/text/unicode/", "src/text/jinja/text.cc"),
+         r"sndfile\.h": ("src/media/audio/sound_file.cc",), r"soxr\.h": ("src/media/audio/convert_sound.cc",),
+         r"mpi\.h": ("src/core/parallel/mpi/",), r"libav\w+": ("src/media/audio/libav/",),
          r"histedit\.h": ("apps/terminal/line_editor.cc",),
-         r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/image/",),
-         r"hnswlib": ("src/search/vector_graph.cc",),
-         r"cuda|cublas": ("src/kernels/cuda/",), r"boost": ("apps/http/",)}
+         r"png\.h|jpeglib\.h|jerror\.h|webp": ("src/media/image/",),
+         r"hnswlib": ("src/infer/search/vector_graph.cc",),
+         r"cuda|cublas": ("src/core/kernels/cuda/",), r"boost": ("apps/http/",)}
 # Functions whose last bits differ between C libraries, and classes that differ between C++ libraries. base/math.h and base/random.h
 # replace them.
 UNPORTABLE = re.compile(r"\bstd::(a?(?:sin|cos|tan)h?|atan2|exp2?|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)\(|"
                         r"\bstd::(\w+_distribution|shuffle|sample|default_random_engine)\b")
-UNPORTABLE_PLACES = ("src/kernels/reference/", "tests/", "bench/", "examples/")  # compared within tolerances
+UNPORTABLE_PLACES = ("src/core/kernels/reference/", "tests/", "bench/", "examples/")  # compared within tolerances
 # A comparison of a value with an element of a JSON value on its right: nlohmann-json 3.11.3 has none for strings.
 COMPARED = re.compile(r'\b(?:EXPECT|ASSERT)_(?:EQ|NE)\(((?:[^;"]|"(?:\\.|[^"\\])*")*?),\s*'
                       r'\w+(?:\[\w+\])*(?:\["[^"]*"\]|\.at\("[^"]*"\))(?:\[[^\]]*\])*\)\s*(?:;|<<)')
@@ -41,18 +48,18 @@ FILE_LINES, FUNCTION_LINES, COLUMNS = 600, 60, 100
 
 
 def cpp_files():
-    for top in ("include", "src", "apps", "examples", "tests", "bench"):
+    for top in ("include", "src", "contrib", "apps", "examples", "tests", "bench"):
         yield from (path for path in sorted((ROOT / top).rglob("*")) if path.suffix in (".h", ".cc"))
 
 
 def may_include(folder, other):
-    if other == folder or other not in LADDER or folder not in LADDER:
+    if other == folder or other not in STOREY_OF or folder not in STOREY_OF:
         return True
     if folder in ONLY:
         return other in ONLY[folder]
     if folder in APART and other in APART:
         return False
-    return LADDER.index(other) < LADDER.index(folder)
+    return ORDER.index(other) < ORDER.index(folder)
 
 
 def check_include(path, header):
@@ -61,7 +68,7 @@ def check_include(path, header):
         if re.match(rf"({library})\b", header) and not path.startswith(places):
             return f"includes <{header}>, which belongs to {', '.join(places)}"
     first = header.split("/")[0]
-    inner = first in LADDER and "/" in header
+    inner = first in STOREY_OF and "/" in header
     if parts[0] == "apps" and "/" in header and first in APPS and APPS.index(first) > APPS.index(parts[1]):
         return f"includes \"{header}\"; {parts[1]} is not below {first}"
     if parts[0] == "apps" and inner and first not in ("base", "parallel"):
@@ -70,8 +77,9 @@ def check_include(path, header):
         return f"includes \"{header}\"; examples include only include/fovea"
     if parts[0] == "include" and inner:
         return f"includes \"{header}\"; public headers include only one another"
-    if parts[0] == "src" and inner and not may_include(parts[1], first):
-        return f"includes \"{header}\"; {parts[1]} is not below {first}"
+    folder = parts[2] if parts[0] == "src" else parts[1]
+    if parts[0] in ("src", "contrib") and inner and not may_include(folder, first):
+        return f"includes \"{header}\"; {folder} may not use {first}"
     return None
 
 
@@ -109,7 +117,7 @@ def check_file(path):
             yield number, f"std::{unportable[1] or unportable[2]} depends on the version of the library; use base/math.h or base/random.h"
         family = FAMILIES.search(line)
         if family and not name.startswith(FAMILY_PLACES):
-            yield number, f"names the family {family[1]}; only src/families/, the presets, apps/, bench/ and tests/ may name families"
+            yield number, f"names the family {family[1]}; only src/model/families/, formats/, loading/ and open/, the presets, apps/, bench/ and tests/ may name families"
     for start, length in functions(lines):
         if length > FUNCTION_LINES:
             yield start, f"the function has {length} lines; at most {FUNCTION_LINES}"
@@ -132,8 +140,45 @@ def repeated_types():
                     yield path, number, f"{namespace}::{defined[1]} is also defined in {place.relative_to(ROOT)}"
 
 
+def folder_graph():
+    """Returns the folders that each folder includes, with one example each. Public headers and tests are left out."""
+    roots = {f"{folder}/": (ROOT / "src" / storey if storey != "contrib" else ROOT / "contrib") for folder, storey in STOREY_OF.items()}
+    roots |= {f"{app}/": ROOT / "apps" for app in APPS}
+    graph = {}
+    for path in cpp_files():
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(("src/", "contrib/", "apps/")):
+            continue
+        for header in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE):
+            root = roots.get(header.split("/")[0] + "/")
+            other = root and (root / header).parent.relative_to(ROOT).as_posix()
+            if other and other != path.parent.relative_to(ROOT).as_posix():
+                graph.setdefault(path.parent.relative_to(ROOT).as_posix(), {}).setdefault(other, (path, header))
+    return graph
+
+
+def cycles(graph):
+    """Yields an include for each folder that uses a folder which, directly or not, uses the first one."""
+    def reached(start):
+        found, todo = set(), [start]
+        while todo:
+            for other in graph.get(todo.pop(), {}):
+                if other not in found:
+                    found.add(other)
+                    todo.append(other)
+        return found
+
+    for folder, others in sorted(graph.items()):
+        for other, (path, header) in sorted(others.items()):
+            if folder < other and folder in reached(other):
+                yield path, f"includes \"{header}\"; {other} uses {folder} too"
+
+
 def main():
     count = 0
+    for path, problem in cycles(folder_graph()):
+        count += 1
+        print(f"{path.relative_to(ROOT)}: {problem}")
     for path, number, problem in repeated_types():
         count += 1
         print(f"{path.relative_to(ROOT)}:{number}: {problem}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Renders conversations for training with transformers and with fovea, and prints the texts whose ids or masks differ.
 
-Usage: compare_chat_templates.py UNIT_TRAIN [COUNT [SEED]], where UNIT_TRAIN is the test program of src/train (build/release/tests/unit_train).
+Usage: compare_chat_templates.py UNIT_TASKS [COUNT [SEED]], where UNIT_TASKS is the test program of src/train/tasks (build/release/tests/unit_tasks).
 The templates are the built-in ones, those of tests/goldens/chat_templates, and *.jinja in the folders of FOVEA_TEMPLATES, separated by
 colons. Each renders COUNT conversations (default 50) for two tokenizers.
 
@@ -76,8 +76,8 @@ class Conversations:
 
 
 def builtin_templates():
-    """Returns the built-in templates by name, as src/chat/builtin_templates.cc joins them."""
-    source = (ROOT / "src/chat/builtin_templates.cc").read_text(encoding="utf-8")
+    """Returns the built-in templates by name, as src/text/chat/builtin_templates.cc joins them."""
+    source = (ROOT / "src/text/chat/builtin_templates.cc").read_text(encoding="utf-8")
     texts = dict(re.findall(r'constexpr const char\* (k\w+) = R"\((.*?)\)";', source, re.DOTALL))
     return {f"builtin {name}": texts["kTextsOnly"] + texts[body] for name, body in re.findall(r'\{"(\w+)",\s*kTextsOnly \+ std::string\((k\w+)\)', source)}
 
@@ -165,7 +165,7 @@ def main():
                               env=dict(os.environ, FOVEA_CHAT_CASES=str(path)), stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     if "1 test from 1 test suite ran" not in done.stdout:
-        sys.exit(f"compare_chat_templates: {program} compared nothing; expected the tests of src/train")
+        sys.exit(f"compare_chat_templates: {program} compared nothing; expected the tests of src/train/tasks")
     cases = [case for each in found for case in each["cases"]]
     print(f"{len(templates())} templates, {count} conversations, 2 tokenizers: {len(cases)} compared, {skipped} not comparable, "
           f"{sum('error' in case for case in cases)} of them refused by both")

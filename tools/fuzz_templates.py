@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Renders random templates with Jinja2, in the environment of transformers, and with fovea, and prints the differences.
 
-Usage: fuzz_templates.py UNIT_JINJA [COUNT [SEED]], where UNIT_JINJA is the test program of src/jinja (build/release/tests/unit_jinja).
+Usage: fuzz_templates.py UNIT_JINJA [COUNT [SEED]], where UNIT_JINJA is the test program of src/text/jinja (build/release/tests/unit_jinja).
 Features that fovea refuses as unsupported do not count. Without transformers and jinja2, it prints a message and exits."""
 import json
 import os
@@ -102,7 +102,7 @@ def main():
                               stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     if "1 test from 1 test suite ran" not in done.stdout:
-        sys.exit(f"fuzz_templates: {program} compared nothing; expected the tests of src/jinja")
+        sys.exit(f"fuzz_templates: {program} compared nothing; expected the tests of src/text/jinja")
     print(f"{count} templates, seed {seed}, {sum('error' in each for each in cases)} of them refused by Jinja2")
     return done.returncode
 

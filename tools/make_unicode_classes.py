@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/unicode/unicode_classes.inc and unicode_scripts.inc: the characters that are letters, spaces, marks and so on for the parts
+"""Writes src/text/unicode/unicode_classes.inc and unicode_scripts.inc: the characters that are letters, spaces, marks and so on for the parts
 of a tokenizer.
 
 Each component of Hugging Face's tokenizers takes its classes from a different library (Oniguruma, Rust's char, the crates regex,
@@ -83,7 +83,7 @@ def write(name, meaning, value_of, bits):
             lines.append(line)
             line = ""
         line += (" " if line else "") + run
-    path = pathlib.Path(__file__).resolve().parent.parent / "src/unicode" / name
+    path = pathlib.Path(__file__).resolve().parent.parent / "src/text/unicode" / name
     path.write_text("\n".join(lines + [line]) + "\n")
 
 

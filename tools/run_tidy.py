@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on the sources of src/, apps/ and examples/ that a build folder compiles, on all cores.
+"""Runs clang-tidy on the sources of src/, contrib/, apps/ and examples/ that a build folder compiles, on all cores.
 
 Usage: run_tidy.py BUILD [PART OF A PATH...]; default: all sources. BUILD/tidy keeps one empty file per clean source, named
 by the hash of everything that clang-tidy read: the source, its headers, its command, the settings and the version."""
@@ -50,7 +50,7 @@ def main():
     (build / "tidy").mkdir(exist_ok=True)
     settings = (ROOT / ".clang-tidy").read_bytes() + output_of(TIDY, "--version").encode()
     commands = json.loads((build / "compile_commands.json").read_text())
-    tops = tuple(str(ROOT / top) + os.sep for top in ("src", "apps", "examples"))
+    tops = tuple(str(ROOT / top) + os.sep for top in ("src", "contrib", "apps", "examples"))
     entries = {entry["file"]: entry for entry in commands if entry["file"].startswith(tops)}
     sources = sorted(entries)
     if parts := sys.argv[2:]:

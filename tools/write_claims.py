@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes docs/claims.md from lab/results/*.json, which `fovea lab` and `fovea plan` make, from tests/goldens/worked_examples.json and from the
-families in src/families. With --check, it writes nothing and exits with 1 if the page differs."""
+families in src/model/families. With --check, it writes nothing and exits with 1 if the page differs."""
 import json
 import pathlib
 import re
@@ -73,7 +73,7 @@ def command(name, found):
 def reads_text():
     """Returns the experiments that train on text."""
     names = set()
-    for path in (ROOT / "src/lab/experiments").glob("*.cc"):
+    for path in (ROOT / "contrib/lab/experiments").glob("*.cc"):
         source = path.read_text(encoding="utf-8")
         if ".reads_text = true" in source:
             names.add(re.search(r'\.name = "([^"]+)"', source)[1])

@@ -15,7 +15,7 @@ OUT = ROOT / "lab/results/families.json"
 
 def source_of(model_type):
     """Returns the file that defines a family."""
-    for path in sorted((ROOT / "src/families").glob("*.cc")):
+    for path in sorted((ROOT / "src/model/families").glob("*.cc")):
         if not path.name.startswith("gguf") and re.search(rf'const Family \w+ = [^;]*?"{re.escape(model_type)}"', path.read_text(encoding="utf-8")):
             return path.relative_to(ROOT).as_posix()
     return None

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "fovea/chat.h"
 #include "fuzz.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 
 namespace fovea {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "fuzz.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 #include "unicode/utf8.h"
 
 namespace fovea {

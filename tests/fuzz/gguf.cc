@@ -1,12 +1,12 @@
 // The input is a .gguf file: the values and tensors of an accepted file lie within it. Its tensors,
 // its Spec and its tokenizer are then used or refused.
 
-#include "families/gguf.h"
 #include "base/memory_file.h"
 #include "checkpoint/gguf_tensors.h"
 #include "checkpoint/gguf_weights.h"
 #include "checkpoint/packing_queue.h"
 #include "checkpoint/safetensors.h"
+#include "formats/gguf/model.h"
 #include "tokenizer/formats/gguf_tokenizer.h"
 #include "use_tokenizer.h"
 

@@ -1,7 +1,7 @@
 // The input is a .gguf file with an encoder of images for a model of texts: it is opened, and an
 // accepted one turns a picture into vectors, or it is refused.
 
-#include "families/mmproj.h"
+#include "formats/gguf/mmproj.h"
 
 #include "base/memory_file.h"
 #include "fuzz.h"

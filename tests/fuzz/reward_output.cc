@@ -4,8 +4,8 @@
 
 #include "base/files.h"
 #include "fuzz.h"
+#include "rewards/rewards.h"
 #include "support/temporary_folder.h"
-#include "train/rewards.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace fovea;

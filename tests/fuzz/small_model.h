@@ -2,7 +2,7 @@
 
 #include "fovea/model.h"
 #include "support/small_spec.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 
 namespace fovea {
 

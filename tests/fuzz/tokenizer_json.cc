@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "fuzz.h"
 #include "support/temporary_folder.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fuzz.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 
 namespace fovea {
 

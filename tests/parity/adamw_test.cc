@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "checkpoint/safetensors.h"
-#include "families/directory.h"
+#include "open/directory.h"
+#include "optim/optimizer.h"
 #include "tensor/tape.h"
-#include "train/optimizer.h"
 
 namespace fovea {
 namespace {

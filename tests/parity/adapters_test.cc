@@ -9,14 +9,15 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "families/adapters.h"
-#include "families/save_adapter.h"
+#include "formats/peft/adapters.h"
+#include "formats/peft/save.h"
 #include "fovea/convert.h"
-#include "model/adapters.h"
+#include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"
+#include "transformer/adapters.h"
 
 namespace fovea {
 namespace {

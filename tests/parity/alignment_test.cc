@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "families/adapters.h"
-#include "families/directory.h"
+#include "formats/peft/adapters.h"
 #include "fovea/train.h"
+#include "loop/policy.h"
+#include "losses/advantages.h"
+#include "open/directory.h"
+#include "optim/optimizer.h"
 #include "support/run_logs.h"
 #include "support/temporary_folder.h"
 #include "support/updates.h"
-#include "train/advantages.h"
-#include "train/optimizer.h"
-#include "train/policy.h"
 
 namespace fovea {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
-#include "families/directory.h"
 #include "fovea/model.h"
 #include "fovea/trace.h"
 #include "generate/generate.h"
+#include "open/directory.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"

@@ -7,16 +7,16 @@
 #include <cmath>
 
 #include "checkpoint/safetensors.h"
-#include "families/adapters.h"
-#include "families/directory.h"
-#include "families/save_adapter.h"
+#include "formats/peft/adapters.h"
+#include "formats/peft/save.h"
 #include "fovea/train.h"
+#include "loop/passes.h"
+#include "open/directory.h"
+#include "optim/optimizer.h"
 #include "support/temporary_folder.h"
 #include "support/updates.h"
+#include "tasks/packed_examples.h"
 #include "tensor/tape.h"
-#include "train/optimizer.h"
-#include "train/passes.h"
-#include "train/tasks/packed_examples.h"
 
 namespace fovea {
 namespace {

@@ -7,14 +7,14 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "families/adapters.h"
-#include "families/directory.h"
-#include "families/save_adapter.h"
+#include "formats/peft/adapters.h"
+#include "formats/peft/save.h"
+#include "losses/preference_losses.h"
+#include "losses/sequence_log_probabilities.h"
+#include "open/directory.h"
 #include "support/shared_folder.h"
+#include "tasks/packed_examples.h"
 #include "tensor/tape.h"
-#include "train/preference_losses.h"
-#include "train/sequence_log_probabilities.h"
-#include "train/tasks/packed_examples.h"
 
 namespace fovea {
 namespace {

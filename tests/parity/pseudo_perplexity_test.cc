@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "families/directory.h"
 #include "fovea/evaluate.h"
+#include "loading/loading.h"
 #include "support/small_spec.h"
 #include "tensor/tape.h"
 

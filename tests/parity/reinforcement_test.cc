@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "losses/advantages.h"
+#include "losses/policy_loss.h"
 #include "support/shared_folder.h"
-#include "train/advantages.h"
-#include "train/policy_loss.h"
 
 namespace fovea {
 namespace {

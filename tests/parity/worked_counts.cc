@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "fovea/plan.h"
-#include "model/transformer.h"
+#include "transformer/transformer.h"
 #include "worked_examples.h"
 
 namespace fovea::worked {

@@ -1,4 +1,4 @@
-#include "families/gguf.h"
+#include "formats/gguf/model.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "support/expect_error.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 
 namespace fovea {
 namespace {

@@ -10,7 +10,7 @@
 #include "support/temporary_folder.h"
 #include "tokenizer/models/unigram.h"
 #include "tokenizer/models/wordpiece.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 
 namespace fovea {
 namespace {

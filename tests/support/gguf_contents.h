@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "families/gguf.h"
+#include "formats/gguf/model.h"
 
 namespace fovea::test {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/transformer.h"
 #include "support/random_parameters.h"
+#include "transformer/transformer.h"
 
 namespace fovea::test {
 

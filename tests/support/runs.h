@@ -6,9 +6,9 @@
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/snapshot.h"
+#include "loop/examples_task.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
-#include "train/tasks/examples_task.h"
 
 namespace fovea {
 

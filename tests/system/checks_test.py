@@ -31,11 +31,11 @@ class Checks(unittest.TestCase):
 
     def test_a_missing_header_of_the_standard_library_is_found(self):
         use = "// std::map\nvoid f(std::vector<uint8_t>& x) { std::ranges::sort(x); std::move(x); }  // std::list\n"
-        self.assertEqual(self.problems("check_includes.py", {"src/base/a.cc": "#include <cstdint>\n" + use}),
-                         ["src/base/a.cc:3: uses vector; expected #include <vector>", "src/base/a.cc:3: uses sort; expected #include <algorithm>"])
+        self.assertEqual(self.problems("check_includes.py", {"src/core/base/a.cc": "#include <cstdint>\n" + use}),
+                         ["src/core/base/a.cc:3: uses vector; expected #include <vector>", "src/core/base/a.cc:3: uses sort; expected #include <algorithm>"])
         header = "#include <algorithm>\n#include <vector>\n#include <stdint.h>\n"
-        self.assertEqual(self.problems("check_includes.py", {"include/fovea/a.h": header, "src/base/b.h": '#include "fovea/a.h"\n',
-                                                             "src/base/a.cc": '#include "base/b.h"\n' + use}), [])
+        self.assertEqual(self.problems("check_includes.py", {"include/fovea/a.h": header, "src/core/base/b.h": '#include "fovea/a.h"\n',
+                                                             "src/core/base/a.cc": '#include "base/b.h"\n' + use}), [])
 
     def test_a_comparison_with_a_json_value_is_found(self):
         def found(line):
@@ -46,6 +46,21 @@ class Checks(unittest.TestCase):
         for line in ('  EXPECT_EQ(found.name, golden["name"].get<std::string>());', '  EXPECT_EQ(answer["name"], "x");',
                      '  EXPECT_EQ(answer["name"], golden["name"]);', '  EXPECT_EQ(a[i], b[i]);'):
             self.assertEqual(found(line), [])
+
+    def test_folders_use_only_those_before_them(self):
+        def found(**files):
+            return self.problems("check_layers.py", {f"src/{name.replace('__', '/')}.h": text for name, text in files.items()})
+        include = '#include "{}"\n'.format
+        self.assertEqual(found(core__ops__a=include("tensor/b.h"), core__tensor__b="", infer__embed__c=include("ops/a.h")), [])
+        self.assertEqual(found(core__tensor__b=include("nn/a.h"), model__nn__a=""),
+                         ['src/core/tensor/b.h:1: includes "nn/a.h"; tensor may not use nn'])
+        self.assertEqual(found(text__tokenizer__a=include("tokenizer/models/b.h"), text__tokenizer__models__b=include("tokenizer/a.h")),
+                         ['src/text/tokenizer/a.h: includes "tokenizer/models/b.h"; src/text/tokenizer/models uses src/text/tokenizer too'])
+
+    def test_lines_and_options_are_within_their_budget(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/structure/check_budget.py"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("budget of options: bench", done.stdout)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class Transformers(FoveaTest):
         self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
 
     def test_chat_templates_give_the_same_ids_and_masks(self):
-        program = pathlib.Path(FOVEA).parent / "tests/unit_train"
+        program = pathlib.Path(FOVEA).parent / "tests/unit_tasks"
         if not program.is_file():
             self.skipTest(f"needs {program}")
         done = subprocess.run([PYTHON, str(ROOT / "tools/compare_chat_templates.py"), str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

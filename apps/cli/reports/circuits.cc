@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/ordered_json.h"
-#include "cli/command.h"
 #include "inspector/circuits_json.h"
 #include "options/open_model.h"
 

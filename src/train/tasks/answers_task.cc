@@ -5,9 +5,9 @@
 #include "data/answers.h"
 #include "data/task_tokenizer.h"
 #include "embed/text_format.h"
-#include "train/tasks/examples_task.h"
-#include "train/tasks/label_examples.h"
-#include "train/tasks/special_tokens.h"
+#include "loop/examples_task.h"
+#include "loop/special_tokens.h"
+#include "tasks/label_examples.h"
 
 namespace fovea {
 namespace {

@@ -4,9 +4,9 @@
 #include "base/hash.h"
 #include "data/conversations.h"
 #include "data/held_out.h"
-#include "train/tasks/conversations_task.h"
-#include "train/tasks/packed_examples.h"
-#include "train/tasks/special_tokens.h"
+#include "loop/special_tokens.h"
+#include "tasks/conversations_task.h"
+#include "tasks/packed_examples.h"
 
 namespace fovea {
 namespace {

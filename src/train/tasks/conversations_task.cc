@@ -1,4 +1,4 @@
-#include "train/tasks/conversations_task.h"
+#include "tasks/conversations_task.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "cache/mixers.h"
 #include "chat/builtin_templates.h"
-#include "train/tasks/special_tokens.h"
+#include "loop/special_tokens.h"
 
 namespace fovea {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "fovea/chat.h"
-#include "train/tasks/conversation_text.h"
-#include "train/tasks/examples_task.h"
+#include "loop/conversation_text.h"
+#include "loop/examples_task.h"
 
 namespace fovea {
 

@@ -1,4 +1,4 @@
-#include "train/tasks/embedder_task.h"
+#include "tasks/embedder_task.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,15 +13,15 @@
 #include "embed/example_files.h"
 #include "embed/learned_pooling.h"
 #include "embed/losses.h"
-#include "families/peft_config.h"
 #include "families/static_embedding.h"
-#include "model/pack.h"
+#include "formats/peft/config.h"
+#include "loop/adapters.h"
+#include "loop/check_options.h"
+#include "loop/recommended.h"
+#include "loop/settings.h"
+#include "loop/trainer.h"
 #include "tensor/tape.h"
-#include "train/adapters.h"
-#include "train/check_options.h"
-#include "train/recommended.h"
-#include "train/settings.h"
-#include "train/trainer.h"
+#include "transformer/pack.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fovea/train_embedder.h"
-#include "train/job.h"
+#include "loop/job.h"
 
 namespace fovea {
 

@@ -1,4 +1,4 @@
-#include "train/tasks/image_examples.h"
+#include "tasks/image_examples.h"
 
 #include <algorithm>
 #include <limits>

@@ -7,7 +7,7 @@
 #include "data/length_batches.h"
 #include "fovea/train.h"
 #include "image/processor.h"
-#include "train/examples.h"
+#include "loop/examples.h"
 
 namespace fovea {
 

@@ -5,9 +5,9 @@
 #include "data/labelled_images.h"
 #include "data/task_tokenizer.h"
 #include "fovea/excerpt.h"
-#include "train/batch.h"
-#include "train/tasks/examples_task.h"
-#include "train/tasks/image_examples.h"
+#include "loop/examples_task.h"
+#include "losses/batch.h"
+#include "tasks/image_examples.h"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/tasks/label_examples.h"
+#include "tasks/label_examples.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "train/tasks/length_examples.h"
-#include "train/tasks/sequences.h"
+#include "tasks/length_examples.h"
+#include "tasks/sequences.h"
 
 namespace fovea {
 

@@ -1,10 +1,10 @@
-#include "train/tasks/label_tokens.h"
+#include "tasks/label_tokens.h"
 
 #include <algorithm>
 
 #include "base/fields.h"
-#include "data/table.h"
 #include "fovea/excerpt.h"
+#include "records/table.h"
 
 namespace fovea {
 

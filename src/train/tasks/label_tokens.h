@@ -2,7 +2,7 @@
 
 #include "data/labelled.h"
 #include "embed/text_format.h"
-#include "train/tasks/label_examples.h"
+#include "tasks/label_examples.h"
 
 namespace fovea {
 

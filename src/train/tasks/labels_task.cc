@@ -4,11 +4,11 @@
 #include "base/fields.h"
 #include "data/labelled.h"
 #include "data/task_tokenizer.h"
+#include "loop/examples_task.h"
+#include "loop/special_tokens.h"
 #include "metrics/entities.h"
-#include "train/tasks/examples_task.h"
-#include "train/tasks/label_examples.h"
-#include "train/tasks/label_tokens.h"
-#include "train/tasks/special_tokens.h"
+#include "tasks/label_examples.h"
+#include "tasks/label_tokens.h"
 
 namespace fovea {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "data/length_batches.h"
-#include "train/examples.h"
+#include "loop/examples.h"
 
 namespace fovea {
 

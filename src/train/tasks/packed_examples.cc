@@ -1,4 +1,4 @@
-#include "train/tasks/packed_examples.h"
+#include "tasks/packed_examples.h"
 
 #include <algorithm>
 #include <cmath>

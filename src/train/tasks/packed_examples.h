@@ -1,8 +1,8 @@
 #pragma once
 
 #include "data/packed_rows.h"
-#include "train/examples.h"
-#include "train/tasks/sequences.h"
+#include "loop/examples.h"
+#include "tasks/sequences.h"
 
 namespace fovea {
 

@@ -1,4 +1,4 @@
-#include "train/tasks/pair_examples.h"
+#include "tasks/pair_examples.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "train/tasks/length_examples.h"
-#include "train/tasks/sequences.h"
+#include "tasks/length_examples.h"
+#include "tasks/sequences.h"
 
 namespace fovea {
 

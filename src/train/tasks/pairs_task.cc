@@ -5,9 +5,9 @@
 #include "data/text_pairs.h"
 #include "fovea/excerpt.h"
 #include "generate/translation.h"
-#include "train/tasks/examples_task.h"
-#include "train/tasks/pair_examples.h"
-#include "train/tasks/special_tokens.h"
+#include "loop/examples_task.h"
+#include "loop/special_tokens.h"
+#include "tasks/pair_examples.h"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/tasks/preference_examples.h"
+#include "tasks/preference_examples.h"
 
 #include <algorithm>
 #include <cmath>

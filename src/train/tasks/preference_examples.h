@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "data/weighted_order.h"
-#include "train/examples.h"
-#include "train/tasks/packed_examples.h"
+#include "loop/examples.h"
+#include "tasks/packed_examples.h"
 
 namespace fovea {
 

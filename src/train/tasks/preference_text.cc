@@ -1,10 +1,10 @@
-#include "train/tasks/preference_text.h"
+#include "tasks/preference_text.h"
 
 #include <algorithm>
 
 #include "base/fields.h"
 #include "chat/builtin_templates.h"
-#include "train/tasks/special_tokens.h"
+#include "loop/special_tokens.h"
 
 namespace fovea {
 

@@ -2,8 +2,8 @@
 
 #include "data/preferences.h"
 #include "embed/text_format.h"
-#include "train/job.h"
-#include "train/tasks/conversation_text.h"
+#include "loop/conversation_text.h"
+#include "loop/job.h"
 
 namespace fovea {
 

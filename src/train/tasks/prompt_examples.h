@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/weighted_order.h"
-#include "train/examples.h"
+#include "loop/examples.h"
 
 namespace fovea {
 

@@ -1,12 +1,12 @@
-#include "train/tasks/prompt_texts.h"
+#include "tasks/prompt_texts.h"
 
 #include <cmath>
 
 #include "base/fields.h"
 #include "chat/builtin_templates.h"
 #include "data/held_out.h"
-#include "train/tasks/conversation_text.h"
-#include "train/tasks/special_tokens.h"
+#include "loop/conversation_text.h"
+#include "loop/special_tokens.h"
 
 namespace fovea {
 namespace {

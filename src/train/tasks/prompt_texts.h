@@ -7,7 +7,7 @@
 #include "data/conversations.h"
 #include "fovea/chat.h"
 #include "fovea/tokenizer.h"
-#include "train/job.h"
+#include "loop/job.h"
 
 namespace fovea {
 

@@ -1,10 +1,10 @@
-#include "train/replaced_tokens.h"
+#include "losses/replaced_tokens.h"
 
 #include "base/fields.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "tasks/text_task.h"
 #include "tensor/tape.h"
-#include "train/tasks/text_task.h"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/tasks/sequences.h"
+#include "tasks/sequences.h"
 
 namespace fovea {
 

@@ -3,9 +3,9 @@
 #include "base/fields.h"
 #include "data/skip_gram.h"
 #include "families/static_embedding.h"
+#include "losses/skip_gram_loss.h"
+#include "tasks/text_task.h"
 #include "tensor/tape.h"
-#include "train/skip_gram_loss.h"
-#include "train/tasks/text_task.h"
 
 namespace fovea {
 namespace {

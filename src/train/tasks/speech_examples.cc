@@ -1,4 +1,4 @@
-#include "train/tasks/speech_examples.h"
+#include "tasks/speech_examples.h"
 
 #include <algorithm>
 #include <limits>

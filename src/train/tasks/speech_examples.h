@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "data/length_batches.h"
-#include "train/examples.h"
-#include "train/tasks/sequences.h"
+#include "loop/examples.h"
+#include "tasks/sequences.h"
 
 namespace fovea {
 

@@ -1,4 +1,4 @@
-#include "train/tasks/speech_task.h"
+#include "tasks/speech_task.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "base/threads.h"
 #include "families/languages.h"
 #include "fovea/excerpt.h"
-#include "train/tasks/examples_task.h"
-#include "train/tasks/speech_examples.h"
+#include "loop/examples_task.h"
+#include "tasks/speech_examples.h"
 #include "transcribe/transcribe_texts.h"
 
 namespace fovea {

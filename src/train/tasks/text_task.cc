@@ -1,4 +1,4 @@
-#include "train/tasks/text_task.h"
+#include "tasks/text_task.h"
 
 #include <algorithm>
 

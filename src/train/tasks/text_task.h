@@ -7,9 +7,9 @@
 #include "data/corpus.h"
 #include "data/masking.h"
 #include "data/token_store.h"
-#include "train/tasks/examples_task.h"
-#include "train/tasks/special_tokens.h"
-#include "train/tasks/window_examples.h"
+#include "loop/examples_task.h"
+#include "loop/special_tokens.h"
+#include "tasks/window_examples.h"
 
 namespace fovea {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/job.h"
+#include "loop/job.h"
 
 namespace fovea {
 

@@ -1,7 +1,8 @@
 #include "base/fields.h"
 #include "data/conversations.h"
 #include "data/preferences.h"
-#include "train/tasks/examples_task.h"
+#include "loop/examples_task.h"
+#include "open/directory.h"
 
 namespace fovea {
 

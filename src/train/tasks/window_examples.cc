@@ -1,4 +1,4 @@
-#include "train/tasks/window_examples.h"
+#include "tasks/window_examples.h"
 
 #include <algorithm>
 

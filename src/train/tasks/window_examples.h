@@ -4,7 +4,7 @@
 
 #include "data/batches.h"
 #include "data/masking.h"
-#include "train/examples.h"
+#include "loop/examples.h"
 
 namespace fovea {
 

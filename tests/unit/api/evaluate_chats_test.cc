@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "families/model_parts.h"
 #include "fovea/chat.h"
 #include "fovea/evaluate.h"
+#include "open/model_parts.h"
 #include "support/chats.h"
 #include "support/expect_error.h"
 

@@ -12,15 +12,15 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "families/model_parts.h"
 #include "fovea/chat.h"
 #include "fovea/engine.h"
 #include "fovea/generate.h"
 #include "fovea/image_question.h"
 #include "generate/reading.h"
-#include "model/prompt_images.h"
+#include "open/model_parts.h"
 #include "support/expect_error.h"
 #include "tensor/tape.h"
+#include "transformer/prompt_images.h"
 
 namespace fovea {
 namespace {

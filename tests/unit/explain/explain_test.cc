@@ -15,11 +15,11 @@
 #include "explain/deletion.h"
 #include "explain/gradients.h"
 #include "explain/rollout.h"
-#include "families/model_parts.h"
-#include "model/token_vectors.h"
+#include "open/model_parts.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "tensor/tape.h"
+#include "transformer/token_vectors.h"
 
 namespace fovea {
 namespace {

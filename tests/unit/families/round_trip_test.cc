@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "families/directory.h"
+#include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"

@@ -1,12 +1,12 @@
 // Requests of several adapters, which share one copy of the weights and the passes of a scheduler.
 
-#include "model/adapters.h"
+#include "transformer/adapters.h"
 
 #include <gtest/gtest.h>
 
 #include "generate/scheduler.h"
-#include "model/pack.h"
 #include "support/expect_error.h"
+#include "transformer/pack.h"
 #include "unit/generate/requests.h"
 
 namespace fovea {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "families/directory.h"
 #include "inspect/trace.h"
-#include "model/token_vectors.h"
+#include "loading/loading.h"
 #include "support/expect_error.h"
+#include "transformer/token_vectors.h"
 #include "unit/inspect/ids.h"
 #include "unit/inspect/kinds.h"
 

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "families/directory.h"
 #include "inspect/trace.h"
+#include "loading/loading.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "unit/inspect/ids.h"

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "families/directory.h"
 #include "inspect/trace.h"
+#include "loading/loading.h"
 #include "support/expect_error.h"
 #include "support/mixtures.h"
 #include "support/small_spec.h"

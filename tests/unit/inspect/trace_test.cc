@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "families/directory.h"
+#include "loading/loading.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "unit/inspect/ids.h"

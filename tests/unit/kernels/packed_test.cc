@@ -10,7 +10,7 @@
 #include "base/threads.h"
 #include "kernels/blocks.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/packed/job.h"
+#include "kernels/cpu/job.h"
 #include "kernels/isa.h"
 #include "kernels/packed.h"
 #include "kernels/reference/reference.h"

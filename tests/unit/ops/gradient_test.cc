@@ -15,9 +15,9 @@ using test::Case;
 // Returns the names of the functions that ops.h declares.
 std::set<std::string> declared_ops() {
   std::filesystem::path folder = std::filesystem::current_path();
-  while (!std::filesystem::exists(folder / "src/ops/ops.h") && folder.has_relative_path())
+  while (!std::filesystem::exists(folder / "src/core/ops/ops.h") && folder.has_relative_path())
     folder = folder.parent_path();
-  const std::string text = read_file((folder / "src/ops/ops.h").string(), 1 << 20);
+  const std::string text = read_file((folder / "src/core/ops/ops.h").string(), 1 << 20);
   const std::regex declaration(R"(\n(?:Tensor|Routing) (\w+)\()");
   std::set<std::string> names;
   for (std::sregex_iterator at(text.begin(), text.end(), declaration), end; at != end; ++at)

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "model/transformer.h"
 #include "support/expect_error.h"
+#include "transformer/transformer.h"
 
 namespace fovea {
 namespace {

@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include "base/machine.h"
-#include "model/transformer.h"
 #include "plan/estimate.h"
 #include "plan/speed.h"
 #include "support/small_spec.h"
 #include "tensor/tape.h"
+#include "transformer/transformer.h"
 
 namespace fovea {
 namespace {

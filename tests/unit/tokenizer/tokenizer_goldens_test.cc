@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "support/temporary_folder.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 #include "unit/tokenizer/tokenizer_cases.h"
 
 namespace fovea {

@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 #include "tokenizer/formats/sentencepiece.h"
-#include "tokenizer/state.h"
+#include "tokenizer/state/state.h"
 
 namespace fovea {
 namespace {

@@ -1,0 +1,184 @@
+#include "fovea/bench.h"
+
+#include "api/median_time.h"
+#include "base/fields.h"
+#include "base/float_mode.h"
+#include "base/machine.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "families/registry.h"
+#include "kernels/isa.h"
+#include "loop/passes.h"
+#include "loop/stepper.h"
+#include "plan/estimate.h"
+#include "plan/speed.h"
+#include "tasks/window_examples.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kCharacters = 65;  // of the text that presets without a vocabulary train on
+constexpr int64_t kTokens = 1 << 20;
+constexpr int64_t kLabels = 1000;  // of pictures, as in ImageNet
+constexpr int64_t kWarmup = 5;
+
+std::vector<uint32_t> random_tokens(int64_t vocabulary) {
+  std::vector<uint32_t> tokens(kTokens);
+  Random random(1, Stream::shuffle);
+  for (auto& token : tokens)
+    token = static_cast<uint32_t>(random.word() % static_cast<uint64_t>(vocabulary));
+  return tokens;
+}
+
+// Trains on the labels of the examples, as `fovea train` does.
+class LossTask : public TrainingTask {
+ public:
+  LossTask(const Examples& examples, const PassOptions& options)
+      : examples_(examples), options_(options) {}
+  StepLoss backward(const Transformer& model, int64_t step) const override {
+    return backward_by_passes(examples_, step, options_,
+                              [&](const Batch& batch, const Pass& pass, double divisor) {
+                                return label_loss(model, batch, pass, divisor);
+                              });
+  }
+  double steps_per_epoch() const override { return examples_.passes_per_epoch(); }
+  void write_model(const std::string&, Transformer&) const override {}
+
+ private:
+  const Examples& examples_;
+  PassOptions options_;
+};
+
+// Random pictures and labels, the same in every pass.
+class RandomPictures : public Examples {
+ public:
+  RandomPictures(const InputSpec& input, int64_t count, int64_t tokens) {
+    Random random(1, Stream::shuffle);
+    batch_.source.signal = empty({count, input.channels, input.size, input.size});
+    float* pixels = batch_.source.signal.data_as<float>();
+    for (int64_t i = 0; i < batch_.source.signal.size(); ++i) pixels[i] = random.normal();
+    batch_.labels = empty({count}, DType::i32);
+    for (int64_t i = 0; i < count; ++i)
+      batch_.labels.data_as<int32_t>()[i] = static_cast<int32_t>(random.word() % kLabels);
+    batch_.asked = count;
+    batch_.tokens = count * tokens;
+  }
+  Batch training(int64_t) const override { return batch_; }
+  double passes_per_epoch() const override { return 1; }
+  int64_t validation_batches() const override { return 0; }
+  Batch validation(int64_t) const override { return batch_; }
+
+ private:
+  Batch batch_;
+};
+
+// Returns the architecture that docs/performance.md compares, without dropout: decoders without
+// biases and with the exact GELU; recurrent layers and encoders of images as they are.
+Spec compared_spec(const std::string& preset_name) {
+  Spec spec = preset(preset_name);
+  const bool images = spec.input.kind == InputKind::image;
+  check_field(images || (spec.decoder && !spec.encoder), "preset",
+              "{} is neither a decoder nor an encoder of images; expected a preset such as nano",
+              preset_name);
+  spec.dropout = {};
+  if (images) {
+    spec.head = head_of(family_for(validated(spec)), spec, HeadKind::sequence, kLabels);
+    return validated(spec);
+  }
+  if (spec.vocabulary == 0) spec.vocabulary = kCharacters;
+  spec.decoder->norm.bias = spec.decoder->attention.bias = spec.decoder->attention.output_bias =
+      false;
+  spec.decoder->ffn.bias = false;
+  spec.decoder->ffn.activation = ActivationKind::gelu;
+  return validated(spec);
+}
+
+// The examples of a step, and the tokens from which windows are drawn.
+struct BenchExamples {
+  std::vector<uint32_t> tokens;
+  std::unique_ptr<Examples> examples;
+
+  BenchExamples(const Spec& spec, const TrainOptions& options) {
+    if (spec.input.kind == InputKind::image) {
+      examples = std::make_unique<RandomPictures>(spec.input, options.batch, spec.context);
+      return;
+    }
+    tokens = random_tokens(spec.vocabulary);
+    const TokenSpan all{tokens.data(), 4, kTokens, kTokens};
+    examples = std::make_unique<NextTokenExamples>(
+        all, TokenSpan{}, WindowOptions{spec.context, options.batch, 0, options.seed});
+  }
+};
+
+}  // namespace
+
+void visit(BenchOptions& o, OptionVisitor& v) {
+  constexpr int64_t kMostTokens = 1 << 20;
+  v.text({"preset", "preset to train, such as tiny, nano, baby or lstm"}, o.preset);
+  v.choice({"precision", "training: precision of matrix products"}, o.precision,
+           {"automatic", "fp32", "bf16"});
+  v.integer({"steps", "training: steps to measure"}, o.steps, 1, 1'000'000);
+  v.integer({"prompt", "generation: tokens in the prompt"}, o.prompt, 1, kMostTokens);
+  v.integer({"decode", "generation: tokens to generate"}, o.decode, 1, kMostTokens);
+  v.integer({"depth", "generation: tokens before the measured decoding"}, o.depth, 1, kMostTokens);
+  v.integer(
+      {"batch", "sequences per step; 0 = the preset's batch for benchmarks, or 1 for generation"},
+      o.batch, 0, 65536);
+  v.choice({"heads",
+            "instead of training steps, measure the attention of one layer of the preset: all "
+            "heads in one call, or a loop over them"},
+           o.heads, {"batched", "loop"});
+  v.integer({"runs",
+             "prompts, embedding, translation, transcription, pictures: number of runs; the result "
+             "is their median"},
+            o.runs, 1, 10000);
+}
+
+TrainBench bench_training(const BenchOptions& bench) {
+  const FloatMode mode;
+  check_fields(bench);
+  const Spec spec = compared_spec(bench.preset);
+  TrainOptions options = preset_training(bench.preset);
+  if (bench.batch > 0)
+    options.batch = bench.batch;
+  else if (bench.preset == "baby")
+    options.batch = 16;
+  else if (spec.input.kind == InputKind::image)
+    options.batch = 8;
+  options.accumulate = 1;
+  const DType compute = bench.precision == Precision::bf16 ||
+                                (bench.precision == Precision::automatic && native_bf16())
+                            ? DType::bf16
+                            : DType::f32;
+  TrainBench result;
+  result.preset = bench.preset;
+  result.precision = name_of(compute);
+  result.isa = active_isa();
+  result.threads = thread_count();
+  result.batch = options.batch;
+  result.context = spec.context;
+  result.steps = bench.steps;
+  const Cost cost = training_cost(spec, options.batch, spec.context, 1, compute);
+  const uint64_t bytes = cost.weight_bytes + cost.optimizer_bytes + cost.activation_bytes;
+  if (bytes > available_memory()) {
+    fail_field(ErrorKind::OutOfMemory, "preset",
+               "{} needs {} MB, but {} MB are free; expected a smaller preset or batch",
+               bench.preset, bytes >> 20, available_memory() >> 20);
+  }
+  result.flops_per_step = cost.flops_per_step;
+  result.peak_flops = measured_flops(compute, 0.3);
+
+  Transformer model(spec);
+  initialise(model, options.seed);
+  const BenchExamples data(spec, options);
+  const LossTask task(*data.examples, {.compute = compute, .passes = {}, .seed = options.seed});
+  Stepper step(model, task, options, compute);
+  const double median = median_seconds([&](int64_t i) { step(i); }, bench.steps, kWarmup);
+  result.milliseconds_per_step = 1e3 * median;
+  result.sequences_per_second = static_cast<double>(options.batch) / median;
+  result.tokens_per_second = result.sequences_per_second * static_cast<double>(spec.context);
+  result.peak_bytes = resident_peak();
+  return result;
+}
+
+}  // namespace fovea

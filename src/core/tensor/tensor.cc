@@ -1,0 +1,189 @@
+#include "tensor/tensor.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/allocator.h"
+
+namespace fovea {
+namespace {
+
+// Like describe(), but formatted only for an error: these checks run with every op.
+auto listed(const Shape& shape) { return fmt::join(shape, ", "); }
+
+}  // namespace
+
+Storage::Storage(size_t bytes, const Device& device) : bytes_(bytes), device_(&device) {
+  data_ = device.allocate(bytes_);
+}
+Storage::Storage(void* borrowed, size_t bytes, std::shared_ptr<const void> owner)
+    : data_(borrowed), bytes_(bytes), owner_(std::move(owner)) {}
+Storage::~Storage() {
+  if (device_ != nullptr) device_->free(data_, bytes_);
+}
+
+MemoryUse tensor_memory() { return Allocator::all().use(); }
+void reset_peak_memory() { Allocator::all().reset_peak(); }
+void release_cached_memory() { Allocator::all().release(); }
+
+int64_t Tensor::dim(int axis) const {
+  const int from_start = axis < 0 ? axis + rank() : axis;
+  check(from_start >= 0 && from_start < rank(),
+        "axis {}: the tensor has shape [{}]; expected {} to {}", axis, listed(shape_), -rank(),
+        rank() - 1);
+  return shape_[static_cast<size_t>(from_start)];
+}
+
+Tensor Tensor::view(const Shape& shape) const {
+  check(elements(shape) == size_,
+        "view: shape [{}] of a tensor [{}]; expected the same number of elements", listed(shape),
+        listed(shape_));
+  Tensor y = *this;
+  if (recipe_) {  // a view of a recomputable tensor is recomputable
+    y.set_recipe([recipe = recipe_, shape] { return (*recipe)().view(shape); });
+  }
+  y.shape_ = shape;
+  return y;
+}
+
+Tensor Tensor::rows(int64_t begin, int64_t end) const {
+  check(rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0],
+        "rows {} to {} of [{}]; expected a range of its first axis", begin, end, listed(shape_));
+  Tensor y = detach();
+  const int64_t width = shape_[0] > 0 ? size_ / shape_[0] : 0;
+  y.offset_ += static_cast<size_t>(begin * width) * size_of(dtype_);
+  y.shape_[0] = end - begin;
+  y.size_ = (end - begin) * width;
+  return y;
+}
+
+Tensor Tensor::detach() const {
+  Tensor y = *this;
+  y.gradient_ = nullptr;
+  y.recipe_ = nullptr;
+  return y;
+}
+
+Tensor Tensor::to(const Device& target) const {
+  if (target.number == device_ || !storage_) return *this;
+  if (target.number != 0 && device_ != 0) return to(cpu_device()).to(target);
+  Tensor y = empty(shape_, dtype_, target);
+  if (bytes() == 0) return y;
+  if (target.number == 0)
+    device().copy(y.data(), data(), bytes(), CopyKind::to_host);
+  else
+    target.copy(y.data(), data(), bytes(), CopyKind::to_device);
+  return y;
+}
+
+void Tensor::refuse_access() const {
+  fail(ErrorKind::InvalidArgument,
+       "data: a tensor [{}] is on device {}; expected it in host memory (see Tensor::to)",
+       listed(shape_), device().name);
+}
+
+Tensor& Tensor::want_gradient() {
+  gradient_ = std::make_shared<Gradient>();
+  gradient_->leaf = true;
+  return *this;
+}
+
+Tensor Tensor::gradient() const { return gradient_ ? gradient_->value : Tensor(); }
+void Tensor::clear_gradient() const {
+  if (gradient_) gradient_->value = Tensor();
+}
+
+Tensor empty(const Shape& shape, DType dtype, const Device& device) {
+  Tensor y;
+  y.size_ = elements(shape);
+  y.shape_ = shape;
+  y.dtype_ = dtype;
+  y.device_ = device.number;
+  y.storage_ = std::make_shared<Storage>(y.bytes(), device);
+  return y;
+}
+
+Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype(), x.device()); }
+
+Tensor zeros(const Shape& shape, DType dtype, const Device& device) {
+  Tensor y = empty(shape, dtype);
+  if (y.size() > 0) std::memset(y.data(), 0, y.bytes());
+  return y.to(device);
+}
+
+Tensor full(const Shape& shape, double value, DType dtype, const Device& device) {
+  Tensor y = empty(shape, dtype);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    if (dtype == DType::f64)
+      y.data_as<double>()[i] = value;
+    else if (dtype == DType::bf16)
+      y.data_as<bf16>()[i] = narrow(static_cast<float>(value));
+    else if (dtype == DType::i32)
+      y.data_as<int32_t>()[i] = static_cast<int32_t>(value);
+    else if (dtype == DType::i8)
+      y.data_as<int8_t>()[i] = static_cast<int8_t>(value);
+    else if (dtype == DType::u8)
+      y.data_as<uint8_t>()[i] = static_cast<uint8_t>(value);
+    else
+      y.data_as<float>()[i] = static_cast<float>(value);
+  }
+  return y.to(device);
+}
+
+Tensor borrow(void* data, const Shape& shape, DType dtype, std::shared_ptr<const void> owner) {
+  Tensor y;
+  y.size_ = elements(shape);
+  y.shape_ = shape;
+  y.dtype_ = dtype;
+  y.storage_ = std::make_shared<Storage>(data, y.bytes(), std::move(owner));
+  return y;
+}
+
+Tensor from(const std::vector<float>& values, const Shape& shape, DType dtype) {
+  Tensor y = empty(shape, DType::f32);
+  check(y.size() == static_cast<int64_t>(values.size()),
+        "{} values for shape [{}]; expected one per element", values.size(), listed(y.shape()));
+  std::copy(values.begin(), values.end(), y.data_as<float>());
+  return dtype == DType::f32 ? y : convert(y, dtype);
+}
+
+Tensor convert(const Tensor& x, DType dtype) {
+  Tensor y = empty(x.shape(), dtype, x.device());
+  kernels(dtype == DType::f64 ? y : x).convert(y, x, x.size());
+  return y;
+}
+
+Tensor copy(const Tensor& x) {
+  Tensor y = empty_like(x);
+  copy_bytes(y, 0, x, 0, static_cast<int64_t>(x.bytes()));
+  return y;
+}
+
+void copy_bytes(const Tensor& to, int64_t to_begin, const Tensor& from, int64_t from_begin,
+                int64_t count) {
+  if (count == 0) return;
+  if (&to.device() != &from.device())
+    refuse_devices("copy", to.device().number, from.device().number);
+  from.device().copy(static_cast<char*>(to.data()) + to_begin,
+                     static_cast<const char*>(from.data()) + from_begin, static_cast<size_t>(count),
+                     CopyKind::within);
+}
+
+std::vector<float> to_floats(const Tensor& x) {
+  const Tensor floats = (x.dtype() == DType::f32 ? x : convert(x, DType::f32)).to(cpu_device());
+  return {floats.data_as<float>(), floats.data_as<float>() + x.size()};
+}
+
+double number_of(const Tensor& x) {
+  const Tensor host = x.to(cpu_device());
+  return x.dtype() == DType::f64 ? *host.data_as<double>() : *host.data_as<float>();
+}
+
+Rows rows_of(const Tensor& x) {
+  const int64_t width = x.rank() == 0 ? 1 : x.dim(-1);
+  return {width == 0 ? 0 : x.size() / width, width};
+}
+
+const Kernels& kernels(const Tensor& x) { return x.device().kernels(x.dtype()); }
+
+}  // namespace fovea

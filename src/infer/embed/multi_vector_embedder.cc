@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "base/hash.h"
+#include "base/threads.h"
+#include "embed/batching.h"
+#include "embed/embedder_parts.h"
+#include "embed/retrieval_parts.h"
+#include "fovea/doctor.h"
+#include "open/model_parts.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+void check_finite_rows(const Tensor& rows, const std::string& name) {
+  for (int64_t i = 0; i < rows.size(); ++i)
+    if (!std::isfinite(rows.data_as<float>()[i]))
+      fail(ErrorKind::Failed,
+           "{}: one of its vectors is not finite; expected a model with finite weights", name);
+}
+
+Tensor tensor_of(const ArrayView& rows) {
+  check(rows.shape.size() == 2, "vectors: {} axes; expected 2", rows.shape.size());
+  const std::span<const float> values = rows.elements<float>();
+  const Tensor x = empty({rows.shape[0], rows.shape[1]});
+  std::ranges::copy(values, x.data_as<float>());
+  return x;
+}
+
+}  // namespace
+
+MultiVectorEmbedder MultiVectorEmbedder::open(const std::string& folder, WeightPrecision precision,
+                                              const std::vector<AdapterUse>& adapters) {
+  const FloatMode mode;
+  return MultiVectorEmbedder(std::make_shared<Parts>(Parts{MultiVectorModel::open(
+      folder, weights_of(precision), packing_by_output(precision), adapters)}));
+}
+
+MultiVectors MultiVectorEmbedder::embed(const std::vector<std::string>& texts, TextRole role,
+                                        const EmbedOptions& options) const {
+  const FloatMode mode;
+  const MultiVectorModel& model = parts_->model;
+  check_retrieval_options(options);
+  const std::string prompt = prompt_for(model, role, options);
+  std::vector<int64_t> added(texts.size());
+  const std::vector<TokenizedText> tokens = tokenize_all(texts.size(), [&](size_t i) {
+    check_wanted(options.stop);
+    RoleTokens read = model.tokens(prompt, texts[i], role);
+    added[i] = read.added;
+    return std::move(read.text);
+  });
+  if (!options.truncate) check_whole(tokens, max_tokens(role), options);
+  std::vector<Tensor> rows(texts.size());
+  each_batch(tokens, options.batch_tokens, [&](const TokenBatch& batch, const auto& chosen) {
+    std::vector<int64_t> here;
+    for (const size_t i : chosen) here.push_back(added[i]);
+    std::vector<Tensor> found = model.rows(batch, here, role);
+    for (size_t b = 0; b < chosen.size(); ++b) {
+      check_finite_rows(found[b], name_of(options, chosen[b]));
+      rows[chosen[b]] = std::move(found[b]);
+    }
+  });
+  MultiVectors vectors;
+  vectors.count = std::ssize(texts);
+  vectors.width = model.width;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t count = rows[i] ? rows[i].dim(0) : 0;
+    if (count > 0)
+      std::copy_n(rows[i].data_as<float>(), rows[i].size(), std::back_inserter(vectors.values));
+    vectors.starts.push_back(vectors.starts.back() + count);
+    vectors.tokens.push_back(std::ssize(tokens[i].ids));
+    vectors.cut.push_back(tokens[i].cut);
+  }
+  return vectors;
+}
+
+float MultiVectorEmbedder::similarity(const ArrayView& query, const ArrayView& text) const {
+  const FloatMode mode;
+  const Tensor q = tensor_of(query), t = tensor_of(text);
+  check(q.dim(1) == t.dim(1), "vectors of {} and {} elements; expected equal numbers", q.dim(1),
+        t.dim(1));
+  const NoGradient off;
+  const float sum = largest_similarity(q, t);
+  return parts_->model.mean && q.dim(0) > 0 ? sum / static_cast<float>(q.dim(0)) : sum;
+}
+
+std::vector<float> MultiVectorEmbedder::scores(const MultiVectors& query,
+                                               const MultiVectors& texts) const {
+  std::vector<float> all(static_cast<size_t>(texts.count));
+  parallel_tasks(texts.count, [&](int64_t i) {
+    all[static_cast<size_t>(i)] = similarity(query.rows(0), texts.rows(i));
+  });
+  return all;
+}
+
+std::vector<float> MultiVectorEmbedder::score(const std::string& query,
+                                              const std::vector<std::string>& texts,
+                                              const EmbedOptions& options) const {
+  EmbedOptions plain = options;
+  plain.prompt.reset();
+  plain.prompt_name.clear();
+  return scores(embed({query}, TextRole::query, plain), embed(texts, TextRole::document, plain));
+}
+
+std::vector<EmbeddedToken> MultiVectorEmbedder::embed_tokens(const std::string& text,
+                                                             TextRole role) const {
+  const FloatMode mode;
+  const MultiVectorModel& model = parts_->model;
+  const std::string prompt = prompt_for(model, role, {});
+  const MultiVectors vectors = embed({text}, role);
+  const std::vector<Offsets> places = model.places(prompt, text, role);
+  std::vector<EmbeddedToken> tokens;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const float* row = vectors.values.data() + static_cast<int64_t>(i) * vectors.width;
+    const double length = std::sqrt(std::inner_product(row, row + vectors.width, row, 0.0));
+    std::vector<float> vector(row, row + vectors.width);
+    for (float& x : vector) x = length > 0 ? static_cast<float>(x / length) : 0;
+    tokens.push_back({places[i].begin, places[i].end, std::move(vector)});
+  }
+  return tokens;
+}
+
+bool MultiVectorEmbedder::averages() const { return parts_->model.mean; }
+int64_t MultiVectorEmbedder::width() const { return parts_->model.width; }
+int64_t MultiVectorEmbedder::max_tokens(TextRole role) const {
+  return role == TextRole::query ? parts_->model.query_length : parts_->model.document_length;
+}
+const std::map<std::string, std::string>& MultiVectorEmbedder::prompts() const {
+  return parts_->model.prompts;
+}
+const Tokenizer& MultiVectorEmbedder::tokenizer() const { return parts_->model.format.tokenizer(); }
+const std::vector<std::string>& MultiVectorEmbedder::warnings() const {
+  return parts_->model.warnings;
+}
+const Spec& MultiVectorEmbedder::spec() const { return parts_->model.transformer.spec; }
+
+uint64_t MultiVectorEmbedder::fingerprint() const {
+  Hasher hasher;
+  hasher.add(hash_text(model_fingerprint(parts_->model.transformer_folder)));
+  hasher.add(hash_text(parts_->model.hash));
+  return hasher.hash();
+}
+
+}  // namespace fovea

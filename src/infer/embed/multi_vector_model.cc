@@ -1,0 +1,219 @@
+#include "embed/multi_vector_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "checkpoint/module_files.h"
+#include "checkpoint/safetensors.h"
+#include "embed/head_states.h"
+#include "embed/multi_vector_settings.h"
+#include "fovea/excerpt.h"
+#include "open/directory.h"
+
+namespace fovea {
+namespace {
+
+// Reads the modules after the Transformer, which all apply to the vectors of tokens.
+void read_token_modules(MultiVectorModel& model, const std::vector<ListedModule>& listed,
+                        MultiVectorSettings& settings) {
+  for (const ListedModule& module : std::span(listed).subspan(1)) {
+    if (module.kind == "Dense") {
+      model.after.emplace_back(read_dense(module.folder, "token_embeddings", model.width));
+    } else if (module.kind == "Normalize") {
+      model.after.emplace_back(NormalizeModule{});
+    } else if (module.kind == "MultiVectorMask") {
+      read_mask(module.folder, settings);
+    } else if (module.kind != "Dropout") {
+      fail(ErrorKind::Unsupported,
+           "{}: module {} is not supported for vectors of tokens; expected Dense, Normalize, "
+           "MultiVectorMask or Dropout",
+           module.folder, excerpt(module.kind, 40));
+    }
+  }
+}
+
+// The original ColBERT has a projection without bias, and normalises the vectors.
+void read_projection(MultiVectorModel& model, const std::string& folder) {
+  const auto file = SafeTensors::open_model(folder);
+  const StoredTensor* stored = file.find("linear.weight");
+  if (stored == nullptr || stored->shape.size() != 2 || stored->shape[1] != model.width)
+    fail(ErrorKind::BadFile, "{}/model.safetensors: linear.weight is {}; expected [D, {}]", folder,
+         stored == nullptr ? "missing" : describe(stored->shape), model.width);
+  DenseModule dense;
+  const Tensor weight = file.tensor("linear.weight");
+  const Tensor value =
+      weight.dtype() == DType::f16 ? widen_halves(weight) : convert(weight, DType::f32);
+  dense.linear.weight = {value.shape(), Role::matrix, value};
+  model.width = value.dim(0);
+  model.after.emplace_back(std::move(dense));
+  model.after.emplace_back(NormalizeModule{});
+  const std::string settings = folder + "/artifact.metadata";
+  if (is_file(settings)) model.hash = hash_bytes(MappedFile(settings).bytes());
+}
+
+int32_t expansion_token(const Tokenizer& tokenizer, const MultiVectorSettings& settings,
+                        const std::string& folder) {
+  std::optional<int32_t> id;
+  if (settings.expansion_token) {
+    id = tokenizer.id_of(*settings.expansion_token);
+  } else {
+    id = special_token(tokenizer, "mask_token", {"[MASK]", "<mask>"});
+    if (!id) id = tokenizer.eos_id();
+  }
+  if (!id)
+    fail(ErrorKind::BadFile,
+         "{}: the tokenizer has no token for the expansion of queries; expected a mask token",
+         folder);
+  return *id;
+}
+
+// Returns the length of the token at the beginning of a prompt that is inserted as one token: the
+// whole prompt or its first word.
+size_t marker_length(const Tokenizer& tokenizer, const std::string& prompt, bool any) {
+  for (const size_t end : {prompt.size(), prompt.find(' ')}) {
+    if (end == 0 || end == prompt.npos) continue;
+    const auto id = tokenizer.id_of(std::string_view(prompt).substr(0, end));
+    if (id && (any || tokenizer.is_special(*id))) return end;
+  }
+  return 0;
+}
+
+}  // namespace
+
+MultiVectorModel MultiVectorModel::open(const std::string& folder, Weights weights,
+                                        const Packing& packing,
+                                        const std::vector<AdapterUse>& adapters) {
+  const std::string inner = fovea::transformer_folder(folder);
+  MultiVectorSettings settings = read_multi_vector_settings(folder, inner);
+  ModelFiles files = open_model_files(inner, weights, packing, adapters);
+  const Spec& spec = files.model.spec;
+  if (spec.input.kind != InputKind::tokens || (spec.encoder && spec.decoder))
+    fail(ErrorKind::Unsupported,
+         "{}: the model is not one encoder or decoder of text; expected one", folder);
+  TextFormat format = TextFormat::open(inner, spec);
+  MultiVectorModel model{{}, std::move(files.model), std::move(format), inner};
+  model.warnings = std::move(files.warnings);
+  model.width = model.transformer.spec.width;
+  if (has_modules(folder)) {
+    const std::vector<ListedModule> listed = list_modules(folder);
+    read_token_modules(model, listed, settings);
+    if (settings.from_pylate) model.after.emplace_back(NormalizeModule{});
+    model.hash = hash_of(std::span(listed).subspan(1));
+  } else {
+    read_projection(model, folder);
+  }
+  static_cast<NamedPrompts&>(model) = std::move(settings.prompts);
+  model.inserts = settings.inserts;
+  model.mean = settings.mean;
+  const Tokenizer& tokenizer = model.format.tokenizer();
+  for (const std::string& word : settings.skipped_words)
+    if (const auto id = tokenizer.id_of(word)) model.skipped.insert(*id);
+  model.skip_in_queries = settings.skip_in_queries;
+  model.skip_in_documents = settings.skip_in_documents;
+  const int64_t most = model.format.most();
+  model.document_length = std::min(settings.document_length.value_or(most), most);
+  model.query_length = std::min(settings.query_length.value_or(most), most);
+  if (!settings.expansion) return model;
+  model.expansion = settings.expansion;
+  QueryExpansion& expansion = *model.expansion;
+  expansion.token = expansion_token(tokenizer, settings, folder);
+  if (expansion.length > most)
+    fail(ErrorKind::BadFile, "{}: queries are extended to {} tokens; expected at most {}", folder,
+         expansion.length, most);
+  model.query_length =
+      expansion.fixed ? expansion.length : std::max(model.query_length, expansion.length);
+  return model;
+}
+
+RoleTokens MultiVectorModel::tokens(const std::string& prompt, const std::string& text,
+                                    TextRole role) const {
+  const bool query = role == TextRole::query;
+  const Tokenizer& tokenizer = format.tokenizer();
+  format.refuse_messages("vectors of their tokens");
+  const size_t marker = marker_length(tokenizer, prompt, inserts);
+  std::vector<int32_t> ids = format.own_ids(prompt.substr(marker) + text);
+  if (marker > 0)
+    ids.insert(ids.begin(), *tokenizer.id_of(std::string_view(prompt).substr(0, marker)));
+  const int64_t added = format.leading() + format.trailing(), whole = std::ssize(ids);
+  const int64_t room = std::max<int64_t>(0, (query ? query_length : document_length) - added);
+  ids.resize(static_cast<size_t>(std::min(whole, room)));
+  RoleTokens result{format.framed(ids), 0};
+  result.text.cut = whole - std::ssize(ids);
+  if (!query || !expansion) return result;
+  result.added = std::max<int64_t>(0, expansion->length - std::ssize(result.text.ids));
+  const size_t length = result.text.ids.size() + static_cast<size_t>(result.added);
+  result.text.ids.resize(length, expansion->token);
+  if (!result.text.types.empty()) result.text.types.resize(length, 0);
+  return result;
+}
+
+std::vector<Offsets> MultiVectorModel::places(const std::string& prompt, const std::string& text,
+                                              TextRole role) const {
+  const RoleTokens read = tokens(prompt, text, role);
+  const std::vector<int32_t>& ids = read.text.ids;
+  const size_t marker = marker_length(format.tokenizer(), prompt, inserts);
+  const size_t before = prompt.size() - marker;  // bytes of the prompt among the text's own tokens
+  std::vector<Offsets> all = format.places(prompt.substr(marker) + text);
+  if (marker > 0) all.insert(all.begin() + format.leading(), Offsets{});
+  all.resize(ids.size());  // shorter if documents are truncated, longer if a query is extended
+  const auto end = all.end() - read.added;
+  std::fill(end - format.trailing(), end, Offsets{});
+  std::vector<Offsets> kept;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (!scored(ids[i], role)) continue;
+    const auto in_text = [&](uint32_t at) {
+      return at > before ? static_cast<uint32_t>(at - before) : 0;
+    };
+    kept.push_back({in_text(all[i].begin), in_text(all[i].end)});
+  }
+  return kept;
+}
+
+std::vector<Tensor> MultiVectorModel::rows(const TokenBatch& batch,
+                                           const std::vector<int64_t>& added, TextRole role) const {
+  TokenBatch seen = batch;  // `valid`: the tokens to which all tokens attend
+  for (size_t b = 0; b < added.size(); ++b)
+    if (expansion && !expansion->attended) seen.valid[b].end -= added[b];
+  const Tensor states = head_states(transformer, seen, std::nullopt, DType::f32);  // [B, T, C]
+  const int64_t T = states.dim(1), C = states.dim(2);
+  const int32_t* ids = batch.sequence.ids.data_as<int32_t>();
+  std::vector<Tensor> rows;
+  for (size_t b = 0; b < batch.valid.size(); ++b) {
+    std::vector<int64_t> kept;  // rows of `states`
+    for (int64_t t = batch.valid[b].begin; t < batch.valid[b].end; ++t) {
+      const int64_t row = static_cast<int64_t>(b) * T + t;
+      if (scored(ids[row], role)) kept.push_back(row);
+    }
+    if (kept.empty()) {
+      rows.push_back(zeros({0, width}));
+      continue;
+    }
+    Tensor x = empty({std::ssize(kept), C});
+    for (size_t i = 0; i < kept.size(); ++i)
+      std::copy_n(states.data_as<float>() + kept[i] * C, C,
+                  x.data_as<float>() + static_cast<int64_t>(i) * C);
+    for (const VectorModule& module : after) x = through(module, x);
+    rows.push_back(x);
+  }
+  return rows;
+}
+
+float largest_similarity(const Tensor& query, const Tensor& text) {
+  if (query.dim(0) == 0 || text.dim(0) == 0) return 0;
+  Linear products;
+  products.weight = {text.shape(), Role::matrix, text};
+  const Tensor dots = products(query);  // [Q, D]
+  const int64_t D = dots.dim(1);
+  double sum = 0;
+  for (int64_t q = 0; q < dots.dim(0); ++q) {
+    const float* row = dots.data_as<float>() + q * D;
+    sum += *std::max_element(row, row + D);
+  }
+  return static_cast<float>(sum);
+}
+
+}  // namespace fovea

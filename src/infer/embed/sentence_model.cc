@@ -1,0 +1,136 @@
+#include "embed/sentence_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/module_files.h"
+#include "families/static_embedding.h"
+#include "open/directory.h"
+
+namespace fovea {
+namespace {
+
+void check_layers(const LayerMean& mean, const Spec& spec, const std::string& folder) {
+  const int64_t layers = (spec.encoder ? *spec.encoder : *spec.decoder).layers;
+  const int64_t weights = mean.first + static_cast<int64_t>(mean.weights.size());
+  if (weights != layers + 1)
+    fail(ErrorKind::BadFile, "{}: WeightedLayerPooling has {} layers; expected {}", folder,
+         weights - 1, layers);
+}
+
+// Returns element i of x [N], `count` times: [count]
+Tensor repeated(const Tensor& x, int64_t i, int64_t count) {
+  const Tensor places = empty({count}, DType::i32);
+  std::fill_n(places.data_as<int32_t>(), count, static_cast<int32_t>(i));
+  return gather(places, x.view({x.size(), 1})).view({count});
+}
+
+SentenceModel open_static_model(const std::string& folder,
+                                const std::vector<AdapterUse>& adapters) {
+  const std::string inner = transformer_folder(folder);
+  if (!adapters.empty())
+    fail(ErrorKind::Unsupported, "{}: has embeddings only; expected no adapter", folder);
+  Transformer transformer = open_static(inner);
+  const int64_t width = transformer.spec.width, most = transformer.spec.context;
+  return {std::move(transformer),
+          {},
+          read_modules(folder, width),
+          TextFormat(Tokenizer::open(inner), most, {.max_tokens = {}, .types = false}, false),
+          {}};
+}
+
+}  // namespace
+
+TokenBatch token_batch(const std::vector<TokenizedText>& texts, const std::vector<size_t>& chosen) {
+  int64_t longest = 0;
+  bool typed = false;
+  for (const size_t i : chosen) {
+    longest = std::max(longest, static_cast<int64_t>(texts[i].ids.size()));
+    typed = typed || !texts[i].types.empty();
+  }
+  const int64_t B = static_cast<int64_t>(chosen.size());
+  TokenBatch batch;
+  batch.sequence.ids = zeros({B, longest}, DType::i32);
+  if (typed) batch.sequence.types = zeros({B, longest}, DType::i32);
+  for (int64_t b = 0; b < B; ++b) {
+    const TokenizedText& text = texts[chosen[static_cast<size_t>(b)]];
+    std::copy(text.ids.begin(), text.ids.end(),
+              batch.sequence.ids.data_as<int32_t>() + b * longest);
+    if (typed)
+      std::copy(text.types.begin(), text.types.end(),
+                batch.sequence.types.data_as<int32_t>() + b * longest);
+    batch.valid.push_back({0, static_cast<int64_t>(text.ids.size())});
+  }
+  return batch;
+}
+
+SentenceModel SentenceModel::open(const std::string& folder, Weights weights,
+                                  const Packing& packing, const std::vector<AdapterUse>& adapters) {
+  if (is_static(folder)) return open_static_model(folder, adapters);
+  const std::string inner = transformer_folder(folder);
+  ModelFiles files = open_model_files(inner, weights, packing, adapters);
+  const Spec& spec = files.model.spec;
+  if (spec.input.kind != InputKind::tokens)
+    fail(ErrorKind::Unsupported, "{}: the model does not read text; expected a text model", folder);
+  if (!has_modules(folder) && !gguf_pooling(folder))
+    files.warnings.push_back(
+        fmt::format("{}: no modules.json, so a text's vector is the mean of its tokens", folder));
+  SentenceModules modules = read_modules(folder, spec.width);
+  if (modules.layers) check_layers(*modules.layers, spec, folder);
+  TextFormat format = TextFormat::open(inner, spec);
+  return {std::move(files.model), std::move(files.origin), std::move(modules), std::move(format),
+          std::move(files.warnings)};
+}
+
+Tensor token_states(const Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, DType compute, const Probe* given, int64_t recompute) {
+  Pass pass;
+  pass.compute = compute;
+  pass.recompute = recompute;
+  pass.mask.valid = batch.valid;
+  pass.probe = given;
+  Tensor mean, shares;
+  Probe probe = given != nullptr ? *given : Probe();
+  if (modules.layers) {
+    const LayerMean& layers = *modules.layers;
+    if (layers.scores) shares = softmax(layers.scores);
+    probe.see = [&](const ProbePoint& point, Tensor& x) {
+      if (given != nullptr && given->see) given->see(point, x);
+      if (point.what != ProbePoint::What::hidden) return;
+      const int64_t layer = point.layer - layers.first;
+      if (layer < 0) return;
+      const Tensor part = shares ? scale_columns(x, repeated(shares, layer, x.dim(-1)))
+                                 : scale(x, layers.weights[static_cast<size_t>(layer)]);
+      mean = mean ? add(mean, part) : part;
+    };
+    pass.probe = &probe;
+  }
+  const Spec& spec = transformer.spec;
+  const Tensor last = spec.encoder ? transformer.encode(batch.sequence, pass)
+                                   : transformer.decode(batch.sequence, pass);
+  return mean ? mean : last;
+}
+
+Tensor text_vectors(const Transformer& transformer, const SentenceModules& modules,
+                    const TokenBatch& batch, int64_t prompt, DType compute, const Probe* probe,
+                    int64_t recompute) {
+  return pooled_vectors(token_states(transformer, modules, batch, compute, probe, recompute),
+                        modules, batch, prompt);
+}
+
+Tensor pooled_vectors(const Tensor& states, const SentenceModules& modules, const TokenBatch& batch,
+                      int64_t prompt) {
+  std::vector<Interval> pooled = batch.valid;
+  if (!modules.pooling.include_prompt)
+    for (Interval& row : pooled) row.begin = std::min(prompt, row.end - 1);
+  std::vector<Tensor> parts;
+  for (const TokenPooling mode : modules.pooling.modes)
+    parts.push_back(mode == TokenPooling::attention
+                        ? attention_pooling(states, modules.pooling.attention, pooled)
+                        : pool_tokens(states, mode, pooled));
+  Tensor x = concat_width(parts);
+  for (const VectorModule& module : modules.after) x = through(module, x);
+  return x;  // [B, C]
+}
+
+}  // namespace fovea

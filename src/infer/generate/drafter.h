@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "cache/prefix_cache.h"
+#include "transformer/transformer.h"
+
+namespace fovea {
+
+// A smaller model with the same vocabulary that proposes (guesses) the next tokens, so that the
+// larger model reads several tokens in one pass (Leviathan et al. 2023). Each guess is compared
+// with the token that the larger model draws, so the smaller model does not affect the generated
+// tokens.
+class Drafter {
+ public:
+  // Returns the size of a pool with `pages` pages for `texts` texts.
+  static PagePool::Size pool_size(int64_t pages, int64_t texts);
+
+  // Makes no guesses for texts that do not fit into a pool of this size.
+  Drafter(const Transformer& model, DType compute, DType cache, const PagePool::Size& size);
+
+  // The draft's state for one text. Must not outlive the Drafter.
+  struct Text {
+    explicit Text(PagePool& its_pool) : pool(its_pool) {}
+    ~Text() { shorten(pool, cached, 0); }
+    Text(const Text&) = delete;
+    Text& operator=(const Text&) = delete;
+
+    PagePool& pool;
+    CachedText cached;
+    std::vector<int32_t> ids;  // the first cached.length of them are in the cache
+  };
+
+  // Draws a token from the logits [V] of the token after the text and its previous guesses.
+  using Draw = std::function<int32_t(const std::vector<float>& logits)>;
+
+  struct DraftRequest {
+    const std::vector<int32_t>& ids;     // the tokens that are final
+    const std::vector<int32_t>& source;  // input of an encoder
+    std::shared_ptr<Text>& text;         // created by guess(), kept for the next call
+    int64_t most = 0;                    // maximum number of guesses
+    int64_t horizon = 0;                 // see KvCache::Member
+    Draw draw = {};
+    std::vector<int32_t> guessed = {};  // result; may be empty, for example if the cache is full
+  };
+  // Sets `guessed` of each request.
+  void guess(std::vector<DraftRequest>& requests);
+
+ private:
+  struct Row {  // one text of a pass
+    DraftRequest* request;
+    int64_t tokens;
+  };
+  int64_t begin(
+      DraftRequest& request);  // returns the number of tokens to read before the first guess
+  bool reserve(Text& text, int64_t tokens);
+  std::vector<Row> pass(const std::vector<Row>& rows);
+
+  const Transformer& model_;
+  DType compute_;
+  PagePool pool_;
+  PrefixCache prefixes_;
+};
+
+}  // namespace fovea

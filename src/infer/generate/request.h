@@ -1,0 +1,154 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "cache/kv_cache.h"
+#include "fovea/engine.h"
+#include "generate/answer.h"
+#include "generate/beam_search.h"
+#include "generate/drafter.h"
+#include "generate/guess_count.h"
+#include "generate/ngram_index.h"
+#include "generate/sampler.h"
+#include "transformer/prompt_images.h"
+
+namespace fovea {
+
+// A text in progress: `ids` are its tokens; the first text.length of them are in the cache. Reading
+// a prompt, drawing a token and reading again after preemption work alike: the uncached tokens are
+// read, and then the next token is drawn.
+struct Branch {
+  CachedText text;
+  std::vector<int32_t> ids;
+  int64_t horizon = 0;  // tokens of the text when its reading began; see KvCache::Member
+  int64_t guesses = 0;  // unverified guesses at the end of ids
+  std::shared_ptr<Drafter::Text> draft = {};
+  NgramIndex ngrams = {};  // of the tokens that are final
+  // Automatic numbers of guesses, by their origin: 0 = a draft model, n - 1 = an earlier occurrence
+  // of n tokens. Guesses after a longer occurrence are accepted more often.
+  std::array<GuessCount, NgramIndex::kLongest> counts = {GuessCount(0.75), GuessCount(0.5),
+                                                         GuessCount(0.65), GuessCount(0.8)};
+  size_t origin = 0;  // of the latest guesses
+  int64_t answer = 0;
+  bool done = false;
+
+  int64_t pending() const { return done ? 0 : std::ssize(ids) - text.length; }
+};
+
+// The inputs of a request.
+struct Task {
+  uint64_t number = 0;
+  std::vector<int32_t> prompt;
+  GenerateOptions options;
+  Engine::Sink sink;
+  bool slide = false;  // if the context is full, drop the older half instead of ending
+  AttentionTraceOptions trace = {};
+  size_t adapter = 0;  // see generate/reading.h
+  // Encoder-decoders: the decoder's tokens before the generated ones; empty = the start token.
+  std::vector<int32_t> beginning = {};
+  // The encoder's output [1, S, C], instead of that for `prompt`, which may then be empty.
+  Tensor memory = {};
+  // Its keys and values in cross-attention, if they are known; null = the scheduler computes them.
+  std::shared_ptr<CachedText::Memory> cross = {};
+  std::shared_ptr<const PromptImages> images = {};  // null = none; not with `slide`
+  bool whole_words = false;  // the required texts are not parts of longer words
+};
+
+// Returns the number of tokens that each of `texts` texts may add to a common prefix of `beginning`
+// tokens in `pages` pages.
+int64_t room_in(int64_t pages, int64_t beginning, int64_t texts);
+
+// A request: its answers, which are drawn independently, or its beams.
+class Request {
+ public:
+  Request(Task task, const Spec& spec, const GenerationRules& rules, const Tokenizer* tokenizer,
+          PagePool& pool);
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  uint64_t number() const { return task_.number; }
+  size_t adapter() const { return task_.adapter; }
+  const std::vector<int32_t>& source() const { return task_.prompt; }  // input of an encoder
+  const Tensor& memory() const { return task_.memory; }                // or its output
+  const std::shared_ptr<CachedText::Memory>& cross() const { return task_.cross; }
+  const PromptImages* images() const { return task_.images.get(); }  // null = none
+  const PageContents& page_contents() const { return page_contents_; }
+  std::vector<Branch>& branches() { return branches_; }
+  bool done() const { return done_; }
+  int64_t most_branches() const { return std::max(task_.options.answers, task_.options.beams); }
+  bool beams() const { return beams_.has_value(); }
+  int64_t horizon() const { return horizon_; }
+  struct Counts {  // numbers of tokens of all answers; a beam search counts one per step
+    int64_t written = 0, guessed = 0, accepted = 0;
+  };
+  const Counts& counts() const { return counts_; }
+
+  // Does the part of accept() that needs no other branch; safe to call for several requests in
+  // parallel.
+  void process_logits(size_t branch, const float* logits);
+  // Draws tokens from the logits of a branch, [1 + guesses, V]: row 0 is for the token after the
+  // last accepted one, row i for the token after guess i (from 1). `traces` has one entry per row,
+  // or is empty.
+  void accept(size_t branch, const float* logits, std::vector<AttentionTrace> traces = {});
+  // Returns the maximum number of guesses after a branch; 0 in a beam search, before the first
+  // generated token, and while more than the last token of the branch is unread.
+  int64_t most_guesses(const Branch& branch) const;
+  // Returns the number of guesses, 0 to `most`, to request from a draft model.
+  int64_t draft_guesses(Branch& branch, int64_t most, const PassLoad& load) const;
+  // Guesses 0 to `most` tokens: those that followed an earlier occurrence of the last tokens.
+  void look_up(Branch& branch, int64_t most, const PassLoad& load) const;
+  // Returns a function that draws from the draft's logits by the same rules and with the same
+  // random numbers as this request. Valid until the branch advances.
+  Drafter::Draw guessing(const Branch& branch);
+  void guess(Branch& branch, const std::vector<int32_t>& ids) const;  // replaces earlier guesses
+  const AttentionTraceOptions& trace() const { return task_.trace; }
+  void count_cached(int64_t tokens) { cached_ = tokens; }
+  void release_pages();                    // the texts will be read again
+  void fail(const std::exception& error);  // ends the request
+
+ private:
+  bool chooses_guesses() const { return task_.options.guesses < 0; }
+  int64_t guess_count(Branch& branch, size_t origin, int64_t most, const PassLoad& load) const;
+  void draw(Branch& branch, const float* logits);
+  // Applies the rules to the logits, and draws from them.
+  int32_t choose(std::vector<float>& logits, const std::vector<int32_t>& written,
+                 TokenCounts& counts, Sampler& sampler) const;
+  bool draw_one(Branch& branch, const float* logits, const int32_t* guess,
+                const AttentionTrace* trace, int32_t& id);
+  void advance_beams();
+  void finish_beams();
+  void commit(Branch& branch, int32_t id);
+  void finish(Branch& branch);
+  bool emit(const Event& event);
+  void complete(Answer& answer, Event last);
+  double seconds() const;
+
+  Task task_;
+  const GenerationRules& rules_;
+  PagePool& pool_;
+  int64_t context_, short_context_, vocabulary_;
+  int64_t horizon_ = 0;
+  PageContents page_contents_;    // of the prompt's pictures
+  std::vector<int32_t> counted_;  // tokens that penalties count in addition to the generated ones
+  std::vector<Branch> branches_;
+  std::vector<Answer> answers_;
+  std::vector<Sampler> samplers_;          // one per answer
+  std::vector<TokenCounts> token_counts_;  // one per answer
+  std::optional<RequiredTexts> required_;
+  std::optional<BeamSearch> beams_;
+  // The continuations of each beam, which may be none; used when those of all beams are known. A
+  // beam that lost its pages is read again, and its continuations are found again.
+  std::vector<std::optional<std::vector<BeamSearch::Continuation>>> found_;
+  std::vector<AttentionTrace> traces_;  // traces of the rows being drawn
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double prompt_seconds_ = 0;
+  int64_t cached_ = 0, dropped_ = 0;  // tokens of the prompt
+  Counts counts_;
+  bool first_ = true, done_ = false;
+};
+
+}  // namespace fovea

@@ -1,0 +1,191 @@
+#include "fovea/image_prompt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/float_mode.h"
+#include "image/tiles.h"
+#include "open/model_parts.h"
+#include "transformer/prompt_images.h"
+#include "vision/expanded_prompt.h"
+
+namespace fovea {
+namespace {
+
+constexpr std::string_view kGuard = "\xEF\xB7\x90";  // U+FDD0: see Tokenizer::guarded()
+
+const ImageEncoder& encoder_of(const Model& model) {
+  if (model.parts().images == nullptr)
+    fail(ErrorKind::InvalidArgument,
+         "model: it reads no pictures; expected one that does, such as LLaVA or SmolVLM");
+  return *model.parts().images;
+}
+
+// Returns the places of the marks that are not guarded.
+std::vector<size_t> places_of(const std::string& mark, const std::string& text) {
+  std::vector<size_t> places;
+  for (size_t at = 0; (at = text.find(mark, at)) != text.npos; at += mark.size())
+    if (!std::string_view(text).substr(0, at).ends_with(kGuard)) places.push_back(at);
+  return places;
+}
+
+std::string repeated(const std::string& text, int64_t count) {
+  std::string all;
+  for (int64_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// The text in the place of a mark. Idefics3's is that of Laurençon et al. 2024, 3.3.
+std::string text_of(const ImageTiles& tiles, const ImageEncoder& encoder, const std::string& mark) {
+  const std::string tile = repeated(mark, encoder.tokens());
+  if (!encoder.names_tiles) return tile;
+  const std::string frame = "<fake_token_around_image>";
+  std::string text;
+  for (int64_t row = 1; row <= tiles.rows; ++row) {
+    for (int64_t column = 1; column <= tiles.columns; ++column)
+      text += fmt::format("{}<row_{}_col_{}>{}", frame, row, column, tile);
+    text += "\n";
+  }
+  if (tiles.rows > 0) text += "\n";
+  return text + frame + "<global-img>" + tile + frame;
+}
+
+// Finds the tokens of each tile.
+void find_tiles(std::vector<PromptImages::Part>& tiles, const std::vector<int32_t>& ids,
+                const ImageEncoder& encoder) {
+  const int64_t count = encoder.tokens();
+  int64_t next = 0;
+  for (PromptImages::Part& tile : tiles) {
+    const auto found = std::find(ids.begin() + next, ids.end(), encoder.token);
+    const int64_t first = found - ids.begin();
+    const bool whole =
+        std::ssize(ids) - first >= count &&
+        std::all_of(found, found + count, [&](int32_t id) { return id == encoder.token; });
+    if (!whole)
+      fail(ErrorKind::BadFile,
+           "tokenizer: the text of a picture is not {} tokens {}; expected them", count,
+           encoder.token);
+    tile.first = first, tile.count = count;
+    next = first + count;
+  }
+}
+
+// Returns the ids of a text, or of its first piece if it `begins` a prompt.
+std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
+                            SpecialTokens special, bool begins) {
+  if (special != SpecialTokens::parsed || !begins) return tokenizer.encode(text, special);
+  EncodingOptions whole;
+  whole.special = special;
+  whole.truncate_and_pad = false;
+  std::vector<int32_t> ids = tokenizer.encoding(text, whole).ids;
+  if (ids.size() > 1 && tokenizer.eos_id() == ids.back()) ids.pop_back();
+  return ids;
+}
+
+}  // namespace
+
+bool reads_images(const Model& model) { return model.parts().images != nullptr; }
+
+std::string image_mark(const Model& model) {
+  const int32_t token = encoder_of(model).token;
+  if (token < 0) return "<image>";
+  const Tokenizer& tokenizer = model.tokenizer();
+  if (token >= tokenizer.size())
+    fail(ErrorKind::BadFile, "tokenizer: the token {} of a picture is unknown; expected 0 to {}",
+         token, tokenizer.size() - 1);
+  return tokenizer.decode({token});
+}
+
+int64_t image_marks(const Model& model, const std::string& text) {
+  return std::ssize(places_of(image_mark(model), text));
+}
+
+ExpandedPrompt::ExpandedPrompt(const Model& model, const std::string& text, size_t count,
+                               const std::function<Image(size_t)>& image, SpecialTokens special,
+                               const std::vector<std::string>& names)
+    : model_(model), special_(special) {
+  const ImageEncoder& encoder = encoder_of(model);
+  const std::string mark = image_mark(model);
+  const std::vector<size_t> places = places_of(mark, text);
+  check(places.size() == count, "prompt: {} marks {} for {} pictures; expected one for each",
+        places.size(), mark, count);
+  has_token_ = encoder.token >= 0 || count == 0;
+  check(has_token_ || !encoder.names_tiles, "tokenizer: it has no token {}; expected one", mark);
+  pieces_.emplace_back();
+  size_t end = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = i < names.size() ? names[i] : fmt::format("picture {}", i + 1);
+    ImageTiles divided = tiles_of(encoder.processor, image(i), name);
+    pieces_.back() += text.substr(end, places[i] - end);
+    if (has_token_)
+      pieces_.back() += text_of(divided, encoder, mark);
+    else
+      pieces_.emplace_back();
+    end = places[i] + mark.size();
+    const int64_t tiles = divided.rows * divided.columns;
+    for (int64_t n = 0; n <= tiles; ++n) {
+      PromptImages::Part& tile = tiles_.emplace_back();
+      tile.pixels = std::move(divided.images[static_cast<size_t>(n)]);
+      if (n < tiles) tile.row = n / divided.columns, tile.column = n % divided.columns;
+    }
+  }
+  pieces_.back() += text.substr(end);
+}
+
+std::vector<int32_t> ExpandedPrompt::ids(const std::string& more) const {
+  const int64_t count = encoder_of(model_).tokens();
+  std::vector<int32_t> all;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const bool last = i + 1 == pieces_.size();
+    const std::vector<int32_t> ids =
+        ids_of(model_.tokenizer(), last ? pieces_[i] + more : pieces_[i], special_, i == 0);
+    all.insert(all.end(), ids.begin(), ids.end());
+    if (!last) all.insert(all.end(), static_cast<size_t>(count), 0);
+  }
+  return all;
+}
+
+ImagePrompt ExpandedPrompt::with_tiles(std::vector<int32_t> ids) {
+  ImagePrompt prompt{std::move(ids)};
+  if (tiles_.empty()) return prompt;
+  const std::shared_ptr<const ImageEncoder> kept = model_.parts().images;
+  prompt.images = std::make_shared<PromptImages>(
+      std::move(tiles_), [kept](const Image& pixels) { return (*kept)(pixels); });
+  return prompt;
+}
+
+ImagePrompt ExpandedPrompt::prompt() {
+  if (has_token_) return prompt_of(ids(""));
+  int64_t next = 0;
+  for (size_t i = 0; i < tiles_.size(); ++i) {
+    next += std::ssize(ids_of(model_.tokenizer(), pieces_[i], special_, i == 0));
+    tiles_[i].first = next, tiles_[i].count = encoder_of(model_).tokens();
+    next += tiles_[i].count;
+  }
+  return with_tiles(ids(""));
+}
+
+ImagePrompt ExpandedPrompt::prompt_of(std::vector<int32_t> ids) {
+  check(has_token_, "tokenizer: it has no token for pictures; expected a text instead of ids");
+  find_tiles(tiles_, ids, encoder_of(model_));
+  return with_tiles(std::move(ids));
+}
+
+ImagePrompt image_prompt(const Model& model, const std::string& text, size_t count,
+                         const std::function<Image(size_t)>& image, SpecialTokens special,
+                         const std::vector<std::string>& names) {
+  const FloatMode mode;
+  return ExpandedPrompt(model, text, count, image, special, names).prompt();
+}
+
+ImagePrompt image_prompt(const Model& model, const std::vector<int32_t>& ids, const Image& image,
+                         const std::string& name) {
+  const FloatMode mode;
+  return ExpandedPrompt(model, image_mark(model), 1, [&](size_t) { return image; },
+                        SpecialTokens::parsed, {name})
+      .prompt_of(ids);
+}
+
+}  // namespace fovea

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "transformer/transformer.h"
+
+namespace fovea {
+
+// How the file stores a parameter that fovea keeps as [out, in]. transposed: as [in, out]. by_head:
+// fused parts alternate head by head. batched: with a leading axis of 1. convolution: [out, in / n,
+// n], where n is the kernel width. image_convolution: [out, in / (n n), n, n]. stacked: all
+// experts, with a leading axis for them. flattened: [1, C] as [C]. column: [C] as [C, 1].
+// rotary_pairs: rows i and i + D / 2 of each head, which RoPE rotates together, are stored as rows
+// 2i and 2i + 1 (D: the width of a head). one_plus: the file has the factor 1 + w instead of the
+// gain w. keyless: biases of queries, keys and values, or of keys and values, of which those of
+// keys do not exist: the file has zeros before the last part.
+enum class Stored {
+  plain,
+  transposed,
+  by_head,
+  batched,
+  convolution,
+  image_convolution,
+  stacked,
+  flattened,
+  column,
+  rotary_pairs,
+  one_plus,
+  keyless
+};
+
+// One rule of a family's table: names of tensors in the file (`theirs`, on the left) and fovea's
+// names of the parameters (`ours`, on the right).
+//   {i} {e}  any layer's and expert's number, the same on both sides
+//   {a,b}    alternatives; each group on the left matches the group at the same place on the right,
+//            item by item
+//   {a+b}    on the right only: one tensor in the file holds these in order along the outputs
+struct NameRule {
+  std::string theirs, ours;
+  Stored stored = Stored::plain;
+  bool (*when)(const Spec&) = nullptr;  // null = always
+};
+using Names = std::vector<NameRule>;  // empty: the file uses fovea's own names
+
+// One tensor of a file and the parameters that it holds, in their order along the outputs.
+struct FileTensor {
+  std::string name;
+  Stored stored = Stored::plain;
+  std::vector<std::string> parts;
+  int64_t group = 0;  // by_head, rotary_pairs: the width of a head; convolutions: the kernel
+                      // width; stacked: the number of experts
+};
+
+// Returns the file's tensors for a model's parameters, by the rules. Adapters are not among them:
+// they have their own files. Throws Internal if a parameter has no rule.
+std::vector<FileTensor> file_tensors(const Names& names, Transformer& model);
+
+// Makes the file's tensor from the values of its parts: fused and transposed according to the rule.
+Tensor to_file(const FileTensor& tensor, const std::vector<Tensor>& parts);
+
+// The inverse of to_file(): returns the parts, in f32, with the given `shapes`. A tensor that needs
+// no change is not copied. With `keep_dtype`, the parts keep the file's dtype; transposed and
+// one_plus do not support this.
+std::vector<Tensor> from_file(const FileTensor& tensor, const Tensor& value,
+                              const std::vector<Shape>& shapes, bool keep_dtype = false);
+
+// Returns the shape of the file's tensor, given the shapes of its parts.
+Shape shape_in_file(const FileTensor& tensor, const std::vector<Shape>& shapes);
+
+}  // namespace fovea

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/family.h"
+
+namespace fovea {
+
+extern const Family gpt2;
+extern const Family llama;
+extern const Family mistral;
+extern const Family mixtral;
+extern const Family qwen2;
+extern const Family qwen3;
+extern const Family qwen3_moe;
+extern const Family gemma2;
+extern const Family gemma3;
+extern const Family phi3;
+extern const Family olmo2;
+extern const Family starcoder2;
+extern const Family opt;
+extern const Family bloom;
+extern const Family gpt_neox;
+extern const Family bert;
+extern const Family electra;
+extern const Family roberta;
+extern const Family distilbert;
+extern const Family mpnet;
+extern const Family modernbert;
+extern const Family t5;
+extern const Family bart;
+extern const Family marian;
+extern const Family vit;
+extern const Family deit;
+extern const Family dinov2;
+extern const Family dinov2_with_registers;
+extern const Family clip_vision_model;
+extern const Family clip_text_model;
+extern const Family siglip_vision_model;
+extern const Family siglip_text_model;
+extern const Family whisper;
+extern const Family rnn;
+extern const Family gru;
+extern const Family lstm;
+extern const Family fovea_format;
+
+// Returns all families, in the order in which family_for() tries them. The last one can express any
+// Spec.
+const std::vector<const Family*>& families();
+
+// Returns the family of a config.json's model_type. Throws Unsupported if there is none; the
+// message lists all families and names the most similar one.
+const Family& family_named(const std::string& model_type, const std::string& file);
+
+// Reads or writes a config with the function of a family. `architectures` determines the head. A
+// Spec that was read is validated.
+void describe(Config& io, const Family& family, Spec& spec);
+
+// Returns the head of this kind in the family's checkpoints, with `labels` labels; a plain head if
+// the family has none.
+HeadSpec head_of(const Family& family, const Spec& spec, HeadKind kind, int64_t labels);
+
+// Returns whether writing and reading the family's config reproduces this Spec.
+bool can_express(const Family& family, const Spec& spec);
+
+// Returns the first family that can express this Spec.
+const Family& family_for(const Spec& spec);
+
+// Read or write the config of these families, whose weights other formats have under other names.
+void whisper_config(Config& io, Spec& spec);
+void marian_config(Config& io, Spec& spec);
+
+}  // namespace fovea

@@ -1,0 +1,144 @@
+// GGUF's encoders, which are shaped like BERT: with a head for labels of texts, or none.
+
+#include "families/bert.h"
+#include "formats/gguf/model.h"
+#include "formats/gguf/shared.h"
+
+namespace fovea {
+namespace {
+
+constexpr int kRank = 4, kMean = 1, kFirst = 2;  // llama.cpp's numbers of poolings
+
+void encoder_sizes(Config& io, Spec& s, float epsilon) {
+  StackSpec& e = *s.encoder;
+  io("vocab_size", s.vocabulary);
+  io("context_length", s.context);
+  io("embedding_length", s.width);
+  io("block_count", e.layers);
+  io("feed_forward_length", e.ffn.width);
+  io("attention.head_count", e.attention.heads);
+  io("attention.head_count_kv", e.attention.kv_heads, 0);
+  io("attention.layer_norm_epsilon", e.norm.epsilon, epsilon);
+  io.only("attention.causal", false);
+}
+
+// Without cls, the output layer reads the pooled states.
+void label_head(Config& io, HeadSpec& head, ActivationKind activation) {
+  if (head.kind != HeadKind::sequence) return;
+  io("cls.weight", head.transform, false);
+  io("cls.output.bias", head.bias, false);
+  if (head.transform) {
+    io("cls.bias", head.transform_bias, false);
+    io("cls.norm.weight", head.transform_norm, false);
+  }
+  if (io.reading()) head.activation = activation;
+  if (!io.reading()) io.write("pooling_type", kRank);
+}
+
+// BERT, and RoBERTa with positions from 0.
+void gguf_bert_config(Config& io, Spec& s) {
+  bert_shape(s);
+  encoder_sizes(io, s, 1e-12f);
+  StackSpec& e = *s.encoder;
+  e.ffn.activation = ActivationKind::gelu;
+  io("blk.0.attn_q.bias", e.attention.bias, false);
+  io("blk.0.attn_output.bias", e.attention.output_bias, false);
+  io("blk.0.ffn_up.bias", e.ffn.bias, false);
+  if (io.reading() || s.token_types > 0) io("token_types.weight", s.token_types, 0);
+  label_head(io, s.head, ActivationKind::tanh);
+  gguf_refuse_unknown(io);
+}
+
+// The first of `attention.sliding_window_pattern` layers is global, the others see half of
+// attention.sliding_window on both sides.
+void local_layers(Config& io, StackSpec& e) {
+  auto& windows = e.attention.windows;
+  int64_t seen = 0, period = 3;
+  for (const int64_t w : windows) seen = w > 0 ? 2 * (w - 1) : seen;
+  if (!io.reading())
+    for (period = 1; period < std::ssize(windows) && windows[static_cast<size_t>(period)] > 0;)
+      ++period;
+  if (!io.reading() && seen == 0) return;
+  io("attention.sliding_window", seen, 0);
+  io("attention.sliding_window_pattern", period, 3);
+  if (!io.reading()) return;
+  windows.clear();
+  for (int64_t i = 0; i < e.layers && seen > 0; ++i)
+    windows.push_back(period > 0 && i % period == 0 ? 0 : seen / 2 + 1);
+}
+
+void gguf_modern_bert_config(Config& io, Spec& s) {
+  if (!s.encoder) s.encoder.emplace();
+  s.decoder.reset();
+  StackSpec& e = *s.encoder;
+  e.embedding_norm = true;
+  e.first_norm = false;
+  e.ffn.gated = true;
+  e.norm.bias = e.attention.bias = e.attention.output_bias = e.ffn.bias = false;
+  e.position.kind = PositionKind::rotary;
+  // llama.cpp's converter also writes the epsilon of LayerNorm under this key.
+  const auto epsilon = io.value("attention.layer_norm_rms_epsilon");
+  encoder_sizes(io, s, epsilon.is_number() ? epsilon.get<float>() : 1e-5f);
+  io("hidden_activation", e.ffn.activation, "gelu");
+  io("rope.freq_base", e.position.rotary.theta, 160'000, 1e9f);
+  io("rope.freq_base_swa", e.position.rotary.local_theta, 10'000, 1e9f);
+  io.only("rope.scaling.type", "none");
+  local_layers(io, e);
+  label_head(io, s.head, ActivationKind::gelu);
+  if (s.head.kind == HeadKind::sequence) {
+    int64_t pooling = s.head.pooling == Pooling::mean ? kMean : kFirst;
+    io("classifier.pooling_type", pooling, kMean);
+    s.head.pooling = pooling == kFirst ? Pooling::first : Pooling::mean;
+  }
+  if (io.reading()) io.value("rope.dimension_count");
+  gguf_refuse_unknown(io);
+}
+
+const Names embedding_names = {
+    {"token_embd.weight", "embedding.token"},
+    {"token_types.weight", "embedding.type"},
+    {"position_embd.weight", "encoder.position"},
+    {"token_embd_norm.{weight,bias}", "encoder.norm.embedding.{weight,bias}"}};
+const Names head_names = {{"cls.{weight,bias}", "sequence.transform.{weight,bias}"},
+                          {"cls.norm.weight", "sequence.norm.weight"},
+                          {"cls.output.{weight,bias}", "sequence.output.{weight,bias}"}};
+
+Names bert_layers() {
+  return {
+      {"blk.{i}.attn_{q,k,v,output}.{weight,bias}",
+       "encoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+      {"blk.{i}.attn_output_norm.{weight,bias}", "encoder.{i}.norm.attention.sum.{weight,bias}"},
+      {"blk.{i}.ffn_{up,down}.{weight,bias}", "encoder.{i}.ffn.{up,down}.{weight,bias}"},
+      {"blk.{i}.layer_output_norm.{weight,bias}", "encoder.{i}.norm.ffn.sum.{weight,bias}"}};
+}
+
+Names modern_bert_layers() {
+  return {{"blk.{i}.attn_norm.weight", "encoder.{i}.norm.attention.input.weight"},
+          {"blk.{i}.attn_qkv.weight", "encoder.{i}.attention.{query+key+value}.weight"},
+          {"blk.{i}.attn_output.weight", "encoder.{i}.attention.output.weight"},
+          {"blk.{i}.ffn_norm.weight", "encoder.{i}.norm.ffn.input.weight"},
+          {"blk.{i}.ffn_up.weight", "encoder.{i}.ffn.{gate+up}.weight"},
+          {"blk.{i}.ffn_down.weight", "encoder.{i}.ffn.down.weight"},
+          {"output_norm.weight", "encoder.norm.final.weight"}};
+}
+
+// The head of a file without cls.output, and that of a file with it.
+std::vector<Architecture> encoder_heads() {
+  return {{"encoder", {.kind = HeadKind::pooled}},
+          {kGgufClassifier, {.kind = HeadKind::sequence, .labels = 2, .bias = true}}};
+}
+
+Names encoder_names(const Names& layers) {
+  Names all = embedding_names;
+  all.insert(all.end(), layers.begin(), layers.end());
+  all.insert(all.end(), head_names.begin(), head_names.end());
+  return all;
+}
+
+}  // namespace
+
+const Family gguf_bert = {"bert", encoder_heads(), gguf_bert_config, encoder_names(bert_layers())};
+const Family gguf_modern_bert = {"modern-bert", encoder_heads(), gguf_modern_bert_config,
+                                 encoder_names(modern_bert_layers())};
+
+}  // namespace fovea

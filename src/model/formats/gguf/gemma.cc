@@ -1,0 +1,103 @@
+// GGUF's Gemma: gains are stored as 1 + w. The file does not contain the scale of the attention
+// scores, which follows from the model's sizes. The architecture determines which layers are local,
+// unless the file specifies it.
+
+#include <cmath>
+
+#include "base/error.h"
+#include "families/shared.h"
+#include "formats/gguf/model.h"
+#include "formats/gguf/shared.h"
+
+namespace fovea {
+namespace {
+
+// The scores' scale is 1 / sqrt(head width); for the largest model of each generation, recognised
+// by its number of layers, it is 1 / sqrt(width / heads).
+void score_scale(Config& io, Spec& s, int64_t layers_of_largest) {
+  AttentionSpec& a = s.decoder->attention;
+  const int64_t head_width = gguf_head_width(s);
+  const bool largest = s.decoder->layers == layers_of_largest;
+  const auto scalar = static_cast<float>(largest ? s.width / a.heads : head_width);
+  const float scale = 1 / std::sqrt(scalar);
+  if (!io.reading() && std::fabs(a.scale - scale) > 1e-6f * scale)
+    fail(ErrorKind::Unsupported,
+         "attention.scale is {}; expected {}, which GGUF implies for this model", a.scale, scale);
+  a.scale = scale;
+}
+
+// Reads or writes the windows. Every `period`-th layer is global, unless the file has a pattern.
+void windows(Config& io, Spec& s, int64_t period) {
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  StackSpec& d = *s.decoder;
+  auto& windows = d.attention.windows;
+  int64_t window = 4096;
+  for (const int64_t w : windows) window = w > 0 ? w : window;
+  io("attention.sliding_window", window, window);
+  const auto rule = [&](int64_t i) { return i % period < period - 1; };
+  if (!io.reading()) {
+    std::vector<bool> local;
+    bool by_rule = true;
+    for (int64_t i = 0; i < d.layers; ++i) {
+      local.push_back(!windows.empty() && windows[static_cast<size_t>(i)] > 0);
+      by_rule = by_rule && local.back() == rule(i);
+    }
+    if (!by_rule) io.write(kPattern, local);
+    return;
+  }
+  const nlohmann::json pattern = io.value(kPattern);
+  if (pattern.is_number_integer() && pattern > 0) period = pattern.get<int64_t>();
+  windows.clear();
+  for (int64_t i = 0; i < d.layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool said = pattern.is_array() && at < pattern.size() && pattern[at].is_boolean();
+    windows.push_back((said ? pattern[at].get<bool>() : rule(i)) ? window : 0);
+  }
+}
+
+void common(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  d.norm.unit_offset = true;
+  d.placement = {true, true, false};
+  s.scaled_embedding = true;
+  gguf_llama_shape(io, s);
+  d.ffn.activation = ActivationKind::gelu_tanh;
+}
+
+void gguf_gemma2_config(Config& io, Spec& s) {
+  common(io, s);
+  score_scale(io, s, 46);
+  windows(io, s, 2);
+  if (!io.reading() && (s.decoder->attention.softcap == 0 || s.head.softcap == 0))
+    fail(ErrorKind::Unsupported,
+         "softcap is 0; expected a positive number, as in every file of this architecture");
+  io("attn_logit_softcapping", s.decoder->attention.softcap, 50, 1e6f);
+  io("final_logit_softcapping", s.head.softcap, 30, 1e6f);
+  gguf_refuse_unknown(io);
+}
+
+void gguf_gemma3_config(Config& io, Spec& s) {
+  float& local_theta = s.decoder->position.rotary.local_theta;
+  s.decoder->attention.norm = QueryKeyNorm::head;
+  common(io, s);
+  score_scale(io, s, 62);
+  windows(io, s, 6);
+  io("rope.freq_base_swa", local_theta, 10000, 1e9f);
+  if (io.reading() || s.head.softcap > 0) io("final_logit_softcapping", s.head.softcap, 0, 1e6f);
+  gguf_refuse_unknown(io);
+}
+
+const Names shifted_gains = {{"output_norm.weight", "decoder.norm.final.weight", Stored::one_plus},
+                             {"blk.{i}.{attn,post_attention}_norm.weight",
+                              "decoder.{i}.norm.attention.{input,output}.weight", Stored::one_plus},
+                             {"blk.{i}.{ffn,post_ffw}_norm.weight",
+                              "decoder.{i}.norm.ffn.{input,output}.weight", Stored::one_plus},
+                             {"blk.{i}.attn_{q,k}_norm.weight",
+                              "decoder.{i}.attention.{query,key}_norm.weight", Stored::one_plus}};
+
+}  // namespace
+
+const Family gguf_gemma2 = gguf_architecture("gemma2", gguf_gemma2_config, shifted_gains);
+const Family gguf_gemma3 = gguf_architecture("gemma3", gguf_gemma3_config, shifted_gains);
+
+}  // namespace fovea

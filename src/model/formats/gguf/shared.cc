@@ -1,0 +1,116 @@
+#include "formats/gguf/shared.h"
+
+#include "base/error.h"
+#include "families/shared.h"
+
+namespace fovea {
+namespace {
+
+Names common_names() {
+  return {
+      {"token_embd.weight", "embedding.token"},
+      {"position_embd.weight", "decoder.position"},
+      {"token_embd_norm.{weight,bias}", "decoder.norm.embedding.{weight,bias}"},
+      {"output_norm.{weight,bias}", "decoder.norm.final.{weight,bias}"},
+      {"output.weight", "head.output.weight"},
+      {"blk.{i}.attn_norm.{weight,bias}", "decoder.{i}.norm.attention.input.{weight,bias}"},
+      {"blk.{i}.post_attention_norm.weight", "decoder.{i}.norm.attention.output.weight"},
+      {"blk.{i}.ffn_norm.{weight,bias}", "decoder.{i}.norm.ffn.input.{weight,bias}"},
+      {"blk.{i}.post_ffw_norm.weight", "decoder.{i}.norm.ffn.output.weight"},
+      {"blk.{i}.attn_{q,k,v,output}.{weight,bias}",
+       "decoder.{i}.attention.{query,key,value,output}.{weight,bias}"},
+      {"blk.{i}.attn_{q,k}_norm.weight", "decoder.{i}.attention.{query,key}_norm.weight"},
+      {"blk.{i}.ffn_{gate,up,down}.{weight,bias}", "decoder.{i}.ffn.{gate,up,down}.{weight,bias}"},
+      {"blk.{i}.ffn_gate_inp.weight", "decoder.{i}.ffn.router.weight"},
+      {"blk.{i}.ffn_{gate,up,down}_exps.weight",
+       "decoder.{i}.ffn.experts.{e}.{gate,up,down}.weight", Stored::stacked},
+  };
+}
+
+}  // namespace
+
+Family gguf_architecture(const char* name, void (*config)(Config& io, Spec& spec),
+                         const Names& exceptions) {
+  return {name,   {{"language model", {}}},
+          config, exceptions + common_names(),
+          "",     {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}};
+}
+
+Family gguf_with_classifier(Family architecture) {
+  architecture.architectures.push_back(
+      {kGgufClassifier, {.kind = HeadKind::sequence, .labels = 2, .pooling = Pooling::last}});
+  architecture.names.push_back({"cls.output.weight", "sequence.output.weight"});
+  return architecture;
+}
+
+Names gguf_fused_attention() {
+  return {
+      {"blk.{i}.attn_qkv.{weight,bias}", "decoder.{i}.attention.{query+key+value}.{weight,bias}"}};
+}
+
+void gguf_sizes(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  io("vocab_size", s.vocabulary);
+  io("context_length", s.context);
+  io("embedding_length", s.width);
+  io("block_count", d.layers);
+  io("feed_forward_length", d.ffn.width);
+  io("attention.head_count", d.attention.heads);
+  io("attention.head_count_kv", d.attention.kv_heads, 0);
+  io("attention.key_length", d.attention.head_width, 0);
+  int64_t value_width = d.attention.head_width;
+  io("attention.value_length", value_width, value_width);
+  if (value_width != d.attention.head_width) {
+    fail(ErrorKind::Unsupported, "{}: attention.value_length is {}; expected key_length, {}",
+         io.name(), value_width, d.attention.head_width);
+  }
+  io.only("attention.causal", true);
+  bool own_output = !s.head.tied;
+  io("output.weight", own_output, false);
+  s.head.tied = !own_output;
+}
+
+int64_t gguf_head_width(const Spec& s) {
+  const AttentionSpec& a = s.decoder->attention;
+  if (a.heads < 1)
+    fail(ErrorKind::Unsupported, "attention.head_count is {}; expected 1 or more", a.heads);
+  return a.head_width > 0 ? a.head_width : s.width / a.heads;
+}
+
+void gguf_llama_shape(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  d.norm.kind = NormKind::rms;
+  d.ffn.activation = ActivationKind::silu;
+  d.ffn.gated = true;
+  gguf_sizes(io, s);
+  io("attention.layer_norm_rms_epsilon", d.norm.epsilon, 1e-6f);
+  io("blk.0.attn_q.bias", d.attention.bias, false);
+  io("blk.0.attn_output.bias", d.attention.output_bias, false);
+  io("blk.0.ffn_up.bias", d.ffn.bias, false);
+  gguf_rope(io, s);
+}
+
+void gguf_gpt_shape(Config& io, Spec& s) {
+  StackSpec& d = *s.decoder;
+  gguf_sizes(io, s);
+  io("attention.layer_norm_epsilon", d.norm.epsilon, 1e-5f);
+  io("blk.0.attn_qkv.bias", d.attention.bias, false);
+  io("blk.0.attn_output.bias", d.attention.output_bias, false);
+  io("blk.0.ffn_up.bias", d.ffn.bias, false);
+}
+
+void gguf_experts(Config& io, Spec& s) {
+  ExpertsSpec& e = s.decoder->ffn.experts;
+  if (!io.reading() && e.count == 0) return;
+  io("expert_count", e.count, 0);
+  io("expert_used_count", e.chosen, 2);
+}
+
+void gguf_refuse_unknown(Config& io) {
+  if (!io.reading()) return;
+  io.value("pooling_type");  // no key of config.json
+  io.refuse_unknown({"rope.scaling.finetuned", "tensor_data_layout", "expert_feed_forward_length",
+                     "expert_weights_scale"});
+}
+
+}  // namespace fovea

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+
+#include "checkpoint/tensor_source.h"
+#include "image/processor.h"
+#include "nn/connector.h"
+#include "transformer/transformer.h"
+
+namespace fovea {
+
+// What a language model needs to read pictures: an encoder of images, whose output becomes
+// embeddings of tokens.
+struct ImageEncoder {
+  Transformer model;
+  Connector connector;
+  ImageProcessor processor;
+  int32_t token = -1;  // of a picture; its text marks the places of pictures. -1 = "<image>" does,
+                       // which is no token
+  // Each tile is named by its row and column, and all tokens are framed, as in Idefics3.
+  bool names_tiles = false;
+
+  int64_t side() const { return model.spec.input.size; }  // of a tile, in pixels
+  int64_t tokens() const;                                 // of a tile
+  // A tile of side() x side() pixels.   -> f32 [tokens(), width of the decoder], in host memory
+  Tensor operator()(const Image& tile) const;
+};
+
+// Reads a linear layer of a connector. Throws BadFile, naming `path`, if a tensor is missing or has
+// another shape than [out, in].
+Linear read_linear(const TensorSource& file, const std::string& name, int64_t out, int64_t in,
+                   bool bias, const std::string& path);
+// Throws Unsupported, naming `path`, if the processor's pictures do not fit the encoder, or the
+// encoder's patches the connector.
+void check_fit(const ImageEncoder& encoder, const std::string& path);
+
+}  // namespace fovea

@@ -1,0 +1,114 @@
+#include "open/directory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/folder_links.h"
+#include "base/ggml_file.h"
+#include "base/json.h"
+#include "base/settings.h"
+#include "checkpoint/safetensors.h"
+#include "formats/ct2/ct2.h"
+#include "formats/ggml/speech_ggml.h"
+#include "formats/gguf/model.h"
+#include "formats/timm/timm.h"
+#include "loading/loader.h"
+#include "loading/model_path.h"
+#include "open/image_text.h"
+#include "open/open_adapters.h"
+#include "transformer/adapters.h"
+
+namespace fovea {
+namespace {
+
+std::vector<int32_t> end_ids(const std::string& folder, const nlohmann::json& config) {
+  const std::string path = folder + "/generation_config.json";
+  if (is_file(path)) {
+    if (auto ids = ids_under(read_json(path), "eos_token_id"); !ids.empty()) return ids;
+  }
+  return ids_under(config, "eos_token_id");
+}
+
+ModelFiles open_files(const std::string& path, Loading loading) {
+  require_model(path);
+  if (is_gguf(path)) return open_gguf_files(path, loading);
+  if (is_ggml(path)) return open_ggml_files(path, loading);
+  if (!is_folder(path)) refuse_path(path);
+  refuse_links_out(path);
+  if (is_ct2_folder(path)) return open_ct2_files(path, loading);
+  const std::string config_path = path + "/config.json";
+  if (!is_file(config_path)) refuse_path(path);
+  nlohmann::json config = read_json(config_path);
+  if (!config.is_object())
+    fail(ErrorKind::BadFile, "{}: not an object; expected keys and values in braces", config_path);
+  loading.quantization = take_quantization(config, config_path);
+  if (loading.quantization && loading.weights == Weights::owned) {
+    fail(ErrorKind::Unsupported,
+         "{}: the weights are quantised (quantization_config); expected full weights to train",
+         config_path);
+  }
+  const Family *family = nullptr, *save_as = nullptr;
+  std::shared_ptr<const TensorSource> tensors;
+  if (reads_images(config)) {
+    if (loading.weights == Weights::owned)
+      fail(ErrorKind::Unsupported,
+           "{}: a model of texts with pictures cannot be trained; expected a model of texts", path);
+    TextConfig text = text_config(config, path);
+    tensors = text_tensors(config, path);
+    family = text.family;
+    config = std::move(text.json);
+  } else if (is_timm_config(config)) {
+    tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(path));
+    TimmModel timm = timm_model(config, *tensors, config_path);
+    family = timm.family, save_as = timm.save_as;
+    config = std::move(timm.config);
+  } else {
+    family = &family_named(get_string(config, "model_type", config_path), config_path);
+    tensors = std::make_shared<SafeTensors>(SafeTensors::open_model(path));
+  }
+  ModelFiles files = load_model(*family, config, config_path, tensors, loading, path);
+  if (save_as != nullptr) files.origin.family = save_as;
+  if (const std::string generation = path + "/generation_config.json"; is_file(generation)) {
+    files.origin.generation = read_json(generation);
+    refuse_unknown_settings(files.origin.generation, generation, "generation_config.json", {});
+  }
+  if (const std::string sound = path + "/preprocessor_config.json";
+      files.model.spec.input.kind == InputKind::audio && is_file(sound))
+    refuse_unknown_settings(read_json(sound), sound, "preprocessor_config.json of speech", {});
+  files.end_ids = end_ids(path, config);
+  return files;
+}
+
+}  // namespace
+
+ModelFiles open_model_files(const std::string& path, Weights weights, const Packing& packing,
+                            const std::vector<AdapterUse>& adapters) {
+  const AdaptedModel adapted = adapted_model(path, adapters);
+  Loading loading{.weights = weights, .packing = packing};
+  if (adapted.head) loading.new_head = &*adapted.head;
+  ModelFiles files = open_files(adapted.base, loading);
+  files.base = adapted.base;
+  add_adapters(files, adapted, weights);
+  return files;
+}
+ModelFiles open_with_head(const std::string& path, Weights weights, const Packing& packing,
+                          const HeadSpec& head) {
+  ModelFiles files = open_files(path, {.weights = weights, .packing = packing, .new_head = &head});
+  files.base = path;
+  return files;
+}
+
+Spec read_other_spec(const std::string& path) {
+  return open_files(path, {.weights = Weights::packed, .only_sizes = true}).model.spec;
+}
+
+WeightSizes weight_sizes(const std::string& path, const Packing& packing) {
+  return open_files(path, {.weights = Weights::packed, .packing = packing, .only_sizes = true})
+      .sizes;
+}
+
+}  // namespace fovea

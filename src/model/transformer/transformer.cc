@@ -1,0 +1,233 @@
+#include "transformer/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "transformer/token_vectors.h"
+
+namespace fovea {
+namespace {
+
+Shape table(int64_t rows, int64_t width, bool present) {
+  return present ? Shape{rows, width} : Shape{};
+}
+
+// x [B, T, C] with rows[i] of its B * T rows replaced by vectors[i]   -> [B, T, C]
+Tensor with_vectors(const Tensor& x, const Tensor& vectors, const Tensor& rows) {
+  const int64_t R = x.dim(0) * x.dim(1), C = x.dim(2), N = vectors.dim(0);
+  const Tensor all = concat_tokens(x.view({1, R, C}), vectors.view({1, N, C}).to(x.device()));
+  const Tensor places = empty({x.dim(0), x.dim(1)}, DType::i32);
+  std::iota(places.data_as<int32_t>(), places.data_as<int32_t>() + R, 0);
+  for (int64_t i = 0; i < N; ++i)
+    places.data_as<int32_t>()[rows.data_as<int32_t>()[i]] = static_cast<int32_t>(R + i);
+  return gather(places.to(x.device()), all.view({R + N, C}));
+}
+
+const StackSpec& last_stack(const Spec& s) { return s.decoder ? *s.decoder : *s.encoder; }
+
+}  // namespace
+
+Transformer::Transformer(const Spec& s)
+    : spec(s),
+      token_embedding{table(s.vocabulary, embedding_width_of(s),
+                            s.decoder || s.input.kind == InputKind::tokens),
+                      Role::token_embedding,
+                      {}},
+      source_embedding{
+          table(s.source_vocabulary, s.width, s.source_vocabulary > 0), Role::token_embedding, {}},
+      type_embedding{table(s.token_types, embedding_width_of(s), s.token_types > 0),
+                     Role::token_embedding,
+                     {}},
+      input(s.input, s.width),
+      head(s, last_stack(s)) {
+  if (s.encoder) {
+    const int64_t context = s.input.kind == InputKind::tokens ? s.context : input.positions();
+    encoder =
+        Stack(*s.encoder, s.dropout, {s.width, s.embedding_width}, context, Stack::Kind::encoder);
+  }
+  if (s.decoder) {
+    decoder = Stack(*s.decoder, s.dropout, {s.width, 0}, s.context,
+                    s.encoder ? Stack::Kind::decoder_across : Stack::Kind::decoder);
+  }
+}
+
+const char* Transformer::head_name() const {
+  switch (spec.head.kind) {
+    case HeadKind::language_model: return "head";
+    case HeadKind::pooled: return "pooler";
+    case HeadKind::sequence: return "sequence";
+    // Two heads of one family: the one with a layer before the output detects replaced tokens.
+    case HeadKind::token:
+      return spec.head.transform && !spec.head.transform_norm ? "detector" : "tagger";
+    case HeadKind::span: return "span";
+  }
+  return "";
+}
+
+Tensor token_vectors(const Transformer& model, const Tensor& ids, const Parameter& table) {
+  Tensor x = table.packed ? embedding(ids, table.packed)
+                          : embedding(ids, table.value, model.spec.padding);  // [B, T, C]
+  if (x.dtype() == DType::bf16) x = cast(x, DType::f32);  // a table that was not widened on load
+  if (!model.spec.scaled_embedding) return x;
+  return scale(x, std::sqrt(static_cast<float>(model.spec.width)));
+}
+
+Tensor Transformer::embed(const Sequence& sequence, const Parameter& table) const {
+  const Tensor x = token_vectors(*this, sequence.ids, table);  // [B, T, C]
+  if (!type_embedding.present()) return x;
+  const Tensor types = sequence.types ? sequence.types : zeros(sequence.ids.shape(), DType::i32);
+  return add(x, embedding(types, type_embedding.value));
+}
+
+Tensor Transformer::encode(const Sequence& source, const Pass& given) const {
+  Pass pass = given;
+  pass.cache = nullptr;
+  if (spec.decoder) pass.stack = ProbePoint::Stack::encoder;
+  const Parameter& table = source_embedding.present() ? source_embedding : token_embedding;
+  const Tensor x = spec.input.kind == InputKind::tokens ? embed(source, table)
+                                                        : input(source.signal, pass.compute);
+  return encoder(x, pass, source.places, &input);
+}
+
+Tensor Transformer::decode(const Sequence& tokens, const Pass& given) const {
+  Pass pass = given;
+  if (spec.encoder) pass.stack = ProbePoint::Stack::decoder;
+  Tensor x = embed(tokens, token_embedding);
+  if (tokens.vectors) x = with_vectors(x, tokens.vectors, tokens.vector_rows);
+  return decoder(x, pass, tokens.places);
+}
+
+void Transformer::remember(const Tensor& memory, const Pass& pass) const {
+  for (const Block& block : decoder.blocks) {
+    const auto [k, v] = block.cross.of_memory(memory, pass);
+    pass.cache->set_memory(block.cross.layer, k, v, pass.memory_valid);
+  }
+}
+
+Tensor Transformer::hidden(const Tensor& ids, const Pass& pass, const Tensor& places) const {
+  const Sequence sequence{ids, places, {}, {}};
+  return spec.decoder ? decode(sequence, pass) : encode(sequence, pass);
+}
+
+std::vector<Interval> Transformer::read_by_head(const Tensor& ids,
+                                                std::vector<Interval> valid) const {
+  const bool last = spec.head.kind == HeadKind::sequence && spec.head.pooling == Pooling::last;
+  if (!last || spec.encoder || spec.padding < 0) return valid;
+  const int64_t B = ids.dim(0), T = ids.dim(1);
+  if (valid.empty()) valid.assign(static_cast<size_t>(B), {0, T});
+  for (int64_t b = 0; b < B; ++b) {
+    Interval& row = valid[static_cast<size_t>(b)];
+    const int32_t* const read = ids.data_as<int32_t>() + b * T;
+    while (row.end > row.begin + 1 && read[row.end - 1] == spec.padding) --row.end;
+  }
+  return valid;
+}
+
+Tensor Transformer::logits(const Tensor& hidden, const std::vector<Interval>& valid) const {
+  return head(hidden, token_embedding, valid);
+}
+
+Tensor Transformer::loss(const Tensor& hidden, const std::vector<Interval>& valid,
+                         const Tensor& labels, const LossOptions& options) const {
+  return head.loss(hidden, token_embedding, valid, labels, options);
+}
+
+Tensor Transformer::log_probabilities(const Tensor& hidden, const Tensor& labels) const {
+  return head.log_probabilities(hidden, token_embedding, labels);
+}
+
+namespace {
+
+// Whether DeepNorm scales the initial weights (Wang et al. 2022, 2.2): those of feed-forward
+// layers, and of the values and outputs of attention.
+bool is_scaled_by_deepnorm(const std::string& name, Role role) {
+  const auto contains = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (contains(".router.") || contains(".shared_gate.")) return false;
+  return role == Role::residual_matrix || contains(".ffn.") || contains(".value");
+}
+
+// Returns the standard deviation of a matrix's initial weights. Radford et al. 2019: the matrices
+// that write into the residual stream have a deviation that is smaller by the factor sqrt(2 n),
+// where n is the number of the stack's layers.
+float initial_deviation(const Spec& spec, const StackSpec* stack, const std::string& name,
+                        Role role) {
+  const float deviation = spec.init_deviation;
+  if (stack == nullptr) return deviation;
+  if (stack->zero_outputs && role == Role::residual_matrix) return 0;
+  if (stack->init_scale > 0)
+    return is_scaled_by_deepnorm(name, role) ? deviation * stack->init_scale : deviation;
+  if (role != Role::residual_matrix) return deviation;
+  return deviation / std::sqrt(2.0f * static_cast<float>(stack->layers));
+}
+
+}  // namespace
+
+// Matrices and embeddings are normally distributed.
+void initialise(Transformer& model, uint64_t seed) {
+  const Spec& spec = model.spec;
+  uint32_t index = 0;  // each parameter has its own substream of random numbers
+  model.each([&](const std::string& name, Parameter& p) {
+    const StackSpec* stack = name.starts_with("encoder.")   ? &*spec.encoder
+                             : name.starts_with("decoder.") ? &*spec.decoder
+                                                            : nullptr;
+    p.value = zeros(p.shape);
+    Random random(seed, Stream::init, index++);
+    if (p.role == Role::sinusoids) {
+      p.value = sinusoids(p.shape[0], p.shape[1], stack->position.waves);
+      return;
+    }
+    const float deviation = initial_deviation(spec, stack, name, p.role);
+    // The head's norm has the settings of the last stack.
+    const NormSpec& norm = (stack != nullptr ? *stack : last_stack(spec)).norm;
+    float* w = p.value.data_as<float>();
+    for (int64_t i = 0; i < p.value.size(); ++i) {
+      switch (p.role) {
+        case Role::gain: w[i] = 1.0f; break;
+        case Role::tanh_scale: w[i] = norm.alpha; break;
+        case Role::layer_scale: w[i] = stack->layer_scale; break;
+        case Role::gain_minus_one:
+        case Role::bias:
+        case Role::selection_bias: break;
+        default: w[i] = deviation * random.normal();
+      }
+    }
+  });
+}
+
+void move_to(const Device& device, Transformer& model) {
+  model.each([&](const std::string&, Parameter& p) {
+    if (p.packed)
+      p.packed = p.packed.to(device);
+    else
+      p.value = p.value.to(device);
+  });
+}
+
+std::vector<NamedParameter> parameters_of(Transformer& model) {
+  std::vector<NamedParameter> parameters;
+  model.each([&](const std::string& name, Parameter& p) { parameters.push_back({name, &p}); });
+  return parameters;
+}
+
+int64_t parameter_count(Transformer& model) {
+  int64_t count = 0;
+  model.each([&](const std::string&, Parameter& p) { count += elements(p.shape); });
+  return count;
+}
+
+Tensor moved_by_one(const Tensor& ids, int32_t start) {
+  const int64_t B = ids.dim(0), T = ids.dim(1);
+  const Tensor moved = empty({B, T}, DType::i32);
+  for (int64_t b = 0; b < B; ++b) {
+    const int32_t* const from = ids.data_as<int32_t>() + b * T;
+    int32_t* const to = moved.data_as<int32_t>() + b * T;
+    *to = start;
+    std::copy_n(from, T - 1, to + 1);
+  }
+  return moved;
+}
+
+}  // namespace fovea

@@ -1,0 +1,61 @@
+#include "explain/answer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "embed/batching.h"
+#include "transformer/pack.h"
+
+namespace fovea {
+
+std::vector<int64_t> ExplainedText::removable() const {
+  std::vector<int64_t> found;
+  for (int64_t t = 0; t < length(); ++t)
+    if (own[static_cast<size_t>(t)] != 0 && !std::binary_search(places.begin(), places.end(), t))
+      found.push_back(t);
+  return found;
+}
+
+AnswerBatch answer_batch(const ExplainedText& text, size_t rows) {
+  return {token_batch({text.tokens}, std::vector<size_t>(rows, 0)),
+          std::vector<std::vector<int64_t>>(rows, text.places)};
+}
+
+std::shared_ptr<const Transformer> exact_copy(const Transformer& model) {
+  auto copy = std::make_shared<Transformer>(model);
+  freeze_packed(*copy);
+  return copy;
+}
+
+std::vector<double> pooled_rows(Pooling pooling, int64_t rows) {
+  std::vector<double> weights(static_cast<size_t>(rows), 0.0);
+  switch (pooling) {
+    case Pooling::first: weights.front() = 1; break;
+    case Pooling::last: weights.back() = 1; break;
+    case Pooling::mean: weights.assign(weights.size(), 1 / static_cast<double>(rows)); break;
+    case Pooling::first_and_mean:
+    case Pooling::attention: break;  // of images, which have no tokens to explain
+  }
+  return weights;
+}
+
+std::vector<double> values_of(const ExplainedAnswer& answer,
+                              const std::vector<ExplainedText>& texts) {
+  std::vector<TokenizedText> tokens;
+  for (const ExplainedText& text : texts) tokens.push_back(text.tokens);
+  std::vector<double> values(texts.size());
+  each_batch(tokens, 0, [&](const TokenBatch& batch, const std::vector<size_t>& chosen) {
+    AnswerBatch with_places(batch);
+    for (const size_t text : chosen) with_places.places.push_back(texts[text].places);
+    const std::vector<float> found = to_floats(answer.values(with_places, nullptr));
+    for (size_t b = 0; b < chosen.size(); ++b) values[chosen[b]] = double{found[b]};
+  });
+  for (const double value : values)
+    if (!std::isfinite(value))
+      fail(ErrorKind::Failed,
+           "text: the answer is not finite; expected a model with finite weights");
+  return values;
+}
+
+}  // namespace fovea

@@ -1,0 +1,176 @@
+// What a head looks for and what it writes (Elhage et al. 2021), and the rotation of its layer.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/fields.h"
+#include "inspect/layer_rows.h"
+#include "inspect/top_tokens.h"
+#include "tensor/tape.h"
+#include "transformer/token_vectors.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kVocabularyRows = 1024;  // tokens whose keys are computed at a time
+constexpr int64_t kMostCircuit = 64;       // tokens of a text
+
+// Returns the input of a layer for bare embeddings.   -> [n, 1, C]
+Tensor bare(const Inspection::State& all, const StackRun& run, const Block& block,
+            const std::vector<int32_t>& tokens) {
+  const Transformer& model = all.model;
+  const bool source = run.stack == &model.encoder && model.source_embedding.present();
+  const Tensor ids = empty({std::ssize(tokens), 1}, DType::i32);
+  std::copy(tokens.begin(), tokens.end(), ids.data_as<int32_t>());
+  Tensor x = token_vectors(model, ids, source ? model.source_embedding : model.token_embedding);
+  x = run.stack->embedding_norm(x, DType::f32);
+  if (run.stack->projection.weight.present()) x = run.stack->projection(x);
+  return block.attention_norm.input(x, DType::f32);
+}
+
+// The queries and values of one head for bare embeddings, and the scale of its scores.
+struct BareHead {
+  std::vector<float> queries, values;  // [n][D], [n][D']
+  int64_t width = 0, value_width = 0;
+  float scale = 1;
+};
+
+std::vector<float> part_of(const Tensor& x, int64_t part) {  // x [n, 1, parts, D]
+  const int64_t n = x.dim(0), parts = x.dim(2), D = x.dim(3);
+  std::vector<float> rows;
+  for (int64_t i = 0; i < n; ++i) {
+    const float* const from = x.data_as<float>() + (i * parts + part) * D;
+    rows.insert(rows.end(), from, from + D);
+  }
+  return rows;
+}
+
+// Returns the values of the first attention layer for bare embeddings, if a layer reads them.
+Tensor bare_first_values(const Inspection::State& all, const StackRun& run, int64_t layer,
+                         const std::vector<int32_t>& tokens) {
+  if (!run.first_values_of(layer)) return {};
+  Tensor values;
+  const Probe probe{
+      .attend = [&](const ProbePoint&, const AttentionInputs& here) { values = here.v.detach(); }};
+  Pass pass;
+  pass.probe = &probe;
+  const Block& first = run.stack->blocks[static_cast<size_t>(run.first_attention)];
+  first.mix(bare(all, run, first, tokens), pass);
+  return values;
+}
+
+BareHead bare_head(const Block& block, const Tensor& x, const Tensor& first_values, int64_t head) {
+  BareHead found;
+  const Probe probe{.attend = [&](const ProbePoint&, const AttentionInputs& here) {
+    const int64_t group = head / (here.q.dim(2) / here.k.dim(2));
+    found = {part_of(here.q, head), part_of(here.v, group), here.q.dim(3), here.v.dim(3),
+             here.options.scale};
+  }};
+  Pass pass;  // without angles, queries are not rotated
+  pass.probe = &probe;
+  pass.first_values = first_values;
+  block.mix(x, pass);
+  return found;
+}
+
+// Returns the scores of each query with the keys of some tokens, [queries][tokens].
+std::vector<std::vector<float>> scores_with(const Block& block, const BareHead& of, const Tensor& x,
+                                            int64_t group) {
+  const std::vector<float> keys = part_of(block.attention.of_memory(x, {}).keys, group);
+  const auto D = static_cast<size_t>(of.width);
+  std::vector<std::vector<float>> scores(of.queries.size() / D);
+  for (size_t q = 0; q < scores.size(); ++q)
+    for (size_t k = 0; k < keys.size() / D; ++k) {
+      double sum = 0;
+      for (size_t d = 0; d < D; ++d) sum += double{of.queries[q * D + d]} * double{keys[k * D + d]};
+      scores[q].push_back(static_cast<float>(sum * double{of.scale}));
+    }
+  return scores;
+}
+
+// Returns the tokens that each value of a head promotes, [n].
+std::vector<std::vector<TokenValue>> written_by(const Inspection::State& all, const StackRun& run,
+                                                const Block& block, const BareHead& of,
+                                                int64_t head, int64_t count) {
+  const int64_t D = of.value_width, n = std::ssize(of.values) / D, C = run.output.dim(2),
+                W = block.attention.spec.heads * D;
+  const Tensor alone = zeros({1, n, W});
+  for (int64_t i = 0; i < n; ++i)
+    std::copy_n(of.values.data() + i * D, D, alone.data_as<float>() + i * W + head * D);
+  const Tensor written = zeros({n + 1, C});
+  int64_t i = 0;
+  for (const auto& row : product_rows(block.attention_output(), alone, block.attention_scale))
+    std::copy(row.begin(), row.end(), written.data_as<float>() + i++ * C);
+  return raised_tokens(all.logits_of(run.stack->norm(written, DType::f32)), count);
+}
+
+// Keeps the tokens with the largest values of two lists.
+std::vector<TokenValue> larger(std::vector<TokenValue> one, const std::vector<TokenValue>& other,
+                               int64_t count) {
+  one.insert(one.end(), other.begin(), other.end());
+  std::stable_sort(one.begin(), one.end(), [](const TokenValue& a, const TokenValue& b) {
+    return a.value != b.value ? a.value > b.value : a.id < b.id;
+  });
+  one.resize(std::min(one.size(), static_cast<size_t>(count)));
+  return one;
+}
+
+}  // namespace
+
+HeadCircuit head_circuit(const Inspection& inspection, AttentionKind kind, int64_t layer,
+                         int64_t head, int64_t count) {
+  const InspectionCall state(inspection.state());
+  const NoGradient off;
+  check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  state->check_text("circuit");
+  state->check_layer(kind, layer);
+  Inspection::State::check_head(head, state->stack_spec(kind).attention.heads);
+  const StackRun& run = state->run(kind);
+  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  if (block.recurrence.present() || block.latent.present())
+    fail(ErrorKind::Unsupported, "layer: {} has no keys of its own; expected an attention layer",
+         layer);
+  std::vector<int32_t> tokens = run.ids;
+  tokens.resize(std::min(tokens.size(), static_cast<size_t>(kMostCircuit)));
+  const Tensor x = bare(*state, run, block, tokens);
+  const BareHead of = bare_head(block, x, bare_first_values(*state, run, layer, tokens), head);
+  const AttentionSpec& spec = state->stack_spec(kind).attention;
+  const int64_t group = head / (spec.heads / spec.kv_heads);
+  HeadCircuit found;
+  found.scores = scores_with(block, of, x, group);
+  found.sought.resize(tokens.size());
+  const bool source = run.stack == &state->model.encoder && state->model.source_embedding.present();
+  const int64_t V =
+      (source ? state->model.source_embedding : state->model.token_embedding).shape[0];
+  for (int64_t begin = 0; begin < V; begin += kVocabularyRows) {
+    std::vector<int32_t> some(static_cast<size_t>(std::min(V - begin, kVocabularyRows)));
+    std::iota(some.begin(), some.end(), static_cast<int32_t>(begin));
+    const auto scores = scores_with(block, of, bare(*state, run, block, some), group);
+    for (size_t q = 0; q < scores.size(); ++q) {
+      std::vector<TokenValue> top = top_tokens(scores[q], count);
+      for (TokenValue& each : top) each.id += static_cast<int32_t>(begin);
+      found.sought[q] = larger(std::move(found.sought[q]), top, count);
+    }
+  }
+  if (state->model.spec.head.kind == HeadKind::language_model && &run == &state->main)
+    found.written = written_by(*state, run, block, of, head, count);
+  return found;
+}
+
+RotaryAngles rotary_angles(const Inspection& inspection, AttentionKind kind, int64_t layer) {
+  const InspectionCall state(inspection.state());
+  check_field(kind != AttentionKind::cross, "look", "cross; expected self or encoder");
+  state->check_layer(kind, layer);
+  const StackRun& run = state->run(kind);
+  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  const Pass& pass = run.pass;
+  const Angles& angles = block.latent.present()       ? pass.latent_angles
+                         : block.attention.window > 0 ? pass.local_angles
+                                                      : pass.angles;
+  if (!angles.cosines || block.recurrence.present())
+    fail(ErrorKind::Unsupported, "layer: {} rotates no queries; expected rotary positions", layer);
+  return {angles.cosines.dim(1), pass.pairing == Pairing::halves, to_floats(angles.cosines),
+          to_floats(angles.sines)};
+}
+
+}  // namespace fovea

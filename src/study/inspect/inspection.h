@@ -1,0 +1,128 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/float_mode.h"
+#include "fovea/image_model.h"
+#include "fovea/inspect.h"
+#include "transformer/prompt_images.h"
+#include "transformer/transformer.h"
+
+namespace fovea {
+
+// The inputs and outputs of one attention call: q [1, T, H, D], k and v [1, S, G, D], the options,
+// and the outputs of the heads [1, T, H, D].
+struct AttentionMap {
+  Tensor q, k, v, heads;
+  AttentionOptions options;
+};
+
+// A stack, and its results for one text.
+struct StackRun {
+  const Stack* stack = nullptr;
+  std::vector<int32_t> ids;
+  std::vector<Tensor> stream;  // [1, T, C]: the residual stream before each layer and at the end
+  Tensor output;               // [1, T, C]: after the final norm
+  Pass pass;                   // the pass with which its blocks run
+  // Of a model with value_residual: the values of its first attention layer [1, T, G, D'], and the
+  // number of this layer.
+  Tensor first_values;
+  int64_t first_attention = 0;
+
+  // Returns the first values if a layer reads them, else an empty tensor.
+  Tensor first_values_of(int64_t layer) const {
+    return layer > first_attention ? first_values : Tensor();
+  }
+  int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
+};
+
+// The computation of a model for one text. The residual stream of every layer is kept. Other values
+// are computed from it again on request, by the same blocks, so that they have the same bits as in
+// the run.
+struct Inspection::State {
+  // `source` is for the encoder, if there is one; `ids` for the decoder, if there is one, including
+  // its start token. The model must outlive the State, unless `owner` is set.
+  // `vectors` replace the embeddings of some tokens of the decoder, such as those of pictures.
+  State(const Transformer& model, std::vector<int32_t> source, std::vector<int32_t> ids,
+        std::vector<HeadPlace> muted = {}, std::vector<NeuronPlace> muted_neurons = {},
+        const TokenVectors& vectors = {});
+  // An encoder of images: pixels [1, 3, S, S]. Its tokens have no ids; they are numbered instead.
+  State(const Transformer& model, const Tensor& pixels);
+
+  // Returns the run of the stack that computes the queries; it is the same for self and cross.
+  const StackRun& run(AttentionKind kind) const;
+  const StackSpec& stack_spec(AttentionKind kind) const;
+  int64_t keys(AttentionKind kind) const;  // number of keys, S
+  void check_layer(AttentionKind kind, int64_t layer) const;
+  void check_text(const char* what) const;  // throws InvalidArgument if there are pictures
+  static void check_head(int64_t head, int64_t heads);
+
+  // Returns the inputs and outputs of a layer's attention, which are cached.
+  const AttentionMap& attended(AttentionKind kind, int64_t layer) const;
+  // Return the attention weights, and the inputs of their softmax, of one head for R query rows.
+  // -> f32 [R, S]
+  Tensor weights(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  Tensor scores(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  // Returns a probe that switches the muted heads and neurons off and passes the values to `see`,
+  // which may be null. It must not outlive the State.
+  Probe probe(std::function<void(const ProbePoint&, Tensor&)> see) const;
+  // Applies the model's head to rows of a stack's output.   [R, C] -> f32 [R, V]
+  Tensor logits_of(const Tensor& rows) const;
+
+  const Transformer& model;
+  std::optional<Model> owner;                     // keeps `model` alive
+  std::optional<ImageModel> image_owner;          // the same, for an encoder of images
+  bool has_pictures = false;                      // some tokens are those of pictures
+  std::vector<InspectedToken> source_text, text;  // empty if unknown
+  StackRun source, main;               // source: the encoder, if there are an encoder and a decoder
+  mutable std::recursive_mutex mutex;  // held during each call of the public functions
+
+ private:
+  struct HeadRows {
+    Tensor q, k;  // [1, R, 1, D], [1, S, 1, D]
+    AttentionOptions options;
+  };
+  HeadRows head_rows(AttentionKind kind, int64_t layer, int64_t head, Interval rows) const;
+  void read(StackRun& run, const Sequence& sequence, const Pass& given);
+  void attend(const ProbePoint& point, const AttentionInputs& inputs,
+              std::map<std::pair<AttentionKind, int64_t>, AttentionMap>* kept) const;
+
+  std::vector<HeadPlace> muted_;
+  std::vector<NeuronPlace> muted_neurons_;
+  mutable std::map<std::pair<AttentionKind, int64_t>, AttentionMap> kept_;
+};
+
+// Returns row t of x [1, T, ...] as [1, 1, rest].
+inline Tensor row_of(const Tensor& x, int64_t t) {
+  const int64_t T = x.dim(1), rest = x.size() / T;
+  return x.view({T, rest}).rows(t, t + 1).view({1, 1, rest});
+}
+
+// Held during a call of a public function: the lock and the default float mode.
+class InspectionCall {
+ public:
+  explicit InspectionCall(const Inspection::State& state) : lock_(state.mutex), state_(state) {}
+  const Inspection::State* operator->() const { return &state_; }
+  const Inspection::State& operator*() const { return state_; }
+
+ private:
+  const FloatMode mode_;
+  const std::lock_guard<std::recursive_mutex> lock_;
+  const Inspection::State& state_;
+};
+
+// Returns, for each head of a layer, the mean attention weight from token t to token t - period +
+// 1, for t >= period; empty in a recurrent layer.
+std::vector<double> induction(const Inspection::State& state, int64_t layer, int64_t period);
+
+// Returns the Euclidean norm of each layer's gradients of the mean loss of next-token prediction.
+// Empty unless the model is a decoder-only language model and there are at least two ids.
+std::vector<float> gradient_sizes(const Transformer& model, const std::vector<int32_t>& ids);
+
+}  // namespace fovea

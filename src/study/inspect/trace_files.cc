@@ -1,0 +1,222 @@
+#include "fovea/trace.h"
+
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "audio/log_mel.h"
+#include "base/error.h"
+#include "base/fields.h"
+#include "base/float_mode.h"
+#include "checkpoint/safetensors.h"
+#include "fovea/image_prompt.h"
+#include "inspect/npz.h"
+#include "inspect/trace.h"
+#include "open/model_parts.h"
+#include "transformer/prompt_images.h"
+#include "vision/image_model_parts.h"
+
+namespace fovea {
+namespace {
+
+// Reads token ids, which PyTorch writes as int64, as int32. Returns an empty tensor if `name` is
+// missing.
+Tensor as_int32(const SafeTensors& file, const std::string& path, const std::string& name) {
+  if (file.find(name) == nullptr) return {};
+  const Tensor value = file.tensor(name);
+  Tensor ids = empty(value.shape(), DType::i32);
+  for (int64_t i = 0; i < value.size(); ++i) {
+    int64_t id = 0;
+    if (value.dtype() == DType::i64)
+      id = value.data_as<int64_t>()[i];
+    else if (value.dtype() == DType::i32)
+      id = value.data_as<int32_t>()[i];
+    else
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected int64 or int32", path, name,
+           name_of(value.dtype()));
+    if (id < INT32_MIN || id > INT32_MAX)
+      fail(ErrorKind::BadFile, "{}: {} contains {}; expected a token id", path, name, id);
+    ids.data_as<int32_t>()[i] = static_cast<int32_t>(id);
+  }
+  return ids;
+}
+
+// Converts a waveform [samples] to the encoder's input -> [1, bins, 2 * frames]
+Tensor heard(const Tensor& waveform, const InputSpec& input) {
+  return from(log_mel(to_floats(waveform), input.bins, 2 * input.frames),
+              {1, input.bins, 2 * input.frames});
+}
+
+// Returns the ids of a text with the special tokens that the tokenizer adds, as Inspection does.
+std::vector<int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
+  return tokenizer.encoding(text, {.truncate_and_pad = false}).ids;
+}
+
+Tensor row_of_ids(const std::vector<int32_t>& ids) {
+  Tensor row = empty({1, static_cast<int64_t>(ids.size())}, DType::i32);
+  std::copy(ids.begin(), ids.end(), row.data_as<int32_t>());
+  return row;
+}
+
+// Reads the values that replace those of a run. Ignores what a trace contains besides values.
+TraceTensors patches_in(const std::string& path) {
+  TraceTensors patches;
+  if (path.empty()) return patches;
+  const SafeTensors file(path);
+  for (const StoredTensor& stored : file.stored()) {
+    const std::string& name = stored.name;
+    if (name == "input_ids" || name == "decoder_input_ids" || name == "loss" ||
+        name.starts_with("grad."))
+      continue;
+    const Tensor value = file.tensor(name);
+    if (value.dtype() == DType::i32 || value.dtype() == DType::i64)
+      fail(ErrorKind::BadFile, "{}: {} is {}; expected fp32, bf16 or fp16", path, name,
+           name_of(value.dtype()));
+    patches[name] = value;
+  }
+  return patches;
+}
+
+// Returns the texts of the tokens as a JSON list for each row of ids [B, T].
+std::string token_lists(const Tokenizer& tokenizer, const Tensor& ids) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (int64_t b = 0; b < ids.dim(0); ++b) {
+    nlohmann::json& row = rows.emplace_back(nlohmann::json::array());
+    for (int64_t t = 0; t < ids.dim(1); ++t) {
+      const int32_t id = ids.data_as<int32_t>()[b * ids.dim(1) + t];
+      row.push_back(id < tokenizer.size() ? tokenizer.text_of(id) : std::to_string(id));
+    }
+  }
+  return rows.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+using Metadata = SafeTensorsImage::Metadata;
+
+Metadata texts_of_tokens(const Model::Parts& parts, const TraceTensors& found) {
+  Metadata metadata;
+  for (const auto& [ids, tokens, tokenizer] :
+       {std::tuple("input_ids", "tokens", &parts.tokenizer),
+        {"decoder_input_ids", "decoder_tokens", &parts.target_tokenizer}})
+    if (found.contains(ids) && tokenizer->has_value())
+      metadata[tokens] = token_lists(**tokenizer, found.find(ids)->second);
+  return metadata;
+}
+
+// Writes a trace, if a path is given. Returns the names and shapes.
+std::vector<TracedTensor> written(const std::string& path, const TraceTensors& found,
+                                  Metadata metadata) {
+  if (path.ends_with(".npz")) {
+    write_npz(path, found);
+  } else if (!path.empty()) {
+    metadata["format"] = "pt";
+    const SafeTensorsImage image(SafeTensorsImage::Named(found.begin(), found.end()), metadata);
+    write_file_atomically(path, image.pieces());
+  }
+  std::vector<TracedTensor> tensors;
+  for (const auto& [name, value] : found)
+    tensors.push_back({name, {value.shape().begin(), value.shape().end()}});
+  return tensors;
+}
+
+// The name of the file must not promise a format that it does not have.
+void check_out(const std::string& out) {
+  for (const char* other : {".npy", ".pt", ".pth", ".bin", ".json", ".gguf", ".h5"})
+    check_field(!out.ends_with(other), "out",
+                "{}: traces have the format of safetensors or of NumPy's archives; expected a name "
+                "that ends in .safetensors or .npz",
+                out);
+}
+
+// Returns what the options select, without the input.
+TraceInput selected(const TraceOptions& options) {
+  check_out(options.out);
+  check_fields(options);
+  TraceInput input;
+  input.gradients = options.gradients;
+  input.what = options.what;
+  input.layers = options.layers;
+  input.patches = patches_in(options.patch);
+  input.patch_file = options.patch;
+  return input;
+}
+
+void read_file(const std::string& path, const Spec& spec, TraceInput& input) {
+  const SafeTensors file(path);
+  const bool text = spec.input.kind == InputKind::tokens;
+  input.ids = as_int32(file, path, "input_ids");
+  if (text && !input.ids)
+    fail(ErrorKind::BadFile, "{}: input_ids is missing; expected int64 [B, T]", path);
+  input.attention_mask = as_int32(file, path, "attention_mask");
+  input.token_types = as_int32(file, path, "token_type_ids");
+  const char* signal = spec.input.kind == InputKind::image ? "pixel_values" : "input_features";
+  if (!text && file.find(signal) != nullptr)
+    input.signal = convert(file.tensor(signal), DType::f32);
+  else if (spec.input.kind == InputKind::audio && file.find("waveform") != nullptr)
+    input.signal = heard(file.tensor("waveform"), spec.input);
+  input.labels = as_int32(file, path, "labels");
+}
+
+// Reads a text, or ids, with a picture.
+void read_prompt(const Model& model, const TraceOptions& options, TraceInput& input) {
+  const Image image = read_image(options.image);
+  const bool marked = reads_images(model) && image_marks(model, options.text) > 0;
+  const ImagePrompt prompt =
+      options.ids.empty()
+          ? image_prompt(model, marked ? options.text : image_mark(model) + "\n" + options.text, 1,
+                         [&](size_t) { return image; }, SpecialTokens::parsed, {options.image})
+          : image_prompt(model, options.ids, image, options.image);
+  input.ids = row_of_ids(prompt.ids);
+  TokenVectors vectors;
+  prompt.images->add_vectors(0, std::ssize(prompt.ids), 0, vectors);
+  const int64_t N = std::ssize(vectors.rows);
+  input.vectors = from(vectors.values, {N, std::ssize(vectors.values) / N});
+  input.vector_rows = row_of_ids(vectors.rows).view({N});
+}
+
+}  // namespace
+
+std::vector<TracedTensor> trace(const Model& model, const TraceOptions& options) {
+  const FloatMode mode;
+  TraceInput input = selected(options);
+  if (!options.input.empty()) {
+    check_field(options.image.empty(), "image", "cannot be combined with `input`");
+    read_file(options.input, model.spec(), input);
+  } else if (!options.image.empty()) {
+    read_prompt(model, options, input);
+  } else {
+    const auto ids = options.ids.empty() ? ids_of(model.tokenizer(), options.text) : options.ids;
+    check(!ids.empty(), "trace: no tokens; expected one of `text`, `ids`, `input`");
+    input.ids = row_of_ids(ids);
+  }
+  const Origin& origin = model.parts().origin;
+  input.start = configured_id(origin, "decoder_start_token_id").value_or(0);
+  input.padding = configured_id(origin, "pad_token_id").value_or(0);
+  if (options.gradients && !input.labels) {
+    check_field(
+        model.spec().head.kind == HeadKind::language_model, "gradients",
+        "the model's head needs labels for a loss; expected labels in a file with input_ids");
+    input.labels = input.ids;
+  }
+
+  // Uses a copy of the model, so that the caller's weights get no gradients.
+  Transformer transformer = model.parts().transformer;
+  const TraceTensors found = trace_model(transformer, *origin.family, input);
+  return written(options.out, found, texts_of_tokens(model.parts(), found));
+}
+
+std::vector<TracedTensor> trace(const ImageModel& model, const TraceOptions& options) {
+  const FloatMode mode;
+  TraceInput input = selected(options);
+  const ImageModel::Parts& parts = model.parts();
+  check_field(!options.image.empty(), "image", "not given; expected a picture");
+  check_field(options.text.empty() && options.ids.empty() && options.input.empty(), "image",
+              "cannot be combined with `text`, `ids` or `input`, since the model reads no texts");
+  check_field(!options.gradients, "gradients", "an encoder of images has no loss; expected labels");
+  const int64_t S = parts.transformer.spec.input.size;
+  input.signal = empty({1, 3, S, S});
+  parts.processor.normalise(parts.processor.fitted(read_image(options.image), options.image),
+                            input.signal.data_as<float>());
+  Transformer transformer = parts.transformer;
+  return written(options.out, trace_model(transformer, *parts.family, input), {});
+}
+
+}  // namespace fovea

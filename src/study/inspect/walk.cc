@@ -1,0 +1,318 @@
+// The intermediate results for one token, step by step, computed by the layers of the blocks on one
+// row. The results have the same bits as in the run, since the bits of a row do not depend on other
+// rows.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "inspect/inspection.h"
+#include "tensor/tape.h"
+#include "transformer/token_vectors.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kLikeliest = 10;  // number of tokens in the steps with logits and probabilities
+
+class Steps {
+ public:
+  explicit Steps(int64_t values) : most_(values) {}
+
+  // Adds a step; `all`: all values of the token at this step.
+  WalkStep& add(const char* name, std::vector<int64_t> shape, const std::vector<float>& all) {
+    WalkStep& step = steps_.emplace_back();
+    step.name = name;
+    step.shape = std::move(shape);
+    step.size = std::ssize(all);
+    step.values.assign(all.begin(), all.begin() + std::min(most_, step.size));
+    double squares = 0;
+    for (const float x : all) squares += double{x} * double{x};
+    step.root_mean_square =
+        all.empty() ? 0 : static_cast<float>(std::sqrt(squares / static_cast<double>(all.size())));
+    return step;
+  }
+  WalkStep& add(const char* name, std::vector<int64_t> shape, const Tensor& row) {
+    return add(name, std::move(shape), to_floats(row));
+  }
+  std::vector<WalkStep> take() { return std::move(steps_); }
+  int64_t most() const { return most_; }
+
+ private:
+  int64_t most_;
+  std::vector<WalkStep> steps_;
+};
+
+// Returns the part of one head.   row [1, 1, H D] -> [D]
+std::vector<float> head_of(const Tensor& row, int64_t head, int64_t width) {
+  const float* from = row.data_as<float>() + head * width;
+  return {from, from + width};
+}
+
+// A sublayer of a block: its norms, and the names of the steps for its output, the norm of its
+// output, and the residual stream.
+struct Sublayer {
+  const Block& block;
+  const Norms& norms;
+  const char *output, *output_norm, *stream;
+};
+
+Tensor join(Steps& steps, const Sublayer& part, const Tensor& x, const Tensor& y,
+            const std::vector<int64_t>& shape) {
+  steps.add(part.output, shape, y);
+  const Tensor normed = part.norms.output(y, DType::f32);
+  if (part.norms.output.weight.present()) steps.add(part.output_norm, shape, normed);
+  const Tensor sum = part.norms.sum(part.block.added(x, normed), DType::f32);
+  steps.add(part.stream, shape, sum);
+  return sum;
+}
+
+// Adds the steps from the queries, keys and values to the outputs of the heads, and returns these
+// outputs.
+Tensor attend_step(Steps& steps, const Inspection::State& all, AttentionKind kind,
+                   const WalkQuery& query) {
+  const bool cross = kind == AttentionKind::cross;
+  const AttentionMap& here = all.attended(kind, query.layer);
+  const int64_t T = here.q.dim(1), H = here.q.dim(2), D = here.q.dim(3), S = here.k.dim(1),
+                G = here.k.dim(2), t = query.token, group = query.head / (H / G),
+                value_width = here.v.dim(3);
+  const auto name = [cross](const char* self, const char* other) { return cross ? other : self; };
+  steps.add(name("query", "cross_query"), {T, H, D}, head_of(row_of(here.q, t), query.head, D));
+  if (!cross) {
+    steps.add("key", {S, G, D}, head_of(row_of(here.k, t), group, D));
+    steps.add("value", {S, G, value_width}, head_of(row_of(here.v, t), group, value_width));
+  }
+  const Tensor row_weights = all.weights(kind, query.layer, query.head, {t, t + 1});
+  const Tensor row_scores = all.scores(kind, query.layer, query.head, {t, t + 1});
+  std::vector<int32_t> keys;  // the keys that the query sees
+  Interval seen[Mask::kMostIntervals];
+  Mask mask = here.options.mask;
+  const int parts = mask.intervals(0, t, S, seen);
+  for (int i = 0; i < parts; ++i)
+    for (int64_t s = seen[i].begin; s < seen[i].end; ++s) keys.push_back(static_cast<int32_t>(s));
+  std::vector<float> weights, scores;
+  for (const int32_t s : keys) {
+    weights.push_back(row_weights.data_as<float>()[s]);
+    scores.push_back(row_scores.data_as<float>()[s]);
+  }
+  // If there are many keys, only the strongest are listed, in ascending order.
+  std::vector<size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  order.resize(std::min(order.size(), static_cast<size_t>(2 * steps.most())));
+  std::sort(order.begin(), order.end());
+  const auto add_strongest = [&](WalkStep& step, const std::vector<float>& values) {
+    step.values.clear();
+    for (const size_t i : order) {
+      step.values.push_back(values[i]);
+      step.ids.push_back(keys[i]);
+    }
+  };
+  add_strongest(steps.add(name("scores", "cross_scores"), {H, T, S}, scores), scores);
+  add_strongest(steps.add(name("weights", "cross_weights"), {H, T, S}, weights), weights);
+  const Tensor heads = row_of(here.heads, t);
+  steps.add(name("sum", "cross_sum"), {T, H, value_width}, head_of(heads, query.head, value_width));
+  return heads;
+}
+
+// Adds the steps of a recurrent layer: the two parts of the gates and the state h. Returns the
+// layer's output.
+Tensor recurrence_step(Steps& steps, const Block& block, const StackRun& run,
+                       const WalkQuery& query) {
+  const Recurrence& layer = block.recurrence;
+  const Tensor x = block.attention_norm.input(run.stream[static_cast<size_t>(query.layer)],
+                                              DType::f32);  // [1, T, C]
+  const int64_t T = run.tokens(), t = query.token;
+  const Tensor gates = layer.input(x), states = layer.states(gates, run.pass);  // [1, T, W]
+  const Tensor before = t == 0 ? zeros({1, layer.width}) : row_of(states, t - 1);
+  const int64_t G = gates.dim(2);
+  steps.add("gates_input", {T, G}, row_of(gates, t));
+  steps.add("gates_recurrent", {T, G},
+            layer.recurrent_part(before.view({1, layer.width}), DType::f32));
+  const Tensor state = row_of(states, t);
+  steps.add("state", {T, layer.width}, state);
+  return layer.projected(state);
+}
+
+Tensor experts_step(Steps& steps, const FeedForward& ffn, const Tensor& x, int64_t tokens) {
+  const Tensor row = x.view({1, x.dim(2)});
+  const Tensor logits = ffn.router_logits(row);
+  steps.add("router", {tokens, ffn.spec.count}, ffn.router_scores(logits));
+  const Routing routing = ffn.routing(logits);
+  WalkStep& step = steps.add("experts", {tokens, ffn.spec.chosen}, routing.weights);
+  step.values = to_floats(routing.weights);
+  const int32_t* chosen = routing.experts.data_as<int32_t>();
+  step.ids.assign(chosen, chosen + routing.experts.size());
+  if (ffn.has_shared()) steps.add("shared_experts", {tokens, x.dim(2)}, ffn.shared_output(row));
+  return ffn(x, {});
+}
+
+Tensor ffn_step(Steps& steps, const Inspection::State& all, const FeedForward& ffn, const Tensor& x,
+                const StackRun& run) {
+  const int64_t tokens = run.tokens();
+  if (!ffn.experts.empty()) return experts_step(steps, ffn, x, tokens);
+  const Tensor up = ffn.up(x);
+  const std::vector<int64_t> wide{tokens, up.dim(2)};
+  Tensor hidden;  // without the muted neurons
+  const Probe probe = all.probe([&](const ProbePoint& point, Tensor& value) {
+    if (point.what == ProbePoint::What::mlp_hidden) hidden = value.detach();
+  });
+  Pass pass;
+  pass.probe = &probe;
+  pass.stack = run.pass.stack;
+  const Tensor y = ffn(x, pass);
+  if (ffn.gated) steps.add("ffn_gate", wide, activation(ffn.gate(x), ffn.kind));
+  steps.add("ffn_up", wide, up);
+  steps.add(ffn.gated ? "ffn_product" : "ffn_activation", wide, hidden);
+  return y;
+}
+
+Tensor normed(Steps& steps, const Norm& norm, const Tensor& x, const char* name,
+              const std::vector<int64_t>& shape) {
+  const Tensor y = norm(x, DType::f32);
+  if (norm.weight.present()) steps.add(name, shape, y);
+  return y;
+}
+
+void layer_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
+  const StackRun& run = all.run(query.kind);
+  const Block& block = run.stack->blocks[static_cast<size_t>(query.layer)];
+  const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
+  const Tensor x = row_of(run.stream[static_cast<size_t>(query.layer)], query.token);
+  steps.add("stream", shape, x);
+  const bool recurrent = block.recurrence.present();
+  const Sublayer mixer = recurrent ? Sublayer{block, block.attention_norm, "recurrence_output",
+                                              "recurrence_output_norm", "recurrence_stream"}
+                                   : Sublayer{block, block.attention_norm, "attention_output",
+                                              "attention_output_norm", "attention_stream"};
+  normed(steps, block.attention_norm.input, x, recurrent ? "recurrence_norm" : "attention_norm",
+         shape);
+  if (block.latent.present()) {
+    const Tensor c = block.latent.latent_of(block.attention_norm.input(x, DType::f32), run.pass);
+    steps.add("latent", {run.tokens(), c.dim(2)}, c);
+  }
+  const Tensor a = recurrent ? recurrence_step(steps, block, run, query)
+                             : block.attention_output()(attend_step(steps, all, query.kind, query));
+  if (block.parallel) {
+    steps.add(mixer.output, shape, a);
+    const Tensor y = normed(steps, block.ffn_norm.input, x, "ffn_norm", shape);
+    const Tensor f = ffn_step(steps, all, block.ffn, y, run);
+    steps.add("ffn_output", shape, f);
+    steps.add("ffn_stream", shape, add(block.added(x, a), f));
+    return;
+  }
+  Tensor h = join(steps, mixer, x, a, shape);
+  if (block.cross.across) {
+    normed(steps, block.cross_norm.input, h, "cross_norm", shape);
+    const Tensor c = block.cross.output(attend_step(steps, all, AttentionKind::cross, query));
+    h = join(steps, {block, block.cross_norm, "cross_output", "cross_output_norm", "cross_stream"},
+             h, c, shape);
+  }
+  if (!block.ffn.present()) return;
+  const Tensor y = normed(steps, block.ffn_norm.input, h, "ffn_norm", shape);
+  const Tensor f = ffn_step(steps, all, block.ffn, y, run);
+  join(steps, {block, block.ffn_norm, "ffn_output", "ffn_output_norm", "ffn_stream"}, h, f, shape);
+}
+
+void embedding_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
+  const Transformer& model = all.model;
+  const StackRun& run = all.run(query.kind);
+  const int64_t T = run.tokens(), C = embedding_width_of(model.spec);
+  const Tensor id = empty({1, 1}, DType::i32);
+  *id.data_as<int32_t>() = run.ids[static_cast<size_t>(query.token)];
+  const bool source = run.stack == &model.encoder && model.source_embedding.present();
+  const Parameter& table = source ? model.source_embedding : model.token_embedding;
+  const Tensor x = token_vectors(model, id, table);
+  WalkStep& step = steps.add("embedding", {table.shape[0], C}, x);
+  step.ids = {*id.data_as<int32_t>()};
+  Tensor sum = x;
+  const auto add_part = [&](const char* name, std::vector<int64_t> shape, const Tensor& part) {
+    steps.add(name, std::move(shape), part);
+    sum = add(sum, part);
+  };
+  if (model.type_embedding.present())
+    add_part("type", {model.spec.token_types, C},
+             embedding(zeros({1, 1}, DType::i32), model.type_embedding.value));
+  const Positions& positions = run.stack->positions;
+  const PositionKind kind = positions.spec.kind;
+  if (kind == PositionKind::learned || kind == PositionKind::sinusoidal) {
+    const Tensor position = empty({1, 1}, DType::i32);
+    *position.data_as<int32_t>() = static_cast<int32_t>(query.token);
+    add_part("position", {T, C}, positions.add_to(zeros({1, 1, C}), position));
+  }
+  const Tensor row = row_of(run.stream[0], query.token);
+  const bool projects = run.stack->projection.weight.present();
+  if (run.stack->embedding_norm.weight.present())
+    steps.add("embedding_norm", {T, C},
+              projects ? run.stack->embedding_norm(sum, sum.dtype()) : row);
+  if (projects) steps.add("projection", {T, model.spec.width}, row);
+}
+
+void output_steps(Steps& steps, const Inspection::State& all, const WalkQuery& query) {
+  const StackRun& run = all.run(query.kind);
+  const std::vector<int64_t> shape{run.tokens(), all.model.spec.width};
+  const Tensor row = row_of(run.output, query.token);
+  steps.add("final_stream", shape, row_of(run.stream.back(), query.token));
+  if (run.stack->norm.weight.present()) steps.add("final_norm", shape, row);
+  if (query.kind != AttentionKind::self || all.model.spec.head.kind != HeadKind::language_model)
+    return;
+  const std::vector<float> z = to_floats(all.logits_of(row.view({1, row.dim(2)})));
+  const std::vector<float> p = to_floats(softmax(from(z, {1, std::ssize(z)})));
+  std::vector<int32_t> order(z.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto kept = std::min<int64_t>(kLikeliest, std::ssize(order));
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
+    const float x = z[static_cast<size_t>(a)], y = z[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  order.resize(static_cast<size_t>(kept));
+  for (const auto& [name, values] : {std::pair("logits", &z), {"probabilities", &p}}) {
+    WalkStep& step = steps.add(name, {run.tokens(), std::ssize(z)}, *values);
+    step.values.clear();
+    for (const int32_t i : order) step.values.push_back((*values)[static_cast<size_t>(i)]);
+    step.ids = order;
+  }
+}
+
+}  // namespace
+
+std::vector<WalkStep> Inspection::walk(const WalkQuery& query) const {
+  const InspectionCall state(*state_);
+  const NoGradient off;
+  state->check_text("walk");
+  check(query.kind != AttentionKind::cross, "look: cross; expected self or encoder");
+  const StackRun& run = state->run(query.kind);
+  state->check_layer(query.kind, query.layer);
+  check(query.token >= 0 && query.token < run.tokens(), "token {}; expected 0 to {}", query.token,
+        run.tokens() - 1);
+  Inspection::State::check_head(query.head, state->stack_spec(query.kind).attention.heads);
+  Steps steps(std::max<int64_t>(query.values, 1));
+  embedding_steps(steps, *state, query);
+  layer_steps(steps, *state, query);
+  output_steps(steps, *state, query);
+  return steps.take();
+}
+
+std::vector<std::vector<Routed>> Inspection::routing(AttentionKind kind, int64_t layer) const {
+  const InspectionCall state(*state_);
+  const NoGradient off;
+  state->check_layer(kind, layer);
+  const StackRun& run = state->run(kind);
+  const Block& block = run.stack->blocks[static_cast<size_t>(layer)];
+  std::vector<std::vector<Routed>> all;
+  if (block.ffn.experts.empty()) return all;
+  for (int64_t t = 0; t < run.tokens(); ++t) {
+    Steps steps(1);
+    layer_steps(steps, *state, {kind, t, layer, 0, 1});
+    for (const WalkStep& step : steps.take()) {
+      if (step.name != "experts") continue;
+      std::vector<Routed>& chosen = all.emplace_back();
+      for (size_t i = 0; i < step.ids.size(); ++i) chosen.push_back({step.ids[i], step.values[i]});
+    }
+  }
+  return all;
+}
+
+}  // namespace fovea

@@ -1,0 +1,250 @@
+#include "loop/conversation_text.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "base/files.h"
+#include "chat/builtin_templates.h"
+#include "fovea/text_lines.h"
+#include "loop/special_tokens.h"
+
+namespace fovea {
+namespace {
+
+using TextSpan = ChatTemplate::Span;
+
+// The time that templates receive: a run must not depend on the day on which it is resumed.
+std::tm template_time() {
+  std::tm time{};
+  time.tm_year = 124;  // Friday, 26 July 2024
+  time.tm_mon = 6;
+  time.tm_mday = 26;
+  time.tm_wday = 5;
+  time.tm_yday = 207;
+  return time;
+}
+
+// The tokens of a text and the bytes that they cover.
+class PlacedText {
+ public:
+  PlacedText(const std::string& text, const Tokenizer& tokenizer, SpecialTokens special)
+      : tokenizer_(tokenizer), tokens_(tokenizer.tokens(text, special)), begin_(text.data()) {
+    for (const Token& token : tokens_) made_.ids.push_back(token.id);
+    made_.trained.resize(tokens_.size());
+  }
+
+  // Trains the tokens from the first to the last one that covers a byte of the span. If
+  // `without_space` is true, white space after a special token at the end is not trained.
+  void train(TextSpan span, bool without_space = false) {
+    size_t first = tokens_.size(), last = 0;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const size_t begin = static_cast<size_t>(tokens_[i].text.data() - begin_),
+                   end = begin + tokens_[i].text.size();
+      if (begin >= span.end || end <= span.begin || begin == end) continue;
+      first = std::min(first, i);
+      last = i + 1;
+    }
+    if (without_space) last = without_space_after_end(first, last, span.end);
+    for (size_t i = first; i < last; ++i) made_.trained[i] = true;
+  }
+
+  TrainedText take() { return std::move(made_); }
+
+ private:
+  // The last token may continue after the span, in which it is white space.
+  size_t without_space_after_end(size_t first, size_t last, size_t span_end) const {
+    const auto inside = [&](std::string_view text) {
+      return text.substr(0, static_cast<size_t>(begin_ + span_end - text.data()));
+    };
+    size_t end = last;
+    while (end > first && is_blank(inside(tokens_[end - 1].text))) --end;
+    return end > first && tokenizer_.is_special(tokens_[end - 1].id) ? end : last;
+  }
+
+  const Tokenizer& tokenizer_;
+  std::vector<Token> tokens_;
+  const char* begin_;
+  TrainedText made_;
+};
+
+bool has_blocks(const ChatTemplate& of) {
+  return of.source().find("endgeneration") != std::string::npos;
+}
+
+ChatRequest request_of(const Conversation& conversation, size_t count, bool prompt) {
+  ChatRequest request;
+  for (size_t i = 0; i < count; ++i)
+    request.messages += (i == 0 ? "[" : ",") + conversation.messages[i].json;
+  request.messages += count == 0 ? "[]" : "]";
+  request.tools = conversation.tools;
+  request.add_generation_prompt = prompt;
+  return request;
+}
+
+}  // namespace
+
+std::vector<int32_t> labels_of_text(const TrainedText& text) {
+  std::vector<int32_t> labels(text.ids.size(), -1);
+  for (size_t i = 1; i < text.trained.size(); ++i)
+    if (text.trained[i]) labels[i - 1] = text.ids[i];
+  return labels;
+}
+
+std::optional<ModelChat> open_chat(const std::string& name, const std::string& folder,
+                                   const Tokenizer& tokenizer) {
+  if (name.empty()) {
+    if (folder.empty() || !ModelChat::has_template(folder)) return std::nullopt;
+    return ModelChat::open(folder);
+  }
+  const BuiltinTemplate* const builtin = find_builtin_template(name);
+  if (builtin == nullptr) {
+    check_field(is_file(name), "chat_template", "{} is not a file; expected one, or {}", name,
+                builtin_template_names());
+    return ModelChat::open_file(name, tokenizer);
+  }
+  check_field(!builtin->needs_end || tokenizer.eos_id().has_value(), "chat_template",
+              "{} ends answers with the end-of-text token, which the tokenizer of the model "
+              "lacks; expected another template",
+              name);
+  return ModelChat::of_source(builtin->source, name, tokenizer);
+}
+
+ConversationText::ConversationText(std::optional<ModelChat> chat, Tokenizer tokenizer,
+                                   TrainOn train_on)
+    : chat_(std::move(chat)), tokenizer_(std::move(tokenizer)), train_on_(train_on) {}
+
+std::vector<TrainedText> ConversationText::texts(const Conversation& conversation) const {
+  if (!chat_) {
+    check_field(conversation.plain.has_value(), "chat_template",
+                "not given, but {} is a conversation and the model has no template; expected {}, "
+                "or a file",
+                conversation.place, builtin_template_names());
+    return {plain(conversation)};
+  }
+  const std::vector<size_t> trained = answers(conversation);
+  if (trained.empty()) return std::vector<TrainedText>(1);
+  const ChatTemplate& chosen = chat_->choose(request_of(conversation, 0, false));
+  check(conversation.tools.empty() || chosen.source().find("tools") != std::string::npos,
+        "{}: has tools, which the chat template does not use; expected another template, or no "
+        "tools",
+        conversation.place);
+  if (has_blocks(chosen)) {
+    const ChatTemplate::Result whole = render(conversation, conversation.messages.size(), false);
+    if (whole.assistant) return {by_blocks(conversation, trained, whole)};
+  }
+  return by_turns(conversation, trained);
+}
+
+std::vector<int32_t> ConversationText::prompt(const Conversation& conversation) const {
+  if (!chat_) {
+    std::vector<int32_t> ids = around_text(tokenizer_).before;
+    if (conversation.plain) tokenizer_.encode(conversation.plain->prompt, ids);
+    return ids;
+  }
+  const std::vector<size_t> trained = answers(conversation);
+  if (trained.empty()) return {};
+  return tokenizer_.encode(render(conversation, trained.front(), true).text,
+                           SpecialTokens::guarded);
+}
+
+// Returns the messages that are trained.
+std::vector<size_t> ConversationText::answers(const Conversation& conversation) const {
+  std::vector<size_t> all;
+  for (size_t i = conversation.first_trained; i < conversation.messages.size(); ++i)
+    if (conversation.messages[i].answer && conversation.messages[i].trained) all.push_back(i);
+  if (train_on_ == TrainOn::last && !all.empty()) all = {all.back()};
+  return all;
+}
+
+// Renders the first `count` messages.
+ChatTemplate::Result ConversationText::render(const Conversation& conversation, size_t count,
+                                              bool prompt) const {
+  try {
+    return chat_->render(guarded(request_of(conversation, count, prompt), tokenizer_), {},
+                         template_time);
+  } catch (const Error& error) {
+    throw Error(error.kind(), conversation.place + ": " + error.what());
+  }
+}
+
+TrainedText ConversationText::plain(const Conversation& conversation) const {
+  const auto& [prompt, completion] = *conversation.plain;
+  const std::string text = prompt + completion;
+  PlacedText placed(text, tokenizer_, SpecialTokens::as_text);
+  placed.train({prompt.size(), text.size()});
+  TrainedText made = placed.take();
+  const std::vector<int32_t> before = around_text(tokenizer_).before;
+  made.ids.insert(made.ids.begin(), before.begin(), before.end());
+  made.trained.insert(made.trained.begin(), before.size(), false);
+  if (const auto end = end_id(tokenizer_)) {
+    made.ids.push_back(*end);
+    made.trained.push_back(true);
+  }
+  return made;
+}
+
+// Trains the blocks of these answers.
+TrainedText ConversationText::by_blocks(const Conversation& conversation,
+                                        const std::vector<size_t>& answers,
+                                        const ChatTemplate::Result& whole) const {
+  // The number of blocks in the first `count` messages.
+  const auto blocks = [&](size_t count) -> size_t {
+    const auto end = conversation.messages.begin() + static_cast<std::ptrdiff_t>(count);
+    if (end == conversation.messages.end()) return whole.assistant->size();
+    if (std::none_of(conversation.messages.begin(), end, [](const auto& m) { return m.answer; }))
+      return 0;
+    const ChatTemplate::Result part = render(conversation, count, false);
+    return part.assistant ? part.assistant->size() : 0;
+  };
+  PlacedText placed(whole.text, tokenizer_, SpecialTokens::guarded);
+  const auto train = [&](size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) placed.train((*whole.assistant)[i]);
+  };
+  const bool all =
+      std::all_of(conversation.messages.begin() + static_cast<std::ptrdiff_t>(answers.front()),
+                  conversation.messages.end(), [](const auto& m) { return m.trained; });
+  if (all)
+    train(blocks(answers.front()), whole.assistant->size());
+  else
+    for (const size_t i : answers) train(blocks(i), blocks(i + 1));
+  return placed.take();
+}
+
+// A conversation up to and including an answer, which is a part of the text.
+struct ConversationText::Turn {
+  std::string text;
+  TextSpan answer;
+};
+
+std::vector<TrainedText> ConversationText::by_turns(const Conversation& conversation,
+                                                    const std::vector<size_t>& answers) const {
+  std::vector<Turn> turns;
+  for (const size_t i : answers) {
+    const std::string before = render(conversation, i, true).text;
+    std::string text = render(conversation, i + 1, false).text;
+    check(text.starts_with(before),
+          "{}: the chat template renders message {} differently from the prompt before it, so its "
+          "part of the text is unknown; expected a `chat_template` that marks it with "
+          "{{% generation %}} and {{% endgeneration %}}",
+          conversation.place, i + 1);
+    const TextSpan answer = {before.size(), text.size()};
+    turns.push_back({std::move(text), answer});
+  }
+  const std::string& last = turns.back().text;
+  const bool together = std::all_of(turns.begin(), turns.end(),
+                                    [&](const Turn& turn) { return last.starts_with(turn.text); });
+  std::vector<TrainedText> made;
+  if (together) {
+    PlacedText placed(last, tokenizer_, SpecialTokens::guarded);
+    for (const Turn& turn : turns) placed.train(turn.answer, true);
+    return {placed.take()};
+  }
+  for (const Turn& turn : turns) {
+    PlacedText placed(turn.text, tokenizer_, SpecialTokens::guarded);
+    placed.train(turn.answer, true);
+    made.push_back(placed.take());
+  }
+  return made;
+}
+
+}  // namespace fovea

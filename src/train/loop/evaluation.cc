@@ -1,0 +1,140 @@
+#include "loop/evaluation.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "kernels/sum_tree.h"
+#include "losses/target_loss.h"
+#include "ops/row_loss.h"
+#include "tensor/tape.h"
+
+namespace fovea {
+namespace {
+
+// Adds the labels of rows [begin, end), each with the index of its largest logit.
+void add_choices(const Tensor& of_rows, const Tensor& labels, int64_t begin, Choices& all) {
+  const Tensor logits = of_rows.to(cpu_device());
+  const int64_t V = logits.dim(-1);
+  for (int64_t i = 0; i < logits.size() / V; ++i) {
+    const int32_t label = labels.data_as<int32_t>()[begin + i];
+    if (label < 0) continue;
+    const float* row = logits.data_as<float>() + i * V;
+    all.emplace_back(label, static_cast<int32_t>(std::max_element(row, row + V) - row));
+  }
+}
+
+// Returns the sum of the losses of a batch, as label_loss() does, and adds the choices.
+double loss_with_choices(const Transformer& model, const Batch& batch, const Pass& pass,
+                         Choices& choices) {
+  const Questions asked = questions(model, batch, pass);
+  const UnitScope units(asked.units);
+  std::optional<RowLoss> loss;
+  each_block_of_logits(model, asked, [&](const Tensor& logits, int64_t begin, int64_t end) {
+    const int64_t V = logits.dim(-1);
+    if (!loss)
+      loss.emplace("evaluation", logits, asked.labels, Rows{asked.labels.size(), V},
+                   LossOptions{.divisor = 1});
+    loss->forward(logits, begin, end);
+    add_choices(logits, asked.labels, begin, choices);
+  });
+  return loss ? number_of(loss->total()) : 0;
+}
+
+// Adds the outputs of texts with several labels or with a number; returns the sum of their losses.
+double loss_with_outputs(const Transformer& model, const Batch& batch, const Pass& pass,
+                         Predictions& found) {
+  const Questions asked = questions(model, batch, pass);
+  const UnitScope units(asked.units);
+  const Tensor outputs = model.logits(asked.hidden, asked.valid), logits = outputs.to(cpu_device());
+  const float* z = logits.data_as<float>();
+  const float* targets = batch.targets.data_as<float>();
+  if (batch.problem == ProblemType::multi_label) found.sets.width = logits.dim(-1);
+  for (int64_t i = 0; i < logits.size(); ++i) {
+    if (batch.problem == ProblemType::regression) {
+      found.numbers.emplace_back(targets[i], z[i]);
+      continue;
+    }
+    found.sets.labelled.push_back(targets[i] > 0);
+    found.sets.chosen.push_back(z[i] > 0);
+  }
+  return number_of(target_loss(outputs, asked.labels, batch, 1));
+}
+
+// Returns the most likely answer in a row of span_logits(): its first token is at most its last
+// one, and it has at most kLongestAnswer tokens, as in the script run_qa.py of transformers.
+SpanPrediction best_span(const float* first, const float* last, const Interval& context) {
+  constexpr int64_t kLongestAnswer = 30;
+  SpanPrediction best;
+  best.score = -std::numeric_limits<double>::infinity();
+  best.none = double{first[0]} + double{last[0]};
+  for (int64_t begin = context.begin; begin < context.end; ++begin) {
+    for (int64_t end = begin; end < std::min(begin + kLongestAnswer, context.end); ++end) {
+      const double score = double{first[begin]} + double{last[end]};
+      if (score <= best.score) continue;
+      best.begin = begin, best.end = end, best.score = score;
+    }
+  }
+  return best;
+}
+
+// Adds the most likely answer of each row; returns the sum of the losses.
+double loss_with_spans(const Transformer& model, const Batch& batch, const Pass& pass,
+                       Predictions& found) {
+  const Questions asked = questions(model, batch, pass);
+  const UnitScope units(asked.units);
+  const Tensor outputs = model.logits(asked.hidden, asked.valid);
+  const Tensor logits = span_logits(outputs, asked.valid).to(cpu_device());  // [B * 2, T]
+  const int64_t T = logits.dim(1);
+  for (size_t row = 0; row < batch.samples.size(); ++row) {
+    const float* first = logits.data_as<float>() + static_cast<int64_t>(row) * 2 * T;
+    found.spans.push_back(best_span(first, first + T, batch.contexts[row]));
+    found.spans.back().sample = batch.samples[row];
+  }
+  return number_of(target_loss(outputs, asked.labels, batch, 1));
+}
+
+// Adds the number of labels up to the end of each text to `ends`.
+void add_ends(const Batch& batch, std::vector<int64_t>& ends) {
+  const int64_t T = batch.labels.dim(1);
+  for (int64_t row = 0; row < batch.labels.dim(0); ++row) {
+    const int32_t* labels = batch.labels.data_as<int32_t>() + row * T;
+    const auto count = std::count_if(labels, labels + T, [](int32_t label) { return label >= 0; });
+    ends.push_back((ends.empty() ? 0 : ends.back()) + count);
+  }
+}
+
+bool needs_choices(const EvaluationTask& task) {
+  return std::any_of(task.metrics.begin(), task.metrics.end(),
+                     [](const Metric& metric) { return metric.name == "accuracy"; });
+}
+
+}  // namespace
+
+Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
+                    int64_t count, const std::function<Batch(int64_t n)>& batch) {
+  const NoGradient off;
+  Pass pass;
+  pass.compute = compute;
+  Predictions total;
+  std::vector<double> losses;
+  for (int64_t n = 0; n < count; ++n) {
+    const Batch next = batch(n);
+    total.labels += next.asked;
+    if (model.spec.head.kind == HeadKind::token) add_ends(next, total.ends);
+    losses.push_back(!next.contexts.empty() ? loss_with_spans(model, next, pass, total)
+                     : next.targets         ? loss_with_outputs(model, next, pass, total)
+                     : needs_choices(task)  ? loss_with_choices(model, next, pass, total.choices)
+                                            : number_of(label_loss(model, next, pass, 1)));
+  }
+  total.loss = tree_sum(losses) / static_cast<double>(std::max<int64_t>(1, total.labels));
+  return total;
+}
+
+Predictions predict(const Transformer& model, DType compute, const EvaluationTask& task,
+                    const Examples& examples) {
+  return predict(model, compute, task, examples.validation_batches(),
+                 [&](int64_t n) { return examples.validation(n); });
+}
+
+}  // namespace fovea

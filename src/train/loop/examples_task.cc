@@ -1,0 +1,253 @@
+#include "loop/examples_task.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "base/machine.h"
+#include "data/answers.h"
+#include "data/conversations.h"
+#include "data/preferences.h"
+#include "generate/generate.h"
+#include "loop/adapters.h"
+#include "loop/check_options.h"
+#include "loop/evaluation.h"
+#include "tokenizer/more_tokens.h"
+
+namespace fovea {
+
+const char* name_of(Objective objective) {
+  switch (objective) {
+    case Objective::automatic: return "automatic";
+    case Objective::next_token: return "next_token";
+    case Objective::masked: return "masked";
+    case Objective::spans: return "spans";
+    case Objective::pairs: return "pairs";
+    case Objective::labels: return "labels";
+    case Objective::chats: return "chats";
+    case Objective::reward: return "reward";
+    case Objective::dpo: return "dpo";
+    case Objective::kto: return "kto";
+    case Objective::orpo: return "orpo";
+    case Objective::simpo: return "simpo";
+    case Objective::ppo: return "ppo";
+    case Objective::grpo: return "grpo";
+    case Objective::skip_gram: return "skip_gram";
+    case Objective::replaced_tokens: return "replaced_tokens";
+    case Objective::contrastive: return "contrastive";
+  }
+  return "";
+}
+
+bool learns_preferences(Objective objective) {
+  return objective >= Objective::reward && objective <= Objective::simpo;
+}
+
+bool writes_answers(Objective objective) {
+  return objective == Objective::ppo || objective == Objective::grpo;
+}
+
+namespace {
+
+bool is_reward_model(const Spec& spec) {
+  return spec.head.kind == HeadKind::sequence && spec.head.labels == 1;
+}
+
+Objective automatic_objective(const TrainOptions& o, const Spec& spec) {
+  if (!o.pairs.empty() || (!o.data.empty() && writes_speech(spec))) return Objective::pairs;
+  if (!o.labels.empty() || !o.images.empty()) return Objective::labels;
+  if (const auto form = preference_form(o.data))
+    return is_reward_model(spec)            ? Objective::reward
+           : *form == PreferenceForm::pairs ? Objective::dpo
+                                            : Objective::kto;
+  // With a template, a first line that is no conversation is an error, which names the line.
+  const bool templated = !o.chat_template.empty() && !o.data.empty() &&
+                         weighted_file(o.data.front()).path.ends_with(".jsonl");
+  if (templated || holds_conversations(o.data)) return Objective::chats;
+  if (!spec.encoder) return Objective::next_token;
+  return spec.decoder ? Objective::spans : Objective::masked;
+}
+
+}  // namespace
+
+Objective objective_of(const TrainOptions& o, const Spec& spec) {
+  const Objective asked =
+      o.objective == Objective::automatic ? automatic_objective(o, spec) : o.objective;
+  const bool talks =
+      asked == Objective::chats || learns_preferences(asked) || writes_answers(asked);
+  // An encoder reads the message of a user, and a decoder writes the answer.
+  const Objective objective =
+      asked == Objective::chats && spec.encoder && spec.decoder ? Objective::pairs : asked;
+  check_field(talks || o.chat_template.empty(), "chat_template",
+              "given without conversations; expected both");
+  check_field(talks || o.validation_chats.empty(), "validation_chats",
+              "given without conversations; expected both");
+  check_field(talks || o.train_on == TrainOn::all, "train_on",
+              "given without conversations; expected both");
+  return objective;
+}
+
+const char* objective_field(const TrainOptions& options) {
+  if (options.objective != Objective::automatic) return "objective";
+  return options.from.empty() ? "data" : "from";
+}
+
+std::unique_ptr<ExamplesTask> open_task(const TrainOptions& options, const Spec& spec,
+                                        ExamplesTask::Purpose purpose) {
+  const Objective objective = objective_of(options, spec);
+  check_preferences(options, objective);
+  if (learns_preferences(objective)) return make_preferences_task(options, purpose, objective);
+  if (objective == Objective::chats) return make_chats_task(options, purpose);
+  if (objective == Objective::pairs)
+    return writes_speech(spec) ? make_speech_task(options, purpose)
+                               : make_pairs_task(options, purpose);
+  check_field(
+      objective != Objective::contrastive, "objective",
+      "contrastive, but the model does not read pictures and texts; expected one that does, "
+      "such as the preset clip-tiny");
+  if (!options.images.empty()) return make_images_task(options, purpose);
+  if (objective == Objective::labels)
+    return hold_questions(options.labels) ? make_answers_task(options, purpose)
+                                          : make_labels_task(options, purpose);
+  if (writes_answers(objective)) return make_reinforcement_task(options, purpose, objective);
+  if (objective == Objective::skip_gram) return make_skip_gram_task(options, purpose);
+  if (objective == Objective::replaced_tokens) return make_replaced_tokens_task(options, purpose);
+  return make_text_task(options, purpose, objective);
+}
+
+std::vector<std::string> missing_tokens(const Tokenizer& tokenizer, const ExamplesTask& task) {
+  std::vector<std::string> missing;
+  for (const std::string& token : task.needed_tokens()) {
+    const auto id = tokenizer.id_of(token);
+    if (!id || !tokenizer.is_special(*id)) missing.push_back(token);
+  }
+  return missing;
+}
+
+Tokenizer with_needed_tokens(const Tokenizer& tokenizer, const ExamplesTask& task, const Say& say) {
+  const std::vector<std::string> missing = missing_tokens(tokenizer, task);
+  if (missing.empty()) return tokenizer;
+  say(fmt::format("special tokens are added: {}", fmt::join(missing, ", ")));
+  return with_special_tokens(tokenizer, missing);
+}
+
+void ExamplesTask::load(Setting setting, bool read_only, const Say& say) {
+  setting_ = std::move(setting);
+  examples_ = examples(setting_->spec, setting_->tokenizers, setting_->origin, read_only, say);
+}
+
+PassSize ExamplesTask::loaded_size(const Spec& spec) const {
+  constexpr double kPasses = 32;  // enough for a typical largest pass
+  PassSize most{.rows_are_units = pass_size(spec).rows_are_units};
+  const auto passes = static_cast<int64_t>(std::clamp(examples_->passes_per_epoch(), 1.0, kPasses));
+  for (int64_t n = 0; n < passes; ++n) {
+    const Batch batch = examples_->training(n);
+    const Tensor &source = batch.source.ids, &target = batch.target.ids;
+    const int64_t rows = target ? target.dim(0) : source.dim(0),
+                  length = std::max(target ? target.dim(1) : 0, source ? source.dim(1) : 0);
+    most.varies |= n > 0 && (rows != most.batch || length != most.length);
+    if (rows * length > most.batch * most.length) most.batch = rows, most.length = length;
+    most.outputs = std::max(most.outputs, batch.asked);
+  }
+  most.length = std::min(most.length, spec.context);
+  return most;
+}
+
+PassOptions ExamplesTask::pass_options() const {
+  return {.compute = setting_->compute,
+          .passes = passes_of(options_, examples_->passes_per_epoch()),
+          .seed = options_.seed,
+          .recompute = options_.recompute,
+          .window = window_of(options_, setting_->spec.context)};
+}
+
+Tensor ExamplesTask::loss(const Transformer& model, const Batch& batch, const Pass& pass,
+                          double divisor) const {
+  const auto smoothing = static_cast<float>(options_.label_smoothing);
+  if (!teacher_) return label_loss(model, batch, pass, divisor, smoothing);
+  const DistillationOptions& o = options_.distillation;
+  const Distillation distillation{(*teacher_)(batch), static_cast<float>(o.temperature),
+                                  static_cast<float>(o.alpha)};
+  return label_loss(model, batch, pass, divisor, smoothing, &distillation);
+}
+
+TrainingTask::StepLoss ExamplesTask::backward(const Transformer& model, int64_t step) const {
+  return backward_by_passes(*examples_, step, pass_options(),
+                            [&](const Batch& batch, const Pass& pass, double divisor) {
+                              return loss(model, batch, pass, divisor);
+                            });
+}
+
+std::string ExamplesTask::first_bad_tensor(Transformer& model, int64_t step) const {
+  return first_bad_tensor_of_passes(model, *examples_, step, pass_options());
+}
+
+double ExamplesTask::steps_per_epoch() const {
+  const double passes = examples_->passes_per_epoch();
+  return passes / mean_passes(options_, passes);
+}
+
+int64_t ExamplesTask::evaluated(int64_t count) const {
+  const auto part = static_cast<int64_t>(evaluated_part_ * static_cast<double>(count));
+  return std::min(count, std::max<int64_t>(1, part));
+}
+
+Predictions ExamplesTask::predict(const Transformer& model) const {
+  const int64_t all = examples_->validation_batches(), batches = evaluated(all);
+  Predictions found = predict_batches(model, setting_->compute, batches, [&](int64_t n) {
+    predicted(static_cast<double>(n) / static_cast<double>(batches));
+    return examples_->validation(n * all / batches);
+  });
+  // The loss may cover only some windows. Bits per byte use the tokens per byte of the complete
+  // held-out part.
+  found.labels = examples_->held_out.asked;
+  found.bytes = examples_->held_out.bytes;
+  complete(found);
+  return found;
+}
+
+Predictions ExamplesTask::predict_batches(const Transformer& model, DType dtype, int64_t count,
+                                          const std::function<Batch(int64_t n)>& batch) const {
+  return fovea::predict(model, dtype, evaluation(), count, batch);
+}
+
+bool ExamplesTask::writes_samples(const Transformer& model) const {
+  const bool generates = !model.spec.encoder && model.spec.head.kind == HeadKind::language_model;
+  return generates && options_.sample_tokens > 0;
+}
+
+std::string ExamplesTask::sample(const Transformer& model, int64_t step) const {
+  if (!writes_samples(model)) return {};
+  GenerateOptions options;
+  options.max_tokens = options_.sample_tokens;
+  options.sampling.seed = options_.seed + static_cast<uint64_t>(step);
+  const SamplePrompt prompt = sample_prompt(model);
+  if (prompt.ids.empty()) return {};
+  GenerationRules rules;
+  rules.ends = prompt.ends;
+  const Generator generator{model, &setting_->tokenizers.source, rules, setting_->compute};
+  return generate(generator, prompt.ids, options, {}, available_memory() / 2)[0].text;
+}
+
+ExamplesTask::SamplePrompt ExamplesTask::sample_prompt(const Transformer& model) const {
+  return {prompt_ids(setting_->tokenizers.source, model.spec, ""), {}};
+}
+
+void ExamplesTask::write_fixed_files(const std::string& folder) const {
+  if (teacher_ && repeats()) teacher_->keep_outputs();
+  if (reads_text()) setting_->tokenizers.source.save(folder);
+}
+
+std::map<std::string, std::string> ExamplesTask::snapshot_files(Transformer& model) const {
+  if (options_.lora.rank == 0) return {};
+  return adapter_files(model, setting_->origin, facts_of(options_.lora, base_of(options_.from)));
+}
+
+void ExamplesTask::write_model(const std::string& folder, Transformer& model) const {
+  if (options_.lora.rank > 0)
+    return save_adapter(folder, model, setting_->origin,
+                        facts_of(options_.lora, base_of(options_.from)));
+  const auto end = reads_text() ? setting_->tokenizers.source.eos_id() : std::nullopt;
+  save_model_files(folder, model, end, setting_->origin);
+}
+
+}  // namespace fovea

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "loop/output_cache.h"
+#include "losses/batch.h"
+
+namespace fovea {
+
+// The log-probabilities of texts in the initial model of a run, each of which is computed once. So
+// a run keeps no second copy of the weights.
+class Reference {
+ public:
+  // `folder` holds the results, which depend on `identity` and on the texts.
+  Reference(const std::string& folder, uint64_t identity);
+
+  // Writes results to the folder from now on.
+  void open() { cache_.open(); }
+  // Returns the sum of the log-probabilities of the labels of the text with this hash; unset if it
+  // is not known.
+  std::optional<double> find(uint64_t key);
+  // Computes the sums of the texts of a batch. `keys`: their hashes.
+  void add(const Transformer& model, DType compute, const Batch& batch,
+           const std::vector<uint64_t>& keys);
+
+ private:
+  OutputCache cache_;
+};
+
+}  // namespace fovea

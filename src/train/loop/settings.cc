@@ -1,0 +1,48 @@
+#include "loop/settings.h"
+
+namespace fovea {
+namespace {
+
+class Settings : public OptionVisitor {
+ public:
+  nlohmann::ordered_json all;
+
+  void integer(const Field& field, int64_t& value, int64_t, int64_t) override { put(field, value); }
+  void integers(const Field& field, std::vector<int64_t>& values, int64_t, int64_t) override {
+    put(field, values);
+  }
+  void number(const Field& field, double& value, double, double) override { put(field, value); }
+  void boolean(const Field& field, bool& value) override { put(field, value); }
+  void choice(const Field& field, int& value, const Names& names) override {
+    if (field.name == "schedule") return put(field, value);  // a number, as in old snapshots
+    put(field, names.at(static_cast<size_t>(value)));
+  }
+  void text(const Field& field, std::string& value) override { put(field, value); }
+  void texts(const Field& field, std::vector<std::string>& values) override { put(field, values); }
+  void seed(const Field& field, uint64_t& value) override { put(field, value); }
+
+ private:
+  template <class T>
+  void put(const Field& field, const T& value) {
+    if (field.decides) all[field.name] = value;
+  }
+};
+
+}  // namespace
+
+nlohmann::ordered_json settings_of(TrainOptions options, Objective objective) {
+  options.objective = objective;
+  Settings settings;
+  visit(options, settings);
+  return settings.all;
+}
+
+nlohmann::ordered_json settings_of(EmbedderTraining training) {
+  Settings settings;
+  visit(training, settings);
+  settings.all["objective"] = "embedding";
+  settings.all["from"] = training.model;
+  return settings.all;
+}
+
+}  // namespace fovea

@@ -1,0 +1,160 @@
+#include "loop/written_batch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+template <class T>
+Tensor tensor_of(const std::vector<T>& numbers, DType dtype) {
+  const Tensor made = empty({std::ssize(numbers)}, dtype);
+  std::copy(numbers.begin(), numbers.end(), made.data_as<T>());
+  return made;
+}
+
+// Adds lists of tokens to the tensors of a snapshot.
+void add_lists(std::map<std::string, Tensor>& tensors, const std::string& name,
+               const std::string& lengths_name, const std::vector<std::vector<int32_t>>& lists) {
+  std::vector<int32_t> all, lengths;
+  for (const auto& each : lists) {
+    all.insert(all.end(), each.begin(), each.end());
+    lengths.push_back(static_cast<int32_t>(each.size()));
+  }
+  tensors["answers." + name] = tensor_of(all, DType::i32);
+  tensors["answers." + lengths_name] = tensor_of(lengths, DType::i32);
+}
+
+template <class T>
+std::vector<T> numbers_in(const Snapshot& snapshot, const std::string& name) {
+  if (snapshot.tensors.find("answers." + name) == nullptr) return {};
+  const Tensor stored = snapshot.tensors.tensor("answers." + name);
+  const T* const first = stored.data_as<T>();
+  return {first, first + stored.size()};
+}
+
+std::vector<std::vector<int32_t>> lists_in(const Snapshot& snapshot, const std::string& name,
+                                           const std::string& lengths_name) {
+  std::vector<std::vector<int32_t>> lists;
+  const auto all = numbers_in<int32_t>(snapshot, name);
+  size_t begin = 0;
+  for (const int32_t length : numbers_in<int32_t>(snapshot, lengths_name)) {
+    const auto size = static_cast<size_t>(length);
+    check(length >= 0 && size <= all.size() - begin, "{}: answers.{} exceed answers.{}",
+          snapshot.path, lengths_name, name);
+    lists.emplace_back(all.begin() + static_cast<int64_t>(begin),
+                       all.begin() + static_cast<int64_t>(begin + size));
+    begin += size;
+  }
+  return lists;
+}
+
+}  // namespace
+
+std::vector<int64_t> WrittenBatch::starts() const {
+  std::vector<int64_t> all = {0};
+  for (size_t i = 0; i < count(); ++i) all.push_back(all.back() + length(i));
+  return all;
+}
+
+Batch WrittenBatch::batch_of(std::span<const size_t> answers, int32_t padding) const {
+  int64_t T = 0;
+  for (const size_t i : answers) T = std::max(T, std::ssize(ids[i]));
+  const int64_t B = std::ssize(answers);
+  Batch batch;
+  batch.target.ids = empty({B, T}, DType::i32);
+  batch.labels = empty({B, T}, DType::i32);
+  auto *tokens = batch.target.ids.data_as<int32_t>(), *labels = batch.labels.data_as<int32_t>();
+  std::fill_n(tokens, B * T, padding);
+  std::fill_n(labels, B * T, -1);
+  for (const size_t i : answers) {
+    std::copy(ids[i].begin(), ids[i].end(), tokens);
+    // The token at p is predicted at p - 1.
+    std::copy(ids[i].begin() + prompts[i], ids[i].end(), labels + prompts[i] - 1);
+    tokens += T;
+    labels += T;
+    // No earlier token of a decoder attends to the padding of a target.
+    if (sources.empty()) batch.target_valid.push_back({0, std::ssize(ids[i])});
+    batch.tokens += std::ssize(ids[i]);
+    batch.asked += length(i);
+  }
+  if (!sources.empty()) add_sources(batch, answers, padding);
+  return batch;
+}
+
+void WrittenBatch::add_sources(Batch& batch, std::span<const size_t> answers,
+                               int32_t padding) const {
+  int64_t S = 0;
+  for (const size_t i : answers) S = std::max(S, std::ssize(sources[i]));
+  batch.source.ids = empty({std::ssize(answers), S}, DType::i32);
+  auto* tokens = batch.source.ids.data_as<int32_t>();
+  std::fill_n(tokens, std::ssize(answers) * S, padding);
+  for (const size_t i : answers) {
+    std::copy(sources[i].begin(), sources[i].end(), tokens);
+    tokens += S;
+    batch.source_valid.push_back({0, std::ssize(sources[i])});
+    batch.tokens += std::ssize(sources[i]);
+  }
+}
+
+Tensor WrittenBatch::picked(std::span<const size_t> answers,
+                            const std::vector<float>& numbers) const {
+  const std::vector<int64_t> first = starts();
+  std::vector<float> found;
+  for (const size_t i : answers)
+    found.insert(found.end(), numbers.begin() + first[i], numbers.begin() + first[i + 1]);
+  return tensor_of(found, DType::f32);
+}
+
+std::map<std::string, Tensor> WrittenBatch::state() const {
+  std::map<std::string, Tensor> tensors = {{"answers.prompts", tensor_of(prompts, DType::i32)},
+                                           {"answers.trained", tensor_of(trained, DType::i32)}};
+  add_lists(tensors, "ids", "lengths", ids);
+  if (!sources.empty()) add_lists(tensors, "sources", "source_lengths", sources);
+  const auto add = [&](const char* name, const std::vector<float>& numbers) {
+    if (!numbers.empty()) tensors[name] = tensor_of(numbers, DType::f32);
+  };
+  add("answers.old", old);
+  add("answers.reference", reference);
+  add("answers.values", values);
+  add("answers.advantages", advantages);
+  add("answers.returns", returns);
+  return tensors;
+}
+
+WrittenBatch WrittenBatch::restored(const Snapshot& snapshot) {
+  WrittenBatch batch;
+  batch.ids = lists_in(snapshot, "ids", "lengths");
+  batch.sources = lists_in(snapshot, "sources", "source_lengths");
+  batch.prompts = numbers_in<int32_t>(snapshot, "prompts");
+  batch.trained = numbers_in<int32_t>(snapshot, "trained");
+  batch.old = numbers_in<float>(snapshot, "old");
+  batch.reference = numbers_in<float>(snapshot, "reference");
+  batch.values = numbers_in<float>(snapshot, "values");
+  batch.advantages = numbers_in<float>(snapshot, "advantages");
+  batch.returns = numbers_in<float>(snapshot, "returns");
+  check(batch.prompts.size() == batch.count() && batch.trained.size() == batch.count() &&
+            (batch.sources.empty() || batch.sources.size() == batch.count()) &&
+            std::ssize(batch.advantages) == batch.starts().back(),
+        "{}: the tensors answers.* do not fit together", snapshot.path);
+  return batch;
+}
+
+std::vector<std::vector<size_t>> passes_of(const WrittenBatch& batch, std::vector<size_t> answers,
+                                           int64_t most) {
+  std::sort(answers.begin(), answers.end());
+  std::stable_sort(answers.begin(), answers.end(),
+                   [&](size_t a, size_t b) { return batch.ids[a].size() < batch.ids[b].size(); });
+  std::vector<std::vector<size_t>> passes;
+  const auto size = static_cast<size_t>(most);
+  for (size_t begin = 0; begin < answers.size(); begin += size) {
+    const size_t end = std::min(begin + size, answers.size());
+    passes.emplace_back(answers.begin() + static_cast<int64_t>(begin),
+                        answers.begin() + static_cast<int64_t>(end));
+  }
+  return passes;
+}
+
+}  // namespace fovea

@@ -1,0 +1,111 @@
+#include "losses/batch.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "losses/target_loss.h"
+
+namespace fovea {
+namespace {
+
+// Returns the output of the last stack, [B, T, C].
+Tensor hidden_of(const Transformer& model, const Batch& batch, Pass& pass) {
+  const Spec& spec = model.spec;
+  check(batch.documents == nullptr || !spec.encoder || !spec.decoder,
+        "documents: given for an encoder-decoder; expected a model with one stack");
+  pass.mask.documents = batch.documents;
+  if (spec.encoder) {
+    pass.mask.valid = batch.source_valid;
+    const Tensor encoded = model.encode(batch.source, pass);
+    if (!spec.decoder) return encoded;
+    pass.memory = encoded;
+    pass.memory_valid = batch.source_valid;
+  }
+  pass.mask.valid = batch.target_valid;
+  return model.decode(batch.target, pass);
+}
+
+// Returns the tokens of each row that the head reads.
+std::vector<Interval> head_reads(const Transformer& model, const Batch& batch, const Pass& pass) {
+  const Tensor& ids = (model.spec.decoder ? batch.target : batch.source).ids;
+  return ids ? model.read_by_head(ids, pass.mask.valid) : pass.mask.valid;
+}
+
+// The positions with labels, and the units to which they belong.
+struct Asked {
+  Tensor places;  // i32 [batch.asked]
+  RowUnits units;
+};
+Asked asked_of(const Batch& batch, int64_t units) {
+  const Tensor places = empty({batch.asked}, DType::i32);
+  const int64_t rows = batch.labels.size() / units;
+  std::vector<int64_t> starts;
+  int64_t found = 0;
+  for (int64_t i = 0; i < batch.labels.size(); ++i) {
+    if (i % rows == 0) starts.push_back(found);
+    if (batch.labels.data_as<int32_t>()[i] >= 0)
+      places.data_as<int32_t>()[found++] = static_cast<int32_t>(i);
+  }
+  starts.push_back(found);
+  return {places, {units, std::make_shared<const std::vector<int64_t>>(std::move(starts))}};
+}
+
+}  // namespace
+
+Questions questions(const Transformer& model, const Batch& batch, Pass pass) {
+  const RowUnits units = {std::max<int64_t>(1, batch.units), nullptr};
+  const UnitScope of_all(units);
+  const Tensor hidden = hidden_of(model, batch, pass);
+  const HeadKind kind = model.spec.head.kind;
+  const bool by_token = kind == HeadKind::language_model || kind == HeadKind::token;
+  if (!by_token || batch.asked == batch.labels.size() || batch.asked == 0)
+    return {hidden, batch.labels, units, head_reads(model, batch, pass)};
+  const Asked asked = asked_of(batch, units.count);
+  const UnitScope of_asked(asked.units);
+  const Tensor labels = empty({batch.asked}, DType::i32);
+  for (int64_t i = 0; i < batch.asked; ++i)
+    labels.data_as<int32_t>()[i] =
+        batch.labels.data_as<int32_t>()[asked.places.data_as<int32_t>()[i]];
+  const int64_t C = hidden.dim(-1);
+  return {gather(asked.places, hidden.view({hidden.size() / C, C})), labels, asked.units, {}};
+}
+
+void each_block_of_logits(
+    const Transformer& model, const Questions& asked,
+    const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use) {
+  const int64_t rows = asked.labels.size(), C = asked.hidden.dim(-1);
+  const HeadKind kind = model.spec.head.kind;
+  if (kind != HeadKind::language_model)
+    return use(model.logits(asked.hidden, asked.valid), 0, rows);
+  const Tensor hidden = asked.hidden.view({rows, C});
+  const int64_t block = logit_blocks(rows, model.spec.vocabulary).rows;
+  for (int64_t begin = 0; begin < rows; begin += block) {
+    const int64_t end = std::min(begin + block, rows);
+    use(model.logits(hidden.rows(begin, end)), begin, end);
+  }
+}
+
+Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass) {
+  const Questions asked = questions(model, batch, pass);
+  const UnitScope units(asked.units);
+  return model.logits(asked.hidden, asked.valid);
+}
+
+Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& given, double divisor,
+                  float smoothing, const Distillation* distillation) {
+  std::vector<Tensor> side_losses;
+  Pass pass = given;
+  if (pass.training) pass.side_losses = &side_losses;
+  const Questions asked = questions(model, batch, pass);
+  const UnitScope units(asked.units);
+  Tensor loss =
+      has_target_loss(batch)
+          ? target_loss(model.logits(asked.hidden, asked.valid), asked.labels, batch, divisor)
+          : model.loss(asked.hidden, asked.valid, asked.labels, {divisor, smoothing, distillation});
+  // Weights each side loss by this pass's fraction of the step's labels.
+  const auto share = static_cast<float>(static_cast<double>(batch.asked) / divisor);
+  for (const Tensor& side : side_losses) loss = add(loss, scale(side, share));
+  return loss;
+}
+
+}  // namespace fovea

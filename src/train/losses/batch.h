@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "fovea/problem_type.h"
+#include "ops/units.h"
+#include "transformer/transformer.h"
+
+namespace fovea {
+
+// The inputs of one forward pass, and its labels.
+struct Batch {
+  // Inputs of the encoder and of the decoder; unset if the model has no such stack.
+  Sequence source, target;
+  // The interval of tokens of each row; other positions are padding. Empty = no padding.
+  std::vector<Interval> source_valid, target_valid;
+  // The documents of each row of a model with one stack, as in Mask; null = one per row.
+  std::shared_ptr<const DocumentStarts> documents = nullptr;
+  // i32: [B, T] if the head has an output for each token, [B] if it has one for each sequence, [B,
+  // 2] (the first and the last token of the answer) for a span; below 0 = no prediction.
+  Tensor labels;
+  // What the outputs of a head for sequences mean. multi_label: `targets` is 1 for each label of
+  // the text and -1 for the others. regression: it is the number. Then `labels` are 0.
+  ProblemType problem = ProblemType::single_label;
+  Tensor targets = {};  // f32 [B, L]
+  // Spans: for each row, its number among the sequences, and the tokens that can be in the answer.
+  std::vector<int64_t> samples = {};
+  std::vector<Interval> contexts = {};
+  // The weight of each label in the loss of training; null = 1.
+  std::shared_ptr<const std::vector<float>> label_weights = nullptr;
+  // Mixed inputs (Zhang et al. 2018): the loss of `labels` has the weight `first_share`, and that
+  // of `second_labels` the rest. Empty = they are not mixed.
+  Tensor second_labels = {};
+  float first_share = 1;
+  int64_t asked = 0;   // number of labels that are not below 0
+  int64_t tokens = 0;  // number of tokens, without padding
+  // The number of sequences of equal length, each of which is a unit (see Units in kernels.h); 0 =
+  // lengths differ from pass to pass, and the entire pass is one unit.
+  int64_t units = 0;
+  // For objectives of whole texts: the texts in the order of the rows of Questions. Empty = the
+  // loss is a sum over labels.
+  struct Text {
+    int64_t number;  // in the data
+    int64_t asked;   // number of its labels that are not below 0
+  };
+  std::vector<Text> texts = {};
+};
+
+// The input of the head and the labels, for the rows that have labels: hidden [rows, C], labels i32
+// [rows]. Other rows are left out, since the logits of a vocabulary take most of the time of a
+// small model. If all rows or none have labels, or if there is one label for each sequence, all
+// rows are kept: hidden is [B, T, C].
+struct Questions {
+  Tensor hidden, labels;
+  RowUnits units;               // units of these rows
+  std::vector<Interval> valid;  // of [B, T, C]
+};
+Questions questions(const Transformer& model, const Batch& batch, Pass pass);
+// Calls use(logits, begin, end) with the head's outputs for consecutive rows, in blocks that take
+// little memory; not for training.
+void each_block_of_logits(
+    const Transformer& model, const Questions& asked,
+    const std::function<void(const Tensor& logits, int64_t begin, int64_t end)>& use);
+
+// The outputs of the head for all rows of Questions.
+Tensor all_logits(const Transformer& model, const Batch& batch, const Pass& pass);
+
+// Returns the sum of the negative log-likelihoods of the labels, or of the losses of the targets
+// (target_loss.h), divided by `divisor`: f64 [1]. Large logits are not stored. `smoothing` is the
+// probability that label smoothing spreads over all labels. With a distillation, whose rows are
+// those of Questions, the loss has a share of it. If the pass is for training, adds the side losses
+// of the layers, such as the balance of experts, each multiplied by batch.asked / divisor.
+Tensor label_loss(const Transformer& model, const Batch& batch, const Pass& pass, double divisor,
+                  float smoothing = 0, const Distillation* distillation = nullptr);
+
+}  // namespace fovea

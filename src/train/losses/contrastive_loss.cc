@@ -1,0 +1,40 @@
+#include "losses/contrastive_loss.h"
+
+#include "base/error.h"
+#include "embed/pooling.h"
+#include "ops/ops.h"
+
+namespace fovea {
+namespace {
+
+// Repeats a number.   x [1] -> [count]
+Tensor repeated(const Tensor& x, int64_t count) {
+  const Tensor rows = zeros({count}, DType::i32).to(x.device());
+  return gather(rows, x.view({1, 1})).view({count});
+}
+
+}  // namespace
+
+Tensor contrastive_loss(const Tensor& pictures, const Tensor& texts, const Tensor& scale,
+                        const Tensor& bias) {
+  const int64_t B = pictures.dim(0), C = pictures.dim(1);
+  check(texts.shape() == pictures.shape(),
+        "contrastive_loss: pictures are {}, texts {}; expected equal shapes [B, C]",
+        describe(pictures.shape()), describe(texts.shape()));
+  const Tensor x = scale_columns(unit_length(pictures), repeated(exp(scale), C));
+  const Tensor y = unit_length(texts);
+  if (bias) {
+    const Tensor logits = linear(x, y, repeated(bias, B));  // [B, B]
+    std::vector<float> signs(static_cast<size_t>(B * B), -1);
+    for (int64_t i = 0; i < B; ++i) signs[static_cast<size_t>(i * B + i)] = 1;
+    const Tensor z = from(signs, {B, B}, logits.dtype()).to(logits.device());
+    const Tensor all = sum(log_sigmoid(multiply(logits, z)));
+    return cast(fovea::scale(all, -1 / static_cast<float>(B)), DType::f64);
+  }
+  const Tensor own = empty({B}, DType::i32);
+  for (int64_t i = 0; i < B; ++i) own.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+  return fovea::scale(add(cross_entropy(linear(x, y), own), cross_entropy(linear(y, x), own)),
+                      0.5f);
+}
+
+}  // namespace fovea

@@ -1,0 +1,86 @@
+#include "optim/optimizer.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "base/threads.h"
+
+namespace fovea {
+namespace {
+
+Rule* rule_of(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adamw: return adamw_rule;
+    case OptimizerKind::sgd: return sgd_rule;
+    case OptimizerKind::lion: return lion_rule;
+    case OptimizerKind::adafactor: return adafactor_rule;
+    case OptimizerKind::muon: return muon_rule;
+  }
+  return adamw_rule;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const std::vector<NamedParameter>& parameters, const OptimizerOptions& options)
+    : options_(options) {
+  uint32_t index = 0;
+  for (const auto& [name, p] : parameters) {
+    const uint32_t number = index++;
+    if (!p->trainable) continue;
+    p->value.want_gradient();
+    Trained& it =
+        all_.emplace_back(Trained{name,
+                                  p,
+                                  number,
+                                  rule_for(name, *p, options.choice.kind),
+                                  moments_of(name, *p, {options.choice, options.packed_moments}),
+                                  {}});
+    for (const Moment& moment : it.moments)
+      it.values.push_back(zeros(moment.shape, moment.dtype, p->device()));
+  }
+}
+
+double Optimizer::gradient_norm() const {
+  // Runs one parallel task per tensor, since most tensors are too small to be divided among
+  // threads.
+  std::vector<double> sums(all_.size());
+  parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
+    const Tensor gradient = all_[static_cast<size_t>(i)].parameter->value.gradient();
+    if (!gradient) return;
+    sums[static_cast<size_t>(i)] = kernels(gradient).sum_of_squares(gradient, gradient.size());
+  });
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+}
+
+void Optimizer::update(int64_t step, double rate, double norm) {
+  const OptimizerOptions& o = options_;
+  const float scale = o.clip > 0 && norm > o.clip ? static_cast<float>(o.clip / norm) : 1.0f;
+  parallel_tasks(static_cast<int64_t>(all_.size()), [&](int64_t i) {
+    const Trained& it = all_[static_cast<size_t>(i)];
+    const Tensor gradient = it.parameter->value.gradient();
+    if (!gradient) return;
+    const Role role = it.parameter->role;
+    const RuleStep one{.number = step,
+                       .rate = role == Role::adapter_up ? rate * o.up_rate : rate,
+                       .decay = decays(role) ? o.weight_decay : 0,
+                       .gradient_scale = scale};
+    rule_of(it.rule)(it, gradient, one, o);
+  });
+  clear_gradients();
+}
+
+void Optimizer::clear_gradients() {
+  for (const Trained& it : all_) it.parameter->value.clear_gradient();
+}
+
+std::map<std::string, Tensor> Optimizer::state() const {
+  std::map<std::string, Tensor> tensors;
+  for (const Trained& it : all_) {
+    tensors["weight." + it.name] = it.parameter->value.detach();
+    for (size_t i = 0; i < it.moments.size(); ++i)
+      tensors[std::string(it.moments[i].name) + "." + it.name] = it.values[i];
+  }
+  return tensors;
+}
+
+}  // namespace fovea
