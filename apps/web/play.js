@@ -37,21 +37,3 @@ export function playView(root) {
     },
   };
 }
-
-/**
- * A slider with its name and value. @param {string} name @param {{least: number, most: number, step: number, value: number, word?: (x: number) => string}} range
- * @param {(value: number) => void} act
- */
-export function slider(name, range, act) {
-  const word = range.word ?? ((x) => String(x));
-  const output = h("output", { class: "mono" }, word(range.value));
-  const input = h("input", { type: "range", min: range.least, max: range.most, step: range.step, "aria-label": name, oninput: () => {
-    output.textContent = word(Number(input.value));
-    act(Number(input.value));
-  } });
-  input.value = String(range.value);
-  return { row: [h("span", {}, name), input, output], set: (/** @type {number} */ value) => {
-    input.value = String(value);
-    output.textContent = word(value);
-  } };
-}

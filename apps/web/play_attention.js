@@ -1,9 +1,8 @@
 // Scaled dot-product attention for a short sentence: the purpose of the divisor.
 
-import { figure, h, replace } from "./dom.js";
+import { figure, h, replace, slider } from "./dom.js";
 import { attention, entropy, gradientThrough, randomOf, wave } from "./math.js";
 import { matrix } from "./matrix.js";
-import { slider } from "./play.js";
 
 /** @type {Record<string, string>} */
 const HEADS = {

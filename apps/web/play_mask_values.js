@@ -1,9 +1,8 @@
 // A mask that leaks, and the number that stands for “masked”.
 
-import { figure, h, replace } from "./dom.js";
+import { figure, h, replace, slider } from "./dom.js";
 import { attention, bf16, plainSoftmax, randomOf } from "./math.js";
 import { matrix } from "./matrix.js";
-import { slider } from "./play.js";
 
 const WORDS = ["the", "cat", "sat", "down"];
 const WIDTH = 4;

@@ -1,7 +1,6 @@
 // Masks: the keys that each query sees.
 
-import { h, replace } from "./dom.js";
-import { slider } from "./play.js";
+import { h, replace, slider } from "./dom.js";
 
 /** @param {HTMLElement} root */
 export function maskPlay(root) {

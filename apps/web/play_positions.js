@@ -1,10 +1,9 @@
 // Encodings of positions: sinusoids, rotations, and biases by distance.
 
 import { headColor } from "./colors.js";
-import { figure, h, replace, svg } from "./dom.js";
+import { figure, h, replace, svg, slider } from "./dom.js";
 import { alibiSlope, dot, randomOf, rotated, softmax, wave, wavelength } from "./math.js";
 import { formulaOf } from "./formula.js";
-import { slider } from "./play.js";
 
 /** The width of a panel in pixels, so that letters have their normal size. */
 export function room() {

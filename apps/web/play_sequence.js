@@ -1,9 +1,8 @@
 // Recurrence beside attention, look-up in a table beside attention, and the order of words.
 
-import { figure, h, replace, svg } from "./dom.js";
+import { figure, h, replace, svg, slider } from "./dom.js";
 import { attention, dot, layerCosts, randomOf, softmax, wave } from "./math.js";
 import { key, plot, room } from "./play_positions.js";
-import { slider } from "./play.js";
 
 /** @param {HTMLElement} root */
 export function recurrencePlay(root) {
