@@ -56,14 +56,14 @@ const Pair& pair_of(const Gguf& file) {
          "{}: is an adapter; expected a model, such as the base of the adapter, to be opened with "
          "the adapter",
          file.path());
-  constexpr const char* kArchitecture = "general.architecture";
-  if (!file.text(kArchitecture))
-    fail(ErrorKind::BadFile, "{}: {} is missing; expected a string", file.path(), kArchitecture);
-  const std::string name = plain_text(file, kArchitecture);
+  constexpr const char* kName = "general.architecture";
+  if (!file.text(kName))
+    fail(ErrorKind::BadFile, "{}: {} is missing; expected a string", file.path(), kName);
+  const std::string name = plain_text(file, kName);
   for (const Pair& pair : kPairs)
     if (name == pair.architecture->model_type) return pair;
-  fail(ErrorKind::Unsupported, "{}: {} is \"{}\"; expected one of {}", file.path(), kArchitecture,
-       name, all_names());
+  fail(ErrorKind::Unsupported, "{}: {} is \"{}\"; expected one of {}", file.path(), kName, name,
+       all_names());
 }
 
 // Returns a metadata value as JSON: null for lists of floats or strings, which no config uses, and
