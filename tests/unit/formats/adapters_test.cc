@@ -10,17 +10,17 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "checkpoint/safetensors.h"
-#include "open/directory.h"
-#include "formats/peft/experts.h"
-#include "formats/gguf/model.h"
 #include "formats/gguf/adapter.h"
-#include "open/model_parts.h"
+#include "formats/gguf/model.h"
+#include "formats/peft/experts.h"
 #include "formats/peft/save.h"
 #include "fovea/convert.h"
-#include "transformer/adapters.h"
+#include "open/directory.h"
+#include "open/model_parts.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
+#include "transformer/adapters.h"
 
 namespace fovea {
 namespace {

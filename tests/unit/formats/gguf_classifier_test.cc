@@ -2,9 +2,9 @@
 // llama.cpp would compute in a different way are refused.
 
 #include "checkpoint/gguf_tensors.h"
-#include "open/directory.h"
-#include "formats/gguf/model.h"
 #include "families/registry.h"
+#include "formats/gguf/model.h"
+#include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/gguf_contents.h"
 #include "support/temporary_folder.h"

@@ -1,7 +1,7 @@
 // Models in GGUF files: each architecture is written and read, and inconsistent files are refused.
 
-#include "open/directory.h"
 #include "formats/gguf/model.h"
+#include "open/directory.h"
 
 #include <limits>
 #include <random>

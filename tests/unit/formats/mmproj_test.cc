@@ -1,8 +1,8 @@
 // Encoders of images in files of llama.cpp: those of tests/goldens/image_text, written as such
 // files, give the same vectors.
 
-#include "open/directory.h"
 #include "formats/gguf/mmproj.h"
+#include "open/directory.h"
 
 #include <gtest/gtest.h>
 

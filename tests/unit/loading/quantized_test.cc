@@ -6,12 +6,12 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "open/directory.h"
-#include "transformer/pack.h"
 #include "ops/ops.h"
 #include "support/expect_error.h"
 #include "support/small_spec.h"
 #include "support/temporary_folder.h"
 #include "tensor/tape.h"
+#include "transformer/pack.h"
 
 namespace fovea {
 namespace {

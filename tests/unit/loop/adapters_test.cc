@@ -5,16 +5,16 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "formats/peft/adapters.h"
 #include "families/registry.h"
+#include "formats/peft/adapters.h"
 #include "fovea/convert.h"
-#include "transformer/adapters.h"
+#include "loop/stepper.h"
+#include "start/evaluate_model.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "support/small_spec.h"
 #include "tensor/tape.h"
-#include "start/evaluate_model.h"
-#include "loop/stepper.h"
+#include "transformer/adapters.h"
 
 namespace fovea {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "open/directory.h"
+#include "start/prepare.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
-#include "start/prepare.h"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "open/directory.h"
 #include "kernels/kernels.h"
+#include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/faulty_calls.h"
 #include "support/runs.h"

@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include "open/directory.h"
 #include "kernels/isa.h"
+#include "open/directory.h"
 #include "ops/units.h"
+#include "optim/optimizer.h"
 #include "support/gradient_check.h"
 #include "support/random_parameters.h"
 #include "support/second_device.h"
 #include "support/temporary_folder.h"
-#include "optim/optimizer.h"
 #include "unit/loop/all_mixtures.h"
 
 namespace fovea {

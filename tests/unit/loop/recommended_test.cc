@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "optim/schedule.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
-#include "optim/schedule.h"
 
 namespace fovea {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "kernels/isa.h"
+#include "loop/settings.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
-#include "loop/settings.h"
 
 namespace fovea {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
-#include "support/runs.h"
 #include "loop/trainer.h"
+#include "support/runs.h"
 
 namespace fovea {
 namespace {

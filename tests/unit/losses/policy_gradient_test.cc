@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "loop/policy.h"
 #include "support/gradient_check.h"
 #include "support/mixtures.h"
 #include "support/small_spec.h"
-#include "loop/policy.h"
 
 namespace fovea {
 namespace {

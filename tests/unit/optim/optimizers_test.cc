@@ -5,10 +5,10 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "loop/stepper.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
-#include "loop/stepper.h"
 
 namespace fovea {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "base/json.h"
 #include "loading/loading.h"
+#include "losses/target_loss.h"
+#include "start/evaluate_model.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
-#include "start/evaluate_model.h"
-#include "losses/target_loss.h"
 
 namespace fovea {
 namespace {

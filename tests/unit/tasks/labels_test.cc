@@ -7,12 +7,12 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "losses/target_loss.h"
 #include "open/directory.h"
+#include "start/evaluate_model.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
-#include "start/evaluate_model.h"
-#include "losses/target_loss.h"
 
 namespace fovea {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "loop/evaluation.h"
 #include "open/directory.h"
+#include "start/prepare.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
-#include "loop/evaluation.h"
-#include "start/prepare.h"
 
 namespace fovea {
 namespace {

@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <utility>
 
+#include "loop/evaluation.h"
+#include "loop/stepper.h"
 #include "open/directory.h"
+#include "optim/weight_average.h"
+#include "start/prepare.h"
 #include "support/expect_error.h"
 #include "support/runs.h"
 #include "tensor/tape.h"
-#include "loop/evaluation.h"
-#include "start/prepare.h"
-#include "loop/stepper.h"
-#include "optim/weight_average.h"
 
 namespace fovea {
 namespace {

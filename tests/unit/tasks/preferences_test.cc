@@ -6,13 +6,13 @@
 
 #include "base/json.h"
 #include "base/threads.h"
-#include "support/chats.h"
-#include "support/expect_error.h"
-#include "tensor/tape.h"
+#include "losses/sequence_log_probabilities.h"
 #include "start/evaluate_model.h"
 #include "start/prepare.h"
-#include "losses/sequence_log_probabilities.h"
+#include "support/chats.h"
+#include "support/expect_error.h"
 #include "tasks/preference_examples.h"
+#include "tensor/tape.h"
 
 namespace fovea {
 namespace {

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "base/threads.h"
+#include "loop/policy.h"
+#include "loop/write_answers.h"
 #include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/run_logs.h"
 #include "support/sums.h"
-#include "loop/policy.h"
-#include "loop/write_answers.h"
 
 namespace fovea {
 namespace {

@@ -2,12 +2,12 @@
 #include <map>
 
 #include "base/threads.h"
+#include "loop/policy.h"
+#include "loop/write_answers.h"
 #include "open/directory.h"
 #include "support/expect_error.h"
 #include "support/run_logs.h"
 #include "support/sums.h"
-#include "loop/policy.h"
-#include "loop/write_answers.h"
 
 namespace fovea {
 namespace {

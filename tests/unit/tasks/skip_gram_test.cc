@@ -7,10 +7,10 @@
 #include "base/threads.h"
 #include "families/static_embedding.h"
 #include "fovea/embed.h"
+#include "losses/skip_gram_loss.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/runs.h"
-#include "losses/skip_gram_loss.h"
 
 namespace fovea {
 namespace {

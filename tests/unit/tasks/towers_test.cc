@@ -9,13 +9,13 @@
 #include "base/json.h"
 #include "base/threads.h"
 #include "checkpoint/safetensors.h"
-#include "open/towers.h"
 #include "fovea/image_model.h"
+#include "loop/stepper.h"
+#include "losses/contrastive_loss.h"
+#include "open/towers.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/runs.h"
-#include "losses/contrastive_loss.h"
-#include "loop/stepper.h"
 
 namespace fovea {
 namespace {

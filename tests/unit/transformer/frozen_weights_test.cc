@@ -6,11 +6,11 @@
 #include <map>
 
 #include "kernels/isa.h"
-#include "transformer/pack.h"
 #include "support/gradient_check.h"
 #include "support/mixtures.h"
 #include "support/small_spec.h"
 #include "tensor/tape.h"
+#include "transformer/pack.h"
 
 namespace fovea {
 namespace {

@@ -6,12 +6,12 @@
 #include <map>
 #include <set>
 
-#include "transformer/pack.h"
 #include "ops/units.h"
 #include "support/expect_error.h"
 #include "support/gradient_check.h"
 #include "support/mixtures.h"
 #include "support/small_spec.h"
+#include "transformer/pack.h"
 
 namespace fovea {
 namespace {
