@@ -72,7 +72,7 @@ def check_include(path, header):
     if parts[0] == "apps" and "/" in header and first in APPS and APPS.index(first) > APPS.index(parts[1]):
         return f"includes \"{header}\"; {parts[1]} is not below {first}"
     if parts[0] == "apps" and inner and first not in ("base", "parallel"):
-        return f"includes \"{header}\"; apps include only include/fovea, src/base and src/parallel"
+        return f"includes \"{header}\"; apps include only include/fovea, src/core/base and src/core/parallel"
     if parts[0] == "examples" and inner:
         return f"includes \"{header}\"; examples include only include/fovea"
     if parts[0] == "include" and inner:

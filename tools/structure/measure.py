@@ -1,20 +1,15 @@
 #!/usr/bin/env python3
-"""Counts what shows the structure of the code: lines and files of each storey, arrows between folders, public types, options, loops over
-elements above the kernels, and the source files that a program enters.
+"""Counts what shows the structure of the code: lines and files of each storey, arrows between folders, public types, options, and loops
+over elements above the kernels.
 
-Usage: measure.py [--root DIR] [--program FOVEA] [--coverage BUILD]
+Usage: measure.py [--root DIR] [--program FOVEA]
   --root DIR        the tree to count; default: this one
-  --program FOVEA   counts the options of each verb
-  --coverage BUILD  a build with -DCMAKE_CXX_FLAGS=--coverage; counts the files that one command enters, and those that a further
-                    token, training step or message enters"""
+  --program FOVEA   counts the options of each verb"""
 import argparse
 import collections
-import gzip
-import json
 import pathlib
 import re
 import subprocess
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = (".cc", ".h", ".inc")
@@ -97,46 +92,10 @@ def count_options(program):
     print("options:", ", ".join(f"{verb} {count}" for verb, count in sorted(counts.items(), key=lambda each: -each[1])))
 
 
-def entered(build, root, *arguments):
-    """Returns the executed lines' counts by source file of one run of the program."""
-    for old in build.rglob("*.gcda"):
-        old.unlink()
-    subprocess.run([build / "fovea", *arguments], cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                   stdin=subprocess.DEVNULL)
-    counts = collections.Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        notes = [str(path.resolve()) for path in build.rglob("*.gcda")]
-        subprocess.run(["gcov", "--json-format", *notes], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for path in pathlib.Path(folder).glob("*.gcov.json.gz"):
-            for file in json.loads(gzip.open(path).read())["files"]:
-                source = (root / file["file"]).resolve()
-                if source.is_relative_to(root) and source.parts[len(root.parts)] in ("src", "include", "apps", "contrib"):
-                    counts[source.relative_to(root).as_posix()] += sum(line["count"] for line in file["lines"])
-    return collections.Counter({name: count for name, count in counts.items() if count > 0})
-
-
-def count_entered(build, root):
-    model = root / "tests/goldens/fine_tuning/model"
-    write = ("generate", model, "-p", "a", "--seed", "1", "--ignore-eos", "--threads", "1", "-n")
-    with tempfile.TemporaryDirectory() as folder:
-        text = pathlib.Path(folder) / "text.txt"
-        text.write_text("the eye sees a fox and the fox sleeps\n" * 40)
-        train = ("train", text, "--preset", "tiny", "--layers", "1", "--width", "16", "--heads", "2", "--context", "16", "--batch", "2",
-                 "--tokenizer", "characters", "--evaluate-every", "0", "--sample-every", "0", "--threads", "1", "--steps")
-        runs = {"generate": [entered(build, root, *write, n) for n in ("8", "16")],
-                "train": [entered(build, root, *train, n, "--out", pathlib.Path(folder) / n) for n in ("4", "8")]}
-        opened = entered(build, root, "convert", model, pathlib.Path(folder) / "copy")
-    for name, (less, more) in runs.items():
-        step = [file for file in more if more[file] > less[file]]
-        print(f"{name}: the process enters {len(more)} files, a step {len(step)}")
-    print(f"opening and writing a directory: the process enters {len(opened)} files")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=pathlib.Path, default=HERE.parent.parent)
     parser.add_argument("--program", type=pathlib.Path)
-    parser.add_argument("--coverage", type=pathlib.Path)
     options = parser.parse_args()
     root = options.root.resolve()
     count_lines(root)
@@ -145,8 +104,6 @@ def main():
     count_element_loops(root)
     if options.program:
         count_options(options.program)
-    if options.coverage:
-        count_entered(options.coverage.resolve(), root)
 
 
 if __name__ == "__main__":
