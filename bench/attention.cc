@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "base/threads.h"
+#include "fovea/core/random.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 

@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     std::minstd_rand generator(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
     for (float& value : values) value = uniform(generator);
-    const Tensor matrix = from(values, {outputs, width});
+    const Tensor matrix = tensor_of(values, {outputs, width});
     for (const int64_t rows : counts) {
       for (const WeightFormat format : kFormats) {
         if (argc > 2 && std::strcmp(argv[2], name_of(format)) != 0) continue;

@@ -1,5 +1,5 @@
 # Fuzz targets: tests/fuzz/TARGET.cc, linked with the folders that it needs. Each is a test that replays
-# tests/fuzz/corpus/TARGET; with FOVEA_FUZZ (preset fuzz) it is a program for libFuzzer, which tools/fuzz.py runs.
+# tests/fuzz/corpus/TARGET; with FOVEA_FUZZ (preset fuzz) it is a program for libFuzzer, which tools/testing/fuzz.py runs.
 add_custom_target(fuzz_targets)
 
 function(fovea_fuzz target)

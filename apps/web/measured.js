@@ -1,4 +1,4 @@
-// Results of the laboratory without each part. Written by tools/write_measured.py.
+// Results of the laboratory without each part. Written by tools/docs/write_measured.py.
 
 /** @type {Record<string, [string, string, number, number, string][]>} command, metric, value with the part and without it, what is left out */
 export const MEASURED = {

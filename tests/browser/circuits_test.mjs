@@ -150,7 +150,7 @@ test("the table of parts shows the laboratory's results", () => {
   for (const rows of Object.values(MEASURED)) for (const [command, metric, value, without] of rows) {
     const experiment = command.split(" ")[2];
     const result = JSON.parse(readFileSync(new URL(`../../lab/results/${experiment}.json`, import.meta.url)));
-    const means = result.points.filter(({ x }) => x === Number(/: (\S+)\)$/.exec(metric)[1])).map(({ mean }) => Number(mean.toPrecision(4))); // as tools/write_measured.py writes them
+    const means = result.points.filter(({ x }) => x === Number(/: (\S+)\)$/.exec(metric)[1])).map(({ mean }) => Number(mean.toPrecision(4))); // as tools/docs/write_measured.py writes them
     assert.ok(metric.startsWith(`${result.metric} (${result.axis}: `), metric);
     assert.ok(means.includes(value) && means.includes(without), experiment);
   }

@@ -7,7 +7,7 @@ import unittest
 
 from support import FoveaTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/demos"))
 import align_world as world  # noqa: E402
 
 

@@ -13,7 +13,7 @@ BUILD = pathlib.Path(os.environ.get("FOVEA_BUILD", ROOT / "build/release"))
 LIBRARY = BUILD / "libfovea.so"
 CACHE = BUILD / "CMakeCache.txt"
 SANITIZED = CACHE.exists() and "\nFOVEA_SANITIZE:STRING=\n" not in CACHE.read_text()
-CHECK_ABI = [sys.executable, ROOT / "tools/check_abi.py"]
+CHECK_ABI = [sys.executable, ROOT / "tools/checks/check_abi.py"]
 OK, INVALID_ARGUMENT, BAD_FILE = 0, 1, 2
 CONTINUE = 1
 
@@ -83,7 +83,7 @@ class Header(FoveaTest):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_the_check_finds_incompatible_changes(self):
-        sys.path.insert(0, str(ROOT / "tools"))
+        sys.path.insert(0, str(ROOT / "tools/checks"))
         self.addCleanup(sys.path.pop, 0)
         import check_abi  # pylint: disable=import-outside-toplevel
         header = check_abi.without_comments(check_abi.HEADER.read_text())

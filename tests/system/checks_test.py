@@ -20,10 +20,8 @@ class Checks(unittest.TestCase):
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
-            (folder / "tools").mkdir()
-            for each in (ROOT / "tools").glob("check_*.py"):
-                shutil.copy(each, folder / "tools")
-            done = subprocess.run([sys.executable, folder / "tools" / check], capture_output=True, text=True, check=False)
+            shutil.copytree(ROOT / "tools/checks", folder / "tools/checks")
+            done = subprocess.run([sys.executable, folder / "tools/checks" / check], capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         self.assertEqual(lines[-1], f"{check[:-3]}: {len(lines) - 1} problem{'s' * (len(lines) != 2)}", done.stderr)
         self.assertEqual(done.returncode, 1 if len(lines) > 1 else 0)

@@ -174,7 +174,7 @@ class Classify(FoveaTest):
 
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with transformers and peft")
     def test_gguf_files_with_adapters_and_their_directories_equal_transformers(self):
-        done = subprocess.run([PYTHON, str(ROOT / "tools/check_gguf_classifiers.py"), "--fovea", FOVEA], check=False, stdout=subprocess.PIPE,
+        done = subprocess.run([PYTHON, str(ROOT / "tools/compare/compare_gguf_classifiers.py"), "--fovea", FOVEA], check=False, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=240, env={**os.environ, "HF_HUB_OFFLINE": "1"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
 

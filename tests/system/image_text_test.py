@@ -1,4 +1,4 @@
-"""Prompts with pictures in fovea generate, chat and serve, by the tiny models of tools/make_image_text_goldens.py."""
+"""Prompts with pictures in fovea generate, chat and serve, by the tiny models of tools/goldens/make_image_text.py."""
 import base64
 import json
 import math

@@ -8,7 +8,7 @@ import unittest
 
 from support import ROOT, FoveaTest, fovea
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/data"))
 import write_digits
 from write_digits import png
 

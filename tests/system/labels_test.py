@@ -130,7 +130,7 @@ class Labels(FoveaTest):
             for kind in kinds:
                 labels = getattr(self, kind)()
                 model = self.train(labels, f"{preset} {kind}", "--preset", preset, *more, steps=3)
-                done = subprocess.run([PYTHON, str(ROOT / "tools/check_labels.py"), str(model), str(labels), "--fovea", FOVEA], check=False,
+                done = subprocess.run([PYTHON, str(ROOT / "tools/compare/compare_labels.py"), str(model), str(labels), "--fovea", FOVEA], check=False,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240,
                                       env={**os.environ, "HF_HUB_OFFLINE": "1"})
                 self.assertEqual(done.returncode, 0, f"{preset} {kind}: " + done.stdout + done.stderr[-3000:])

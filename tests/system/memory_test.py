@@ -21,7 +21,7 @@ def folder_with_llama(test, **sizes):
     """Returns a folder for the tests of a class, with a Llama of random weights in its folder `model`."""
     holder = tempfile.TemporaryDirectory(prefix="fovea test ")
     test.addClassCleanup(holder.cleanup)
-    sys.path.insert(0, str(ROOT / "tools"))
+    sys.path.insert(0, str(ROOT / "tools/bench"))
     test.addClassCleanup(sys.path.pop, 0)
     from bench_models import make_llama  # pylint: disable=import-outside-toplevel
     make_llama(pathlib.Path(holder.name) / "model", **sizes)

@@ -1,5 +1,5 @@
 """Recordings of speech for tests: espeak-ng reads sentences in five languages, and noise, pauses and tones are added. The samples are the
-same wherever the version of espeak-ng is. tools/make_recording_goldens.py uses them too."""
+same wherever the version of espeak-ng is. tools/goldens/make_speech_recordings.py uses them too."""
 import array
 import functools
 import hashlib

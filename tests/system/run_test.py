@@ -12,7 +12,7 @@ from unittest import mock
 
 from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/bench"))
 import bench_against
 import bench_all
 import bench_peers

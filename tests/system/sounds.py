@@ -1,4 +1,4 @@
-"""Sounds for tests of speech: lists of samples in [-1, 1], the same on every machine. tools/make_speech_goldens.py uses them too."""
+"""Sounds for tests of speech: lists of samples in [-1, 1], the same on every machine. tools/goldens/make_speech.py uses them too."""
 import array
 import math
 import struct

@@ -88,7 +88,7 @@ class Tokenize(FoveaTest):
 
     @unittest.skipUnless(PYTHON, "needs PEERS_PYTHON, a Python with tokenizers")
     def test_a_hundred_thousand_lines_agree_with_hugging_face(self):
-        done = subprocess.run([PYTHON, str(ROOT / "tools/compare_tokenizers.py"), "--fovea", FOVEA, "--lines", "100000"],
+        done = subprocess.run([PYTHON, str(ROOT / "tools/compare/compare_tokenizers.py"), "--fovea", FOVEA, "--lines", "100000"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=280)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
 

@@ -10,7 +10,7 @@ import sys
 
 from measure import line_counts, option_counts
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def main():
